@@ -69,10 +69,10 @@ def measure(
         return
 
     from profkit.core.types import SampleSet
-    from profkit.runtime.passes.benchmark import PRECISION, BenchmarkResult
-    from profkit.runtime.passes.timing import Calls
+    from profkit.runtime.passes.benchmark import DEFAULT_PRECISION, BenchmarkResult
+    from profkit.runtime.passes.timing import TimedCalls
 
-    calls = Calls(step, synchronize=wait)
+    calls = TimedCalls(step, synchronize=wait)
     warm = tuple(calls.sample() for _ in range(1 if warmup is None else warmup))
     if iters is None:
         by_profkit()
@@ -82,4 +82,4 @@ def measure(
     samples = SampleSet(tuple(calls.sample() for _ in range(iters)), warmup=warm, pid=os.getpid())
     if device == "mps":
         samples = replace(samples, clock="mps-synchronized", cache="warm", remarks=(EACH_WAITED_FOR,))
-    print(BenchmarkResult(name, samples, PRECISION, flops, bytes))
+    print(BenchmarkResult(name, samples, DEFAULT_PRECISION, flops, bytes))

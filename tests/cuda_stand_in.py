@@ -18,7 +18,7 @@ from profkit.hardware import nvml
 from profkit.runtime.passes.device_clock import open_clock
 from profkit.runtime.passes.device_samples import DeviceCalls
 from profkit.runtime.passes.device_timing import DeviceWatch, time_on_device
-from profkit.runtime.region.cuda_driver import Driver
+from profkit.runtime.region.cuda_driver import CudaDriver
 from tests.simulated_clock import put_in_place
 
 SOURCES = Path(__file__).parent / "stand_ins" / "cuda"
@@ -42,7 +42,7 @@ class Device:
     """The stand-in, with a context as a runtime makes it."""
 
     def __init__(self, library: Path) -> None:
-        self.driver = Driver(str(library))
+        self.driver = CudaDriver(str(library))
         self.cuda = ctypes.CDLL(str(library))
         self.cuda.stand_in_now.restype = ctypes.c_int64
         context = ctypes.c_void_p()

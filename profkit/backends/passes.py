@@ -27,7 +27,7 @@ from profkit.profilers.cprofile.read import read_cprofile
 from profkit.runtime.passes.command import host_command
 from profkit.runtime.passes.read_records import read_records
 from profkit.runtime.passes.read_tracemalloc import read_tracemalloc
-from profkit.runtime.region.perf_control import OTHER_INSIDE
+from profkit.runtime.region.perf_control import OTHER_PROCESS_IN_REGION
 
 ALL_PASSES: tuple[PassName, ...] = ("timing", "cprofile", "tracemalloc", "trace", "counters")
 
@@ -199,7 +199,7 @@ def read_region_work(folder: Path, step: str) -> RegionWork:
     written = read_records(sorted((folder / "artifacts").glob(f"{step}.region.*.json")))
     records = [record for record in written if record.regions or record.benchmarks]
     notes = tuple(dict.fromkeys(note for record in records for note in record.notes))
-    shared = any(OTHER_INSIDE in note for note in notes)
+    shared = any(OTHER_PROCESS_IN_REGION in note for note in notes)
     entries = min((sum(r.entries for r in record.regions) for record in records), default=0)
     per_name: dict[str, int] = {}
     seconds = 0.0

@@ -41,7 +41,7 @@ def check(
 ) -> None:
     """Judge a report or a run by its targets."""
     from profkit.profiling.summarize import summarize_report
-    from profkit.reporting.sweep_check import applies
+    from profkit.reporting.sweep.check import applies
 
     with reading(report):
         document = summarize_report(report, targets)

@@ -10,7 +10,7 @@ import typer
 from profkit.cli.options import FormatOption, OutputFormat, put, put_view
 
 if TYPE_CHECKING:
-    from profkit.regression.store import AddResult
+    from profkit.regression.history_actions import AddResult
 
 history = typer.Typer(
     name="history",
@@ -77,7 +77,7 @@ def add(
     """Store runs, reports, and results of other benchmark tools."""
     from profkit.cli import print_fault
     from profkit.regression.history import open_history
-    from profkit.regression.store import AddOptions, add_paths
+    from profkit.regression.history_actions import AddOptions, add_paths
 
     def report(result: AddResult) -> None:
         if result.fault is not None:

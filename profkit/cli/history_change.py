@@ -42,7 +42,7 @@ def accept(
 ) -> None:
     """Take a known change for the new normal: a new segment begins, without a regression."""
     from profkit.regression.history import open_history
-    from profkit.regression.store import AcceptOptions, accept_change
+    from profkit.regression.history_actions import AcceptOptions, accept_change
     from profkit.reporting.json import history_change
 
     with open_history(history, make_new=False) as store:
@@ -100,7 +100,7 @@ def prune(
     """Take runs out, and say which. What is meant must be said: --keep, --older-than, --workload."""
     from profkit.core.formatting import plural
     from profkit.regression.history import open_history
-    from profkit.regression.store import PruneOptions, entries_to_prune
+    from profkit.regression.history_actions import PruneOptions, entries_to_prune
     from profkit.reporting.json import history_change
     from profkit.reporting.plain_text import harmless
 

@@ -105,10 +105,10 @@ def print_document(
     Of a sweep people get a digest, unless `every_case` is wanted by itself.
     """
     if output is not OutputFormat.json and not every_case:
-        from profkit.reporting import sweep_check
+        from profkit.reporting.sweep import check
 
-        if sweep_check.applies(document):
-            put_lines(sweep_check.render(document, color=False if output is OutputFormat.markdown else None))
+        if check.applies(document):
+            put_lines(check.render(document, color=False if output is OutputFormat.markdown else None))
             return
     if output is OutputFormat.json:
         from profkit.reporting import json
@@ -125,7 +125,7 @@ def digest_of_sweep(path: Path, document: RunDocument, output: OutputFormat) -> 
     if output is OutputFormat.json:
         return False
     from profkit.profiling.export import sweep_in
-    from profkit.reporting.sweep_check import render
+    from profkit.reporting.sweep.check import render
 
     folder = path if path.is_dir() else path.parent
     plain = False if output is OutputFormat.markdown else None

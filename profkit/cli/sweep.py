@@ -289,11 +289,11 @@ def _show(document: SweepDocument, folder: Path, format: OutputFormat, *, detail
         whole = {"schema": "profkit.sweep/1", "folder": str(folder), "sweep": codec.plain(document)}
         put(json.dumps(whole, allow_nan=False, indent=1))
     elif format is OutputFormat.markdown:
-        from profkit.reporting.sweep_markdown import render as render_markdown
+        from profkit.reporting.sweep.markdown import render as render_markdown
 
         put(render_markdown(document))
     else:
-        from profkit.reporting.sweep_terminal import render
+        from profkit.reporting.sweep.terminal import render
 
         put(render(document, folder, details=details))
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from profkit.core.errors import MachineError
 from profkit.core.types import Json
-from profkit.execution.blame import BatchProgress
+from profkit.execution.batch_progress import BatchProgress
 from profkit.execution.client import WorkerClient, WorkerEnded
 from profkit.execution.job import Batch, Job, JobOutcome, JobQueue, JobStatus
 

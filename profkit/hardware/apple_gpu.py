@@ -19,9 +19,9 @@ from profkit.hardware.system import ask_program
 
 ALUS = 128  # of one GPU core (github.com/philipturner/metal-benchmarks)
 _NAME = re.compile(r"(?:apple\s+)?(m\d+)(?:\s+(pro|max|ultra))?(?:\s+gpu)?", re.IGNORECASE)
-_OTHERS = re.compile(r"\b(amd|ati|radeon|intel|nvidia|geforce|iris|uhd|hd graphics)\b", re.IGNORECASE)
+_OTHER_VENDORS = re.compile(r"\b(amd|ati|radeon|intel|nvidia|geforce|iris|uhd|hd graphics)\b", re.IGNORECASE)
 _VIRTUAL = re.compile(r"virtual", re.IGNORECASE)
-_HOW_MANY = "ioreg -r -c IOAccelerator -d 1 | grep gpu-core-count"
+_CORE_COUNT_COMMAND = "ioreg -r -c IOAccelerator -d 1 | grep gpu-core-count"
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def find_chip(name: str | None, cores: int | None = None) -> AppleChip | Fault:
         return Fault(
             f"{told} is the GPU of a virtual machine: it has no specification", "measure on the Mac itself"
         )
-    if _OTHERS.search(told):
+    if _OTHER_VENDORS.search(told):
         return Fault(f"{told} is not Apple's: the table of chips has Apple silicon only", None)
     match = _NAME.fullmatch(told)
     if match is None:
@@ -72,12 +72,12 @@ def find_chip(name: str | None, cores: int | None = None) -> AppleChip | Fault:
     return _make_chip(known, row, cores)
 
 
-def all_chips() -> tuple[str, ...]:
+def list_chip_names() -> tuple[str, ...]:
     """The names in the table, oldest first."""
     return tuple(_chip_table())
 
 
-def configurations_of(name: str) -> tuple[int, ...]:
+def core_configurations(name: str) -> tuple[int, ...]:
     """The numbers of GPU cores that this chip of the table is sold with. Raises KeyError where it is not there."""
     return tuple(int(row["cores"]) for row in _chip_table()[name]["configurations"])
 
@@ -122,7 +122,7 @@ def _explain_unknown(
         share = f" and {widths}" if bandwidth is None else ""
         return (
             f"{name} is sold with {kinds} GPU cores{share}, and how many this one has is not told",
-            _HOW_MANY,
+            _CORE_COUNT_COMMAND,
         )
     if cores is not None and cores not in sold:
         return f"profkit's table has {name} with {kinds} GPU cores, not with {cores}", None
@@ -150,7 +150,7 @@ def read_apple_gpus() -> tuple[Gpu, ...]:
     found = parse_ioreg(answer.output) if answer is not None and answer.status == 0 else ()
     if not found or any(not gpu.name for gpu in found):
         shown = ask_program("system_profiler", "SPDisplaysDataType", "-json", seconds=_PROFILER_SECONDS)
-        found = _add_names(found, parse_displays(shown.output) if shown is not None else ())
+        found = _join_sources(found, parse_displays(shown.output) if shown is not None else ())
     brand, memory = sysctl_text("machdep.cpu.brand_string"), sysctl_number("hw.memsize")
     guest = bool(sysctl_number("kern.hv_vmm_present"))
     return tuple(
@@ -169,7 +169,7 @@ def parse_ioreg(content: bytes) -> tuple[Gpu, ...]:
         return ()
     if not isinstance(entries, list):
         return ()
-    return tuple(_accelerator(entry) for entry in entries if isinstance(entry, dict))
+    return tuple(_parse_accelerator(entry) for entry in entries if isinstance(entry, dict))
 
 
 def parse_displays(content: bytes) -> tuple[Gpu, ...]:
@@ -218,7 +218,7 @@ def explain_missing_specification(gpu: Gpu) -> Fault | None:
     return Fault(chip.reason, chip.fix) if chip.reason is not None else None
 
 
-def _accelerator(entry: Mapping[str, Any]) -> Gpu:
+def _parse_accelerator(entry: Mapping[str, Any]) -> Gpu:
     chip = _CHIP.search(str(entry.get("IOClass", "")))
     name = _registry_text(entry.get("model"))
     if not name and _PARAVIRTUAL.search(str(entry.get("IOClass", ""))):
@@ -226,7 +226,7 @@ def _accelerator(entry: Mapping[str, Any]) -> Gpu:
     return Gpu(name=name, chip=chip[1] if chip else None, cores=_core_count(entry.get("gpu-core-count")))
 
 
-def _add_names(found: Sequence[Gpu], shown: Sequence[Gpu]) -> tuple[Gpu, ...]:
+def _join_sources(found: Sequence[Gpu], shown: Sequence[Gpu]) -> tuple[Gpu, ...]:
     """The accelerators with the names of the cards, where there are as many of both; else the cards."""
     if not found or len(found) != len(shown):
         return tuple(shown) or tuple(found)

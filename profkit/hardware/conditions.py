@@ -13,15 +13,17 @@ from pathlib import Path
 
 from profkit.core.types import DeviceMoment, Moment
 from profkit.hardware import container, macos, tree
-from profkit.hardware.gpu import call_within
+from profkit.hardware.gpu import call_with_timeout
 from profkit.hardware.gpu_devices import list_devices, visible_devices
 from profkit.hardware.machine import usable_cores
 from profkit.hardware.nvml import REASONS, SM_CLOCK, nvml_session
 
 _ROOT = Path("/")
 _WORK_SECONDS = 1e-3
-_CORES = 16  # whose clock is asked: on a large machine a file each would take longer than it is worth
-_ZONES = 32
+_MOST_CLOCK_CORES = (
+    16  # whose clock is asked: on a large machine a file each would take longer than it is worth
+)
+_MOST_THERMAL_ZONES = 32
 _DEVICE_SECONDS = 2.0  # a driver answers within milliseconds; one in trouble is not waited for
 _TEMPERATURE_GPU = 0  # nvmlTemperatureSensors_t
 
@@ -65,7 +67,7 @@ def _time_loop(steps: int) -> float:
 
 
 @dataclass(frozen=True)
-class Conditions:
+class MachineConditions:
     """One look at the machine. None where it does not tell; shares are 0..1 of all cores over the window."""
 
     cores: int  # usable by this process, before its group's quota
@@ -85,7 +87,7 @@ class Conditions:
     slowed: tuple[str, ...] | None = None  # why the system holds all clocks down; None where it does not tell
 
 
-def read_conditions(root: Path = _ROOT, window: float = 0.5) -> Conditions:
+def read_conditions(root: Path = _ROOT, window: float = 0.5) -> MachineConditions:
     """Look at the machine for `window` seconds, a part of which measures the jitter of fixed work.
 
     On a recorded tree nothing moves: what needs two looks (others, stolen, swapped) and the jitter are None.
@@ -93,16 +95,16 @@ def read_conditions(root: Path = _ROOT, window: float = 0.5) -> Conditions:
     live = root == _ROOT
     mac = live and platform.system() == "Darwin"
     power = macos.read_power() if mac else None
-    before, own, start = _read_activity(root), _own_seconds(), time.monotonic()
+    before, own, start = _read_activity(root), _own_cpu_seconds(), time.monotonic()
     jitter = measure_jitter(limit=max(window, 0.25)) if live else None
     if live:
         time.sleep(max(0.0, window - (time.monotonic() - start)))
     after = _read_activity(root)
     passed = after.total - before.total
-    ours = (_own_seconds() - own) * _ticks_per_second()
+    ours = (_own_cpu_seconds() - own) * _ticks_per_second()
     cores = usable_cores(root)
     first = f"sys/devices/system/cpu/cpu{cores[0] if cores else 0}/cpufreq"
-    return Conditions(
+    return MachineConditions(
         cores=max(1, len(cores)),
         quota=container.read_limits(root).cpus,
         load=read_load(root),
@@ -122,7 +124,7 @@ def read_conditions(root: Path = _ROOT, window: float = 0.5) -> Conditions:
 
 
 @dataclass(frozen=True)
-class _Activity:
+class _ActivityCounters:
     """Counters of /proc/stat in clock ticks over all cores, and swapped pages; all since boot."""
 
     busy: int = 0
@@ -131,33 +133,33 @@ class _Activity:
     swapped: int = 0
 
 
-def _read_activity(root: Path) -> _Activity:
+def _read_activity(root: Path) -> _ActivityCounters:
     if root == _ROOT and platform.system() == "Darwin":
-        return _activity_macos()
+        return _read_activity_macos()
     first = (tree.read_text(root, "proc/stat") or "").split("\n", 1)[0].split()
     # user nice system idle iowait irq softirq steal (proc(5)); guest time is already inside user
     ticks = [int(word) for word in first[1:9] if word.isdigit()]
     if not first or first[0] != "cpu" or len(ticks) < 8:
-        return _Activity()
+        return _ActivityCounters()
     pages = tree.parse_fields(tree.read_text(root, "proc/vmstat"), " ")
     swapped = sum(int(pages[name]) for name in ("pswpin", "pswpout") if pages.get(name, "").isdigit())
     user, nice, system, _idle, _iowait, irq, softirq, steal = ticks
-    return _Activity(user + nice + system + irq + softirq, steal, sum(ticks), swapped)
+    return _ActivityCounters(user + nice + system + irq + softirq, steal, sum(ticks), swapped)
 
 
-def _activity_macos() -> _Activity:
+def _read_activity_macos() -> _ActivityCounters:
     """The same by psutil, from the kernel's host_statistics. What it calls swapped are file pages, too: left out."""
     try:
         import psutil  # here: heavy
 
         seconds = psutil.cpu_times()
     except (ImportError, OSError, RuntimeError):
-        return _Activity()
+        return _ActivityCounters()
     ticks, busy = _ticks_per_second(), seconds.user + seconds.nice + seconds.system
-    return _Activity(busy=int(busy * ticks), total=int((busy + seconds.idle) * ticks))
+    return _ActivityCounters(busy=int(busy * ticks), total=int((busy + seconds.idle) * ticks))
 
 
-def _own_seconds() -> float:
+def _own_cpu_seconds() -> float:
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
@@ -175,18 +177,18 @@ def read_load(root: Path = _ROOT) -> float | None:
         with contextlib.suppress(OSError, AttributeError):
             return os.getloadavg()[0]
         return None
-    return _first_number((tree.read_text(root, "proc/loadavg") or "").split())
+    return _parse_first_number((tree.read_text(root, "proc/loadavg") or "").split())
 
 
 def read_pressure(root: Path = _ROOT) -> float | None:
     """avg10 of the `some` line of /proc/pressure/cpu, absent before Linux 4.20 or when PSI is off."""
     for line in (tree.read_text(root, "proc/pressure/cpu") or "").splitlines():
         if line.startswith("some "):
-            return _first_number([word[6:] for word in line.split() if word.startswith("avg10=")])
+            return _parse_first_number([word[6:] for word in line.split() if word.startswith("avg10=")])
     return None
 
 
-def _first_number(words: list[str]) -> float | None:
+def _parse_first_number(words: list[str]) -> float | None:
     try:
         return float(words[0]) if words else None
     except ValueError:
@@ -217,7 +219,7 @@ def read_moment(when: str, devices: bool = False, root: Path = _ROOT) -> Moment:
     """The machine as it is now; `devices`: its visible GPUs too. Never raises: what is not told is None."""
     if root == _ROOT and platform.system() == "Darwin":
         return _read_moment_macos(when, devices)
-    cores = usable_cores(root)[:_CORES]
+    cores = usable_cores(root)[:_MOST_CLOCK_CORES]
     governor = f"sys/devices/system/cpu/cpu{cores[0] if cores else 0}/cpufreq/scaling_governor"
     return Moment(
         when,
@@ -227,7 +229,9 @@ def read_moment(when: str, devices: bool = False, root: Path = _ROOT) -> Moment:
         governor=tree.read_text(root, governor) or None,
         temperature=_read_temperature(root),
         throttled=_throttle_count(root, cores),
-        devices=(call_within(_DEVICE_SECONDS, lambda: _read_devices(os.environ)) or ()) if devices else (),
+        devices=(call_with_timeout(_DEVICE_SECONDS, lambda: _read_devices(os.environ)) or ())
+        if devices
+        else (),
     )
 
 
@@ -251,7 +255,7 @@ def _mean_clock(root: Path, cores: tuple[int, ...]) -> float | None:
 
 def _read_temperature(root: Path) -> float | None:
     """Of the hottest zone, in degrees Celsius; the files are in thousandths."""
-    zones = (f"sys/class/thermal/thermal_zone{number}" for number in range(_ZONES))
+    zones = (f"sys/class/thermal/thermal_zone{number}" for number in range(_MOST_THERMAL_ZONES))
     values = [
         tree.read_number(root, f"{zone}/temp") for zone in takewhile(lambda z: (root / z).is_dir(), zones)
     ]

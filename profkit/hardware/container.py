@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from profkit.hardware import tree
-from profkit.hardware.macos import memory_available
+from profkit.hardware.macos import available_memory_macos
 
 UNLIMITED = 1 << 60  # cgroup v1 writes "no limit" as the largest page-aligned signed number
 _CONTAINER_WORDS = ("kubepods", "docker", "podman", "libpod", "lxc", "containerd", "garden")
@@ -31,7 +31,7 @@ _CLOCK_WORDS = {"kvm-clock": "kvm", "hyperv": "hyper-v", "xen": "xen"}
 
 
 @dataclass(frozen=True)
-class Limits:
+class CgroupLimits:
     """The control group's limits: `cpus` in cores' worth of time, memory in bytes; None means no limit."""
 
     cpus: float | None = None
@@ -39,7 +39,7 @@ class Limits:
     memory_used: int | None = None
 
 
-def read_limits(root: Path = Path("/")) -> Limits:
+def read_limits(root: Path = Path("/")) -> CgroupLimits:
     """The tightest limit of this process's control group and all groups above it (cgroup v1 and v2)."""
     cpus: list[float] = []
     memory: list[int] = []
@@ -58,13 +58,13 @@ def read_limits(root: Path = Path("/")) -> Limits:
                 if not memory or limit < min(memory):
                     used = tree.read_number(root, f"{folder}/{usage}")
                 memory.append(limit)
-    return Limits(min(cpus, default=None), min(memory, default=None), used)
+    return CgroupLimits(min(cpus, default=None), min(memory, default=None), used)
 
 
 def available_memory(root: Path = Path("/")) -> int | None:
     """Bytes this process may still take: what the kernel calls available, within the group's limit."""
     if root == Path("/") and platform.system() == "Darwin":
-        return memory_available()
+        return available_memory_macos()
     line = tree.parse_fields(tree.read_text(root, "proc/meminfo")).get("MemAvailable", "").split()
     free = int(line[0]) * 1024 if line and line[0].isdigit() else None
     limits = read_limits(root)

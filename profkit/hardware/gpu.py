@@ -21,7 +21,7 @@ from profkit.hardware import tree
 from profkit.hardware.container import container_kind
 from profkit.hardware.gpu_devices import list_devices, visible_gpus
 from profkit.hardware.nvml import NvmlError, nvml_session
-from profkit.hardware.system import as_superuser
+from profkit.hardware.system import superuser_command
 
 # A driver answers within 50 ms; without persistence mode it first wakes every device, one or two seconds each.
 ANSWER_SECONDS = 5.0
@@ -41,14 +41,14 @@ def read_gpus(environ: Mapping[str, str] | None = None, root: Path = Path("/")) 
     """
     # Linux inside Windows has the host's driver
     wsl = "microsoft" in (tree.read_text(root, "proc/sys/kernel/osrelease") or "").lower()
-    found = call_within(ANSWER_SECONDS, lambda: list_devices("wsl" if wsl else None))
+    found = call_with_timeout(ANSWER_SECONDS, lambda: list_devices("wsl" if wsl else None))
     return visible_gpus(found or (), os.environ if environ is None else environ)
 
 
 def driver_fault(environ: Mapping[str, str] | None = None, root: Path = Path("/")) -> Fault | None:
     """Why no device can be used here, with the line that mends it; None where one can."""
     environ = os.environ if environ is None else environ
-    code = call_within(ANSWER_SECONDS, _nvml_code)
+    code = call_with_timeout(ANSWER_SECONDS, _ask_nvml_code)
     if code == 0 and read_gpus(environ, root):
         return None
     hidden = environ.get("CUDA_VISIBLE_DEVICES")
@@ -60,7 +60,7 @@ def driver_fault(environ: Mapping[str, str] | None = None, root: Path = Path("/"
     return _explain_code(code, root)
 
 
-def call_within(seconds: float, ask: Callable[[], T]) -> T | None:
+def call_with_timeout(seconds: float, ask: Callable[[], T]) -> T | None:
     """The answer, or None where there is none in time: a device in trouble can hold the driver for ever."""
     found: list[T] = []
 
@@ -74,7 +74,7 @@ def call_within(seconds: float, ask: Callable[[], T]) -> T | None:
     return found[0] if found else None
 
 
-def _nvml_code() -> int:
+def _ask_nvml_code() -> int:
     """0 where the driver answers (perhaps that there is no device), the code of its error, or NO_LIBRARY."""
     try:
         with nvml_session() as library:
@@ -93,13 +93,13 @@ def _explain_code(code: int | None, root: Path) -> Fault:
 
     The tree below `root` tells a missing driver from a container without devices.
     """
-    log = as_superuser("dmesg | grep -i -e NVRM -e Xid")
+    log = superuser_command("dmesg | grep -i -e NVRM -e Xid")
     if code is None:
         return Fault(
             "NVIDIA's driver does not answer: a device hangs, or another process holds the driver", log
         )
     if code == _MISMATCH:
-        kernel = _kernel_module(root)
+        kernel = _read_module_version(root)
         loaded = f" (the kernel runs {kernel})" if kernel else ""
         return Fault(
             f"the driver was updated but its kernel module was not reloaded{loaded}: Driver/library version mismatch",
@@ -111,7 +111,7 @@ def _explain_code(code: int | None, root: Path) -> Fault:
             f"{log}; then restart the machine",
         )
     if code == _RESET:
-        return Fault("a GPU needs a reset before it works again", as_superuser("nvidia-smi --gpu-reset"))
+        return Fault("a GPU needs a reset before it works again", superuser_command("nvidia-smi --gpu-reset"))
     if code == _BLOCKED:
         return Fault(
             "Windows does not let this WSL use the GPU", "update Windows' NVIDIA driver, then: wsl --shutdown"
@@ -129,7 +129,7 @@ def _explain_no_access(root: Path) -> Fault:
         )
     return Fault(
         "this user may not open the GPU's device files (/dev/nvidia*)",
-        f"ls -l /dev/nvidia*; {as_superuser('usermod -aG video,render $USER')}, then log in again",
+        f"ls -l /dev/nvidia*; {superuser_command('usermod -aG video,render $USER')}, then log in again",
     )
 
 
@@ -137,7 +137,7 @@ def _explain_absence(root: Path, library: bool) -> Fault:
     """No device: because there is none, because nobody gave it to this container, or for want of a driver."""
     if platform.system() == "Darwin" and root == Path("/"):
         return Fault("macOS has no NVIDIA driver", "--backend cpu")
-    module, card = _kernel_module(root), _has_card(root)
+    module, card = _read_module_version(root), _has_card(root)
     if module is not None and not library:
         return Fault(
             "the kernel has NVIDIA's driver, but its libraries are not here: this container was started without them",
@@ -148,17 +148,17 @@ def _explain_absence(root: Path, library: bool) -> Fault:
     if module is not None and not any((root / "dev").glob("nvidia[0-9]*")):
         return Fault(
             "NVIDIA's driver is loaded, but there are no device files (/dev/nvidia0)",
-            as_superuser("nvidia-modprobe -c 0 -u"),
+            superuser_command("nvidia-modprobe -c 0 -u"),
         )
     if card:
         return Fault(
             "there is an NVIDIA GPU, but its driver is not loaded",
-            as_superuser("modprobe nvidia") + " (not installed: https://www.nvidia.com/drivers)",
+            superuser_command("modprobe nvidia") + " (not installed: https://www.nvidia.com/drivers)",
         )
     return Fault("this machine has no NVIDIA GPU that this process can see", "--backend cpu")
 
 
-def _kernel_module(root: Path) -> str | None:
+def _read_module_version(root: Path) -> str | None:
     """The version of the driver that the kernel has loaded: `580.159.04`."""
     said = tree.read_text(root, "proc/driver/nvidia/version")
     found = re.search(r"Module[^\n]*?\s(\d+\.\d+(?:\.\d+)?)\s", said or "")

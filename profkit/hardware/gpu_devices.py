@@ -33,12 +33,12 @@ def visible_gpus(devices: Sequence[ListedGpu], environ: Mapping[str, str]) -> tu
 
 def visible_devices(devices: Sequence[ListedGpu], environ: Mapping[str, str]) -> list[ListedGpu]:
     """The same as the driver lists them, in the order of their numbers."""
-    listed = _in_cuda_order(devices, environ)
+    listed = _sort_in_cuda_order(devices, environ)
     asked = environ.get("CUDA_VISIBLE_DEVICES")
-    return listed if asked is None else _asked_devices(asked, listed, devices)
+    return listed if asked is None else _select_devices(asked, listed, devices)
 
 
-def _in_cuda_order(devices: Sequence[ListedGpu], environ: Mapping[str, str]) -> list[ListedGpu]:
+def _sort_in_cuda_order(devices: Sequence[ListedGpu], environ: Mapping[str, str]) -> list[ListedGpu]:
     """What CUDA counts from 0 on where nothing is asked for: whole devices, or the first MIG instance alone."""
     whole = [device for device in devices if not device.gpu.mig]
     if not whole:
@@ -48,7 +48,7 @@ def _in_cuda_order(devices: Sequence[ListedGpu], environ: Mapping[str, str]) -> 
     return sorted(whole, key=lambda device: -device.speed)  # stable: equal ones stay in the order of the bus
 
 
-def _asked_devices(asked: str, listed: list[ListedGpu], devices: Sequence[ListedGpu]) -> list[ListedGpu]:
+def _select_devices(asked: str, listed: list[ListedGpu], devices: Sequence[ListedGpu]) -> list[ListedGpu]:
     chosen: list[ListedGpu] = []
     for word in asked.split(","):
         device = _find_device(word.strip(), listed, devices)
@@ -78,26 +78,26 @@ def list_devices(virtual: str | None) -> tuple[ListedGpu, ...]:
     """The devices in the order of the bus. Raises OSError where there is no library, NvmlError where it fails."""
     with nvml_session() as library:
         driver = library.text("nvmlSystemGetDriverVersion")
-        return tuple(_device(library, handle, driver, virtual) for handle in library.handles())
+        return tuple(_read_device(library, handle, driver, virtual) for handle in library.handles())
 
 
-def _device(library: Nvml, handle: c_void_p, driver: str | None, virtual: str | None) -> ListedGpu:
+def _read_device(library: Nvml, handle: c_void_p, driver: str | None, virtual: str | None) -> ListedGpu:
     mig = library.mig_mode(handle)
     if library.number("nvmlDeviceGetVirtualizationMode", handle) == _VGPU:
         virtual = virtual or "vgpu"
     pair = library.capability(handle)
     capability = None if pair is None else f"{pair[0]}.{pair[1]}"
-    chip = chip_of(library.pci_device(handle), capability)
-    clock = _hertz(library.number("nvmlDeviceGetMaxClockInfo", handle, SM_CLOCK))
+    chip = find_chip_name(library.pci_device(handle), capability)
+    clock = _to_hertz(library.number("nvmlDeviceGetMaxClockInfo", handle, SM_CLOCK))
     cores = library.number("nvmlDeviceGetNumGpuCores", handle)
     power = library.number("nvmlDeviceGetEnforcedPowerLimit", handle)  # mW
     gpu = Gpu(
         library.text("nvmlDeviceGetName", handle) or "NVIDIA device",
         capability=capability,
         chip=chip,
-        multiprocessors=multiprocessors_of(cores, capability),
+        multiprocessors=count_multiprocessors(cores, capability),
         memory_bytes=library.memory(handle),
-        bandwidth=None if virtual == "vgpu" else _bandwidth(library, handle),
+        bandwidth=None if virtual == "vgpu" else _memory_bandwidth(library, handle),
         driver=driver,
         max_clock=clock,
         mig=mig,
@@ -127,19 +127,19 @@ def _device(library: Nvml, handle: c_void_p, driver: str | None, virtual: str | 
     )
 
 
-def _bandwidth(library: Nvml, handle: c_void_p) -> float | None:
-    clock = _hertz(library.number("nvmlDeviceGetMaxClockInfo", handle, MEMORY_CLOCK))
+def _memory_bandwidth(library: Nvml, handle: c_void_p) -> float | None:
+    clock = _to_hertz(library.number("nvmlDeviceGetMaxClockInfo", handle, MEMORY_CLOCK))
     width = library.number("nvmlDeviceGetMemoryBusWidth", handle)
     return 2 * clock * width / 8 if clock and width else None
 
 
 def _clock_lock(library: Nvml, handle: c_void_p, most: float | None) -> float | None:
     """The application clock of the SMs, where it is set below the most that they can do."""
-    asked = _hertz(library.number("nvmlDeviceGetApplicationsClock", handle, SM_CLOCK))
+    asked = _to_hertz(library.number("nvmlDeviceGetApplicationsClock", handle, SM_CLOCK))
     return asked if asked and most and asked < most else None
 
 
-def _hertz(mhz: int | None) -> float | None:
+def _to_hertz(mhz: int | None) -> float | None:
     return mhz * 1e6 if mhz else None
 
 
@@ -147,7 +147,7 @@ def _hertz(mhz: int | None) -> float | None:
 
 # PCI device numbers are given to chips in blocks, read off the PCI ID database (pci-ids.ucw.cz, 2026-08); the names are
 # those by which Nsight Compute knows the chips (`ncu --list-chips`).
-_BLOCKS: tuple[tuple[int, int, str], ...] = (  # first and last number
+_CHIP_BLOCKS: tuple[tuple[int, int, str], ...] = (  # first and last number
     (0x15F0, 0x15FF, "GP100"),
     (0x1D80, 0x1DFF, "GV100"),
     (0x1E00, 0x1E7F, "TU102"),
@@ -180,7 +180,7 @@ _BLOCKS: tuple[tuple[int, int, str], ...] = (  # first and last number
     (0x3200, 0x327F, "GB112"),
 )
 # Where a capability has one chip only; 7.5, 8.6, 8.9 and 12.0 have several.
-_ONLY = {
+_CHIP_BY_CAPABILITY = {
     "6.0": "GP100",
     "7.0": "GV100",
     "8.0": "GA100",
@@ -191,21 +191,21 @@ _ONLY = {
     "12.1": "GB20B",
 }
 # FP32 units of an SM by capability (CUDA C++ programming guide, "Arithmetic instructions"); from 9.0 on always 128.
-_CORES = {"6.0": 64, "6.1": 128, "7.0": 64, "7.5": 64, "8.0": 64, "8.6": 128, "8.7": 128, "8.9": 128}
+_CORES_PER_SM = {"6.0": 64, "6.1": 128, "7.0": 64, "7.5": 64, "8.0": 64, "8.6": 128, "8.7": 128, "8.9": 128}
 
 
-def chip_of(pci_device: int | None, capability: str | None) -> str | None:
+def find_chip_name(pci_device: int | None, capability: str | None) -> str | None:
     """`GH100` for PCI device 0x2335, else by the capability where that has one chip only; None if neither tells."""
     if pci_device is not None:
-        place = bisect_right(_BLOCKS, (pci_device, 0x10000, "")) - 1
-        if place >= 0 and _BLOCKS[place][0] <= pci_device <= _BLOCKS[place][1]:
-            return _BLOCKS[place][2]
-    return _ONLY.get(capability or "")
+        place = bisect_right(_CHIP_BLOCKS, (pci_device, 0x10000, "")) - 1
+        if place >= 0 and _CHIP_BLOCKS[place][0] <= pci_device <= _CHIP_BLOCKS[place][1]:
+            return _CHIP_BLOCKS[place][2]
+    return _CHIP_BY_CAPABILITY.get(capability or "")
 
 
-def multiprocessors_of(cores: int | None, capability: str | None) -> int | None:
+def count_multiprocessors(cores: int | None, capability: str | None) -> int | None:
     """SMs of a device with so many CUDA cores; None where that does not come out even."""
     if cores is None or capability is None or not capability.partition(".")[0].isdecimal():
         return None
-    each = _CORES.get(capability) or (128 if int(capability.partition(".")[0]) >= 9 else None)
+    each = _CORES_PER_SM.get(capability) or (128 if int(capability.partition(".")[0]) >= 9 else None)
     return cores // each if each and cores and cores % each == 0 else None

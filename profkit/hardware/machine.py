@@ -10,7 +10,7 @@ from pathlib import Path
 from profkit.core.types import Machine
 from profkit.hardware import container, tree
 from profkit.hardware.processor import CacheReport, Processor, read_caches, read_processor
-from profkit.hardware.system import own_python
+from profkit.hardware.system import python_name
 
 _ROOT = Path("/")
 
@@ -28,7 +28,7 @@ def read_machine(root: Path = _ROOT) -> Machine:
         return read_machine_macos()
     allowed = usable_cores(root)
     processor = read_processor(root, allowed[0] if allowed else 0)
-    report, virtual = _caches_and_guest(root, processor, allowed)
+    report, virtual = _read_caches_and_guest(root, processor, allowed)
     limits = container.read_limits(root)
     cores = max(1, len(allowed))
     if limits.cpus is not None:
@@ -50,18 +50,18 @@ def read_machine(root: Path = _ROOT) -> Machine:
         virtual=virtual,
         governor=tree.read_text(root, f"{frequency}/scaling_governor") or None,
         max_mhz=highest / 1000 if highest else None,  # the file is in kHz
-        python=own_python(),
+        python=python_name(),
         features=processor.features,
         instruction_cache=report.instruction,
     )
 
 
-def cache_doubts(root: Path = _ROOT) -> tuple[str, ...]:
+def cache_warnings(root: Path = _ROOT) -> tuple[str, ...]:
     """What of the machine's cache geometry was not believed and what is assumed instead, in words."""
     if root == _ROOT and platform.system() == "Darwin":
         return ("macOS does not tell the ways of its caches: those are assumed",)
     allowed = usable_cores(root)
-    report, _ = _caches_and_guest(root, read_processor(root, allowed[0] if allowed else 0), allowed)
+    report, _ = _read_caches_and_guest(root, read_processor(root, allowed[0] if allowed else 0), allowed)
     return report.doubts
 
 
@@ -76,7 +76,7 @@ def usable_cores(root: Path = _ROOT) -> tuple[int, ...]:
     return tree.parse_core_list(tree.read_text(root, "sys/devices/system/cpu/online"))
 
 
-def _caches_and_guest(
+def _read_caches_and_guest(
     root: Path, processor: Processor, allowed: tuple[int, ...]
 ) -> tuple[CacheReport, str | None]:
     above, around = container.find_hypervisor(root, processor.flags), container.container_kind(root)
@@ -94,7 +94,7 @@ def _read_architecture(root: Path, processor: Processor) -> str:
     return platform.machine()
 
 
-def _read_memory(root: Path, limits: container.Limits) -> int:
+def _read_memory(root: Path, limits: container.CgroupLimits) -> int:
     words = tree.parse_fields(tree.read_text(root, "proc/meminfo")).get("MemTotal", "").split()
     total = int(words[0]) * 1024 if words and words[0].isdigit() else 0  # 0 is the model's "not told"
     return min(total, limits.memory) if limits.memory and total else limits.memory or total

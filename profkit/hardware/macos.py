@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass
 
 from profkit.core.types import Cache, Machine
-from profkit.hardware.processor import typical_of
-from profkit.hardware.system import own_python, program_output
+from profkit.hardware.processor import find_typical_caches
+from profkit.hardware.system import program_output, python_name
 
 
 def sysctl_text(name: str) -> str | None:
@@ -18,7 +18,7 @@ def sysctl_text(name: str) -> str | None:
     raw = _sysctl_bytes(name)
     if raw is not None:
         return raw.split(b"\0", 1)[0].decode("utf-8", "replace").strip() or None
-    return _program_value(name)
+    return _ask_sysctl(name)
 
 
 def sysctl_number(name: str) -> int | None:
@@ -26,22 +26,22 @@ def sysctl_number(name: str) -> int | None:
     raw = _sysctl_bytes(name)
     if raw is not None:
         return int.from_bytes(raw, "little", signed=True) if len(raw) in (4, 8) else None
-    words = _program_value(name)
+    words = _ask_sysctl(name)
     try:
         return int(words) if words else None
     except ValueError:
         return None
 
 
-def _program_value(name: str) -> str | None:
+def _ask_sysctl(name: str) -> str | None:
     return (
         program_output("sysctl", "-n", name)
-        if platform.system() == "Darwin" and not _has_function()
+        if platform.system() == "Darwin" and not _has_sysctlbyname()
         else None
     )
 
 
-def _has_function() -> bool:
+def _has_sysctlbyname() -> bool:
     try:
         return hasattr(ctypes.CDLL(None), "sysctlbyname")
     except (OSError, TypeError):
@@ -63,10 +63,10 @@ def _sysctl_bytes(name: str) -> bytes | None:
         return None
 
 
-_SIZES = {1: "l1dcachesize", 2: "l2cachesize", 3: "l3cachesize"}
+_CACHE_KEYS = {1: "l1dcachesize", 2: "l2cachesize", 3: "l3cachesize"}
 _LEVELS_MOST = 4  # kinds of cores; chips have two, and the M5 three
 # FEAT_... of sysctl hw.optional.arm, by the name that Linux gives the same feature.
-_FEATURES = {
+_ARM_FEATURES = {
     "FEAT_BF16": "bf16",
     "FEAT_I8MM": "i8mm",
     "FEAT_FP16": "fphp",
@@ -94,10 +94,10 @@ def read_machine_macos() -> Machine:
     arm = platform.machine() == "arm64" or translated
     vendor = "Apple" if arm else sysctl_text("machdep.cpu.vendor") or "unknown"
     family, model = sysctl_number("machdep.cpu.family"), sysctl_number("machdep.cpu.model")
-    usual = typical_of(vendor, family, model)
+    usual = find_typical_caches(vendor, family, model)
     line = sysctl_number("hw.cachelinesize") or 64
     caches: list[Cache] = []
-    for level, key in _SIZES.items():
+    for level, key in _CACHE_KEYS.items():
         # perflevel0 are the performance cores; the plain name is what older systems and Intel have
         size = sysctl_number(f"hw.perflevel0.{key}") or sysctl_number(f"hw.{key}")
         geometry = usual.level(level)
@@ -120,8 +120,8 @@ def read_machine_macos() -> Machine:
         virtual="hypervisor" if sysctl_number("kern.hv_vmm_present") else None,
         governor=None,
         max_mhz=None,  # Apple silicon does not tell it
-        python=own_python(),
-        features=_features(arm, translated),
+        python=python_name(),
+        features=_read_features(arm, translated),
         instruction_cache=Cache(1, size, usual.l1i[1], line, source="assumed") if size else None,
     )
 
@@ -142,7 +142,7 @@ def core_kinds() -> tuple[CoreKind, ...]:
     return tuple(kinds)
 
 
-def memory_available() -> int | None:
+def available_memory_macos() -> int | None:
     """Bytes that may still be taken: what is free or can be freed at once. None where psutil is absent."""
     try:
         import psutil  # here: heavy
@@ -154,12 +154,12 @@ def memory_available() -> int | None:
         return None
 
 
-def _features(arm: bool, translated: bool) -> tuple[str, ...]:
+def _read_features(arm: bool, translated: bool) -> tuple[str, ...]:
     found = [f"{kind.cores} {kind.name.lower()}" for kind in core_kinds()]
     if translated:
         found.append("rosetta")
     if arm:
-        found += [name for key, name in _FEATURES.items() if sysctl_number(f"hw.optional.arm.{key}")]
+        found += [name for key, name in _ARM_FEATURES.items() if sysctl_number(f"hw.optional.arm.{key}")]
     else:
         texts = (sysctl_text(f"machdep.cpu.{name}") or "" for name in ("features", "leaf7_features"))
         listed = " ".join(texts).upper().split()
@@ -168,11 +168,11 @@ def _features(arm: bool, translated: bool) -> tuple[str, ...]:
 
 
 # kOSThermalPressureLevel... of macOS (libkern/OSThermalNotification.h); 0 is Nominal.
-_PRESSURES = {1: "moderate", 2: "heavy", 3: "trapping", 4: "sleeping"}
-_LIMIT = re.compile(r"CPU_Speed_Limit\s*=\s*(\d{1,3})\b")
+_PRESSURE_NAMES = {1: "moderate", 2: "heavy", 3: "trapping", 4: "sleeping"}
+_CLOCK_LIMIT = re.compile(r"CPU_Speed_Limit\s*=\s*(\d{1,3})\b")
 _WARNING = re.compile(r"(thermal|performance) warning level\s*[=:]\s*(\d+)", re.IGNORECASE)
-_MODE = re.compile(r"^\s*(lowpowermode|powermode)\s+(\d)\b", re.MULTILINE)
-_SOURCE = re.compile(r"Now drawing from '([^']+)'")
+_POWER_MODE = re.compile(r"^\s*(lowpowermode|powermode)\s+(\d)\b", re.MULTILINE)
+_POWER_SOURCE = re.compile(r"Now drawing from '([^']+)'")
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def parse_pressure(answer: str | None) -> str | None:
     if not digits or not digits[0].isdecimal() or len(digits[0]) > 3:
         return None
     level = int(digits[0])
-    return "nominal" if level == 0 else _PRESSURES.get(level, f"level {level}")
+    return "nominal" if level == 0 else _PRESSURE_NAMES.get(level, f"level {level}")
 
 
 def parse_warning(answer: str | None) -> str | None:
@@ -232,13 +232,13 @@ def parse_warning(answer: str | None) -> str | None:
 
 def parse_clock_limit(answer: str | None) -> int | None:
     """CPU_Speed_Limit of `pmset -g therm` in per cent; Apple silicon shows none."""
-    match = _LIMIT.search(answer or "")
+    match = _CLOCK_LIMIT.search(answer or "")
     return int(match[1]) if match else None
 
 
 def parse_low_power(answer: str | None) -> bool | None:
     """Whether low power mode is on, by `pmset -g`: `lowpowermode 1`, or `powermode 1` on Macs that have a high one."""
-    modes = dict(_MODE.findall(answer or ""))
+    modes = dict(_POWER_MODE.findall(answer or ""))
     if not modes:
         return None
     return modes.get("powermode") == "1" or modes.get("lowpowermode") == "1"
@@ -246,5 +246,5 @@ def parse_low_power(answer: str | None) -> bool | None:
 
 def parse_power_source(answer: str | None) -> str | None:
     """`mains` or `battery`, by the first line of `pmset -g batt`."""
-    match = _SOURCE.search(answer or "")
+    match = _POWER_SOURCE.search(answer or "")
     return None if match is None else "battery" if "battery" in match[1].lower() else "mains"

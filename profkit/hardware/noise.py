@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from profkit.core.types import Check
-from profkit.hardware.conditions import Conditions, read_conditions
-from profkit.hardware.system import as_superuser
+from profkit.hardware.conditions import MachineConditions, read_conditions
+from profkit.hardware.system import superuser_command
 
 GIB = 1 << 30
 
@@ -29,12 +29,12 @@ def noise_checks(root: Path = Path("/"), window: float = 0.5) -> tuple[Check, ..
     return judge_conditions(read_conditions(root, window))
 
 
-def judge_conditions(conditions: Conditions) -> tuple[Check, ...]:
+def judge_conditions(conditions: MachineConditions) -> tuple[Check, ...]:
     """One check for each condition the machine tells; what it does not tell has none."""
-    return tuple(_judge(conditions))
+    return tuple(_judge_all(conditions))
 
 
-def _judge(seen: Conditions) -> Iterator[Check]:
+def _judge_all(seen: MachineConditions) -> Iterator[Check]:
     yield _judge_load(seen)
     if seen.stolen is not None:
         bad = seen.stolen > STOLEN_MOST
@@ -78,11 +78,11 @@ def _judge(seen: Conditions) -> Iterator[Check]:
             "swap",
             "limited",
             f"{seen.swapped} pages went to or from swap while profkit looked",
-            "stop what takes the memory, or: " + as_superuser("swapoff -a"),
+            "stop what takes the memory, or: " + superuser_command("swapoff -a"),
         )
 
 
-def _judge_load(seen: Conditions) -> Check:
+def _judge_load(seen: MachineConditions) -> Check:
     told: list[str] = []
     bad = False
     if seen.others is not None:
@@ -101,7 +101,7 @@ def _judge_load(seen: Conditions) -> Check:
     return Check("quiet machine", "limited" if bad else "ok", "; ".join(told), fix if bad else None)
 
 
-def _judge_clock(seen: Conditions) -> Iterator[Check]:
+def _judge_clock(seen: MachineConditions) -> Iterator[Check]:
     if seen.slowed is not None:
         held = "; ".join(seen.slowed)
         yield Check(
@@ -116,7 +116,7 @@ def _judge_clock(seen: Conditions) -> Iterator[Check]:
             "frequency governor",
             "ok" if steady else "limited",
             f"{seen.governor}{'' if steady else ': the clock follows the load, so a short run is slower'}",
-            None if steady else as_superuser("cpupower frequency-set -g performance"),
+            None if steady else superuser_command("cpupower frequency-set -g performance"),
         )
     else:
         yield Check(

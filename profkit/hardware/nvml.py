@@ -36,11 +36,11 @@ class NvmlError(Exception):
         self.code = code
 
 
-class _Memory(ctypes.Structure):
+class _MemoryInfo(ctypes.Structure):
     _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
 
 
-class _Attributes(ctypes.Structure):  # nvmlDeviceAttributes_t, of a MIG device
+class _DeviceAttributes(ctypes.Structure):  # nvmlDeviceAttributes_t, of a MIG device
     _fields_ = (
         ("multiprocessors", ctypes.c_uint),
         ("engines_and_slices", ctypes.c_uint * 7),
@@ -48,7 +48,7 @@ class _Attributes(ctypes.Structure):  # nvmlDeviceAttributes_t, of a MIG device
     )
 
 
-class _Pci(ctypes.Structure):  # nvmlPciInfo_t
+class _PciInfo(ctypes.Structure):  # nvmlPciInfo_t
     _fields_ = (
         ("legacy_bus_id", ctypes.c_char * 16),
         ("domain_bus_device", ctypes.c_uint * 3),
@@ -119,19 +119,19 @@ class Nvml:
 
     def memory(self, device: ctypes.c_void_p) -> int | None:
         """Bytes of device memory."""
-        memory = _Memory()
+        memory = _MemoryInfo()
         failed = self.call("nvmlDeviceGetMemoryInfo", device, ctypes.byref(memory))
         return None if failed or not memory.total else int(memory.total)
 
     def mig_multiprocessors(self, device: ctypes.c_void_p) -> int | None:
         """SMs of a MIG device."""
-        told = _Attributes()
+        told = _DeviceAttributes()
         failed = self.call("nvmlDeviceGetAttributes_v2", device, ctypes.byref(told))
         return None if failed or not told.multiprocessors else int(told.multiprocessors)
 
     def pci_device(self, device: ctypes.c_void_p) -> int | None:
         """The PCI device number, 0x2335: it names the chip."""
-        info = _Pci()
+        info = _PciInfo()
         failed = self.call("nvmlDeviceGetPciInfo_v3", device, ctypes.byref(info))
         return None if failed or not info.device_id else int(info.device_id) >> 16
 

@@ -32,17 +32,17 @@ from profkit.hardware.processor import data_caches
 
 SCHEMA = "profkit.peaks/1"
 # Of the matrices. At 512 a product takes some ms, which drowns the call; beyond 2048 nothing is gained.
-SIZES = (512, 1024, 2048)
+MATRIX_SIZES = (512, 1024, 2048)
 MIB = 1024 * 1024
 LEAST_ARRAY = 64 * MIB
 MOST_ARRAY = 2048 * MIB  # only a server with hundreds of MiB of cache gets here, and touches it in parallel
 CACHE_FACTOR = 4  # STREAM's rule: each array at least four times the last-level caches together
 MEMORY_SHARE = 0.25  # of what is available, for the three arrays together
-TOO_SMALL = 4 * MIB
+SMALLEST_ARRAY = 4 * MIB
 
 
 @dataclass(frozen=True)
-class Bandwidth:
+class BandwidthResult:
     """The best rate in bytes/s, the kernel that reached it, and the bytes of each array."""
 
     best: float
@@ -60,7 +60,7 @@ def array_bytes(cache: int, available: int | None) -> tuple[int, str | None]:
     wanted = min(max(LEAST_ARRAY, CACHE_FACTOR * cache), MOST_ARRAY)
     possible = wanted if available is None else int(available * MEMORY_SHARE / 3)
     size = min(wanted, possible)
-    if size < max(TOO_SMALL, cache // 2):
+    if size < max(SMALLEST_ARRAY, cache // 2):
         raise MachineError(
             f"{(available or 0) // MIB} MiB of free memory are too few to measure the memory bandwidth "
             f"behind {cache // MIB} MiB of cache",
@@ -70,7 +70,7 @@ def array_bytes(cache: int, available: int | None) -> tuple[int, str | None]:
     return size, partly if size < 2 * cache else None
 
 
-def measure_bandwidth(seconds: float, threads: int, cache: int, available: int | None) -> Bandwidth:
+def measure_bandwidth(seconds: float, threads: int, cache: int, available: int | None) -> BandwidthResult:
     """Best of as many rounds as fit in `seconds` (at least 3 per kernel), on `threads` threads at once.
 
     `cache` is the last-level cache that these threads reach, `available` the free memory, both in bytes.
@@ -80,14 +80,14 @@ def measure_bandwidth(seconds: float, threads: int, cache: int, available: int |
 
     size, note = array_bytes(cache, available)
     count = size // 4 // threads
-    parts = [_Part(count) for _ in range(threads)]
-    kernels: tuple[tuple[str, int, Callable[[_Part], object]], ...] = (
+    parts = [_ThreadArrays(count) for _ in range(threads)]
+    kernels: tuple[tuple[str, int, Callable[[_ThreadArrays], object]], ...] = (
         ("copy", 2, lambda part: numpy.copyto(part.b, part.a)),
         ("add", 3, lambda part: numpy.add(part.a, part.b, out=part.c)),
         ("update", 3, lambda part: numpy.add(part.b, part.a, out=part.b)),
     )
     rates: dict[str, float] = {}
-    with _Team(parts) as team:
+    with _ThreadGroup(parts) as team:
         team.run(lambda part: part.touch())  # each thread its own pages, where it will use them
         deadline = time.perf_counter() + seconds
         rounds = 0
@@ -97,10 +97,10 @@ def measure_bandwidth(seconds: float, threads: int, cache: int, available: int |
                 rates[name] = max(rates.get(name, 0.0), arrays * 4 * count * threads / spent)
             rounds += 1
     best = max(rates, key=lambda name: rates[name])
-    return Bandwidth(rates[best], best, 4 * count * threads, tuple(rates.items()), note)
+    return BandwidthResult(rates[best], best, 4 * count * threads, tuple(rates.items()), note)
 
 
-class _Part:
+class _ThreadArrays:
     """One thread's share of the three arrays."""
 
     def __init__(self, count: int) -> None:
@@ -113,13 +113,13 @@ class _Part:
             array.fill(1.0)
 
 
-class _Team:
+class _ThreadGroup:
     """Threads that do the same at the same time; numpy lets go of the interpreter lock in its loops."""
 
-    def __init__(self, parts: list[_Part]) -> None:
+    def __init__(self, parts: list[_ThreadArrays]) -> None:
         self._parts = parts
 
-    def __enter__(self) -> _Team:
+    def __enter__(self) -> _ThreadGroup:
         from concurrent.futures import ThreadPoolExecutor
         from threading import Barrier
 
@@ -132,13 +132,13 @@ class _Team:
         for pool in self._pools:
             pool.shutdown()
 
-    def run(self, kernel: Callable[[_Part], object]) -> float:
+    def run(self, kernel: Callable[[_ThreadArrays], object]) -> float:
         """Seconds from the moment all threads are ready until the last is done."""
         pairs = zip(self._pools, self._parts, strict=True)
         spans = [future.result() for future in [pool.submit(self._one, part, kernel) for pool, part in pairs]]
         return max(end for _, end in spans) - min(start for start, _ in spans)
 
-    def _one(self, part: _Part, kernel: Callable[[_Part], object]) -> tuple[float, float]:
+    def _one(self, part: _ThreadArrays, kernel: Callable[[_ThreadArrays], object]) -> tuple[float, float]:
         self._barrier.wait(timeout=60)
         start = time.perf_counter()
         kernel(part)
@@ -265,7 +265,7 @@ def read_peaks(text: str) -> Peaks:
     if type(threads) is not int or threads < 1 or not isinstance(method, str):
         raise UnreadableReport("the measured peaks lack their number of threads or their method")
     names = ("bandwidth_one", "bandwidth_all", "flops_f32_one", "flops_f32_all")
-    rates = [_check_rate(name, data.get(name)) for name in names]
+    rates = [_parse_rate(name, data.get(name)) for name in names]
     return Peaks(rates[0], rates[1], rates[2], rates[3], threads, method)
 
 
@@ -285,9 +285,9 @@ def _measure_flops(seconds: float) -> tuple[float, int]:
     """
     import numpy
 
-    best, best_size, calls = 0.0, SIZES[0], 0
+    best, best_size, calls = 0.0, MATRIX_SIZES[0], 0
     deadline = time.perf_counter() + seconds
-    for size in SIZES:
+    for size in MATRIX_SIZES:
         left = numpy.full((size, size), 0.5, numpy.float32)
         right, out = left.copy(), numpy.empty_like(left)
         numpy.matmul(left, right, out=out)  # the library starts its threads and picks its kernel
@@ -304,7 +304,7 @@ def _measure_flops(seconds: float) -> tuple[float, int]:
     return best, best_size
 
 
-def _check_rate(name: str, value: object) -> float | None:
+def _parse_rate(name: str, value: object) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e21:

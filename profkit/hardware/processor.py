@@ -12,8 +12,8 @@ from profkit.core.types import Cache, Machine
 from profkit.hardware import tree
 
 # The features that decide which code path a library takes or which instrument works.
-_KEPT = ("sse4_", "avx", "amx", "asimd", "sve")
-_KEPT_WHOLE = ("fma", "f16c", "sme", "sme2", "bf16", "i8mm", "fphp", "neon")
+_FLAG_PREFIXES = ("sse4_", "avx", "amx", "asimd", "sve")
+_FLAG_NAMES = ("fma", "f16c", "sme", "sme2", "bf16", "i8mm", "fphp", "neon")
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,9 @@ class Processor:
     @property
     def features(self) -> tuple[str, ...]:
         """The flags that matter for speed, in order."""
-        return tuple(sorted(flag for flag in self.flags if flag.startswith(_KEPT) or flag in _KEPT_WHOLE))
+        return tuple(
+            sorted(flag for flag in self.flags if flag.startswith(_FLAG_PREFIXES) or flag in _FLAG_NAMES)
+        )
 
 
 UNKNOWN = Processor("unknown", "unknown", None, None, None, frozenset())
@@ -47,10 +49,10 @@ def read_processor(root: Path = Path("/"), core: int = 0) -> Processor:
     shared = {name: value for block in listed if "processor" not in block for name, value in block.items()}
     numbered = [block for block in listed if block.get("processor", "").isdigit()]
     chosen = next((block for block in numbered if int(block["processor"]) == core), None)
-    return _identify({**shared, **(chosen or (numbered or listed)[0])})
+    return _parse_processor({**shared, **(chosen or (numbered or listed)[0])})
 
 
-def _identify(block: dict[str, str]) -> Processor:
+def _parse_processor(block: dict[str, str]) -> Processor:
     flags = frozenset((block.get("flags") or block.get("Features") or "").split())
     if "CPU implementer" in block:
         return _identify_arm(block, flags)
@@ -127,13 +129,13 @@ class TypicalCaches:
         return self.models is None or any(low <= (model or 0) <= high for low, high in self.models)
 
 
-def typical_of(vendor: str, family: int | None, model: int | None) -> TypicalCaches:
+def find_typical_caches(vendor: str, family: int | None, model: int | None) -> TypicalCaches:
     """The entry of `typical_caches.json` for a processor; the last one fits every processor."""
-    return next(entry for entry in typical_table() if entry.fits(vendor, family, model))
+    return next(entry for entry in load_typical_caches() if entry.fits(vendor, family, model))
 
 
 @lru_cache
-def typical_table() -> tuple[TypicalCaches, ...]:
+def load_typical_caches() -> tuple[TypicalCaches, ...]:
     """All entries, in the order they are tried."""
     data = json.loads((Path(__file__).with_name("typical_caches.json")).read_text("utf-8"))
     return tuple(
@@ -160,12 +162,15 @@ KIB, MIB = 1024, 1024 * 1024
 
 # The smallest and largest that exist (L1: 8 KiB Atom to 192 KiB Apple; L2: 128 KiB to 72 MiB of Apple's and
 # Qualcomm's clusters; L3: 1 MiB to the 504 MiB of a Xeon 6 socket), with room for what comes next.
-_SIZES = {1: (4 * KIB, 512 * KIB), 2: (64 * KIB, 128 * MIB), 3: (512 * KIB, 1024 * MIB)}
+_SIZE_RANGES = {1: (4 * KIB, 512 * KIB), 2: (64 * KIB, 128 * MIB), 3: (512 * KIB, 1024 * MIB)}
 _AMD_L3_MOST = 128 * MIB  # one core sees one CCX: 96 MiB with stacked cache is the most built
 _WAYS_MOST = (
     64  # 20 is the most of a real L3; a "fully associative" one is CPUID's word for "see another leaf"
 )
-_EMULATED = {(2, 4 * MIB, 16), (3, 16 * MIB, 16)}  # QEMU's stand-ins (target/i386/cpu.c, legacy_l2/l3_cache)
+_EMULATED_CACHES = {
+    (2, 4 * MIB, 16),
+    (3, 16 * MIB, 16),
+}  # QEMU's stand-ins (target/i386/cpu.c, legacy_l2/l3_cache)
 
 
 @dataclass(frozen=True)
@@ -191,7 +196,7 @@ def instruction_cache(machine: Machine) -> Cache:
     """The first-level instruction cache; the typical one (`assumed`) for a machine recorded without it."""
     if machine.instruction_cache is not None:
         return machine.instruction_cache
-    usual = typical_of(machine.vendor, machine.family, machine.model)
+    usual = find_typical_caches(machine.vendor, machine.family, machine.model)
     return Cache(1, *usual.l1i, source="assumed")
 
 
@@ -201,28 +206,30 @@ def read_caches(root: Path, processor: Processor, cores: tuple[int, ...], virtua
     On a hybrid part this is a performance core, which Linux numbers first. Sizes and lines in bytes.
     """
     core = cores[0] if cores else 0
-    data, instruction = _from_sysfs(root, core)
-    usual = typical_of(processor.vendor, processor.family, processor.model)
+    data, instruction = _read_sysfs_caches(root, core)
+    usual = find_typical_caches(processor.vendor, processor.family, processor.model)
     doubts: list[str] = []
     if not data:
         doubts.append("the machine does not tell its caches")
     believed: dict[int, Cache] = {}
-    emulated = virtual and all((c.level, c.size, c.ways) in _EMULATED for c in data if c.level in (2, 3))
+    emulated = virtual and all(
+        (c.level, c.size, c.ways) in _EMULATED_CACHES for c in data if c.level in (2, 3)
+    )
     for cache in data:
-        reason = _explain_doubt(cache, believed, processor.vendor)
+        reason = _explain_impossible(cache, believed, processor.vendor)
         if reason is None and emulated and cache.level in (2, 3):
             reason = "is what an emulator reports for every processor"
         if reason is None:
             believed[cache.level] = cache
         else:
             doubts.append(f"L{cache.level} ({_format_cache(cache)}) {reason}")
-            _assume(believed, usual, cache.level, len(cores))
+            _assume_cache(believed, usual, cache.level, len(cores))
     for level in (1, 2, 3):
         if level not in believed and (not data or level < 3 or virtual):
             if data and not any(cache.level == level for cache in data) and usual.level(level):
                 doubts.append(f"L{level} is not told")
-            _assume(believed, usual, level, len(cores))
-    if instruction is None or _explain_doubt(instruction, {}, processor.vendor) is not None:
+            _assume_cache(believed, usual, level, len(cores))
+    if instruction is None or _explain_impossible(instruction, {}, processor.vendor) is not None:
         if data:
             doubts.append("L1 for instructions is not told or cannot be")
         instruction = Cache(1, *usual.l1i, source="assumed")
@@ -232,15 +239,15 @@ def read_caches(root: Path, processor: Processor, cores: tuple[int, ...], virtua
     return CacheReport(ordered, instruction, tuple(doubts))
 
 
-def _assume(believed: dict[int, Cache], usual: TypicalCaches, level: int, cores: int) -> None:
+def _assume_cache(believed: dict[int, Cache], usual: TypicalCaches, level: int, cores: int) -> None:
     geometry = usual.level(level)
     if geometry is not None:
         believed[level] = Cache(level, *geometry, shared=max(cores, 1) if level == 3 else 1, source="assumed")
 
 
-def _explain_doubt(cache: Cache, below: dict[int, Cache], vendor: str) -> str | None:
+def _explain_impossible(cache: Cache, below: dict[int, Cache], vendor: str) -> str | None:
     """Why this geometry cannot be true, None where it can."""
-    low, high = _SIZES.get(cache.level, (4 * KIB, 4096 * MIB))
+    low, high = _SIZE_RANGES.get(cache.level, (4 * KIB, 4096 * MIB))
     if vendor == "AuthenticAMD" and cache.level == 3:
         high = _AMD_L3_MOST
     smaller = max((other.size for other in below.values()), default=0)
@@ -265,7 +272,7 @@ def _sets_exist(cache: Cache) -> bool:
     return cache.level >= 3 or sets & (sets - 1) == 0
 
 
-def _from_sysfs(root: Path, core: int) -> tuple[list[Cache], Cache | None]:
+def _read_sysfs_caches(root: Path, core: int) -> tuple[list[Cache], Cache | None]:
     """Data and unified levels in order, and the first instruction cache, as sysfs tells them."""
     folder = f"sys/devices/system/cpu/cpu{core}/cache"
     data: dict[int, Cache] = {}
@@ -288,11 +295,11 @@ def _from_sysfs(root: Path, core: int) -> tuple[list[Cache], Cache | None]:
             instruction = instruction or cache
         elif kind in ("Data", "Unified"):
             data.setdefault(level, cache)
-    ordered = [_with_ways(data[level]) for level in sorted(data)]
-    return ordered, instruction and _with_ways(instruction)
+    ordered = [_set_default_line(data[level]) for level in sorted(data)]
+    return ordered, instruction and _set_default_line(instruction)
 
 
-def _with_ways(cache: Cache) -> Cache:
+def _set_default_line(cache: Cache) -> Cache:
     """A line of 0 is a kernel that does not tell it: 64 bytes is what x86 and Arm servers have."""
     return replace(cache, line=64) if cache.line == 0 else cache
 

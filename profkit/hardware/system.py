@@ -48,7 +48,7 @@ def program_output(*argv: str, seconds: float = 5.0) -> str | None:
     return answer.output.decode("utf-8", "replace").strip()
 
 
-def as_superuser(*commands: str, superuser: bool | None = None) -> str:
+def superuser_command(*commands: str, superuser: bool | None = None) -> str:
     """The commands as one line: as they are for root, with `sudo` where there is one, else said to be for root.
 
     None asks the process who it is. Minimal systems and containers have no sudo, and a line with it fails there.
@@ -62,7 +62,7 @@ def as_superuser(*commands: str, superuser: bool | None = None) -> str:
     return f"as root: {' && '.join(commands)}"
 
 
-def own_python() -> str:
+def python_name() -> str:
     """`3.11.7`, or with its name where it is not CPython: `PyPy 3.10.14`."""
     name, version = platform.python_implementation(), platform.python_version()
     return version if name == "CPython" else f"{name} {version}"

@@ -13,7 +13,7 @@ from pathlib import Path
 from profkit.core import process
 from profkit.core.errors import Fault, UsageError
 from profkit.hardware import tree
-from profkit.hardware.system import as_superuser
+from profkit.hardware.system import superuser_command
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def install_line(tool: str, root: Path = Path("/"), superuser: bool | None = Non
     release = tree.read_text(root, "proc/sys/kernel/osrelease") or "$(uname -r)"
     line = f"{installer} {packages[tool].format(release=release)}"
     before = ("apt-get update",) if system in ("ubuntu", "debian") else ()  # a fresh image has no lists
-    return as_superuser(*before, line, superuser=superuser)
+    return superuser_command(*before, line, superuser=superuser)
 
 
 def distribution_family(root: Path = Path("/")) -> str | None:

@@ -107,15 +107,15 @@ def sweep_view(source: Path, form: str) -> str | None:
     if document is None:
         return None
     if form == "html":
-        from profkit.reporting.sweep_html import render as page
+        from profkit.reporting.sweep.html import render as page
 
         return page(document)
     if form == "markdown":
         from profkit.reporting.markdown import STEP_SUMMARY
-        from profkit.reporting.sweep_markdown import render as markdown
+        from profkit.reporting.sweep.markdown import render as markdown
 
         return markdown(document, STEP_SUMMARY)
-    from profkit.reporting.sweep_terminal import render as terminal
+    from profkit.reporting.sweep.terminal import render as terminal
 
     return terminal(document, source)
 
@@ -174,9 +174,9 @@ def _render_documents(
 
 def _sweep_digest(document: RunDocument, *, color: bool | None = None) -> str:
     """Of a sweep among others what fits a screen, and nothing of any other run: that is told whole."""
-    from profkit.reporting import sweep_check
+    from profkit.reporting.sweep import check
 
-    return sweep_check.render(document, color=color) if sweep_check.applies(document) else ""
+    return check.render(document, color=color) if check.applies(document) else ""
 
 
 def _html_page(document: RunDocument, options: ExportOptions, progress: Progress) -> str:

@@ -31,7 +31,7 @@ from profkit.hardware.peaks import combine_peaks, peaks_argv, peaks_environment,
 from profkit.profilers.registry import explain_fault
 from profkit.profiling.run_steps import StepOutcome, run_step
 from profkit.runtime.passes.read_records import read_record
-from profkit.runtime.passes.read_records import timings as timings_of
+from profkit.runtime.passes.read_records import region_timings as timings_of
 from profkit.runtime.passes.sampling import is_enough
 from profkit.runtime.region.record import RegionRecord
 

@@ -22,7 +22,7 @@ from profkit.profilers.registry import folder_format
 from profkit.profilers.scrub import is_text, scrub_report, scrub_text
 from profkit.reporting import markdown
 from profkit.reporting.html.write import write_page
-from profkit.reporting.sweep_files import write_reports
+from profkit.reporting.sweep.files import write_reports
 from profkit.reporting.views import run as run_view
 
 # What profkit itself leaves beside the tools' reports: its own records, and the two forms of a flame graph.

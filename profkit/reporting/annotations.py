@@ -7,7 +7,7 @@ ten notices of a step, so the worst come first and what is left out is counted i
 
 from __future__ import annotations
 
-from profkit.reporting.machine_blocks import Annotations
+from profkit.reporting.ci_blocks import Annotations
 from profkit.reporting.plain_text import harmless
 from profkit.reporting.view import View, plain_text, walk
 

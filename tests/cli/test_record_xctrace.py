@@ -17,7 +17,7 @@ import pytest
 from profkit.core.errors import MachineError
 from profkit.hardware.machine import read_machine
 from profkit.profilers.profiler import RecordRequest
-from profkit.profilers.xctrace.recipe import collect_report
+from profkit.profilers.xctrace.record import collect_report
 from tests.cli_runner import Said, profkit
 from tests.conftest import ROOT
 from tests.xctrace_stand_in import STAND_INS, instruments, mac_path

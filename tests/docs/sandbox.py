@@ -17,7 +17,7 @@ from pathlib import Path
 from profkit.core.run_folder import write_run
 from profkit.core.types import SampleSet
 from profkit.regression.history import open_history
-from profkit.regression.store import AddOptions, entry_at, with_workload
+from profkit.regression.history_actions import AddOptions, entry_at, with_workload
 from tests import documents
 from tests.cli_runner import call_in_process
 from tests.conftest import ROOT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from profkit.core.errors import Fault
-from profkit.hardware.apple_gpu import AppleChip, all_chips, configurations_of, find_chip
+from profkit.hardware.apple_gpu import AppleChip, core_configurations, find_chip, list_chip_names
 
 
 def chip(name: str, cores: int | None = None) -> AppleChip:
@@ -96,8 +96,8 @@ def test_what_has_no_specification_says_why(name: str | None, words: str) -> Non
 
 
 def test_reported_numbers_are_not_taken_for_certain() -> None:
-    for name in all_chips():
-        for cores in configurations_of(name):
+    for name in list_chip_names():
+        for cores in core_configurations(name):
             found = chip(name, cores)
             if name.startswith("Apple M5"):
                 assert not found.bandwidth_checked
@@ -108,4 +108,4 @@ def test_reported_numbers_are_not_taken_for_certain() -> None:
 
 def test_the_table_has_every_chip_of_four_generations() -> None:
     kinds = {"M1": 4, "M2": 4, "M3": 4, "M4": 3}
-    assert {g: sum(name.split()[1] == g for name in all_chips()) for g in kinds} == kinds
+    assert {g: sum(name.split()[1] == g for name in list_chip_names()) for g in kinds} == kinds

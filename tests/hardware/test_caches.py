@@ -6,8 +6,14 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Cache
-from profkit.hardware.machine import cache_doubts, read_machine
-from profkit.hardware.processor import data_cache, data_caches, instruction_cache, typical_of, typical_table
+from profkit.hardware.machine import cache_warnings, read_machine
+from profkit.hardware.processor import (
+    data_cache,
+    data_caches,
+    find_typical_caches,
+    instruction_cache,
+    load_typical_caches,
+)
 
 Tree = Callable[..., Path]
 KIB, MIB = 1024, 1024 * 1024
@@ -32,7 +38,7 @@ def test_the_geometry_of_a_core_is_that_of_sysfs(
     assert (first.size, first.ways, first.shared) == instruction
     assert [(cache.size, cache.ways, cache.shared) for cache in data_caches(machine)] == data
     assert {cache.source for cache in (first, *machine.caches)} == {"sysfs"}
-    assert cache_doubts(tree(name)) == ()
+    assert cache_warnings(tree(name)) == ()
 
 
 def test_the_core_looked_at_is_one_this_process_may_use(tree: Tree) -> None:
@@ -45,7 +51,7 @@ def test_a_direct_mapped_l3_of_320_mib_is_not_believed(tree: Tree) -> None:
     machine = read_machine(tree("lying_guest"))
     assert data_cache(machine, 3) == Cache(3, 32 * MIB, 16, shared=2, source="assumed")
     assert data_cache(machine, 2) == Cache(2, 512 * KIB, 8)
-    told = " ".join(cache_doubts(tree("lying_guest")))
+    told = " ".join(cache_warnings(tree("lying_guest")))
     assert "320 MiB, 1-way" in told
     assert "AMD Zen 3" in told
 
@@ -73,7 +79,7 @@ def test_an_impossible_level_is_replaced_and_the_others_are_kept(
     level = max(1, index)
     for cache in read_machine(root).caches:
         assert cache.source == ("assumed" if cache.level == level else "sysfs")
-    assert len(cache_doubts(root)) == 2
+    assert len(cache_warnings(root)) == 2
 
 
 def test_a_machine_without_cache_files_gets_the_typical_geometry_of_its_part(tree: Tree) -> None:
@@ -123,11 +129,11 @@ def test_an_emulators_stand_in_geometry_is_not_believed_in_a_guest_only(tree: Tr
 def test_the_typical_geometry_is_that_of_the_processors_generation(
     vendor: str, family: int | None, model: int | None, name: str
 ) -> None:
-    assert typical_of(vendor, family, model).name == name
+    assert find_typical_caches(vendor, family, model).name == name
 
 
 def test_every_typical_geometry_has_whole_sets_and_grows() -> None:
-    for entry in typical_table():
+    for entry in load_typical_caches():
         levels = [entry.l1d, entry.l2, *([entry.l3] if entry.l3 else [])]
         assert [size for size, _ in levels] == sorted({size for size, _ in levels}), entry.name
         assert all(size % (64 * ways) == 0 for size, ways in (entry.l1i, *levels)), entry.name

@@ -12,7 +12,7 @@ import pytest
 from profkit.core.types import Gpu
 from profkit.hardware import gpu, nvml
 from profkit.hardware.gpu import driver_fault, read_gpus
-from profkit.hardware.gpu_devices import chip_of, multiprocessors_of
+from profkit.hardware.gpu_devices import count_multiprocessors, find_chip_name
 from tests.cuda_stand_in import nvidia as nvidia
 
 H200 = Gpu(
@@ -203,7 +203,7 @@ def test_a_driver_that_hangs_costs_its_time_and_no_more(library: pytest.MonkeyPa
 def test_a_chip_is_told_by_its_pci_number_or_by_a_capability_that_has_one_chip_only(
     pci: int | None, capability: str | None, chip: str | None
 ) -> None:
-    assert chip_of(pci, capability) == chip
+    assert find_chip_name(pci, capability) == chip
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_a_chip_is_told_by_its_pci_number_or_by_a_capability_that_has_one_chip_o
 def test_multiprocessors_are_told_where_the_cores_come_out_even(
     cores: int | None, capability: str | None, expected: int | None
 ) -> None:
-    assert multiprocessors_of(cores, capability) == expected
+    assert count_multiprocessors(cores, capability) == expected
 
 
 @pytest.mark.skipif(bool(read_gpus()), reason="there is a GPU here")

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from profkit.hardware import macos
-from profkit.hardware.conditions import Conditions, read_conditions, read_moment
-from profkit.hardware.machine import cache_doubts, read_machine
+from profkit.hardware.conditions import MachineConditions, read_conditions, read_moment
+from profkit.hardware.machine import cache_warnings, read_machine
 from profkit.hardware.macos import core_kinds
 from profkit.hardware.noise import judge_conditions
 from tests.mac_stand_in import CALM, M3_MAX, programs
@@ -43,7 +43,7 @@ def test_the_machine_is_told_by_its_performance_cores(on_a_mac) -> None:  # type
     assert machine.instruction_cache is not None
     assert machine.instruction_cache.size == 192 << 10
     assert [(kind.name, kind.cores) for kind in core_kinds()] == [("Performance", 12), ("Efficiency", 4)]
-    assert "ways" in cache_doubts()[0]
+    assert "ways" in cache_warnings()[0]
 
 
 def test_a_python_under_rosetta_says_so(on_a_mac, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
@@ -119,10 +119,10 @@ def test_conditions_of_a_mac(on_a_mac) -> None:  # type: ignore[no-untyped-def]
 
 
 def test_clocks_that_are_held_down_are_a_limit() -> None:
-    told = {check.name: check for check in judge_conditions(Conditions(8, slowed=("low power mode",)))}
+    told = {check.name: check for check in judge_conditions(MachineConditions(8, slowed=("low power mode",)))}
     assert (told["clocks"].state, "low power mode" in told["clocks"].detail) == ("limited", True)
     assert told["clocks"].fix is not None
-    calm = {check.name: check.state for check in judge_conditions(Conditions(8, slowed=()))}
+    calm = {check.name: check.state for check in judge_conditions(MachineConditions(8, slowed=()))}
     assert calm["clocks"] == "ok"
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from profkit.hardware.conditions import Conditions, Jitter, measure_jitter, read_conditions
+from profkit.hardware.conditions import Jitter, MachineConditions, measure_jitter, read_conditions
 from profkit.hardware.noise import judge_conditions, noise_checks
 
 Tree = Callable[..., Path]
-QUIET = Conditions(
+QUIET = MachineConditions(
     cores=8,
     load=0.3,
     pressure=0.1,
@@ -25,14 +25,14 @@ QUIET = Conditions(
 )
 
 
-def _limited(conditions: Conditions) -> set[str]:
+def _limited(conditions: MachineConditions) -> set[str]:
     checks = judge_conditions(conditions)
     assert all(check.fix for check in checks if check.state == "limited")
     return {check.name for check in checks if check.state != "ok"}
 
 
-def _with(**changes: object) -> Conditions:
-    return Conditions(**{**QUIET.__dict__, **changes})
+def _with(**changes: object) -> MachineConditions:
+    return MachineConditions(**{**QUIET.__dict__, **changes})
 
 
 def test_a_quiet_machine_has_nothing_to_fix() -> None:
@@ -59,12 +59,12 @@ def test_each_disturbance_is_named_with_its_fix(changes: dict[str, object], name
 
 
 def test_what_the_machine_does_not_tell_is_not_called_good() -> None:
-    names = {check.name for check in judge_conditions(Conditions(cores=1))}
+    names = {check.name for check in judge_conditions(MachineConditions(cores=1))}
     assert names == {"quiet machine", "frequency governor"}
-    assert _limited_names(Conditions(cores=1)) == {"quiet machine"}
+    assert _limited_names(MachineConditions(cores=1)) == {"quiet machine"}
 
 
-def _limited_names(conditions: Conditions) -> set[str]:
+def _limited_names(conditions: MachineConditions) -> set[str]:
     return {check.name for check in judge_conditions(conditions) if check.state == "limited"}
 
 

@@ -27,7 +27,7 @@ from profkit.kernels.operations.registry import build
 from profkit.kernels.sweep.bench import make_problem
 from profkit.kernels.sweep.device_loop import group_means
 from profkit.runtime.passes.device_clock import DeviceClock, open_clock
-from profkit.runtime.passes.device_samples import PIECES, DeviceCalls, PipelinedBlocks
+from profkit.runtime.passes.device_samples import FLUSH_PIECES, DeviceCalls, PipelinedBlocks
 from profkit.runtime.region.cuda_driver import driver_in_use
 
 POINTS = (GridPoint("GELU", 64, 256, 16), GridPoint("GELU", 16, 256, 512), GridPoint("MSE", 64, 256, 128))
@@ -78,7 +78,7 @@ def main() -> None:
             told = " ".join(f"{state:6.2f}" for state in states)
             print(f"  {kernels} kernels more: median {median(taken) * 1e6:6.2f}, at every fourth call {told}")
         means = [
-            median(group_means(seconds(DeviceCalls(call, clock, cold=True), CALLS), len(PIECES)))
+            median(group_means(seconds(DeviceCalls(call, clock, cold=True), CALLS), len(FLUSH_PIECES)))
             for _ in range(TRIES)
         ]
         print("  as a sweep does:  " + ", ".join(f"{mean * 1e6:.2f}" for mean in means), flush=True)

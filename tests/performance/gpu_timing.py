@@ -59,9 +59,9 @@ def kernels() -> dict[str, Work]:
 
 def profkit_cold(work: Work) -> float:
     from profkit.runtime.passes.benchmark import time_function
-    from profkit.runtime.passes.timing import Calls
+    from profkit.runtime.passes.timing import TimedCalls
 
-    found = time_function(Calls(work), device="cuda", cold=True, precision=0.005, budget=5)
+    found = time_function(TimedCalls(work), device="cuda", cold=True, precision=0.005, budget=5)
     assert found.cache == "cold", found.remarks
     return median(found.seconds)
 
@@ -71,12 +71,12 @@ def profkit_warm(work: Work) -> tuple[float, float, float, float]:
     from profkit.runtime.passes.benchmark import time_function
     from profkit.runtime.passes.device_clock import open_clock
     from profkit.runtime.passes.device_timing import time_in_graph
-    from profkit.runtime.passes.timing import Calls
-    from profkit.runtime.region.cuda_driver import Driver
+    from profkit.runtime.passes.timing import TimedCalls
+    from profkit.runtime.region.cuda_driver import CudaDriver
 
-    found = time_function(Calls(work), device="cuda", cold=False, precision=0.005, budget=3)
+    found = time_function(TimedCalls(work), device="cuda", cold=False, precision=0.005, budget=3)
     device, none = found.device_seconds or float("nan"), float("nan")
-    with open_clock(Driver()) as clock:
+    with open_clock(CudaDriver()) as clock:
         graph = time_in_graph(work, clock, max(1, min(200, int(0.02 / device))))
     return median(found.seconds), device, found.host_seconds or none, graph
 

@@ -129,15 +129,15 @@ ROWS: dict[str, Noise] = {
 }
 
 
-def measure(noise: Noise, rng: random.Random, first: int) -> tuple[list[float], sampling.Assessment]:
+def measure(noise: Noise, rng: random.Random, first: int) -> tuple[list[float], sampling.SampleAssessment]:
     """Samples as the timing pass would take them, the first look after `first`."""
     source, samples, count = noise(rng), [], first
     while True:
         samples += [next(source) for _ in range(count - len(samples))]
-        seen = sampling.assess(samples, PRECISION)
+        seen = sampling.assess_samples(samples, PRECISION)
         if seen.done or count >= CAP:
             return samples[seen.warmup :], seen
-        count = min(CAP, sampling.next_assessment(count))
+        count = min(CAP, sampling.next_sample_count(count))
 
 
 def row(name: str, noise: Noise, series: int, first: int) -> bool:

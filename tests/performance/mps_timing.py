@@ -17,8 +17,8 @@ from typing import Any
 from profkit.core.statistics import median
 from profkit.runtime.passes import benchmark, mps_timing, timing
 from profkit.runtime.passes.benchmark import time_function
-from profkit.runtime.passes.timing import Calls
-from profkit.runtime.region.mps import Signpost
+from profkit.runtime.passes.timing import TimedCalls
+from profkit.runtime.region.mps import SignpostSwitch
 from tests.mps_stand_in import load
 
 MICROSECONDS = (10, 50, 200, 1_000, 10_000, 100_000)
@@ -45,7 +45,7 @@ def compared(microseconds: int) -> tuple[float, float, float, float, float]:
     fn()
     torch.mps.synchronize()
     single = torch.clock() - begin
-    found = time_function(Calls(fn), device="mps", cold=False, precision=PRECISION, budget=BUDGET)
+    found = time_function(TimedCalls(fn), device="mps", cold=False, precision=PRECISION, budget=BUDGET)
     measured = sum(found.seconds) * found.loops / found.spent
     return without / work, single / work, median(found.seconds) / work, measured, found.spent
 
@@ -62,7 +62,7 @@ def on_a_simulated_clock() -> Any:
 def entry() -> float:
     """Seconds that an entry and exit take under the switch, in a process that uses no device."""
     sys.modules.pop("torch", None)
-    switch = Signpost()
+    switch = SignpostSwitch()
     begin = perf_counter()
     for _ in range(ENTRIES):
         switch.enter("mlp")

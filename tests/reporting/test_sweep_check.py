@@ -17,7 +17,7 @@ from profkit.kernels.sweep import journal
 from profkit.kernels.sweep.outputs import run_of, write_results
 from profkit.kernels.sweep.request import SweepGrid
 from profkit.profiling.evaluate_targets import judge_document, targets_for
-from profkit.reporting.sweep_check import render
+from profkit.reporting.sweep.check import render
 from tests import sweep_documents as sweeps
 
 FOLDER = Path("reports/a sweep")

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import SweepDocument
-from profkit.reporting import sweep_html, sweep_markdown, sweep_terminal
-from profkit.reporting.sweep_conclusions import conclusions
-from profkit.reporting.sweep_files import write_reports
-from profkit.reporting.sweep_words import letters, missing, ratio, told_share
+from profkit.reporting.sweep import html, markdown
+from profkit.reporting.sweep import terminal as sweep_terminal
+from profkit.reporting.sweep.conclusions import conclusions
+from profkit.reporting.sweep.files import write_reports
+from profkit.reporting.sweep.words import letters, missing, ratio, told_share
 from tests import sweep_documents as sweeps
 from tests.reporting.html.markup import problems
 
@@ -55,7 +56,7 @@ def test_whatever_is_missing_every_view_says_so_in_its_width(name: str) -> None:
         told = terminal(document, details=True, width=width)
         typed = [line for line in told.splitlines() if str(FOLDER) not in line]
         assert max(map(len, typed)) <= width
-    for made in (told, sweep_markdown.render(document)):
+    for made in (told, markdown.render(document)):
         assert not re.search(r"\b(?:nan|inf|None)\b", made)
 
 
@@ -79,13 +80,13 @@ def test_the_memory_column_says_that_it_is_the_largest() -> None:
     document = sweeps.sweep()
     assert "most mem." in terminal(document)
     assert "most mem.: the largest, inputs included" in " ".join(terminal(document).split())
-    assert "Largest memory" in sweep_markdown.render(document)
-    assert "Largest memory" in sweep_html.render(document)
+    assert "Largest memory" in markdown.render(document)
+    assert "Largest memory" in html.render(document)
 
 
 def test_every_axis_has_its_plot_in_a_terminal_and_in_markdown() -> None:
     document = sweeps.sweep("GELU", dimensions=(8, 64, 512))
-    for made in (terminal(document), sweep_markdown.render(document)):
+    for made in (terminal(document), markdown.render(document)):
         (below,) = set(
             re.findall(r"\n +16 +32 +256 +512 +8 +64 +512\n +batch +sequence +dimension", made)[:1]
         )
@@ -93,7 +94,7 @@ def test_every_axis_has_its_plot_in_a_terminal_and_in_markdown() -> None:
         assert re.search(r"1\.00 x │-+   -+   -+", made)
     assert "time by batch" not in terminal(document)
     assert "time by batch, sequence and dimension" in terminal(document, details=True)
-    assert "time by batch, sequence and dimension" in sweep_markdown.render(document)
+    assert "time by batch, sequence and dimension" in markdown.render(document)
 
 
 def test_where_nothing_is_compared_the_times_are_plotted() -> None:
@@ -103,7 +104,7 @@ def test_where_nothing_is_compared_the_times_are_plotted() -> None:
 
 def test_every_view_has_all_cases_below_their_roofs() -> None:
     document = sweeps.sweep("GELU")
-    for made in (terminal(document), sweep_markdown.render(document), sweep_html.render(document)):
+    for made in (terminal(document), markdown.render(document), html.render(document)):
         assert "Roofline" in made
         assert "10.0 TFLOP/s" in made.replace("\u00a0", " ")
     assert "by bytes that a call must move" not in terminal(sweeps.odd()["no roofs"])
@@ -157,7 +158,7 @@ def test_a_small_share_keeps_its_figures() -> None:
 
 
 def test_markdown_has_a_table_for_each_panel_and_the_best_in_bold() -> None:
-    made = sweep_markdown.render(sweeps.sweep("GELU", "MSE"))
+    made = markdown.render(sweeps.sweep("GELU", "MSE"))
     assert "| GELU | 1 | 1.25 x | 2.00 x | **2.50 x** |" in made
     assert "### MSE forward float32" in made
     for table in re.findall(r"(?:^\|.*\n)+", made, re.MULTILINE):
@@ -167,7 +168,7 @@ def test_markdown_has_a_table_for_each_panel_and_the_best_in_bold() -> None:
 def test_markdown_fits_into_what_a_step_may_show() -> None:
     document = sweeps.sweep(*(f"op{n}" for n in range(40)))
     for limit in range(20_000, 22_500, 100):  # cut within a table, a map, a plot, and between two
-        made = sweep_markdown.render(document, limit)
+        made = markdown.render(document, limit)
         assert len(made.encode()) <= limit
         assert made.count("<details>") == made.count("</details>")
         assert len(re.findall(r"^```", made, re.MULTILINE)) % 2 == 0
@@ -175,7 +176,7 @@ def test_markdown_fits_into_what_a_step_may_show() -> None:
 
 def test_names_that_are_markup_are_shown_and_obeyed_nowhere() -> None:
     document = sweeps.hostile()
-    told, made = terminal(document, details=True), sweep_markdown.render(document)
+    told, made = terminal(document, details=True), markdown.render(document)
     assert not {"\x1b", "\u202e", "\udc80"} & set(told + made)
     assert "<script>" not in re.sub(r"```text\n.*?```", "", made, flags=re.DOTALL)
     assert "@you" not in re.sub(r"```text\n.*?```", "", made, flags=re.DOTALL)
@@ -203,7 +204,7 @@ def test_a_report_that_cannot_be_made_costs_no_sweep(tmp_path: Path) -> None:
 
 def test_a_page_of_ten_thousand_cases_stays_small() -> None:
     document = sweeps.many(10_000)
-    made = sweep_html.render(document)
+    made = html.render(document)
     assert len(document.results) >= 10_000
     assert len(made.encode()) < 3_000_000
     data = re.search(r'id="kernel-data">(.*?)</script>', made)
@@ -216,10 +217,10 @@ def test_a_case_with_a_run_of_its_own_leads_to_it_from_every_view() -> None:
     first = replace(document.results[2], profile="profiles/20260101-000000-GELU Triton?-cuda")
     document = replace(document, results=(*document.results[:2], first, *document.results[3:]))
     assert "profkit report 'reports/a-sweep/profiles/20260101-000000-GELU Triton?-cuda'" in terminal(document)
-    page = sweep_html.render(document)
+    page = html.render(document)
     assert 'href="./profiles/20260101-000000-GELU%20Triton%3F-cuda/report.html"' in page
     assert problems(page) == []
-    assert "](./profiles/20260101-000000-GELU%20Triton%3F-cuda/report.md)" in sweep_markdown.render(document)
+    assert "](./profiles/20260101-000000-GELU%20Triton%3F-cuda/report.md)" in markdown.render(document)
     assert "Triton, GELU forward float32 16x256x8: 664 ns, 39 % of its roofline" in page.replace(
         "\u00a0", " "
     )

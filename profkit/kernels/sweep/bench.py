@@ -35,7 +35,7 @@ from profkit.kernels.sweep.device import call_memory, free_memory
 from profkit.kernels.sweep.plan import too_large
 from profkit.kernels.sweep.request import TimingOptions
 from profkit.kernels.sweep.settings import TorchState
-from profkit.runtime.passes.device_timing import NotByEvents
+from profkit.runtime.passes.device_timing import EventTimingError
 
 MOST_SAMPLES = 100  # of a case that are stored: a thousand cases with all of them would be 10 MB and more
 DIGITS = 6  # that are kept of a time: a device's clock has four
@@ -121,7 +121,7 @@ class Bench:
             return replace(result, state="unavailable", reason=missing.reason, fix=missing.fix)
         except WrongResult as wrong:
             return _without_time(result, str(wrong))
-        except NotByEvents as elsewhere:
+        except EventTimingError as elsewhere:
             return _without_time(result, str(elsewhere))
         except Exception as error:
             self._recover(error)
@@ -151,9 +151,9 @@ class Bench:
                 remarks=timed.remarks,
             )
         else:
-            from profkit.runtime.passes.timing import Calls, time_calls
+            from profkit.runtime.passes.timing import TimedCalls, time_calls
 
-            samples = time_calls(Calls(call), precision=timing.precision, budget=timing.budget)
+            samples = time_calls(TimedCalls(call), precision=timing.precision, budget=timing.budget)
             seconds, precise = samples.seconds, samples.precise
             result = replace(result, clock="wall", cache="warm")
         return replace(

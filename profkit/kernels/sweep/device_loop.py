@@ -17,8 +17,8 @@ from time import perf_counter
 from profkit.core.statistics import median
 from profkit.runtime.passes import sampling
 from profkit.runtime.passes.device_clock import DeviceClock
-from profkit.runtime.passes.device_samples import PIECES, DeviceCalls, DeviceSample, PipelinedBlocks
-from profkit.runtime.passes.device_timing import DeviceWatch, NotByEvents
+from profkit.runtime.passes.device_samples import FLUSH_PIECES, DeviceCalls, DeviceSample, PipelinedBlocks
+from profkit.runtime.passes.device_timing import DeviceWatch, EventTimingError
 
 PROBES = 3
 # What a call may leave behind its last event: waiting for an idle device takes 10 µs on an H200, and more elsewhere.
@@ -58,7 +58,7 @@ def time_cold(
     probes = [calls.back_to_back(1) for _ in range(PROBES)]
     _ask_for_all(probes)
     calls.fit_blocks(min(probes, key=lambda sample: sample.wall))
-    each = len(PIECES) if calls.ahead >= len(PIECES) else 1
+    each = len(FLUSH_PIECES) if calls.ahead >= len(FLUSH_PIECES) else 1
     blocks = PipelinedBlocks(calls)
     seconds: list[float] = []
     clocks: list[float] = []
@@ -76,7 +76,7 @@ def time_cold(
         seen = _look(seconds, each, precision)
         if seen.done or over:
             break
-        ask = sampling.next_assessment(len(seconds))
+        ask = sampling.next_sample_count(len(seconds))
     if rest := group_means(blocks.last_block(), each):
         seconds += rest
         seen = _look(seconds, each, precision)
@@ -94,7 +94,7 @@ def _ask_for_all(probes: Sequence[DeviceSample]) -> None:
     left, seen = min(probe.rest for probe in probes), median([probe.device for probe in probes])
     if left > max(LEFT_SECONDS, LEFT_SHARE * seen):
         share = seen / (seen + left)
-        raise NotByEvents(
+        raise EventTimingError(
             f"CUDA events see {share:.0%} of it: the rest is on another stream, and nothing waits for that"
         )
 
@@ -105,6 +105,6 @@ def group_means(block: Sequence[float], each: int) -> list[float]:
     return [float(f"{sum(part) / len(part):.{DIGITS}g}") for part in parts if part]
 
 
-def _look(seconds: Sequence[float], each: int, precision: float) -> sampling.Assessment:
+def _look(seconds: Sequence[float], each: int, precision: float) -> sampling.SampleAssessment:
     """Where each sample is of several calls, sixteen are enough of them for a drift to show."""
-    return sampling.assess(seconds, precision, doubt=len(seconds) * each < sampling.DOUBTED_SAMPLES)
+    return sampling.assess_samples(seconds, precision, doubt=len(seconds) * each < sampling.DOUBTED_SAMPLES)

@@ -33,7 +33,7 @@ from profkit.core.types import (
 )
 from profkit.hardware.machine import read_machine
 from profkit.kernels.sweep.request import SweepGrid
-from profkit.reporting.sweep_files import write_reports
+from profkit.reporting.sweep.files import write_reports
 
 
 def write_results(

@@ -58,8 +58,8 @@ class NsightCompute:
         ),
     )
     recorder = Recorder(
-        lazy_function("profkit.profilers.ncu.recipe.recording_step"),
-        lazy_function("profkit.profilers.ncu.recipe.collect_report"),
+        lazy_function("profkit.profilers.ncu.record.recording_step"),
+        lazy_function("profkit.profilers.ncu.record.collect_report"),
         picks_kernel=True,
     )
 

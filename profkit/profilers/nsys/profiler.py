@@ -41,7 +41,7 @@ class NsightSystems:
             scrub=None,
             scrub_fix="scrub its SQLite export: nsys export --type sqlite --lazy=false {name}",
             conversion=Conversion(
-                lazy_function("profkit.profilers.nsys.recipe.conversion_argv"),
+                lazy_function("profkit.profilers.nsys.record.conversion_argv"),
                 "converted.sqlite",
                 "nsys export --type=sqlite --output={stem}.sqlite {name}",
             ),
@@ -56,8 +56,8 @@ class NsightSystems:
         ),
     )
     recorder = Recorder(
-        lazy_function("profkit.profilers.nsys.recipe.recording_step"),
-        lazy_function("profkit.profilers.nsys.recipe.collect_report"),
+        lazy_function("profkit.profilers.nsys.record.recording_step"),
+        lazy_function("profkit.profilers.nsys.record.collect_report"),
     )
 
     def explain(self, text: str, returncode: int) -> Fault | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from profkit.core.types import Check, Counter
 from profkit.hardware import tree
-from profkit.hardware.system import as_superuser
+from profkit.hardware.system import superuser_command
 from profkit.profilers.perf.faults import NO_PMU_FIX, PARANOID_FIX
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.programs import install_line
@@ -57,7 +57,7 @@ def judge_perf(ability: PerfAbility, root: Path = Path("/")) -> Iterator[Check]:
     yield _record_check(ability)
     if ability.hardware_ok and tree.read_number(root, "proc/sys/kernel/nmi_watchdog"):
         detail = "on: it holds one hardware counter, so one event fewer fits at a time"
-        yield Check("NMI watchdog", "limited", detail, as_superuser("sysctl kernel.nmi_watchdog=0"))
+        yield Check("NMI watchdog", "limited", detail, superuser_command("sysctl kernel.nmi_watchdog=0"))
 
 
 def format_census(census: tuple[Counter, ...]) -> str:

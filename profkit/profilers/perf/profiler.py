@@ -25,7 +25,7 @@ class Perf:
             scrub=None,
             scrub_fix="perf script -i {name} > perf.txt, then scrub that",
             conversion=Conversion(
-                lazy_function("profkit.profilers.perf.recipe.conversion_argv"),
+                lazy_function("profkit.profilers.perf.record.conversion_argv"),
                 "converted.txt",
                 "perf script -i {name} > {stem}.txt",
             ),
@@ -79,7 +79,7 @@ class Perf:
             _SCRUB,
         ),
     )
-    recorder = Recorder(lazy_function("profkit.profilers.perf.recipe.recording_step"))
+    recorder = Recorder(lazy_function("profkit.profilers.perf.record.recording_step"))
 
     def explain(self, text: str, returncode: int) -> Fault | None:
         """What perf's error means."""

@@ -32,8 +32,8 @@ class Valgrind:
         ),
     )
     recorder = Recorder(
-        lazy_function("profkit.profilers.valgrind.recipe.recording_step"),
-        lazy_function("profkit.profilers.valgrind.recipe.collect_report"),
+        lazy_function("profkit.profilers.valgrind.record.recording_step"),
+        lazy_function("profkit.profilers.valgrind.record.collect_report"),
     )
 
     def explain(self, text: str, returncode: int) -> Fault | None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from profkit.core.errors import ProfkitError
 from profkit.core.types import Check, CheckState
-from profkit.hardware.system import ProgramAnswer, as_superuser, ask_program, program_output
+from profkit.hardware.system import ProgramAnswer, ask_program, program_output, superuser_command
 from profkit.profilers.programs import try_command
 from profkit.profilers.xctrace.command import CUT, TIME_PROFILER, explain_fault, record_argv, table_argv
 
@@ -160,7 +160,7 @@ def _selection_check(xcode: Xcode, xctrace: XctraceAbility) -> Check:
         return Check("Xcode", "missing", detail, fix, path)
     answer = xcode.version
     if answer is not None and (answer.status == _LICENCE_EXIT or _is_license_refusal(answer.text)):
-        fix = as_superuser("xcodebuild -license accept")
+        fix = superuser_command("xcodebuild -license accept")
         return Check(
             "Xcode", "refused", "its licence has not been accepted, so none of its tools starts", fix, path
         )
@@ -205,7 +205,7 @@ def _option_checks(ability: XctraceAbility) -> Iterator[Check]:
 
 
 def _developer_mode(answer: ProgramAnswer | None) -> Check:
-    name, fix = "developer mode", as_superuser("DevToolsSecurity -enable")
+    name, fix = "developer mode", superuser_command("DevToolsSecurity -enable")
     text = "" if answer is None else answer.text
     if "enabled" in text:
         return Check(name, "ok", "on: xctrace may look into other programs without asking")
@@ -271,4 +271,4 @@ def _install_fix() -> str:
 
 
 def _first_launch() -> str:
-    return as_superuser("xcodebuild -runFirstLaunch")
+    return superuser_command("xcodebuild -runFirstLaunch")

@@ -27,7 +27,7 @@ from profkit.profilers.xctrace.profiler import (
 )
 from profkit.profilers.xctrace.tables import ExportTable, read_tables
 from profkit.profilers.xctrace.toc import DamagedExport, TraceRun, read_toc
-from profkit.runtime.region.record import LARGEST, RegionRecord, decode_record
+from profkit.runtime.region.record import MOST_BYTES, RegionRecord, decode_record
 
 UNEXPORTED = "left-out.json"
 _MOST_BYTES = 1 << 20
@@ -78,7 +78,7 @@ def read_notes(folder: Path) -> tuple[RegionRecord, ...]:
     found = []
     for path in sorted(folder.glob(NOTE_FILES)):
         try:
-            if path.stat().st_size > LARGEST:
+            if path.stat().st_size > MOST_BYTES:
                 raise UnreadableReport(f"{path} is too large for a region record")
             record = decode_record(path.read_text(encoding="utf-8"), str(path))
         except (OSError, UnicodeDecodeError) as error:

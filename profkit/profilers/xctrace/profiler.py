@@ -137,7 +137,7 @@ class Xctrace:
             scrub_fix="scrub its export: profkit record with a REPORT that does not end in .trace leaves one",
             is_folder=lazy_function("profkit.profilers.xctrace.profiler.is_document"),
             conversion=Conversion(
-                lazy_function("profkit.profilers.xctrace.recipe.conversion_argv"), "exports", _BY_HAND
+                lazy_function("profkit.profilers.xctrace.record.conversion_argv"), "exports", _BY_HAND
             ),
         ),
         Format(
@@ -151,10 +151,10 @@ class Xctrace:
         ),
     )
     recorder = Recorder(
-        lazy_function("profkit.profilers.xctrace.recipe.recording_step"),
-        lazy_function("profkit.profilers.xctrace.recipe.collect_report"),
-        lazy_function("profkit.profilers.xctrace.recipe.find_finished_document"),
-        lazy_function("profkit.profilers.xctrace.recipe.check_target"),
+        lazy_function("profkit.profilers.xctrace.record.recording_step"),
+        lazy_function("profkit.profilers.xctrace.record.collect_report"),
+        lazy_function("profkit.profilers.xctrace.record.find_finished_document"),
+        lazy_function("profkit.profilers.xctrace.record.check_target"),
         follows_region=False,
     )
 

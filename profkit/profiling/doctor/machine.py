@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from profkit.core.types import Cache, Check, CheckState
-from profkit.hardware.machine import cache_doubts, read_machine
+from profkit.hardware.machine import cache_warnings, read_machine
 from profkit.hardware.processor import data_caches, instruction_cache
 from profkit.profilers.programs import CommandTrial, try_command
 
@@ -69,7 +69,7 @@ def machine_checks(root: Path = Path("/")) -> Iterator[Check]:
         "ok",
         f"{machine.cpu} ({machine.vendor}), {machine.cores} usable core(s), {memory}{place}",
     )
-    doubts = cache_doubts(root)
+    doubts = cache_warnings(root)
     simulated = machine.system != "Darwin"  # valgrind is not for macOS: there nothing depends on the ways
     told = ", ".join(
         [

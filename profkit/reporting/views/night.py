@@ -9,7 +9,7 @@ from typing import Literal
 from profkit.core.formatting import moment, quantity
 from profkit.core.types import Incident, MetricOutcome, Night, Outcome, Verdict, VerdictWord, WorkloadOutcome
 from profkit.reporting.chart_blocks import Charts, TrendChart
-from profkit.reporting.machine_blocks import Annotations, Case, Cases, CaseState
+from profkit.reporting.ci_blocks import Annotations, Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
     Commands,

@@ -21,36 +21,36 @@ from typing import TYPE_CHECKING, Any, Literal
 from profkit.core import statistics
 from profkit.core.statistics import median
 from profkit.core.types import Directive, SampleSet
-from profkit.runtime.passes.timing import Calls, Progress, time_calls
-from profkit.runtime.region import DIRECTIVE, HOST, mps
-from profkit.runtime.region.cuda_driver import Driver, DriverError, driver_in_use, uses_cuda
+from profkit.runtime.passes.timing import TimedCalls, TimingProgress, time_calls
+from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE, mps
+from profkit.runtime.region.cuda_driver import CudaDriver, DriverError, driver_in_use, uses_cuda
 
 if TYPE_CHECKING:
     from profkit.runtime.region.active import RegionSession
 
 
-Device = Literal["cuda", "mps", "cpu"]
+DeviceChoice = Literal["cuda", "mps", "cpu"]
 NO_DEVICE = "no CUDA device is in use in this process"
 NO_MPS = "no MPS device is in use in this process"
 NO_GRAPH = "not timed in a graph: torch records none for MPS"
-TELLING = 1.05  # host and device are two numbers from here on
-PRECISION = 0.01
-BUDGET = 10.0  # seconds, by hand; under profkit the directive says
+LAUNCH_BOUND_RATIO = 1.05  # host and device are two numbers from here on
+DEFAULT_PRECISION = 0.01
+DEFAULT_BUDGET = 10.0  # seconds, by hand; under profkit the directive says
 PROGRESS_AFTER = 2.0  # seconds
-LEAST_SINGLY = 12  # iterations for an instrument that compares them with each other, even if they need
-SINGLY_PATIENCE = 5  # times the seconds that were meant
+LEAST_SINGLE_CALLS = 12  # iterations for an instrument that compares them with each other, even if they need
+SINGLE_CALLS_BUDGET = 5  # times the seconds that were meant
 
 
 def time_function(
-    calls: Calls,
+    calls: TimedCalls,
     *,
-    device: Device | None,
+    device: DeviceChoice | None,
     cold: bool,
     graph: bool = False,
     precision: float,
     budget: float,
     warmup: int = 1,
-    progress: Progress | None = None,
+    progress: TimingProgress | None = None,
 ) -> SampleSet:
     """Samples of `calls` by the clock that fits it; `remarks` say why it is not the one that was asked for.
 
@@ -76,7 +76,7 @@ def time_function(
     if driver is not None:
         from profkit.runtime.passes.device_clock import open_clock
         from profkit.runtime.passes.device_samples import DeviceCalls
-        from profkit.runtime.passes.device_timing import DeviceWatch, NotByEvents, time_on_device
+        from profkit.runtime.passes.device_timing import DeviceWatch, EventTimingError, time_on_device
 
         try:
             with open_clock(driver) as clock:
@@ -84,7 +84,7 @@ def time_function(
                 return time_on_device(
                     timed, DeviceWatch(clock.address()), warmup=warmup, progress=progress, **asked
                 )
-        except (NotByEvents, DriverError) as error:
+        except (EventTimingError, DriverError) as error:
             remark = f"by the wall clock, the L2 as it is: {error}" if cold else f"by the wall clock: {error}"
         calls.wait_for(driver.synchronize)
     # what a device was given by the first call is not in its seconds: then that is no first time
@@ -93,7 +93,7 @@ def time_function(
     return replace(samples, remarks=(remark,)) if remark is not None else samples
 
 
-def _find_driver(calls: Calls, device: Device | None) -> tuple[Driver | None, float | None]:
+def _find_driver(calls: TimedCalls, device: DeviceChoice | None) -> tuple[CudaDriver | None, float | None]:
     """The driver that the calls use, and the seconds of the first call where it took that to find out."""
     if device == "cpu":
         return None, None
@@ -104,7 +104,9 @@ def _find_driver(calls: Calls, device: Device | None) -> tuple[Driver | None, fl
     return driver_in_use(), first
 
 
-def _find_mps(calls: Calls, device: Device | None, first: float | None) -> tuple[Any, float | None]:
+def _find_mps(
+    calls: TimedCalls, device: DeviceChoice | None, first: float | None
+) -> tuple[Any, float | None]:
     """The module torch.mps where the calls use its device, and the seconds of the first call where one was made.
 
     `first` is of one that was made already, and not waited for.
@@ -151,7 +153,7 @@ def describe_device(samples: SampleSet) -> Iterator[str]:
 
 def _describe_launches(samples: SampleSet, seconds: float) -> Iterator[str]:
     device, host = samples.device_seconds, samples.host_seconds
-    if device is not None and seconds > TELLING * device:
+    if device is not None and seconds > LAUNCH_BOUND_RATIO * device:
         alone = f", to launch it takes the host {format_duration(host)}" if host is not None else ""
         yield f"launch-bound: the device alone needs {format_duration(device)}{alone}"
 
@@ -227,12 +229,12 @@ def benchmark(
     bytes: float | None = None,
     setup: Callable[[], object] | None = None,
     synchronize: Callable[[], object] | None = None,
-    device: Device | None = None,
+    device: DeviceChoice | None = None,
     cold: bool = False,
     graph: bool = False,
     first: float | None = None,
-    precision: float = PRECISION,
-    budget: float = BUDGET,
+    precision: float = DEFAULT_PRECISION,
+    budget: float = DEFAULT_BUDGET,
 ) -> BenchmarkResult:
     """Measure `fn()`, or give it to the instrument of the present pass.
 
@@ -270,13 +272,13 @@ def benchmark(
             raise ValueError(f"{name}: {word} must be a positive finite number, not {value!r}")
     if device not in (None, "cuda", "mps", "cpu"):
         raise ValueError(f"{name}: device must be 'cuda', 'mps', 'cpu' or None, not {device!r}")
-    calls = Calls(fn, setup, synchronize)
-    if DIRECTIVE not in os.environ and HOST not in sys.modules:
+    calls = TimedCalls(fn, setup, synchronize)
+    if DIRECTIVE_VARIABLE not in os.environ and HOST_MODULE not in sys.modules:
         show = _progress_line(name, budget) if sys.stderr is not None and sys.stderr.isatty() else None
         samples = time_function(
             calls, device=device, cold=cold, graph=graph, precision=precision, budget=budget, progress=show
         )
-        result = BenchmarkResult(name, _with_first(first, samples), precision, flops, bytes)
+        result = BenchmarkResult(name, _add_first_call(first, samples), precision, flops, bytes)
         if show is not None:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
         print(result)
@@ -295,19 +297,19 @@ def benchmark(
                 budget=directive.budget,
                 warmup=directive.warmup,
             )
-        samples = replace(_with_first(first, samples), pid=os.getpid())
+        samples = replace(_add_first_call(first, samples), pid=os.getpid())
         session.add_benchmark(name, samples, flops, bytes)
         return BenchmarkResult(name, samples, directive.precision, flops, bytes)
     samples = _run_under_instrument(calls, device, name, directive, session)
     return BenchmarkResult(name, samples, directive.precision, flops, bytes, directive.pass_name)
 
 
-def _with_first(first: float | None, samples: SampleSet) -> SampleSet:
+def _add_first_call(first: float | None, samples: SampleSet) -> SampleSet:
     return samples if first is None else replace(samples, warmup=(first, *samples.warmup))
 
 
 def _run_under_instrument(
-    calls: Calls, device: Device | None, name: str, directive: Directive, session: RegionSession
+    calls: TimedCalls, device: DeviceChoice | None, name: str, directive: Directive, session: RegionSession
 ) -> SampleSet:
     """Run `fn` in the region for the instrument: a given number of calls, or as many as fit the seconds."""
     session.prepare()
@@ -317,7 +319,7 @@ def _run_under_instrument(
         calls.wait_for(driver.synchronize)
     if device in (None, "mps") and (found := mps.mps_in_use()) is not None:
         calls.wait_for(found.synchronize)
-    region = _OneRegion(session, name, calls)
+    region = _BenchmarkRegion(session, name, calls)
     hooks = session.iteration_hooks()
     with region:
         begin = perf_counter()
@@ -333,15 +335,15 @@ def _run_under_instrument(
     )
 
 
-class _OneRegion:
+class _BenchmarkRegion:
     """One entry of the region around all calls; with a setup one entry for each, since setup does not
     count."""
 
-    def __init__(self, session: RegionSession, name: str, calls: Calls) -> None:
+    def __init__(self, session: RegionSession, name: str, calls: TimedCalls) -> None:
         self._session, self._name, self._calls = session, name, calls
         self.iterations = 0
 
-    def __enter__(self) -> _OneRegion:
+    def __enter__(self) -> _BenchmarkRegion:
         if self._calls.setup is None:
             self._session.enter(self._name)
         return self
@@ -378,13 +380,13 @@ def _next_block(done: int, elapsed: float, directive: Directive, singly: bool) -
     if done == 0:
         return 1
     seconds = directive.seconds or 0.0
-    if singly and done < LEAST_SINGLY and elapsed < SINGLY_PATIENCE * seconds:
+    if singly and done < LEAST_SINGLE_CALLS and elapsed < SINGLE_CALLS_BUDGET * seconds:
         return 1
     fit = int((seconds - elapsed) / max(elapsed / done, 1e-9))
     return min(1 if singly else done, fit)
 
 
-def _progress_line(name: str, budget: float) -> Progress:
+def _progress_line(name: str, budget: float) -> TimingProgress:
     def show(elapsed: float, count: int, half: float | None) -> None:
         if elapsed >= PROGRESS_AFTER:
             known = f"± {100 * half:.2g} %" if half is not None else "no interval yet"

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-HOST = Path(__file__).with_name("host")
-Kind = Literal["cprofile", "tracemalloc", "tracemalloc-region", "torch"]
+HOST_FOLDER = Path(__file__).with_name("host")
+HostKind = Literal["cprofile", "tracemalloc", "tracemalloc-region", "torch"]
 
 _INTERPRETER = re.compile(r"(python|pypy)(\d+(\.\d+)*)?[a-z]*(\.exe)?", re.IGNORECASE)
-_VALUED = frozenset("WX")  # interpreter options that take a value (python --help); -c and -m end the options
+_VALUE_OPTIONS = frozenset(
+    "WX"
+)  # interpreter options that take a value (python --help); -c and -m end the options
 _NOTHING_TO_RUN = frozenset("hV?")
 # Programs that start the rest of their command line. What stands before the Python in it is kept as it is.
 _ENVIRONMENTS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye", "conda", "mamba", "micromamba"})
@@ -26,7 +28,7 @@ _LAUNCHERS |= {"arch", "caffeinate", "taskpolicy"}  # of macOS
 
 
 @dataclass(frozen=True)
-class _Parsed:
+class _PythonCommand:
     """A command that runs Python: what comes before the interpreter's options, the options, the program."""
 
     launcher: tuple[str, ...]  # with the interpreter at its end
@@ -34,12 +36,14 @@ class _Parsed:
     program: tuple[str, ...]  # script args, -m module args, -c code args
 
 
-def host_command(command: Sequence[str], kind: Kind, out: Path) -> tuple[list[str], None] | tuple[None, str]:
+def host_command(
+    command: Sequence[str], kind: HostKind, out: Path
+) -> tuple[list[str], None] | tuple[None, str]:
     """The command that runs the same program under the host `kind`, writing `out`; or why there is none."""
-    parsed = _parse(command)
+    parsed = _parse_command(command)
     if isinstance(parsed, str):
         return None, parsed
-    return [*parsed.launcher, *parsed.options, str(HOST), kind, str(out), "--", *parsed.program], None
+    return [*parsed.launcher, *parsed.options, str(HOST_FOLDER), kind, str(out), "--", *parsed.program], None
 
 
 def find_interpreter(command: Sequence[str]) -> str | None:
@@ -47,33 +51,35 @@ def find_interpreter(command: Sequence[str]) -> str | None:
 
     Also None where an environment manager (uv, poetry, conda) will choose it.
     """
-    parsed = _parse(command)
-    if isinstance(parsed, str) or _ENVIRONMENTS.intersection(_name(word) for word in parsed.launcher[:-1]):
+    parsed = _parse_command(command)
+    if isinstance(parsed, str) or _ENVIRONMENTS.intersection(
+        _base_name(word) for word in parsed.launcher[:-1]
+    ):
         return None
     return shutil.which(parsed.launcher[-1])
 
 
-def _parse(command: Sequence[str]) -> _Parsed | str:
+def _parse_command(command: Sequence[str]) -> _PythonCommand | str:
     """The parts of the command, or in words why it is no Python program that a host could run."""
     if not command:
         return "there is no command"
     start = 0
-    if _name(command[0]) in _LAUNCHERS:
+    if _base_name(command[0]) in _LAUNCHERS:
         found = next((i for i, word in enumerate(command) if i and _is_interpreter(word)), None)
         if found is None:
-            return f"{_name(command[0])} does not name the Python it starts (write `python script.py`)"
+            return f"{_base_name(command[0])} does not name the Python it starts (write `python script.py`)"
         start = found
     if _is_interpreter(command[start]):
         return _parse_python(tuple(command[: start + 1]), command[start + 1 :])
-    script = _shebang(command[0])
+    script = _read_shebang(command[0])
     if script is None:
-        return f"not a Python program: {_name(command[0])}"
+        return f"not a Python program: {_base_name(command[0])}"
     path, first_line = script
     end = next(i for i, word in enumerate(first_line) if _is_interpreter(word)) + 1
     return _parse_python(first_line[:end], (*first_line[end:], path, *command[1:]))
 
 
-def _parse_python(launcher: tuple[str, ...], words: Sequence[str]) -> _Parsed | str:
+def _parse_python(launcher: tuple[str, ...], words: Sequence[str]) -> _PythonCommand | str:
     """Split the words after the interpreter as CPython's own getopt does (Python/getopt.c)."""
     position = 0
     options: list[str] = []
@@ -93,20 +99,20 @@ def _parse_python(launcher: tuple[str, ...], words: Sequence[str]) -> _Parsed | 
             options += words[position : position + 2]
             position += 2
             continue
-        before, program, used = _short(word, words[position + 1 :])
+        before, program, used = _parse_short_options(word, words[position + 1 :])
         if program == ("?",):
             return f"python {word} runs no program that could be profiled"
         options += before
         position += used
         if program:
-            return _Parsed(launcher, tuple(options), (*program, *words[position:]))
+            return _PythonCommand(launcher, tuple(options), (*program, *words[position:]))
     rest = tuple(words[position:])
     if not rest:
         return "python without a program is interactive"
-    return _Parsed(launcher, tuple(option for option in options if option != "--"), rest)
+    return _PythonCommand(launcher, tuple(option for option in options if option != "--"), rest)
 
 
-def _short(word: str, following: Sequence[str]) -> tuple[list[str], tuple[str, ...], int]:
+def _parse_short_options(word: str, following: Sequence[str]) -> tuple[list[str], tuple[str, ...], int]:
     """One word of short options: the options to keep, the program it names, the number of words used.
 
     The program is ("?",) where the word runs none, or where -x or -i ask for what a host does not do.
@@ -120,22 +126,22 @@ def _short(word: str, following: Sequence[str]) -> tuple[list[str], tuple[str, .
             return (before, (f"-{letter}", following[0]), 2) if following else ([], ("?",), 1)
         if letter in _NOTHING_TO_RUN or letter in "xi":
             return [], ("?",), 1
-        if letter in _VALUED:
+        if letter in _VALUE_OPTIONS:
             if attached:
                 return [word], (), 1
             return ([word, following[0]], (), 2) if following else ([], ("?",), 1)
     return [word], (), 1
 
 
-def _name(word: str) -> str:
+def _base_name(word: str) -> str:
     return os.path.basename(word)
 
 
 def _is_interpreter(word: str) -> bool:
-    return _INTERPRETER.fullmatch(_name(word)) is not None
+    return _INTERPRETER.fullmatch(_base_name(word)) is not None
 
 
-def _shebang(program: str) -> tuple[str, tuple[str, ...]] | None:
+def _read_shebang(program: str) -> tuple[str, tuple[str, ...]] | None:
     """The path of a Python script that is a command of its own, and the words of its first line."""
     path = shutil.which(program)
     if path is None:
@@ -158,7 +164,7 @@ def _shebang(program: str) -> tuple[str, tuple[str, ...]] | None:
     return (path, words) if any(_is_interpreter(word) for word in words[:2]) else None
 
 
-_ASK = "import sys; print('profkit', *sys.version_info[:3])"
+_VERSION_CODE = "import sys; print('profkit', *sys.version_info[:3])"
 
 
 def python_version(interpreter: str | Sequence[str], timeout: float = 20.0) -> tuple[int, int, int] | None:
@@ -169,7 +175,7 @@ def python_version(interpreter: str | Sequence[str], timeout: float = 20.0) -> t
     words = [interpreter] if isinstance(interpreter, str) else list(interpreter)
     try:
         done = subprocess.run(
-            [*words, "-I", "-S", "-c", _ASK],
+            [*words, "-I", "-S", "-c", _VERSION_CODE],
             capture_output=True,
             text=True,
             timeout=timeout,

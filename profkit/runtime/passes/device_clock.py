@@ -14,12 +14,12 @@ import ctypes
 import sys
 from types import TracebackType
 
-from profkit.runtime.region.cuda_driver import L2_BYTES, NOT_READY, Driver
+from profkit.runtime.region.cuda_driver import L2_BYTES, NOT_READY, CudaDriver
 
 # Times of the L2 that a flush writes. On an H200 twice its 60 MB and the 256 MiB of triton.testing.do_bench leave the
 # same times of what follows, and the first is done in half the time.
 FLUSH_TIMES = 2
-FLUSH_UNTOLD = 256 << 20  # bytes, where a driver does not tell the size of its L2
+DEFAULT_FLUSH_BYTES = 256 << 20  # bytes, where a driver does not tell the size of its L2
 LONGEST_STALL = 0.5  # seconds
 _PCI_ADDRESS = 32  # bytes
 
@@ -27,7 +27,7 @@ _PCI_ADDRESS = 32  # bytes
 class DeviceClock:
     """Events on the stream that the workload uses now. Raises DriverError where the driver refuses."""
 
-    def __init__(self, driver: Driver, device: int, stream: int) -> None:
+    def __init__(self, driver: CudaDriver, device: int, stream: int) -> None:
         self.driver = driver
         self._device = device
         self._stream = ctypes.c_void_p(stream)
@@ -110,12 +110,12 @@ class DeviceClock:
     def _allocate(self) -> int:
         l2 = ctypes.c_int()
         self.driver.call("cuDeviceGetAttribute", ctypes.byref(l2), L2_BYTES, self._device)
-        size = FLUSH_TIMES * l2.value or FLUSH_UNTOLD
+        size = FLUSH_TIMES * l2.value or DEFAULT_FLUSH_BYTES
         self.driver.check("cuMemAlloc_v2", ctypes.byref(self._buffer), ctypes.c_size_t(size))
         return size
 
 
-def open_clock(driver: Driver) -> DeviceClock:
+def open_clock(driver: CudaDriver) -> DeviceClock:
     """The clock of the device that this thread uses, on torch's stream where torch is, else the default stream.
 
     Where the thread has no context (another one launches), it gets the first that is in use. Raises DriverError.
@@ -127,10 +127,10 @@ def open_clock(driver: Driver) -> DeviceClock:
         driver.check("cuCtxSetCurrent", context)
     number = ctypes.c_int()
     driver.check("cuCtxGetDevice", ctypes.byref(number))
-    return DeviceClock(driver, number.value, _stream())
+    return DeviceClock(driver, number.value, _current_stream())
 
 
-def _stream() -> int:
+def _current_stream() -> int:
     """torch's current stream, else the default stream."""
     torch = sys.modules.get("torch")
     try:

@@ -32,13 +32,13 @@ MOST_SINGLY, MOST_SINGLY_SECONDS = 32, 20e-3
 # two is chance. So a flush is written in 1 to 4 pieces, a kernel each: by these numbers eight calls one after the other
 # see every state twice, however many kernels each of them launches. (The pieces beyond the first add up to triangular
 # numbers, and j (j - 1) / 2 + j n modulo 4 takes each value twice over eight j, whatever n.)
-PIECES = (1, 1, 2, 3, 4, 1, 2, 3)
+FLUSH_PIECES = (1, 1, 2, 3, 4, 1, 2, 3)
 STALL_LEAST, STALL_MARGIN = 200e-6, 1.5  # seconds; times what the host needed before
-SLOWED = (
+SLOW_HOST_RATIO = (
     1.25  # a host that took so much longer than before was made to wait: by a full queue, or inside the call
 )
-TRIES = 12
-MOST_HURRIED = 8  # calls in a block without a stall
+MOST_RETRIES = 12
+MOST_UNSTALLED = 8  # calls in a block without a stall
 
 
 class DeviceSample(NamedTuple):
@@ -104,8 +104,8 @@ class DeviceCalls:
         self.host = like.host
         within = min(MOST_SINGLY_SECONDS / max(like.wall, 1e-9), MOST_AHEAD_SECONDS / max(like.host, 1e-9))
         self.ahead = max(1, min(MOST_SINGLY, int(within)))
-        if self.ahead > len(PIECES):
-            self.ahead -= self.ahead % len(PIECES)
+        if self.ahead > len(FLUSH_PIECES):
+            self.ahead -= self.ahead % len(FLUSH_PIECES)
         self.stall_seconds = self._fitting_stall(self.ahead)
 
     def sample_alone(self, count: int) -> list[DeviceSample]:
@@ -113,7 +113,7 @@ class DeviceCalls:
         calls = max(1, min(MOST_AHEAD, self.loops, int(MOST_AHEAD_SECONDS / max(self.host, 1e-9))))
         stall = self._fitting_stall(calls)
         found: list[DeviceSample] = []
-        for _ in range(count + TRIES):
+        for _ in range(count + MOST_RETRIES):
             sample = self.back_to_back(calls, stall)
             if sample.ahead:
                 found.append(sample)
@@ -142,7 +142,7 @@ class DeviceCalls:
             if setup is not None:
                 setup()
             if self.cold:
-                clock.flush(PIECES[index % len(PIECES)])
+                clock.flush(FLUSH_PIECES[index % len(FLUSH_PIECES)])
             clock.record(clock.event(2 * index))
             fn()
             clock.record(clock.event(2 * index + 1))
@@ -155,8 +155,8 @@ class DeviceCalls:
             return seconds
         self._missed += 1
         longer = self._longer_stall(calls, self.stall_seconds, launched / calls)
-        if not stalled or self._missed > TRIES:
-            self.hurried, self.ahead = True, MOST_HURRIED
+        if not stalled or self._missed > MOST_RETRIES:
+            self.hurried, self.ahead = True, MOST_UNSTALLED
             return seconds
         if longer is not None:
             self.stall_seconds = longer
@@ -172,7 +172,7 @@ class DeviceCalls:
 
     def _longer_stall(self, calls: int, stall: float, host: float) -> float | None:
         """A stall for a host that took that long per call; None where fewer calls would help, and no longer stall."""
-        waited = host > SLOWED * self.host
+        waited = host > SLOW_HOST_RATIO * self.host
         self.host = min(self.host, host)
         if waited or calls * host <= stall or stall >= LONGEST_STALL:
             return None
@@ -184,7 +184,7 @@ SHORTEST_STALL = 20e-6
 MOST_MISSES = 3  # blocks one after the other in which the host was too late: from then on one at a time
 
 
-class _Block(NamedTuple):
+class _CallBlock(NamedTuple):
     bank: int  # which half of the events is its own
     calls: int
     ahead: bool
@@ -195,7 +195,7 @@ class PipelinedBlocks:
 
     def __init__(self, calls: DeviceCalls) -> None:
         self._calls = calls
-        self._launched: _Block | None = None
+        self._launched: _CallBlock | None = None
         self._device = 0.0  # seconds that the device needed for the last block
         self._host = 0.0  # and the host for each call, the least that was seen: a full queue makes it wait
         self._misses = 0
@@ -217,7 +217,7 @@ class PipelinedBlocks:
         block, self._launched = self._launched, None
         return self._land(block) if block is not None else []
 
-    def _launch(self, bank: int, *, busy: bool) -> _Block:
+    def _launch(self, bank: int, *, busy: bool) -> _CallBlock:
         timed, clock = self._calls, self._calls.clock
         calls, first = timed.ahead, 2 * MOST_SINGLY * bank
         if not busy:
@@ -232,7 +232,7 @@ class PipelinedBlocks:
         begin = perf_counter()
         for index in range(calls):
             if timed.cold:
-                clock.flush(PIECES[index % len(PIECES)])
+                clock.flush(FLUSH_PIECES[index % len(FLUSH_PIECES)])
             clock.record(clock.event(first + 2 * index))
             timed.fn()
             clock.record(clock.event(first + 2 * index + 1))
@@ -240,9 +240,9 @@ class PipelinedBlocks:
         self._host = min(self._host or spent, spent)
         ahead = stalled and clock.is_pending(clock.event(first))
         self._misses = 0 if ahead else self._misses + 1
-        return _Block(bank, calls, ahead)
+        return _CallBlock(bank, calls, ahead)
 
-    def _land(self, block: _Block) -> list[float]:
+    def _land(self, block: _CallBlock) -> list[float]:
         clock = self._calls.clock
         first = 2 * MOST_SINGLY * block.bank
         last = first + 2 * block.calls - 1

@@ -34,7 +34,7 @@ from profkit.hardware.nvml import REASONS, SM_CLOCK, Nvml, NvmlError, open_nvml
 from profkit.runtime.passes import sampling
 from profkit.runtime.passes.device_clock import DeviceClock
 from profkit.runtime.passes.device_samples import DeviceCalls, DeviceSample
-from profkit.runtime.passes.timing import MOST_SAMPLES, SPREAD_SECONDS, Progress
+from profkit.runtime.passes.timing import MOST_SAMPLES, SPREAD_SECONDS, TimingProgress
 
 
 class DeviceState(NamedTuple):
@@ -71,7 +71,7 @@ class DeviceWatch:
 REPLAYS = 15
 
 
-class NoGraph(Exception):
+class GraphTimingError(Exception):
     """There is no time in a graph; the sentence says why."""
 
 
@@ -79,7 +79,7 @@ def time_in_graph(fn: Callable[[], object], clock: DeviceClock, calls: int) -> f
     """Seconds of one of `calls` calls in a CUDA graph; raises NoGraph."""
     torch: Any = sys.modules.get("torch")
     if torch is None:
-        raise NoGraph("a CUDA graph is recorded by torch, which is not loaded")
+        raise GraphTimingError("a CUDA graph is recorded by torch, which is not loaded")
     try:
         wanted = _steady_result(torch, fn)
         graph, result = _record_graph(torch, fn, calls)
@@ -91,9 +91,9 @@ def time_in_graph(fn: Callable[[], object], clock: DeviceClock, calls: int) -> f
         with suppress(Exception):
             clock.wait()
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise NoGraph(f"no CUDA graph could be recorded: {said}") from error
+        raise GraphTimingError(f"no CUDA graph could be recorded: {said}") from error
     if not same:
-        raise NoGraph("recorded as a CUDA graph it computes something else")
+        raise GraphTimingError("recorded as a CUDA graph it computes something else")
     return seconds
 
 
@@ -112,7 +112,7 @@ def _record_graph(torch: Any, fn: Callable[[], object], calls: int) -> tuple[Any
     graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     result: object = None
-    randomness = _randomness(torch)
+    randomness = _save_random_states(torch)
     try:
         with torch.cuda.stream(stream):
             # other threads may allocate meanwhile; torch.cuda.graph() itself would empty the workload's memory pool
@@ -130,7 +130,7 @@ def _record_graph(torch: Any, fn: Callable[[], object], calls: int) -> tuple[Any
     return graph, result
 
 
-def _randomness(torch: Any) -> list[tuple[Any, Any]]:
+def _save_random_states(torch: Any) -> list[tuple[Any, Any]]:
     """The devices' random number generators with a copy of their state, from torch 2.4 on."""
     generators = getattr(torch.cuda, "default_generators", ())
     return [
@@ -151,7 +151,7 @@ def _time_replay(graph: Any, clock: DeviceClock) -> float:
 # The first launch of a sample finds an idle device and shows: 5 to 15 µs on an H200. Of 4 ms that is below 0.4 %.
 SAMPLE_SECONDS = 4e-3
 MOST_LOOPS = 1 << 16
-SAME = 1.05  # host and device, and two clocks, are told apart from here on
+CLOCK_TOLERANCE = 1.05  # host and device, and two clocks, are told apart from here on
 WAIT_SECONDS = 30e-6  # what waiting for an idle device may cost a sample by the wall clock (10 µs on an H200)
 EMPTY_SECONDS = (
     0.2e-6  # per call: two events with nothing between them lie 1.3 µs apart, the shortest kernel 2 µs
@@ -160,12 +160,12 @@ CHECKS, DOUBTED, ALONE_FIRST, ALONE = 5, 15, 3, 15
 CHECK_SHARE = 10  # each of these may take a tenth of the budget
 
 
-class NotByEvents(Exception):
+class EventTimingError(Exception):
     """The events do not enclose the work; the sentence says why."""
 
 
 @dataclass
-class _Log:
+class _SampleLog:
     """Samples, as many as were taken at once together with what the device said right after."""
 
     blocks: list[tuple[list[float], DeviceState]] = field(default_factory=list)
@@ -201,14 +201,14 @@ def time_on_device(
     precision: float,
     budget: float,
     warmup: int = 1,
-    progress: Progress | None = None,
+    progress: TimingProgress | None = None,
 ) -> SampleSet:
     """Samples of `calls` until the median's 95 % interval is ±`precision` (relative) or `budget` seconds are gone.
 
     Raises NotByEvents where the wall clock must be used, DriverError, and what the function raises.
     """
     begin = perf_counter()
-    warm = _calibrate(calls, budget)
+    warm = _calibrate_loops(calls, budget)
     if perf_counter() - begin >= budget:
         return SampleSet(
             (warm[-1].wall,), calls.loops, warm=False, precise=False, spent=perf_counter() - begin
@@ -216,7 +216,7 @@ def time_on_device(
     while len(warm) < warmup and perf_counter() - begin < budget / 2:
         warm.append(calls.back_to_back(calls.loops))
     checks = _check_events(calls, warm[-1], budget)
-    like = _medians(checks)
+    like = _median_sample(checks)
     calls.fit_blocks(like)
     single = calls.cold or calls.setup is not None
     alone = (
@@ -224,37 +224,37 @@ def time_on_device(
         if calls.setup is not None
         else calls.sample_alone(_affordable_count(ALONE_FIRST, like, calls, budget))
     )
-    if alone and _medians(alone).device < EMPTY_SECONDS:
-        raise NotByEvents("nothing was launched on the current CUDA stream")
-    bound = bool(alone) and like.device <= SAME * _medians(alone).device  # by the device
+    if alone and _median_sample(alone).device < EMPTY_SECONDS:
+        raise EventTimingError("nothing was launched on the current CUDA stream")
+    bound = bool(alone) and like.device <= CLOCK_TOLERANCE * _median_sample(alone).device  # by the device
     stall = (
-        1e-4 + 4 * _medians(alone).host if bound else 0.0
+        1e-4 + 4 * _median_sample(alone).host if bound else 0.0
     )  # so that an idle device does not wait for the first launch
-    log = _Log()
+    log = _SampleLog()
 
     def take() -> list[float]:
         return calls.time_singly() if single else [calls.back_to_back(calls.loops, stall).device]
 
-    _fill_log(take, log, watch, begin, precision, budget, progress)
+    _fill_sample_log(take, log, watch, begin, precision, budget, progress)
     kept = log.seconds()
-    seen = sampling.assess(kept, precision)
+    seen = sampling.assess_samples(kept, precision)
     seconds = kept[seen.warmup :]
     if alone and not bound:
         alone = calls.sample_alone(_affordable_count(ALONE, like, calls, budget)) or alone
-    remarks = list(_remarks(checks, calls.loops, single and calls.hurried))
+    remarks = list(_timing_remarks(checks, calls.loops, single and calls.hurried))
     graph: float | None = None
     if calls.graph and not alone:  # to record it would fail, and torch suffers from that
         remarks.append("not timed in a CUDA graph: the host could not get ahead of the device")
     elif calls.graph:
         try:
             graph = time_in_graph(calls.fn, calls.clock, calls.queued)
-        except NoGraph as error:
+        except GraphTimingError as error:
             remarks.append(str(error))
     device: float | None = None
     if (single and not calls.hurried) or (bound and not single):
         device = median(seconds)
     elif alone and not single:
-        device = _medians(alone).device
+        device = _median_sample(alone).device
     return SampleSet(
         seconds=tuple(seconds),
         loops=1 if single else calls.loops,
@@ -263,11 +263,11 @@ def time_on_device(
         precise=seen.precise,
         spent=perf_counter() - begin,
         clock="cuda-events",
-        wall_ratio=median([_ratio(check) for check in checks]),
+        wall_ratio=median([_wall_ratio(check) for check in checks]),
         cache="cold" if calls.cold else "warm",
         batching=_describe_batching(calls, single, bool(alone) and not bound, graph is not None),
         device_seconds=device,
-        host_seconds=_medians(alone).host if alone else None,
+        host_seconds=_median_sample(alone).host if alone else None,
         graph_seconds=graph,
         clocks=log.clocks(),
         throttled=log.count - len(kept),
@@ -276,18 +276,18 @@ def time_on_device(
     )
 
 
-HURRIED = "the host waits for the device inside a call, so that its launches are in these times"
+HOST_WAITS = "the host waits for the device inside a call, so that its launches are in these times"
 
 
-def _remarks(checks: list[DeviceSample], loops: int, hurried: bool) -> Iterator[str]:
+def _timing_remarks(checks: list[DeviceSample], loops: int, hurried: bool) -> Iterator[str]:
     if hurried:
-        yield HURRIED
-    least = min(_ratio(check) for check in checks)
-    if least > SAME and min(check.wall - check.device for check in checks) * loops > WAIT_SECONDS:
+        yield HOST_WAITS
+    least = min(_wall_ratio(check) for check in checks)
+    if least > CLOCK_TOLERANCE and min(check.wall - check.device for check in checks) * loops > WAIT_SECONDS:
         yield f"the wall clock saw at least {least - 1:.0%} more than the events: perhaps others keep the host busy"
 
 
-def _calibrate(calls: DeviceCalls, budget: float) -> list[DeviceSample]:
+def _calibrate_loops(calls: DeviceCalls, budget: float) -> list[DeviceSample]:
     """Double `calls.loops` until a sample is long enough; the samples on the way are warm-up."""
     least = max(SAMPLE_SECONDS, budget / MOST_SAMPLES)
     taken = [calls.back_to_back(1)]
@@ -309,37 +309,37 @@ def _check_events(calls: DeviceCalls, like: DeviceSample, budget: float) -> list
     """
     most = _affordable_count(DOUBTED, like, calls, budget)
     checks: list[DeviceSample] = []
-    while len(checks) < most and (len(checks) < CHECKS or _explain_doubt(checks, calls.loops)):
+    while len(checks) < most and (len(checks) < CHECKS or _explain_event_mismatch(checks, calls.loops)):
         checks.append(calls.back_to_back(calls.loops))
-    doubt = _explain_doubt(checks, calls.loops)
+    doubt = _explain_event_mismatch(checks, calls.loops)
     if doubt is not None:
-        raise NotByEvents(doubt)
+        raise EventTimingError(doubt)
     return checks
 
 
-def _explain_doubt(checks: list[DeviceSample], loops: int) -> str | None:
+def _explain_event_mismatch(checks: list[DeviceSample], loops: int) -> str | None:
     rest, seen = min(check.rest for check in checks), median([check.device for check in checks]) * loops
-    if rest > max(WAIT_SECONDS, (SAME - 1) * seen):
+    if rest > max(WAIT_SECONDS, (CLOCK_TOLERANCE - 1) * seen):
         share = seen / (seen + rest)
         return f"CUDA events see {share:.0%} of it: part of the work is on another stream or device"
-    least = min(_ratio(check) for check in checks)
-    if least < 1 / SAME:
+    least = min(_wall_ratio(check) for check in checks)
+    if least < 1 / CLOCK_TOLERANCE:
         return f"CUDA events claim {1 / least:.2f} times the seconds that passed"
     return None
 
 
-def _ratio(sample: DeviceSample) -> float:
+def _wall_ratio(sample: DeviceSample) -> float:
     return sample.wall / max(sample.device, 1e-9)
 
 
-def _fill_log(
+def _fill_sample_log(
     take: Callable[[], list[float]],
-    log: _Log,
+    log: _SampleLog,
     watch: DeviceWatch,
     begin: float,
     precision: float,
     budget: float,
-    progress: Progress | None,
+    progress: TimingProgress | None,
 ) -> None:
     """Fill the log until its median is known or the budget is gone; at least one sample, whatever it costs."""
     one, ask = 0.0, 0
@@ -357,19 +357,19 @@ def _fill_log(
         if log.count < ask:
             continue
         kept = log.seconds()
-        seen = sampling.assess(kept, precision)
+        seen = sampling.assess_samples(kept, precision)
         if progress is not None:
             progress(perf_counter() - begin, len(kept), seen.half_width)
         if seen.done:
             break
-        ask = sampling.next_assessment(log.count)
+        ask = sampling.next_sample_count(log.count)
 
 
 def _affordable_count(count: int, like: DeviceSample, calls: DeviceCalls, budget: float) -> int:
     return max(1, min(count, int(budget / CHECK_SHARE / max(like.wall * calls.loops, 1e-9))))
 
 
-def _medians(samples: list[DeviceSample]) -> DeviceSample:
+def _median_sample(samples: list[DeviceSample]) -> DeviceSample:
     """The medians of the parts."""
     return DeviceSample(
         median([s.device for s in samples]),

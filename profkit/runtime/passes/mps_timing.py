@@ -40,9 +40,9 @@ from profkit.core.formatting import quantity
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
 from profkit.hardware.macos import parse_pressure
-from profkit.runtime.passes.timing import Calls, Progress, time_calls
+from profkit.runtime.passes.timing import TimedCalls, TimingProgress, time_calls
 
-NAME = b"com.apple.system.thermalpressurelevel"
+PRESSURE_NAME = b"com.apple.system.thermalpressurelevel"
 
 
 def thermal_pressure() -> str | None:
@@ -50,21 +50,21 @@ def thermal_pressure() -> str | None:
     if platform.system() != "Darwin":
         return None
     try:
-        return _ask_notify(ctypes.CDLL(None))
+        return _read_pressure(ctypes.CDLL(None))
     except (OSError, AttributeError, ctypes.ArgumentError):
         return None
 
 
-def _ask_notify(library: ctypes.CDLL) -> str | None:
+def _read_pressure(library: ctypes.CDLL) -> str | None:
     token, level = ctypes.c_int(), ctypes.c_uint64()
-    if library.notify_register_check(ctypes.c_char_p(NAME), ctypes.byref(token)) != 0:
+    if library.notify_register_check(ctypes.c_char_p(PRESSURE_NAME), ctypes.byref(token)) != 0:
         return None
     try:
         if library.notify_get_state(token, ctypes.byref(level)) != 0:
             return None
     finally:
         library.notify_cancel(token)
-    return parse_pressure(f"{NAME.decode()} {level.value}")
+    return parse_pressure(f"{PRESSURE_NAME.decode()} {level.value}")
 
 
 def pressure_remark(before: str | None, after: str | None) -> str | None:
@@ -84,20 +84,22 @@ MOST_OF_BUDGET = 60  # a sample takes at most this part of the budget, so that t
 WARM_SECONDS, WARM_BLOCK, FASTER, WARM_SHARE = 0.3, 4, 0.98, 0.2
 PROBE_SHARE = 0.1  # of the budget: for single calls, and the same for events
 SINGLE, EVENTS = 15, 5
-SAME = 1.05  # two clocks are told apart from here on
-APART = 1.1  # the host's launches are taken to hide behind the device where it takes so much longer
+CLOCK_TOLERANCE = 1.05  # two clocks are told apart from here on
+HIDDEN_LAUNCH_RATIO = (
+    1.1  # the host's launches are taken to hide behind the device where it takes so much longer
+)
 # No system-level cache of an M1 to M4 is known to be larger than 96 MB (of an Ultra). Whether a write of this much
 # leaves nothing behind there, Apple does not say.
 FLUSH_BYTES = 256 << 20
 
-SINGLY = "single calls to an idle GPU, each waited for: some {wait} of each are the wait"
+SINGLE_CALLS = "single calls to an idle GPU, each waited for: some {wait} of each are the wait"
 HOST_BOUND = "the host is busy or waits inside for {host} of a call: the GPU alone is not known"
 NOT_COLD = "the caches are as they were: {said}"
 LOST_IN_WAITS = "waiting for the GPU is {share:.0%} of a sample: it would take longer samples"
 
 
 @dataclass
-class _Probe:
+class _ProbeResult:
     """Medians over a few calls, in seconds per call; None where that could not be had."""
 
     host: float | None = None
@@ -108,7 +110,7 @@ class _Probe:
 
 
 def time_on_mps(
-    calls: Calls,
+    calls: TimedCalls,
     mps: Any,
     *,
     precision: float,
@@ -116,7 +118,7 @@ def time_on_mps(
     first: float | None = None,
     cold: bool = False,
     warmup: int = 1,
-    progress: Progress | None = None,
+    progress: TimingProgress | None = None,
 ) -> SampleSet:
     """Samples of `calls` until the median's 95 % interval is ±`precision` (relative) or `budget` seconds are gone.
 
@@ -128,14 +130,14 @@ def time_on_mps(
     spent = 0.0 if first is None else first
     warm = [calls.sample() if first is None else first]
     if warm[0] >= budget:
-        return _with_clock(SampleSet(tuple(warm), precise=False, warm=False), begin, spent)
+        return _set_clock(SampleSet(tuple(warm), precise=False, warm=False), begin, spent)
     remarks = []
     if cold:
         try:
-            calls.setup = _with_flush(calls.setup)
+            calls.setup = _add_flush(calls.setup)
         except RuntimeError as error:  # no memory for it
             cold = False
-            remarks.append(NOT_COLD.format(said=_first_line(error)))
+            remarks.append(NOT_COLD.format(said=_error_line(error)))
     single = calls.setup is not None
     wait = _idle_wait(calls)
     least = min(max(SAMPLE_SECONDS, wait / (WAIT_SHARE * precision)), budget / MOST_OF_BUDGET)
@@ -147,15 +149,17 @@ def time_on_mps(
     if (heat := pressure_remark(before, thermal_pressure())) is not None:
         remarks.append(heat)
     if single:
-        remarks.append(SINGLY.format(wait=quantity(wait, "s")))
-        return _with_clock(replace(found, remarks=tuple(remarks)), begin, spent, cold=cold)
+        remarks.append(SINGLE_CALLS.format(wait=quantity(wait, "s")))
+        return _set_clock(replace(found, remarks=tuple(remarks)), begin, spent, cold=cold)
     per_call = median(found.seconds or found.warmup)
-    if wait > SAME * precision * per_call * calls.loops:
+    if wait > CLOCK_TOLERANCE * precision * per_call * calls.loops:
         remarks.append(LOST_IN_WAITS.format(share=wait / (per_call * calls.loops)))
     probe = _probe_calls(calls, mps, per_call, budget * PROBE_SHARE)
     if probe.doubt is not None:
         remarks.append(probe.doubt)
-    bound = probe.host is not None and per_call - wait / found.loops > APART * probe.host  # by the device
+    bound = (
+        probe.host is not None and per_call - wait / found.loops > HIDDEN_LAUNCH_RATIO * probe.host
+    )  # by the device
     if probe.host is not None and not bound:
         remarks.append(HOST_BOUND.format(host=quantity(min(probe.host, per_call), "s")))
     each = f"{calls.loops} calls back to back, then one wait of {quantity(wait, 's')}"
@@ -168,19 +172,19 @@ def time_on_mps(
         device_seconds=probe.device if bound else None,
         wall_ratio=probe.ratio,
     )
-    return _with_clock(told, begin, spent)
+    return _set_clock(told, begin, spent)
 
 
-def _with_clock(found: SampleSet, begin: float, spent: float, *, cold: bool = False) -> SampleSet:
+def _set_clock(found: SampleSet, begin: float, spent: float, *, cold: bool = False) -> SampleSet:
     spent += perf_counter() - begin
     return replace(found, clock="mps-synchronized", cache="cold" if cold else "warm", spent=spent)
 
 
-def _first_line(error: Exception) -> str:
+def _error_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:100]
 
 
-def _idle_wait(calls: Calls) -> float:
+def _idle_wait(calls: TimedCalls) -> float:
     """Seconds that it takes to wait for a device that has nothing to do."""
     calls.wait()
     taken = []
@@ -191,7 +195,7 @@ def _idle_wait(calls: Calls) -> float:
     return median(taken)
 
 
-def _warm_up(calls: Calls, least: float, budget: float) -> list[float]:
+def _warm_up(calls: TimedCalls, least: float, budget: float) -> list[float]:
     """Samples until they get no faster; at the end as long as those that will count."""
     begin = perf_counter()
     taken: list[float] = []
@@ -208,7 +212,7 @@ def _warm_up(calls: Calls, least: float, budget: float) -> list[float]:
     return taken
 
 
-def _with_flush(setup: Callable[[], object] | None) -> Callable[[], object]:
+def _add_flush(setup: Callable[[], object] | None) -> Callable[[], object]:
     """`setup`, then a buffer of the device's written that is larger than its caches. Waited for by the sample."""
     torch: Any = sys.modules["torch"]
     buffer = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="mps")
@@ -221,9 +225,9 @@ def _with_flush(setup: Callable[[], object] | None) -> Callable[[], object]:
     return both
 
 
-def _probe_calls(calls: Calls, mps: Any, per_call: float, seconds: float) -> _Probe:
+def _probe_calls(calls: TimedCalls, mps: Any, per_call: float, seconds: float) -> _ProbeResult:
     """Single calls, and batches between events: as many as fit into so many seconds each, at least one."""
-    probe = _Probe()
+    probe = _ProbeResult()
     taken = [_time_single_call(calls) for _ in range(max(1, min(SINGLE, int(seconds / max(per_call, 1e-4)))))]
     probe.host, probe.single = median([host for host, _ in taken]), median([whole for _, whole in taken])
     if getattr(mps, "Event", None) is None:
@@ -232,20 +236,20 @@ def _probe_calls(calls: Calls, mps: Any, per_call: float, seconds: float) -> _Pr
     try:
         pairs = [_time_between_events(calls, mps) for _ in range(count)]
     except Exception as error:  # what an event that torch cannot time raises, differs from version to version
-        probe.doubt = f"torch's MPS events tell no time: {_first_line(error)}"
+        probe.doubt = f"torch's MPS events tell no time: {_error_line(error)}"
         return probe
     device, ratio = (
         median([device for device, _ in pairs]),
         median([wall / max(d, 1e-9) for d, wall in pairs]),
     )
-    if device <= 0 or ratio < 1 / SAME:
+    if device <= 0 or ratio < 1 / CLOCK_TOLERANCE:
         probe.doubt = f"torch's MPS events claim {1 / ratio:.2g} times the seconds that passed: not believed"
     else:
         probe.device, probe.ratio = device, ratio
     return probe
 
 
-def _time_single_call(calls: Calls) -> tuple[float, float]:
+def _time_single_call(calls: TimedCalls) -> tuple[float, float]:
     """Of one call to an idle device: until it came back, and until the device was done."""
     calls.wait()
     begin = perf_counter()
@@ -255,7 +259,7 @@ def _time_single_call(calls: Calls) -> tuple[float, float]:
     return back - begin, perf_counter() - begin
 
 
-def _time_between_events(calls: Calls, mps: Any) -> tuple[float, float]:
+def _time_between_events(calls: TimedCalls, mps: Any) -> tuple[float, float]:
     """Seconds per call of one batch: between two new events, and by the wall clock."""
     fn = calls.fn
     first, last = mps.Event(enable_timing=True), mps.Event(enable_timing=True)

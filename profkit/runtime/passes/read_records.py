@@ -11,7 +11,7 @@ from pathlib import Path
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import PassPlan, SampleSet, Timing, TritonWork
 from profkit.runtime.passes import sampling
-from profkit.runtime.region.record import LARGEST, RegionRecord, RegionTimes, decode_record
+from profkit.runtime.region.record import MOST_BYTES, RegionRecord, RegionTimes, decode_record
 
 MOST_RECORDS = 8  # of one step, for what the ranks of a node have in common
 
@@ -19,7 +19,7 @@ MOST_RECORDS = 8  # of one step, for what the ranks of a node have in common
 def read_record(path: Path) -> RegionRecord:
     """One process's record. Raises UnreadableReport, with the file's name and what is wrong with it."""
     try:
-        if path.stat().st_size > LARGEST:
+        if path.stat().st_size > MOST_BYTES:
             raise UnreadableReport(f"{path.name} is too large for a region record")
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -36,19 +36,19 @@ def read_records(paths: Iterable[Path]) -> tuple[RegionRecord, ...]:
 
 def read_triton(plan: PassPlan) -> tuple[TritonWork, ...]:
     """What Triton did in the processes of a pass that was carried out, as far as their records can be read."""
-    works = (record.triton for record in _records_of(plan))
+    works = (record.triton for record in _find_records(plan))
     return tuple(work for work in works if work is not None)[:MOST_RECORDS]
 
 
 def read_packages(plan: PassPlan) -> dict[str, str]:
     """Versions of what the processes of a pass had loaded, as far as their records can be read."""
     found: dict[str, str] = {}
-    for record in _records_of(plan):
+    for record in _find_records(plan):
         found |= record.packages
     return found
 
 
-def _records_of(plan: PassPlan) -> Iterator[RegionRecord]:
+def _find_records(plan: PassPlan) -> Iterator[RegionRecord]:
     for step in plan.steps:
         if step.directive is not None:
             prefix = Path(step.directive.record)
@@ -57,7 +57,7 @@ def _records_of(plan: PassPlan) -> Iterator[RegionRecord]:
                     yield read_record(path)
 
 
-def timings(records: Iterable[RegionRecord]) -> tuple[Timing, ...]:
+def region_timings(records: Iterable[RegionRecord]) -> tuple[Timing, ...]:
     """The timing pass's samples by name, one SampleSet per process.
 
     A name that one process benchmarks again is numbered: `mlp`, `mlp (2)`. Benchmarks come first and win over a region
@@ -80,12 +80,12 @@ def timings(records: Iterable[RegionRecord]) -> tuple[Timing, ...]:
         for region in record.regions:
             known = found.get(region.name) or Timing(region.name, "region", (), record.precision)
             if known.kind == "region" and region.seconds:
-                found[region.name] = replace(known, processes=(*known.processes, _samples(region, record)))
+                found[region.name] = replace(known, processes=(*known.processes, _sample_set(region, record)))
     return tuple(found.values())
 
 
-def _samples(region: RegionTimes, record: RegionRecord) -> SampleSet:
-    seen = sampling.assess(region.seconds, record.precision)
+def _sample_set(region: RegionTimes, record: RegionRecord) -> SampleSet:
+    seen = sampling.assess_samples(region.seconds, record.precision)
     return SampleSet(
         seconds=region.seconds[seen.warmup :],
         warmup=region.seconds[: seen.warmup],

@@ -12,7 +12,7 @@ from profkit.core import statistics
 from profkit.core.errors import UnreadableReport
 
 SCHEMA = "profkit.tracemalloc/1"
-LARGEST = 64 * 1024 * 1024
+MOST_BYTES = 64 * 1024 * 1024
 LEAST_POINTS = 8  # below, Kendall's interval spans nearly all slopes
 MOST_POINTS = 200  # the slope takes time in the square of these
 LEAST_LEAK = 8.0  # bytes per iteration: one pointer; nothing that is kept per iteration is smaller
@@ -65,7 +65,7 @@ class Allocations:
 def read_tracemalloc(path: Path) -> Allocations:
     """What the pass found. Raises UnreadableReport where the file is not one of its own or is damaged."""
     try:
-        if path.stat().st_size > LARGEST:
+        if path.stat().st_size > MOST_BYTES:
             raise UnreadableReport(f"{path.name} is too large for a tracemalloc result")
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -75,12 +75,12 @@ def read_tracemalloc(path: Path) -> Allocations:
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise UnreadableReport(f"{path.name} is not a tracemalloc result: it does not say {SCHEMA}")
     try:
-        return _allocations(data)
+        return _parse_allocations(data)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise UnreadableReport(f"{path.name} is damaged: {type(error).__name__}: {error}") from error
 
 
-def _allocations(data: dict[str, Any]) -> Allocations:
+def _parse_allocations(data: dict[str, Any]) -> Allocations:
     region = data["region"]
     points = tuple((_check_size(x), _check_size(y)) for x, y in data["points"])
     between = data["growth_iterations"]
@@ -91,8 +91,8 @@ def _allocations(data: dict[str, Any]) -> Allocations:
         region_peak=_check_size(region["peak"]) if region else None,
         entries=_check_size(data["entries"]),
         growth=judge_growth(points),
-        top=tuple(_line(entry) for entry in data["top"]),
-        growing=tuple(_line(entry) for entry in data["growth"]),
+        top=tuple(_parse_line(entry) for entry in data["top"]),
+        growing=tuple(_parse_line(entry) for entry in data["growth"]),
         growth_between=(int(between[0]), int(between[1])) if between else None,
         python=str(data["python"]),
         notes=tuple(str(note) for note in data["notes"]),
@@ -133,7 +133,7 @@ def judge_growth(points: Sequence[tuple[int, int]]) -> MemoryGrowth:
     )
 
 
-def _line(entry: dict[str, Any]) -> AllocationLine:
+def _parse_line(entry: dict[str, Any]) -> AllocationLine:
     return AllocationLine(str(entry["file"]), int(entry["line"]), int(entry["size"]), int(entry["count"]))
 
 

@@ -24,7 +24,7 @@ LOOK_GROWTH = 1.41  # every look is one more chance to stop by luck: twice as ma
 DRIFT_SHARE = 0.1  # a drift that moves the median by a tenth of the precision asked is no drift
 
 
-class Assessment(NamedTuple):
+class SampleAssessment(NamedTuple):
     """What the samples so far say. The first `warmup` of them are warm-up; `interval` is of the rest."""
 
     warmup: int
@@ -35,24 +35,26 @@ class Assessment(NamedTuple):
     done: bool  # and there is enough behind it to believe so
 
 
-def assess(samples: Sequence[float], precision: float, *, doubt: bool = True) -> Assessment:
+def assess_samples(samples: Sequence[float], precision: float, *, doubt: bool = True) -> SampleAssessment:
     """Where warm-up ends, how well the median of the rest is known, and whether that is enough.
 
     With `doubt` a few samples in which no drift shows are not enough while they could hide one.
     """
     start = statistics.settled_from(samples, precision * DRIFT_SHARE)
     warmup = start or 0
-    warmup += _slow_start(samples[warmup:])
+    warmup += _count_slow_start(samples[warmup:])
     kept = samples[warmup:]
     found = statistics.interval(kept)
     half = statistics.relative_half_width(kept)
     precise = half is not None and half <= precision
     believable = len(kept) >= LEAST_SAMPLES and found is not None and found.effective >= LEAST_INDEPENDENT
-    settled = start is not None and not (doubt and _may_drift(kept, precision))
-    return Assessment(warmup, start is not None, found, half, precise, precise and believable and settled)
+    settled = start is not None and not (doubt and _may_hide_drift(kept, precision))
+    return SampleAssessment(
+        warmup, start is not None, found, half, precise, precise and believable and settled
+    )
 
 
-def _slow_start(samples: Sequence[float]) -> int:
+def _count_slow_start(samples: Sequence[float]) -> int:
     """How many samples at the very beginning are far slower than the rest: first calls, too few to be a drift."""
     if not samples:
         return 0
@@ -64,7 +66,7 @@ def _slow_start(samples: Sequence[float]) -> int:
     return slow
 
 
-def _may_drift(kept: Sequence[float], precision: float) -> bool:
+def _may_hide_drift(kept: Sequence[float], precision: float) -> bool:
     """Whether a drift or a second mode that would move the median could hide in these few samples."""
     if len(kept) >= DOUBTED_SAMPLES:
         return False
@@ -78,10 +80,10 @@ def is_enough(samples: Sequence[float], precision: float, elapsed: float, budget
     Ask on a geometric schedule (`next_look`), not after each sample.
     """
     return elapsed >= budget or (
-        len(samples) >= LEAST_SAMPLES and assess(samples, precision, doubt=False).done
+        len(samples) >= LEAST_SAMPLES and assess_samples(samples, precision, doubt=False).done
     )
 
 
-def next_assessment(count: int) -> int:
+def next_sample_count(count: int) -> int:
     """How many samples there should be before it is worth asking again."""
     return max(LEAST_SAMPLES, count + 1, int(count * LOOK_GROWTH))

@@ -21,10 +21,10 @@ CLOCK_STEPS = 1000  # and this many steps of the clock, where the clock is coars
 # processor that is still raising its frequency is narrow and wrong.
 SPREAD_SECONDS = 0.2
 MOST_SAMPLES = 10_000  # in one budget: samples get longer instead
-Progress = Callable[[float, int, "float | None"], None]  # seconds gone, samples, relative half-width
+TimingProgress = Callable[[float, int, "float | None"], None]  # seconds gone, samples, relative half-width
 
 
-class Calls:
+class TimedCalls:
     """`fn`, timed. With a `setup`, which runs untimed before each call, a sample is always one call."""
 
     def __init__(
@@ -80,7 +80,7 @@ def clock_step() -> float:
     return min(steps)
 
 
-def calibrate_loops(calls: Calls, least: float, most: float) -> list[float]:
+def calibrate_loops(calls: TimedCalls, least: float, most: float) -> list[float]:
     """Double `calls.loops` until a sample lasts `least` seconds; the samples on the way are warm-up.
 
     One long sample is no proof: a first call compiles, and another process may take the core for a while. So
@@ -99,12 +99,12 @@ def calibrate_loops(calls: Calls, least: float, most: float) -> list[float]:
 
 
 def time_calls(
-    calls: Calls,
+    calls: TimedCalls,
     *,
     precision: float,
     budget: float,
     warmup: int = 1,
-    progress: Progress | None = None,
+    progress: TimingProgress | None = None,
     before: Sequence[float] = (),
     least: float = 0.0,
 ) -> SampleSet:
@@ -127,16 +127,16 @@ def time_calls(
         one = samples[-1] * calls.loops
         if len(samples) < ask:
             continue
-        seen = sampling.assess(samples, precision)
+        seen = sampling.assess_samples(samples, precision)
         if progress is not None:
             progress(perf_counter() - begin, len(samples), seen.half_width)
         if seen.done:
             break
-        ask = sampling.next_assessment(len(samples))
+        ask = sampling.next_sample_count(len(samples))
         calls.sample()  # looking has emptied the caches: the call that fills them again is not counted
     if not samples:
         samples, warm = [warm[-1]], warm[:-1]
-    seen = sampling.assess(samples, precision)
+    seen = sampling.assess_samples(samples, precision)
     return SampleSet(
         seconds=tuple(samples[seen.warmup :]),
         loops=calls.loops,

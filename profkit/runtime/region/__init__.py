@@ -30,8 +30,8 @@ if TYPE_CHECKING:
             """Mark every call of `function`."""
 
 
-DIRECTIVE = "PROFKIT_DIRECTIVE"
-HOST = "profkit_pass_host"  # the module that a Python pass leaves in sys.modules, with its switch
+DIRECTIVE_VARIABLE = "PROFKIT_DIRECTIVE"
+HOST_MODULE = "profkit_pass_host"  # the module that a Python pass leaves in sys.modules, with its switch
 
 
 class _Unprofiled:
@@ -63,7 +63,7 @@ def region(name: str) -> Region:
     return _unprofiled
 
 
-if DIRECTIVE in os.environ or HOST in sys.modules:
+if DIRECTIVE_VARIABLE in os.environ or HOST_MODULE in sys.modules:
     from profkit.runtime.region.active import region as region
 
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from profkit.core.errors import ProfkitError
 from profkit.core.types import Directive, SampleSet, TritonWork
-from profkit.runtime.region import DIRECTIVE, HOST
+from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE
 from profkit.runtime.region.record import (
     BenchmarkTimes,
     RegionRecord,
@@ -40,7 +40,7 @@ class RegionSwitch(Protocol):
 def make_switches(directive: Directive | None, note: Callable[[str], None]) -> list[RegionSwitch]:
     """What the host of this pass and its directive ask for; what cannot be used is a note, and left out."""
     found: list[RegionSwitch] = []
-    host = sys.modules.get(HOST)
+    host = sys.modules.get(HOST_MODULE)
     if host is not None:
         found.append(cast("RegionSwitch", host.switch))
     asked = directive.switch if directive else None
@@ -56,14 +56,14 @@ def make_switches(directive: Directive | None, note: Callable[[str], None]) -> l
 
             found.append(ValgrindSwitch())
         elif asked.kind == "cuda":
-            from profkit.runtime.region.cuda import CudaSwitch, DeviceWait
+            from profkit.runtime.region.cuda import CudaSwitch, DeviceWaitSwitch
 
             # no instrument is there to be switched while time is measured
-            found.append(DeviceWait() if directive.pass_name == "timing" else CudaSwitch())
+            found.append(DeviceWaitSwitch() if directive.pass_name == "timing" else CudaSwitch())
         elif asked.kind == "signpost":
-            from profkit.runtime.region.mps import MpsWait, Signpost
+            from profkit.runtime.region.mps import MpsWaitSwitch, SignpostSwitch
 
-            found.append(MpsWait() if directive.pass_name == "timing" else Signpost())
+            found.append(MpsWaitSwitch() if directive.pass_name == "timing" else SignpostSwitch())
         elif asked.kind == "torch-profiler" and asked.output is not None:
             from profkit.runtime.region.torch_profiler import TorchProfilerSwitch
 
@@ -82,8 +82,14 @@ def find_spans(switched: Iterable[RegionSwitch]) -> tuple[tuple[tuple[int, int],
     return (), 0
 
 
-NAMES = ("numpy", "torch", "triton", "jax", "cupy")  # what brings kernels or a compiler of its own
-_LONGEST = 60  # characters of a version
+VERSIONED_PACKAGES = (
+    "numpy",
+    "torch",
+    "triton",
+    "jax",
+    "cupy",
+)  # what brings kernels or a compiler of its own
+_MOST_CHARACTERS = 60  # characters of a version
 
 
 def loaded_packages() -> dict[str, str]:
@@ -92,10 +98,10 @@ def loaded_packages() -> dict[str, str]:
     name = sys.implementation.name
     if name != "cpython":
         found["python"] = f"{name} {found['python']}"
-    for name in NAMES:
+    for name in VERSIONED_PACKAGES:
         version = getattr(sys.modules.get(name), "__version__", None)
         if version is not None:
-            found[name] = str(version)[:_LONGEST]  # torch's is a text of a type of its own
+            found[name] = str(version)[:_MOST_CHARACTERS]  # torch's is a text of a type of its own
     return found
 
 
@@ -103,14 +109,14 @@ MOST_SECONDS = (
     65_536  # entries whose time is kept; beyond, every second one is dropped and the stride doubled
 )
 MOST_NAMES = 200  # regions told apart; a workload that numbers its names ("step 4711") has no end of them
-OTHERS = "(other regions)"
+OTHER_REGIONS = "(other regions)"
 SAVE_PAUSE = 0.5  # seconds between two saves at region exits, and
 SAVE_SHARE = 20  # at least this many times what the last save took: saving stays below 5 %
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class _Tally:
+class _RegionCounts:
     """What is known of one region."""
 
     def __init__(self, timed: bool) -> None:
@@ -130,7 +136,7 @@ class _Tally:
         self.iterations += iterations
 
 
-class _Thread(threading.local):
+class _ThreadRegions(threading.local):
     """The regions this thread is in: name, start (None while nothing counts), process."""
 
     def __init__(self) -> None:
@@ -145,7 +151,7 @@ class RegionSession:
         # a dear instrument looks at a few entries only
         skip, looked = (directive.entries if directive else None) or (0, sys.maxsize - 1)
         self._looks = range(skip + 1, skip + looked + 1)
-        self._thread = _Thread()
+        self._thread = _ThreadRegions()
         self._complained = False
         self._begin()
         self._switches = make_switches(directive, self.note)
@@ -160,7 +166,7 @@ class RegionSession:
         self._depth = 0  # threads inside a region: the first one in and the last one out switch
         self._entered = 0  # outermost entries so far
         self._quiet = 0
-        self._regions: dict[str, _Tally] = {}
+        self._regions: dict[str, _RegionCounts] = {}
         self._benchmarks: list[BenchmarkTimes] = []
         self._notes: list[str] = []
         self._saved_at, self._save_took = float("-inf"), 0.0
@@ -170,7 +176,7 @@ class RegionSession:
     def _begin_child(self) -> None:
         self._begin()
         for switch in self._switches:
-            _call_optional(switch, "forget")
+            _call_if_defined(switch, "forget")
 
     # ------------------------------------------------------------ regions
 
@@ -207,15 +213,15 @@ class RegionSession:
         if outermost and end - self._saved_at > max(SAVE_PAUSE, SAVE_SHARE * self._save_took):
             self.save()
 
-    def _tally(self, name: str) -> _Tally:
+    def _tally(self, name: str) -> _RegionCounts:
         if name not in self._regions and len(self._regions) >= MOST_NAMES:
-            if OTHERS not in self._regions:
-                self.note(f"more than {MOST_NAMES} names of regions; the rest counts as {OTHERS!r}")
-            name = OTHERS
+            if OTHER_REGIONS not in self._regions:
+                self.note(f"more than {MOST_NAMES} names of regions; the rest counts as {OTHER_REGIONS!r}")
+            name = OTHER_REGIONS
         if name not in self._regions:
             # where allocations are traced a list of times would look like the workload's leak
             timed = self.directive is None or self.directive.pass_name != "tracemalloc"
-            self._regions[name] = _Tally(timed)
+            self._regions[name] = _RegionCounts(timed)
         return self._regions[name]
 
     def _close(self, name: str) -> tuple[str, float | None, int] | None:
@@ -238,7 +244,7 @@ class RegionSession:
     def prepare(self) -> None:
         """Tell the instruments that warm-up begins."""
         for switch in self._switches:
-            _call_optional(switch, "prepare")
+            _call_if_defined(switch, "prepare")
 
     def iteration_hooks(self) -> list[Callable[[int], object]]:
         """What instruments want called after each iteration, usually nothing."""
@@ -302,9 +308,9 @@ class RegionSession:
         if self.directive is None or not (self._regions or self._benchmarks):
             return
         if "triton" in sys.modules:
-            from profkit.runtime.region.triton_work import find_or_note
+            from profkit.runtime.region.triton_work import try_find_triton_work
 
-            self._triton = find_or_note(self.directive.pass_name, self._pid, self._notes)
+            self._triton = try_find_triton_work(self.directive.pass_name, self._pid, self._notes)
         self.save()
 
     def save(self) -> None:
@@ -324,7 +330,7 @@ class RegionSession:
             sys.modules["multiprocessing.util"].Finalize(None, self._end, exitpriority=0)
 
 
-def _call_optional(switch: RegionSwitch, action: str) -> None:
+def _call_if_defined(switch: RegionSwitch, action: str) -> None:
     method = getattr(switch, action, None)
     if method is not None:
         try:
@@ -334,13 +340,16 @@ def _call_optional(switch: RegionSwitch, action: str) -> None:
 
 
 def _read_directive() -> Directive | None:
-    text = os.environ.get(DIRECTIVE)
+    text = os.environ.get(DIRECTIVE_VARIABLE)
     if text is None:
         return None
     try:
         return parse_directive(text)
     except ProfkitError as error:
-        print(f"profkit: {DIRECTIVE} is not usable, nothing is recorded: {error.message}", file=sys.stderr)
+        print(
+            f"profkit: {DIRECTIVE_VARIABLE} is not usable, nothing is recorded: {error.message}",
+            file=sys.stderr,
+        )
         return None
 
 

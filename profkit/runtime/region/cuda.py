@@ -23,7 +23,7 @@ import os
 from typing import Any
 
 from profkit.runtime.region.cuda_driver import (
-    Driver,
+    CudaDriver,
     DriverError,
     driver_in_use,
     is_recording_graph,
@@ -32,7 +32,9 @@ from profkit.runtime.region.cuda_driver import (
 
 DOMAIN = "profkit"
 NO_NVTX = "no NVTX range marks the region: this Python has no nvtx (fix: pip install nvtx)"
-LATE = "CUDA was first used inside the region, so the profiler did not see it: use the device once before"
+LATE_CUDA = (
+    "CUDA was first used inside the region, so the profiler did not see it: use the device once before"
+)
 NO_CUDA = "the region used no CUDA in this process"
 IN_GRAPH = "a region inside the recording of a CUDA graph is not marked: nothing runs there"
 
@@ -43,7 +45,7 @@ class CudaSwitch:
     def __init__(self) -> None:
         self.reason: str | None = None
         self.remarks: list[str] = []
-        self._driver: Driver | None = None
+        self._driver: CudaDriver | None = None
         self._nvtx: Any = None
         self._range: Any = None
         self._started = False
@@ -89,7 +91,7 @@ class CudaSwitch:
             self._started = False
             self._profiler("cuProfilerStop")
         elif self._driver is None:
-            self._remark(LATE if uses_cuda() else NO_CUDA)
+            self._remark(LATE_CUDA if uses_cuda() else NO_CUDA)
 
     def forget(self) -> None:
         """In a forked child: CUDA is the parent's."""
@@ -101,7 +103,7 @@ class CudaSwitch:
 
     def _load(self) -> None:
         try:
-            driver = Driver()
+            driver = CudaDriver()
         except OSError as error:
             self._fail(f"NVIDIA's driver library cannot be loaded: {error}")
             return
@@ -133,13 +135,13 @@ class CudaSwitch:
             self.remarks.append(text)
 
 
-def _expected_device(driver: Driver) -> int:
+def _expected_device(driver: CudaDriver) -> int:
     """The device this process will use: one per rank where a launcher numbers them, else the first."""
     rank = os.environ.get("LOCAL_RANK", "")
     return int(rank) if rank.isdecimal() and int(rank) < driver.devices else 0
 
 
-class DeviceWait:
+class DeviceWaitSwitch:
     """The switch of the timing pass: a region's seconds are those of its work, also of what it left to a device.
 
     `wait` is called at both ends of every region, nested ones too. Until the process uses CUDA it does nothing. What a
@@ -147,7 +149,7 @@ class DeviceWait:
     """
 
     def __init__(self) -> None:
-        self._driver: Driver | None = None
+        self._driver: CudaDriver | None = None
         self._off = False
 
     def enter(self, name: str) -> None:

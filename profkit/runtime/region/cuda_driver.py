@@ -20,14 +20,14 @@ NOT_INITIALIZED = 3
 NOT_READY = 600
 L2_BYTES = 38  # CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
 # What shows that a process means to use CUDA although its driver is not loaded yet: the runtime library is linked.
-_SIGNS = (b"/libcudart", b"/libcuda.so", b"/libtorch_cuda", b"/libnvrtc")
+_CUDA_LIBRARIES = (b"/libcudart", b"/libcuda.so", b"/libtorch_cuda", b"/libnvrtc")
 
 
 class DriverError(RuntimeError):
     """A driver call that failed, by the names of the function and of its error."""
 
 
-class Driver:
+class CudaDriver:
     """The driver library of this process. Raises OSError where it cannot be loaded."""
 
     def __init__(self, library: str = LIBRARY) -> None:
@@ -113,7 +113,7 @@ def uses_cuda() -> bool:
     """Whether this process has CUDA's runtime or driver loaded, so that it can be expected to use it."""
     try:
         with open("/proc/self/maps", "rb") as maps:
-            return any(sign in line for line in maps for sign in _SIGNS)
+            return any(sign in line for line in maps for sign in _CUDA_LIBRARIES)
     except OSError:
         return is_driver_loaded()
 
@@ -138,12 +138,12 @@ def is_recording_graph() -> bool:
         return False
 
 
-def driver_in_use() -> Driver | None:
+def driver_in_use() -> CudaDriver | None:
     """The driver, where this process has initialised CUDA and made a context; nothing is loaded that is not."""
     if not is_driver_loaded():
         return None
     try:
-        driver = Driver()
+        driver = CudaDriver()
         used = driver.initialised and (driver.current is not None or bool(driver.active_devices()))
     except (OSError, DriverError):
         return None

@@ -50,7 +50,7 @@ def mps_is_available() -> bool:
         return False
 
 
-class MpsWait:
+class MpsWaitSwitch:
     """The switch of the timing pass: a region's seconds are those of its work, also of what it left to the device.
 
     `wait` is called at both ends of every region, nested ones too. Until the process uses the device it does nothing.
@@ -89,20 +89,20 @@ COLOURS = 5  # the fourth argument: blue, green, purple, orange, red
 # CLOCK_MONOTONIC stands in elsewhere, where no trace is on it: for tests.
 CLOCK: int = getattr(time, "CLOCK_UPTIME_RAW", getattr(time, "CLOCK_MONOTONIC", 0))
 
-Emit = Callable[[int, int, int, int, int], object]  # code and four arguments
+SignpostFunction = Callable[[int, int, int, int, int], object]  # code and four arguments
 
 
-class Signpost:
+class SignpostSwitch:
     """Notes spans, and puts signposts around them; changes nothing of what is recorded."""
 
     def __init__(self) -> None:
         self.left_out = 0
         self._spans: list[tuple[int, int]] = []
-        self._wait = MpsWait()
+        self._wait = MpsWaitSwitch()
         self._codes: dict[str, int] = {}
         self._entry = 0
         self._open: tuple[int, tuple[int, int, int, int, int]] | None = None
-        self._start, self._end = _signposts()
+        self._start, self._end = _load_signposts()
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
@@ -146,7 +146,7 @@ class Signpost:
         return code
 
 
-def _signposts() -> tuple[Emit | None, Emit | None]:
+def _load_signposts() -> tuple[SignpostFunction | None, SignpostFunction | None]:
     """libSystem's two functions; they keep Python's lock, since to give it away costs more than they do."""
     try:
         import ctypes

@@ -16,7 +16,7 @@ ANSWER_SECONDS = (
 )
 
 
-OTHER_INSIDE = "another process of the workload is in its region"
+OTHER_PROCESS_IN_REGION = "another process of the workload is in its region"
 
 
 class PerfControl:
@@ -55,7 +55,7 @@ class PerfControl:
         self._opened = True
         control, ack = self._paths
         if not self._take_lock():
-            self.reason = f"{OTHER_INSIDE}: perf counts that one's window"
+            self.reason = f"{OTHER_PROCESS_IN_REGION}: perf counts that one's window"
             return
         try:
             # not blocking: without perf at the other end this fails instead of waiting for ever

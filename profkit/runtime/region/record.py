@@ -15,7 +15,9 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.types import Directive, SampleSet, TritonWork
 
 SCHEMA = "profkit.region/1"
-LARGEST = 256 * 1024 * 1024  # bytes; a record of 65,536 samples has 2 MB, so more than this is something else
+MOST_BYTES = (
+    256 * 1024 * 1024
+)  # bytes; a record of 65,536 samples has 2 MB, so more than this is something else
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def decode_record(text: str, origin: str = "region record") -> RegionRecord:
     record = codec.build(RegionRecord, {**data, "pass_name": data.get("pass")}, origin)
     for damage, found in (
         ("a time that is no time", any(not t >= 0 for region in record.regions for t in region.seconds)),
-        ("entries that do not add up", not all(_adds_up(region) for region in record.regions)),
+        ("entries that do not add up", not all(_is_consistent(region) for region in record.regions)),
         ("a span that is no span", any(len(s) != 2 or not 0 <= s[0] <= s[1] for s in record.spans)),
         ("a number that is not positive", any(not n > 0 for n in _positive_numbers(record))),
     ):
@@ -85,7 +87,7 @@ def decode_record(text: str, origin: str = "region record") -> RegionRecord:
     return record
 
 
-def _adds_up(region: RegionTimes) -> bool:
+def _is_consistent(region: RegionTimes) -> bool:
     return region.entries >= len(region.seconds) and region.iterations >= 0 and region.every >= 1
 
 

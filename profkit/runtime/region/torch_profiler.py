@@ -69,12 +69,12 @@ class TorchProfilerSwitch:
         if self._off or self._full():
             return
         try:
-            if _capturing(torch):  # nothing runs there, and to wait would spoil the recording
+            if _is_capturing_graph(torch):  # nothing runs there, and to wait would spoil the recording
                 self._remark(
                     "a region inside the recording of a CUDA graph is not traced: nothing runs there"
                 )
                 return
-            _wait(torch)
+            _wait_for_devices(torch)
             profile = self._new(torch)
             profile.start()
         except Exception as error:
@@ -89,7 +89,7 @@ class TorchProfilerSwitch:
             return
         self._profile = None
         try:
-            _wait(torch)
+            _wait_for_devices(torch)
             end = time.time_ns()
             profile.stop()
             self._add(profile, end)
@@ -208,7 +208,7 @@ class TorchProfilerSwitch:
             self.remarks.append(text)
 
 
-def _wait(torch: Any) -> None:
+def _wait_for_devices(torch: Any) -> None:
     """Until every device that this process uses is idle; the others are not touched, that would make a context."""
     if not torch.cuda.is_initialized():
         return
@@ -217,5 +217,5 @@ def _wait(torch: Any) -> None:
             torch.cuda.synchronize(device)
 
 
-def _capturing(torch: Any) -> bool:
+def _is_capturing_graph(torch: Any) -> bool:
     return bool(torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())

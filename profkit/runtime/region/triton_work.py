@@ -20,12 +20,12 @@ MOST_KEYS = 16  # choices kept of one kernel: a kernel that is tuned for each le
 MOST_TUNINGS = 200  # and of all kernels together
 MOST_BINARIES = 500  # whose files are looked at: a file system that is far away takes a millisecond for each
 MOST_WRAPPERS = 16  # autotune around heuristics around jit, and what else somebody puts around a kernel
-LONGEST = 80  # characters of one word
+MOST_CHARACTERS = 80  # characters of one word
 # File times are the kernel's clock at its last tick (up to 10 ms), and a process's start is told in the same steps.
-TICKS = 0.02
+TICK_SECONDS = 0.02
 
 
-def find_or_note(pass_name: str, pid: int, notes: list[str]) -> TritonWork | None:
+def try_find_triton_work(pass_name: str, pid: int, notes: list[str]) -> TritonWork | None:
     """See triton_work; where Triton's objects are not as expected, a remark in `notes` and None."""
     try:
         return find_triton_work(pass_name, pid)
@@ -38,12 +38,12 @@ def find_or_note(pass_name: str, pid: int, notes: list[str]) -> TritonWork | Non
 
 def find_triton_work(pass_name: str, pid: int) -> TritonWork | None:
     """What Triton tells of this process; None where it was not imported, or neither tuned nor compiled anything."""
-    kinds = _kinds()
+    kinds = _kernel_types()
     if not kinds:
         return None
-    tuners, functions = _sort_kernels(_kernels(kinds), kinds)
-    tunings = [tuning for tuner in tuners for tuning in _tunings(tuner)]
-    binaries = [binary for function in functions for binary in _binaries(function)]
+    tuners, functions = _sort_kernels(_find_kernels(kinds), kinds)
+    tunings = [tuning for tuner in tuners for tuning in _read_tunings(tuner)]
+    binaries = [binary for function in functions for binary in _find_binaries(function)]
     if not tunings and not binaries:
         return None
     cached, seconds = _compile_times(binaries)
@@ -54,7 +54,7 @@ def find_triton_work(pass_name: str, pid: int) -> TritonWork | None:
 # ------------------------------------------------------------ finding kernels
 
 
-def _kinds() -> frozenset[type]:
+def _kernel_types() -> frozenset[type]:
     """Triton's classes of kernels and of what is put around them."""
     jit = sys.modules.get("triton.runtime.jit")
     base = getattr(jit, "KernelInterface", None)
@@ -68,7 +68,7 @@ def _kinds() -> frozenset[type]:
     return frozenset(found)
 
 
-def _kernels(kinds: frozenset[type]) -> Iterator[Any]:
+def _find_kernels(kinds: frozenset[type]) -> Iterator[Any]:
     """Every kernel at the top of a module, and what newer versions of Triton list themselves."""
     for module in list(sys.modules.values()):
         if isinstance(module, ModuleType):
@@ -102,7 +102,7 @@ def _sort_kernels(kernels: Iterable[Any], kinds: frozenset[type]) -> tuple[list[
 # ------------------------------------------------------------ tuning
 
 
-def _tunings(tuner: Any) -> list[Tuning]:
+def _read_tunings(tuner: Any) -> list[Tuning]:
     """One for each key that this tuner chose a configuration for, in that order; none where there was no choice.
 
     Triton keeps of the last key alone how long tuning took and how each configuration did.
@@ -111,7 +111,9 @@ def _tunings(tuner: Any) -> list[Tuning]:
     if len(configs) < 2:
         return []
     function = getattr(tuner, "base_fn", None) or tuner.fn
-    name, module = (str(getattr(function, word, "?"))[:LONGEST] for word in ("__name__", "__module__"))
+    name, module = (
+        str(getattr(function, word, "?"))[:MOST_CHARACTERS] for word in ("__name__", "__module__")
+    )
     chosen = list(tuner.cache.items())[-MOST_KEYS:]
     read = [_came_from_disk(tuner, best) for _, best in chosen]
     tuned = [index for index, was_read in enumerate(read) if not was_read]
@@ -124,8 +126,8 @@ def _tunings(tuner: Any) -> list[Tuning]:
         if isinstance(times, dict) and index == len(chosen) - 1:
             tried, failed = len(times), sum(_median_time(each) == float("inf") for each in times.values())
         took = float(seconds) if isinstance(seconds, (int, float)) and tuned[-1:] == [index] else None
-        chose = _configuration(best)
-        found.append(Tuning(name, module, _key(tuner, key), chose, tried, failed, took, read[index]))
+        chose = _format_configuration(best)
+        found.append(Tuning(name, module, _format_key(tuner, key), chose, tried, failed, took, read[index]))
     return found
 
 
@@ -147,9 +149,9 @@ def _median_time(times: Any) -> Any:
     return times[0] if isinstance(times, (list, tuple)) and times else times
 
 
-def _key(tuner: Any, key: Any) -> str:
+def _format_key(tuner: Any, key: Any) -> str:
     """`M 4096, N 11008, fp16`: the arguments that were tuned for, then the types of all."""
-    values = [_plain_text(value) for value in (key if isinstance(key, (tuple, list)) else (key,))]
+    values = [_format_value(value) for value in (key if isinstance(key, (tuple, list)) else (key,))]
     names = [str(name) for name in getattr(tuner, "keys", None) or ()]
     if len(names) > len(values):
         names = []  # an argument that was left to its default is not in the key: which one is not told
@@ -157,9 +159,9 @@ def _key(tuner: Any, key: Any) -> str:
     return ", ".join((*named, *values[len(named) :]))
 
 
-def _configuration(config: Any) -> str:
+def _format_configuration(config: Any) -> str:
     """`BLOCK_M 128, BLOCK_N 64, 8 warps, 3 stages`."""
-    words = [f"{name} {_plain_text(value)}" for name, value in dict(config.kwargs).items()]
+    words = [f"{name} {_format_value(value)}" for name, value in dict(config.kwargs).items()]
     for name, plain, more in (
         ("num_warps", None, "warps"),
         ("num_stages", None, "stages"),
@@ -167,22 +169,22 @@ def _configuration(config: Any) -> str:
     ):
         value = getattr(config, name, plain)
         if value != plain:
-            words.append(f"{_plain_text(value)} {more}")
+            words.append(f"{_format_value(value)} {more}")
     if getattr(config, "maxnreg", None) is not None:
-        words.append(f"at most {_plain_text(config.maxnreg)} registers")
+        words.append(f"at most {_format_value(config.maxnreg)} registers")
     return ", ".join(words)
 
 
-def _plain_text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     # the words of other types are not asked for: a tensor's would wait for its device
     plain = value is None or type(value) in (str, int, float, bool)
-    return (str(value) if plain else type(value).__name__)[:LONGEST]
+    return (str(value) if plain else type(value).__name__)[:MOST_CHARACTERS]
 
 
 # ------------------------------------------------------------ compiling
 
 
-def _binaries(function: Any) -> list[Any]:
+def _find_binaries(function: Any) -> list[Any]:
     """The compiled kernels of one function, of all devices: in `device_caches`, or in `cache` of older versions."""
     caches = getattr(function, "device_caches", None)
     found: list[Any] = []
@@ -215,7 +217,7 @@ def _compile_times(binaries: list[Any]) -> tuple[int | None, float | None]:
             times = [os.stat(path).st_mtime for path in group.values()]
         except OSError:  # a cache that was emptied since
             return None, None
-        if min(times) < began - TICKS:
+        if min(times) < began - TICK_SECONDS:
             cached += 1
         else:
             seconds += max(times) - min(times)

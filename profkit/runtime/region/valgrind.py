@@ -79,7 +79,7 @@ def inside_valgrind() -> bool:
         return False
 
 
-class Requests:
+class ClientRequests:
     """Client requests to the valgrind this process runs in. Harmless no-ops everywhere else."""
 
     def __init__(self) -> None:
@@ -119,7 +119,7 @@ class Requests:
         return partial(self._call, 0, ctypes.addressof(block))
 
 
-class _Thread(threading.local):
+class _ThreadState(threading.local):
     """Whether callgrind collects in this thread; true from birth once instrumentation has begun."""
 
     collecting = True
@@ -129,9 +129,9 @@ class ValgrindSwitch:
     """Restricts callgrind to regions. Every method does nothing when `reason` is set."""
 
     def __init__(self) -> None:
-        self._requests = Requests()
+        self._requests = ClientRequests()
         self.reason = self._requests.reason
-        self._thread = _Thread()
+        self._thread = _ThreadState()
         self._started = False
         self._cold = False
         self._pending: str | None = None  # the region whose costs are counted but not yet dumped
@@ -174,7 +174,7 @@ class ValgrindSwitch:
         if self._thread.collecting:
             self._toggle()
             self._thread.collecting = False
-        if self._dumps < _MOST_DUMPS and _threads() > 1:
+        if self._dumps < _MOST_DUMPS and _count_threads() > 1:
             self._dump()
 
     def _dump(self) -> None:
@@ -203,7 +203,7 @@ class ValgrindSwitch:
             self._pending = None
 
 
-def _threads() -> int:
+def _count_threads() -> int:
     """How many threads this process has; native ones are no Python threads, so the kernel is asked."""
     try:
         return len(os.listdir("/proc/self/task"))

@@ -23,7 +23,7 @@ from profkit.core.types import (
     Spread,
     Table,
 )
-from profkit.hardware.apple_gpu import all_chips, configurations_of, find_chip
+from profkit.hardware.apple_gpu import core_configurations, find_chip, list_chip_names
 from profkit.profiling.evaluate_targets import enrich_document as enrich
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.evaluate_targets import summarize_document as summarize
@@ -433,17 +433,17 @@ def test_the_chip_is_known_by_the_name_in_the_trace() -> None:
 
 
 def test_a_figure_of_one_report_makes_an_estimate() -> None:
-    doubtful = [name for name in all_chips() if _bandwidth_is_one_reports(name)]
+    doubtful = [name for name in list_chip_names() if _bandwidth_is_one_reports(name)]
     counters = metal.counters(read=20e9)
     for name in doubtful[:1]:
-        gpu = Gpu(name, cores=configurations_of(name)[0])
+        gpu = Gpu(name, cores=core_configurations(name)[0])
         found = told(metal.report(metal.metal(counters=counters), gpus=(gpu,)))["bandwidth.gpu.share"]
         assert (found.quality, found.reason) == ("estimated", "the figure of the chip is one report's")
     assert doubtful
 
 
 def _bandwidth_is_one_reports(name: str) -> bool:
-    chip = find_chip(name, configurations_of(name)[0])
+    chip = find_chip(name, core_configurations(name)[0])
     return not isinstance(chip, Fault) and not chip.bandwidth_checked
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from profkit.core.statistics import drift_bound
-from profkit.runtime.passes.sampling import assess
+from profkit.runtime.passes.sampling import assess_samples
 
 
 def noisy(count: int, seed: int) -> list[float]:
@@ -35,8 +35,8 @@ def test_seven_values_bound_nothing() -> None:
 
 
 def test_few_samples_are_not_enough_while_they_could_hide_a_drift() -> None:
-    done = [assess(noisy(32, seed), 0.01).done for seed in range(40)]
-    undoubted = [assess(noisy(32, seed), 0.01, doubt=False).done for seed in range(40)]
+    done = [assess_samples(noisy(32, seed), 0.01).done for seed in range(40)]
+    undoubted = [assess_samples(noisy(32, seed), 0.01, doubt=False).done for seed in range(40)]
     assert not any(done)
     assert sum(undoubted) > 20
-    assert sum(assess(noisy(120, seed), 0.01).done for seed in range(40)) > 35
+    assert sum(assess_samples(noisy(120, seed), 0.01).done for seed in range(40)) > 35

@@ -31,7 +31,7 @@ from profkit.profiling import profile_cases as drill
 from profkit.profiling.profile import ProfileOptions
 from profkit.regression.compare import compare
 from profkit.regression.history import open_history
-from profkit.regression.store import add_paths
+from profkit.regression.history_actions import add_paths
 from profkit.sweep import one_case, run_comprehensive_benchmark
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -9,8 +9,8 @@ import pytest
 from profkit.core.statistics import median
 from profkit.kernels.sweep.device_loop import ColdTiming, group_means, time_cold
 from profkit.runtime.passes.device_clock import open_clock
-from profkit.runtime.passes.device_samples import PIECES
-from profkit.runtime.passes.device_timing import DeviceWatch, NotByEvents
+from profkit.runtime.passes.device_samples import FLUSH_PIECES
+from profkit.runtime.passes.device_timing import DeviceWatch, EventTimingError
 from tests.cuda_stand_in import Device
 from tests.cuda_stand_in import device as device
 from tests.cuda_stand_in import nvidia as nvidia
@@ -27,7 +27,7 @@ def test_eight_calls_see_each_of_four_states_twice_however_many_kernels_they_lau
     kernels: int, before: int
 ) -> None:
     launched, seen = before, Counter[int]()
-    for pieces in PIECES:
+    for pieces in FLUSH_PIECES:
         launched += pieces
         seen[launched % 4] += 1  # the state in which the call's first kernel runs
         launched += kernels
@@ -56,7 +56,7 @@ def test_a_budget_that_is_gone_ends_it_and_what_was_seen_is_told(device: Device)
 
 
 def test_work_that_nothing_waits_for_has_no_time(device: Device) -> None:
-    with open_clock(device.driver) as clock, pytest.raises(NotByEvents, match="on another stream"):
+    with open_clock(device.driver) as clock, pytest.raises(EventTimingError, match="on another stream"):
         time_cold(
             lambda: device.cuda.stand_in_elsewhere(600), clock, DeviceWatch(None), precision=0.05, budget=1.0
         )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from profkit.core.types import SweepDocument
-from profkit.reporting.sweep_html import render
+from profkit.reporting.sweep.html import render
 from tests import sweep_documents as sweeps
 from tests.browser import Visit, visit
 from tests.reporting.html.markup import problems

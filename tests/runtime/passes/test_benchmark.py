@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from profkit.runtime.passes.benchmark import format_duration
-from profkit.runtime.passes.read_records import read_record, read_records, timings
+from profkit.runtime.passes.read_records import read_record, read_records, region_timings
 from profkit.runtime.region.record import RegionRecord
 from tests.simulated_clock import SIMULATED
 
@@ -146,7 +146,7 @@ def test_the_timing_pass_is_quiet_and_records(tmp_path: Path) -> None:
     code = SLEEP + "profkit.benchmark(fn, name='nap', flops=2e6)"
     done = run(tmp_path, code, pass_name="timing", budget=0.8, precision=0.05)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    (timing,) = timings(read_records(list(tmp_path.glob("r.*.json"))))
+    (timing,) = region_timings(read_records(list(tmp_path.glob("r.*.json"))))
     assert (timing.name, timing.kind, timing.flops, timing.bytes) == ("nap", "benchmark", 2e6, None)
     assert timing.precision == 0.05
     (samples,) = timing.processes
@@ -164,7 +164,7 @@ def test_regions_inside_a_benchmark_and_around_it_are_not_timed_beside_it(tmp_pa
     with profkit.region("apart"): pass
     """
     run(tmp_path, code, pass_name="timing", budget=0.3)
-    assert [t.name for t in timings(read_records(list(tmp_path.glob("r.*.json"))))] == ["a", "apart"]
+    assert [t.name for t in region_timings(read_records(list(tmp_path.glob("r.*.json"))))] == ["a", "apart"]
 
 
 def test_the_passs_budget_wins_over_the_workloads(tmp_path: Path) -> None:

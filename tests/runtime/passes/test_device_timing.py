@@ -15,8 +15,8 @@ from profkit.core.statistics import median
 from profkit.runtime.passes import device_timing
 from profkit.runtime.passes.benchmark import describe_device
 from profkit.runtime.passes.device_clock import DeviceClock, open_clock
-from profkit.runtime.passes.device_timing import HURRIED, DeviceWatch, NotByEvents
-from profkit.runtime.passes.read_records import read_records, timings
+from profkit.runtime.passes.device_timing import HOST_WAITS, DeviceWatch, EventTimingError
+from profkit.runtime.passes.read_records import read_records, region_timings
 from profkit.runtime.region.cuda_driver import DriverError
 from tests.cuda_stand_in import SIMULATED, Device
 from tests.cuda_stand_in import device as device
@@ -87,12 +87,12 @@ def test_a_driver_that_cannot_hold_a_stream_leaves_the_device_alone_unknown(
 
 def test_work_on_another_stream_escapes_the_events_and_is_seen(device: Device) -> None:
     launch = device.cuda.stand_in_elsewhere
-    with pytest.raises(NotByEvents, match="part of the work is on another stream or device"):
+    with pytest.raises(EventTimingError, match="part of the work is on another stream or device"):
         device.time(lambda: launch(400))
 
 
 def test_nothing_launched_is_nothing_to_time_by_events(device: Device) -> None:
-    with pytest.raises(NotByEvents, match="nothing was launched"):
+    with pytest.raises(EventTimingError, match="nothing was launched"):
         device.time(lambda: device.spin(50))
 
 
@@ -100,7 +100,7 @@ def test_events_that_claim_more_time_than_passed_are_not_believed(
     device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STAND_IN_FAST_CLOCK", "300")
-    with pytest.raises(NotByEvents, match=r"claim [23]\.\d\d times the seconds that passed"):
+    with pytest.raises(EventTimingError, match=r"claim [23]\.\d\d times the seconds that passed"):
         device.time(device.work(300))
 
 
@@ -130,7 +130,7 @@ def test_a_cold_call_that_waits_inside_is_timed_with_its_launches_and_says_so(de
         wait()
 
     found = device.time(fn, cold=True, budget=2)
-    assert found.remarks == (HURRIED,)
+    assert found.remarks == (HOST_WAITS,)
     assert found.device_seconds is None
     assert median(found.seconds) >= 100e-6
     assert len(found.seconds) >= 16
@@ -324,7 +324,7 @@ def test_the_timing_pass_records_all_of_it_and_loads_no_profiler(
     """
     done = run(tmp_path, nvidia, code, pass_name="timing", budget=1, precision=0.05, cold=cold)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    (timing,) = timings(read_records(list(tmp_path.glob("r.*.json"))))
+    (timing,) = region_timings(read_records(list(tmp_path.glob("r.*.json"))))
     (samples,) = timing.processes
     assert (samples.clock, samples.cache) == ("cuda-events", "cold" if cold else "warm")
     assert median(samples.seconds) == pytest.approx(300e-6, rel=0.02)

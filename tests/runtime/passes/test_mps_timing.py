@@ -20,9 +20,9 @@ from profkit.analysis.summaries.time import device_notes
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
 from profkit.runtime.passes import mps_timing
-from profkit.runtime.passes.benchmark import Device, describe_device, time_function
-from profkit.runtime.passes.read_records import read_record, timings
-from profkit.runtime.passes.timing import Calls
+from profkit.runtime.passes.benchmark import DeviceChoice, describe_device, time_function
+from profkit.runtime.passes.read_records import read_record, region_timings
+from profkit.runtime.passes.timing import TimedCalls
 from tests.mps_stand_in import FOLDER
 from tests.mps_stand_in import torch as torch
 from tests.simulated_clock import SimulatedClock, put_in_place
@@ -34,14 +34,14 @@ Torch = Callable[..., Any]
 def timed(
     fn: Callable[[], object],
     *,
-    device: Device | None = None,
+    device: DeviceChoice | None = None,
     cold: bool = False,
     graph: bool = False,
     setup: Callable[[], object] | None = None,
     synchronize: Callable[[], object] | None = None,
     budget: float = 1.0,
 ) -> SampleSet:
-    calls = Calls(fn, setup, synchronize)
+    calls = TimedCalls(fn, setup, synchronize)
     return time_function(calls, device=device, cold=cold, graph=graph, precision=0.05, budget=budget)
 
 
@@ -265,7 +265,7 @@ class Notify:
     [(Notify(0), "nominal"), (Notify(2), "heavy"), (Notify(2, "register"), None), (Notify(2, "get"), None)],
 )
 def test_the_level_is_asked_for_by_name_and_the_token_given_back(library: Notify, said: str | None) -> None:
-    assert mps_timing._ask_notify(library) == said  # type: ignore[arg-type]
+    assert mps_timing._read_pressure(library) == said  # type: ignore[arg-type]
     assert library.calls[0] == b"com.apple.system.thermalpressurelevel"
     assert (7 in library.calls) == ("register" not in library.failing)
 
@@ -340,7 +340,7 @@ def test_the_timing_pass_records_it_and_the_record_is_read(tmp_path: Path) -> No
     done = run(tmp_path, code, pass_name="timing", budget=1, precision=0.05, switch={"kind": "signpost"})
     assert (done.returncode, done.stderr) == (0, "")
     (path,) = tmp_path.glob("r.*.json")
-    (timing,) = timings([read_record(path)])
+    (timing,) = region_timings([read_record(path)])
     (samples,) = timing.processes
     assert samples.clock == "mps-synchronized"
     assert samples.single_seconds is not None

@@ -12,7 +12,7 @@ import pytest
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import SampleSet
 from profkit.runtime.passes import sampling, timing
-from profkit.runtime.passes.read_records import read_record, read_records, timings
+from profkit.runtime.passes.read_records import read_record, read_records, region_timings
 from profkit.runtime.passes.read_tracemalloc import judge_growth, read_tracemalloc
 from profkit.runtime.region.record import BenchmarkTimes, RegionRecord, RegionTimes, encode_record
 
@@ -52,7 +52,7 @@ def test_correlated_samples_are_not_enough_although_their_interval_is_narrow() -
 def test_looks_are_on_a_geometric_schedule() -> None:
     looks, count = [], 0
     while count < 1000:
-        count = sampling.next_assessment(count)
+        count = sampling.next_sample_count(count)
         looks.append(count)
     assert looks[0] == 16
     assert len(looks) < 16
@@ -67,14 +67,14 @@ class Clock:
         monkeypatch.setattr(timing, "perf_counter", lambda: self.now)
         monkeypatch.setattr(timing, "clock_step", lambda: 1e-7)
 
-    def function(self, *costs: float, then: float, noise: float = 0.001) -> timing.Calls:
+    def function(self, *costs: float, then: float, noise: float = 0.001) -> timing.TimedCalls:
         rng, first = random.Random(2), list(costs)
 
         def fn() -> None:
             self.calls += 1
             self.now += first.pop(0) if first else then * rng.gauss(1.0, noise)
 
-        return timing.Calls(fn)
+        return timing.TimedCalls(fn)
 
 
 def test_loops_double_until_a_sample_lasts_a_millisecond(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ def test_drift_to_the_end_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         clock.calls += 1
         clock.now += 0.01 * (1 + clock.calls / 50)
 
-    assert not timing.time_calls(timing.Calls(fn), precision=0.01, budget=3.0).warm
+    assert not timing.time_calls(timing.TimedCalls(fn), precision=0.01, budget=3.0).warm
 
 
 # ---------------------------------------------------------------- records of several processes
@@ -153,23 +153,23 @@ def region(pid: int, name: str, *seconds: float) -> RegionRecord:
 
 
 def test_one_sample_set_for_each_process() -> None:
-    (found,) = timings([bench(1, "a", 1.0, 2.0, flops=5.0), bench(2, "a", 3.0)])
+    (found,) = region_timings([bench(1, "a", 1.0, 2.0, flops=5.0), bench(2, "a", 3.0)])
     assert (found.kind, found.flops, found.precision) == ("benchmark", 5.0, 0.02)
     assert [(s.pid, s.seconds) for s in found.processes] == [(1, (1.0, 2.0)), (2, (3.0,))]
 
 
 def test_one_name_benchmarked_twice_in_a_process_is_two_things() -> None:
     both = [RegionRecord(pid, "timing", benchmarks=bench(pid, "a", 1.0).benchmarks * 2) for pid in (1, 2)]
-    assert [(t.name, len(t.processes)) for t in timings(both)] == [("a", 2), ("a (2)", 2)]
+    assert [(t.name, len(t.processes)) for t in region_timings(both)] == [("a", 2), ("a (2)", 2)]
 
 
 def test_a_benchmark_wins_over_a_region_of_its_name_in_any_process() -> None:
-    found = timings([region(1, "a", 9.0), bench(2, "a", 1.0), region(2, "b", 2.0)])
+    found = region_timings([region(1, "a", 9.0), bench(2, "a", 1.0), region(2, "b", 2.0)])
     assert [(t.name, t.kind, len(t.processes)) for t in found] == [("a", "benchmark", 1), ("b", "region", 1)]
 
 
 def test_slow_first_entries_of_a_region_are_its_warm_up() -> None:
-    (found,) = timings([region(1, "a", 5.0, 3.0, 2.0, *QUIET)])
+    (found,) = region_timings([region(1, "a", 5.0, 3.0, 2.0, *QUIET)])
     (samples,) = found.processes
     assert samples.warmup[:3] == (5.0, 3.0, 2.0)
     assert max(samples.seconds) < 1.1
@@ -178,14 +178,14 @@ def test_slow_first_entries_of_a_region_are_its_warm_up() -> None:
 
 
 def test_one_entry_is_neither_warm_nor_precise() -> None:
-    (found,) = timings([region(1, "a", 5.0)])
+    (found,) = region_timings([region(1, "a", 5.0)])
     assert (found.processes[0].warm, found.processes[0].precise) == (False, False)
 
 
 def test_nothing_recorded_is_no_timing() -> None:
-    assert timings([]) == ()
-    assert timings([RegionRecord(1, "timing")]) == ()
-    assert timings(read_records([])) == ()
+    assert region_timings([]) == ()
+    assert region_timings([RegionRecord(1, "timing")]) == ()
+    assert region_timings(read_records([])) == ()
 
 
 @pytest.mark.parametrize(

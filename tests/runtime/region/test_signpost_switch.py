@@ -18,7 +18,7 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from profkit.runtime.region import mps
-from profkit.runtime.region.mps import MARK, Signpost
+from profkit.runtime.region.mps import MARK, SignpostSwitch
 from profkit.runtime.region.record import RegionRecord, decode_record, encode_record
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -118,7 +118,7 @@ def test_a_forked_child_has_spans_of_its_own_only(records: Run) -> None:
 
 def test_more_entries_than_are_kept_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mps, "MOST_SPANS", 2)
-    switch = Signpost()
+    switch = SignpostSwitch()
     for _ in range(5):
         switch.enter("a")
         switch.exit("a")
@@ -126,7 +126,7 @@ def test_more_entries_than_are_kept_are_counted(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_exit_without_its_entry_is_no_span() -> None:
-    switch = Signpost()
+    switch = SignpostSwitch()
     switch.exit("a")
     switch.enter("a")
     switch.forget()
@@ -138,7 +138,7 @@ def test_an_exit_without_its_entry_is_no_span() -> None:
 
 
 def test_a_signpost_has_the_number_of_its_name_and_of_the_entry() -> None:
-    switch = Signpost()
+    switch = SignpostSwitch()
     seen: list[tuple[int, ...]] = []
     switch._start, switch._end = (lambda *a: seen.append(a)), (lambda *a: seen.append(a))
     for name in ("a", "b", "a"):
@@ -149,7 +149,7 @@ def test_a_signpost_has_the_number_of_its_name_and_of_the_entry() -> None:
 
 
 def test_names_without_end_share_one_number() -> None:
-    switch = Signpost()
+    switch = SignpostSwitch()
     seen: list[int] = []
     switch._start = lambda code, *_: seen.append(code)
     for index in range(mps.MOST_CODES + 3):
@@ -160,7 +160,7 @@ def test_names_without_end_share_one_number() -> None:
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="a Mac has signposts")
 def test_without_the_symbols_there_is_no_signpost_and_no_word() -> None:
-    assert mps._signposts() == (None, None)
+    assert mps._load_signposts() == (None, None)
 
 
 # ---------------------------------------------------------------- waiting for the device
@@ -234,7 +234,7 @@ def test_the_real_torch_without_mps_is_left_alone() -> None:
     if mps.mps_is_available():
         pytest.skip("this machine has MPS")
     assert mps.mps_in_use() is None
-    mps.MpsWait().wait()
+    mps.MpsWaitSwitch().wait()
 
 
 # ---------------------------------------------------------------- the record

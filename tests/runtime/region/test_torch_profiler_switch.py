@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from profkit.runtime.passes.command import HOST
+from profkit.runtime.passes.command import HOST_FOLDER
 from profkit.runtime.region.record import decode_record
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -43,7 +43,7 @@ def run(folder: Path, code: str, *, hosted: bool = False, real: bool = False, **
     full.pop("PROFKIT_DIRECTIVE", None)
     argv = [sys.executable, str(folder / "work.py")]
     if hosted:
-        argv[1:] = [str(HOST), "torch", str(folder / "trace"), "--", str(folder / "work.py")]
+        argv[1:] = [str(HOST_FOLDER), "torch", str(folder / "trace"), "--", str(folder / "work.py")]
     else:
         switch = {"kind": "torch-profiler", "output": str(folder / "trace")}
         directive = {"pass_name": "trace", "record": str(folder / "r"), "switch": switch}

@@ -12,7 +12,7 @@ import pytest
 from profkit.core.types import Report, Scope
 from profkit.profilers.valgrind.read import read_callgrind
 from profkit.runtime.region import valgrind as requests
-from profkit.runtime.region.valgrind import Requests, ValgrindSwitch
+from profkit.runtime.region.valgrind import ClientRequests, ValgrindSwitch
 
 ROOT = Path(__file__).resolve().parents[3]
 SIZE = 1 << 21
@@ -83,14 +83,14 @@ def test_where_requests_cannot_be_sent_the_reason_is_said(
     monkeypatch.setattr(requests, "inside_valgrind", lambda: True)
     monkeypatch.setattr(requests.platform, "machine", lambda: machine)
     monkeypatch.setattr(requests.mmap, "mmap", refuse)
-    assert reason in (Requests().reason or "")
+    assert reason in (ClientRequests().reason or "")
 
 
 def test_on_a_real_processor_the_code_answers_that_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     if platform.machine() != "x86_64":
         pytest.skip("the code of this machine has never been run")
     monkeypatch.setattr(requests, "inside_valgrind", lambda: True)
-    assert Requests().reason == "valgrind does not answer client requests"
+    assert ClientRequests().reason == "valgrind does not answer client requests"
 
 
 @pytest.mark.parametrize(

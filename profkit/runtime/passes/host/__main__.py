@@ -8,18 +8,18 @@ import os
 import sys
 from types import ModuleType
 
-NAME = "profkit_pass_host"
+PACKAGE_NAME = "profkit_pass_host"
 
 
-def _package(folder: str) -> ModuleType:
+def _load_package(folder: str) -> ModuleType:
     """This folder as a package of a name that no module of the workload has."""
     spec = importlib.util.spec_from_file_location(
-        NAME, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+        PACKAGE_NAME, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
     )
     assert spec is not None
     assert spec.loader is not None
     package = importlib.util.module_from_spec(spec)
-    sys.modules[NAME] = package
+    sys.modules[PACKAGE_NAME] = package
     spec.loader.exec_module(package)
     return package
 
@@ -28,5 +28,5 @@ if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:1] = [] if sys.path and os.path.abspath(sys.path[0]) == here else sys.path[:1]
     # kept, since the workload's own __main__ takes its place
-    _package(here).main_module = sys.modules["__main__"]  # type: ignore[attr-defined]
-    importlib.import_module(f"{NAME}.session").main(sys.argv[1:])
+    _load_package(here).main_module = sys.modules["__main__"]  # type: ignore[attr-defined]
+    importlib.import_module(f"{PACKAGE_NAME}.session").main(sys.argv[1:])

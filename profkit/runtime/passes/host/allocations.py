@@ -15,7 +15,7 @@ import time
 import tracemalloc
 from array import array
 
-from .session import Threads, is_own, write_json
+from profkit.runtime.passes.host.session import ThreadCounter, is_own, write_json
 
 SCHEMA = "profkit.tracemalloc/1"
 MOST_POINTS = 2048  # then every second one is dropped and the stride doubled
@@ -23,16 +23,16 @@ MOST_LINES = 50
 SNAPSHOT_SECONDS = 0.5  # what snapshots may take in any case, and
 SNAPSHOT_SHARE = 0.1  # of the time gone by: one of a million blocks takes seconds
 SNAPSHOT_GROWTH = 1.25  # a region entered a thousand times has its last snapshot within the last fifth
-FREED = (
+FREED_SHARE = (
     0.8  # less than this left at the program's end: what the region held is gone, the older snapshot counts
 )
 COLLECT_SHARE = 0.5
-_BLIND = {"torch": "torch tensors", "jax": "jax arrays", "cupy": "cupy arrays"}
+_UNTRACED_MEMORY = {"torch": "torch tensors", "jax": "jax arrays", "cupy": "cupy arrays"}
 
-LATE = "traced from the region's warm-up on: what Python held before it is not in these numbers"
-NEVER = "no region was entered, so nothing was traced"
+LATE_START = "traced from the region's warm-up on: what Python held before it is not in these numbers"
+NO_REGION = "no region was entered, so nothing was traced"
 
-Lines = list[tuple[str, int, int, int]]  # file, line, bytes, blocks
+LineSizes = list[tuple[str, int, int, int]]  # file, line, bytes, blocks
 
 
 class AllocationTracer:
@@ -55,7 +55,7 @@ class AllocationTracer:
 
     def start(self) -> None:
         """Trace from here; the imports come next."""
-        self._threads = Threads()
+        self._threads = ThreadCounter()
         self._begin = time.perf_counter()
         tracemalloc.start(1)
 
@@ -104,13 +104,13 @@ class AllocationTracer:
         self._note_peak(region=self._depth > 0)
         gc.unfreeze()
         gc.collect()
-        if self._last is None or (self._last_at < self._seen and self._now() > FREED * self._end):
+        if self._last is None or (self._last_at < self._seen and self._now() > FREED_SHARE * self._end):
             self._end = max(self._end, self._now())
             self._last = self._snapshot()
             self._last_at = self._seen
         tracemalloc.stop()
-        base = _lines(self._base)
-        last = _lines(self._last)
+        base = _sum_lines(self._base)
+        last = _sum_lines(self._last)
         marked = self._entries > 0
         write_json(
             self._out,
@@ -124,15 +124,15 @@ class AllocationTracer:
                 "end": self._end,
                 "region": {"start": self._start, "peak": self._region_peak} if marked else None,
                 "points": [[self._points[2 * i], self._points[2 * i + 1]] for i in range(self._count)],
-                "top": _largest(last),
-                "growth": _largest(_difference(base, last)) if marked else [],
+                "top": _largest_lines(last),
+                "growth": _largest_lines(_find_growth(base, last)) if marked else [],
                 "growth_iterations": [self._base_at, self._last_at] if marked else None,
                 "threads_started": self._threads.started,
                 "notes": [
                     *self.notes,
                     *(
                         f"{words} are allocated outside Python: tracemalloc does not see them"
-                        for module, words in _BLIND.items()
+                        for module, words in _UNTRACED_MEMORY.items()
                         if module in sys.modules
                     ),
                 ],
@@ -215,9 +215,9 @@ class RegionAllocationTracer(AllocationTracer):
 
     def start(self) -> None:
         """Wait for the region."""
-        self._threads = Threads()
+        self._threads = ThreadCounter()
         self._begin = time.perf_counter()
-        self.notes.append(LATE)
+        self.notes.append(LATE_START)
 
     def prepare(self) -> None:
         """Trace from here: warm-up fills the caches that are no leak."""
@@ -238,11 +238,11 @@ class RegionAllocationTracer(AllocationTracer):
     def finish(self) -> None:
         """Write what was seen; raises RuntimeError where nothing was."""
         if not self._tracing:
-            raise RuntimeError(NEVER)
+            raise RuntimeError(NO_REGION)
         super().finish()
 
 
-def _lines(packed: bytes | None) -> Lines:
+def _sum_lines(packed: bytes | None) -> LineSizes:
     """What each line of the workload held, from the traces (domain, bytes, frames, number of frames)."""
     held: dict[tuple[str, int], list[int]] = {}
     for _, size, frames, *_ in marshal.loads(packed) if packed is not None else ():
@@ -256,7 +256,7 @@ def _lines(packed: bytes | None) -> Lines:
     ]
 
 
-def _difference(before: Lines, after: Lines) -> Lines:
+def _find_growth(before: LineSizes, after: LineSizes) -> LineSizes:
     held = {(file, line): (size, count) for file, line, size, count in before}
     grown = []
     for file, line, size, count in after:
@@ -266,7 +266,7 @@ def _difference(before: Lines, after: Lines) -> Lines:
     return grown
 
 
-def _largest(lines: Lines) -> list[dict[str, object]]:
+def _largest_lines(lines: LineSizes) -> list[dict[str, object]]:
     ordered = sorted(lines, key=lambda entry: -entry[2])[:MOST_LINES]
     return [
         {"file": os.fspath(file), "line": line, "size": size, "count": count}

@@ -14,18 +14,18 @@ import threading
 import time
 from typing import Any
 
-from .session import Threads, is_own, write_json, write_whole
+from profkit.runtime.passes.host.session import ThreadCounter, is_own, write_atomically, write_json
 
 SCHEMA = "profkit.cprofile/1"
 # Before 3.12 a profiler belongs to a thread; from 3.12 on (sys.monitoring) there is one for the interpreter.
 PER_THREAD = sys.version_info < (3, 12)
 
-CALLERS = ("run", "sample")  # those of ours that call the function being benchmarked
+OWN_CALLERS = ("run", "sample")  # those of ours that call the function being benchmarked
 EXEC = "<built-in method builtins.exec>"
 
-Function = tuple[str, int, str]  # pstats: file, line, name
-Cost = tuple[int, int, float, float]  # primitive calls, calls, own seconds, cumulative seconds
-Stats = dict[Function, tuple[int, int, float, float, dict[Function, Cost]]]
+FunctionKey = tuple[str, int, str]  # pstats: file, line, name
+CallCost = tuple[int, int, float, float]  # primitive calls, calls, own seconds, cumulative seconds
+ProfileStats = dict[FunctionKey, tuple[int, int, float, float, dict[FunctionKey, CallCost]]]
 
 
 class CallProfiler:
@@ -42,7 +42,7 @@ class CallProfiler:
 
     def start(self) -> None:
         """Profile from here; the imports come next."""
-        self._threads = Threads()
+        self._threads = ThreadCounter()
         self._begin = time.perf_counter()
         self._setup.enable()
 
@@ -69,12 +69,12 @@ class CallProfiler:
         """Write both profiles and the facts."""
         (self._region if self._inside else self._setup).disable()
         seconds = time.perf_counter() - self._begin
-        setup, region = _stats(self._setup), _stats(self._region)
+        setup, region = _read_stats(self._setup), _read_stats(self._region)
         if self._entries:
-            write_whole(self._out, marshal.dumps(region))
-            write_whole(f"{self._stem}.setup.prof", marshal.dumps(setup))
+            write_atomically(self._out, marshal.dumps(region))
+            write_atomically(f"{self._stem}.setup.prof", marshal.dumps(setup))
         else:
-            write_whole(self._out, marshal.dumps(setup))
+            write_atomically(self._out, marshal.dumps(setup))
         if self._threads.started:
             kind = "threads are not in the profile: cProfile sees the thread that started it"
             if not PER_THREAD:
@@ -94,21 +94,21 @@ class CallProfiler:
         )
 
 
-def _stats(profile: cProfile.Profile) -> Stats:
+def _read_stats(profile: cProfile.Profile) -> ProfileStats:
     profile.create_stats()
     stats: Any = profile.stats  # the stubs say int where pstats has seconds
-    return without_own(stats)
+    return remove_own(stats)
 
 
-def without_own(stats: Stats) -> Stats:
+def remove_own(stats: ProfileStats) -> ProfileStats:
     """The profile without the functions that measure, and without the built-ins that these called."""
-    kept: Stats = {}
+    kept: ProfileStats = {}
     for function, (primitive, calls, own, total, callers) in stats.items():
         if is_own(function[0]) or function[2] == "<method 'disable' of '_lsprof.Profiler' objects>":
             continue
         if function[0] == "~":
             for cost in [
-                cost for caller, cost in callers.items() if is_own(caller[0]) and caller[2] not in CALLERS
+                cost for caller, cost in callers.items() if is_own(caller[0]) and caller[2] not in OWN_CALLERS
             ]:
                 if function[2] == EXEC:
                     continue  # that is the workload itself
@@ -120,13 +120,13 @@ def without_own(stats: Stats) -> Stats:
     return kept
 
 
-def import_seconds(stats: Stats) -> float:
+def import_seconds(stats: ProfileStats) -> float:
     """What importing took: the cumulative time of the import system's outermost calls, as profiled."""
     entry: Any = stats.get(_find_and_load(stats))
     return float(entry[3]) if entry is not None else 0.0
 
 
-def _find_and_load(stats: Stats) -> Function:
+def _find_and_load(stats: ProfileStats) -> FunctionKey:
     for function in stats:
         if function[2] == "_find_and_load" and "importlib" in function[0]:
             return function

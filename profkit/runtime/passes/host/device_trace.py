@@ -22,7 +22,7 @@ class DeviceTracer:
     """The switch of a trace by torch."""
 
     def __init__(self, out: str) -> None:
-        self._profiler = _profiler(out)
+        self._profiler = _load_profiler(out)
         self._whole = self._marked = False
 
     @property
@@ -37,7 +37,7 @@ class DeviceTracer:
 
     def start(self) -> None:
         """Wait for torch, and then for its first use of CUDA; neither is hurried."""
-        after_import("torch", self._torch_is_there)
+        call_after_import("torch", self._torch_is_there)
 
     def prepare(self) -> None:
         """Warm-up of a benchmark begins: what came before it is no region."""
@@ -89,7 +89,7 @@ class DeviceTracer:
             self._profiler.drop()
 
 
-def after_import(name: str, act: Callable[[ModuleType], None]) -> None:
+def call_after_import(name: str, act: Callable[[ModuleType], None]) -> None:
     """Call `act` with the module once somebody has imported it; what it raises is said and goes no further."""
 
     class Finder:
@@ -118,7 +118,7 @@ def after_import(name: str, act: Callable[[ModuleType], None]) -> None:
     sys.meta_path.insert(0, finder)
 
 
-def _profiler(out: str) -> Any:
+def _load_profiler(out: str) -> Any:
     here = os.path.dirname(os.path.abspath(__file__))
     path = os.path.join(here, os.pardir, os.pardir, "region", "torch_profiler.py")
     spec = importlib.util.spec_from_file_location(f"{__package__}.torch_profiler", os.path.normpath(path))

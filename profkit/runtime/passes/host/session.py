@@ -56,7 +56,7 @@ class HostSession:
             self._instrument.start()
             run_program(words)
         except BaseException:
-            hide_host()
+            hide_host_frames()
             raise
         finally:
             self.finish()
@@ -94,7 +94,7 @@ class HostSession:
         os.kill(os.getpid(), number)
 
 
-class Threads:
+class ThreadCounter:
     """Counts the threads that the `threading` module starts, at the cost of one event in each."""
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ class Threads:
         self.started += 1
 
 
-def write_whole(path: str, data: bytes) -> None:
+def write_atomically(path: str, data: bytes) -> None:
     """Write a file whole or not at all."""
     partial = f"{path}.tmp"
     with open(partial, "wb") as file:
@@ -116,12 +116,12 @@ def write_whole(path: str, data: bytes) -> None:
 
 def write_json(path: str, data: dict[str, object]) -> None:
     """Write one JSON document."""
-    write_whole(path, json.dumps(data, allow_nan=False).encode())
+    write_atomically(path, json.dumps(data, allow_nan=False).encode())
 
 
 def is_own(path: str) -> bool:
     """Whether a source file belongs to what measures, and so to no workload."""
-    return path.startswith(_OWN)
+    return path.startswith(_OWN_FOLDERS)
 
 
 # ------------------------------------------------------------ the program
@@ -131,7 +131,7 @@ def run_program(words: Sequence[str]) -> None:
     """Run `script args`, `-m module args` or `-c code args` as `__main__`; what it raises passes through."""
     safe = bool(getattr(sys.flags, "safe_path", False) or sys.flags.isolated)
     first, rest = words[0], list(words[1:])
-    main = _new_main()
+    main = _replace_main()
     if first == "-m":
         sys.argv[:] = rest
         _prepend(os.getcwd(), safe)
@@ -143,7 +143,7 @@ def run_program(words: Sequence[str]) -> None:
         exec(compile(rest[0], "<string>", "exec", dont_inherit=True), main.__dict__)
     elif os.path.isdir(first) or _is_zip(first):
         sys.argv[:] = [first, *rest]
-        _prepend(_full(first), False)
+        _prepend(_full_path(first), False)
         _run_module("__main__", alter_argv=False)
     else:
         sys.argv[:] = [first, *rest]
@@ -151,7 +151,7 @@ def run_program(words: Sequence[str]) -> None:
         _run_script(first, main)
 
 
-def _new_main() -> ModuleType:
+def _replace_main() -> ModuleType:
     main = ModuleType("__main__")
     vars(main).update(__builtins__=builtins, __annotations__={}, __package__=None)
     sys.modules["__main__"] = main
@@ -164,7 +164,7 @@ def _prepend(folder: str, safe: bool) -> None:
 
 
 def _run_script(path: str, main: ModuleType) -> None:
-    full = _full(path)
+    full = _full_path(path)
     try:
         with open(path, "rb") as file:
             source = file.read()
@@ -177,10 +177,10 @@ def _run_script(path: str, main: ModuleType) -> None:
     main.__file__ = full
     vars(main)["__cached__"] = None
     main.__loader__ = importlib.machinery.SourceFileLoader("__main__", full)
-    exec(_code(path, full, source), main.__dict__)
+    exec(_load_code(path, full, source), main.__dict__)
 
 
-def _code(path: str, full: str, source: bytes) -> CodeType:
+def _load_code(path: str, full: str, source: bytes) -> CodeType:
     if path.endswith(".pyc"):
         code = importlib.machinery.SourcelessFileLoader("__main__", full).get_code("__main__")
         assert code is not None
@@ -188,7 +188,7 @@ def _code(path: str, full: str, source: bytes) -> CodeType:
     return compile(source, full, "exec", dont_inherit=True)
 
 
-def _full(path: str) -> str:
+def _full_path(path: str) -> str:
     """The absolute path as the interpreter writes it: with its `./` left in."""
     return os.path.join(os.getcwd(), path)
 
@@ -206,7 +206,7 @@ def _is_zip(path: str) -> bool:
         return False
 
 
-def hide_host() -> None:
+def hide_host_frames() -> None:
     """Let the traceback that Python is about to print begin where the workload begins."""
     shown = sys.excepthook
     own = os.path.dirname(os.path.abspath(__file__))
@@ -214,19 +214,21 @@ def hide_host() -> None:
     def hook(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
         inside = False
         rest = trace
-        while rest is not None and (is_own := _folder(rest) == own) >= inside:
+        while rest is not None and (is_own := _frame_folder(rest) == own) >= inside:
             inside, rest = inside or is_own, rest.tb_next
         shown(kind, value.with_traceback(rest if inside else trace), rest if inside else trace)
 
     sys.excepthook = hook
 
 
-def _folder(trace: TracebackType) -> str:
+def _frame_folder(trace: TracebackType) -> str:
     return os.path.dirname(trace.tb_frame.f_code.co_filename)
 
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_OWN = tuple(os.path.join(os.path.dirname(os.path.dirname(_HERE)), name, "") for name in ("passes", "region"))
+_OWN_FOLDERS = tuple(
+    os.path.join(os.path.dirname(os.path.dirname(_HERE)), name, "") for name in ("passes", "region")
+)
 
 
 def main(arguments: list[str]) -> None:

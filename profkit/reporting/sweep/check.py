@@ -12,8 +12,8 @@ from profkit.core.formatting import plural, quantity, shortened
 from profkit.core.types import RunDocument, SweepDocument, Verdict, VerdictWord
 from profkit.reporting.plain_text import harmless
 from profkit.reporting.screen import Screen
-from profkit.reporting.sweep_conclusions import conclusions
-from profkit.reporting.sweep_words import case_line, head_line, missing, told_share
+from profkit.reporting.sweep.conclusions import conclusions
+from profkit.reporting.sweep.words import case_line, head_line, missing, told_share
 from profkit.reporting.views.run_text import SIGNS, WORDS, counts, worst_first
 
 COLUMNS = ("", "cases", "fail", "unknown", "pass", "the worst")

@@ -14,14 +14,14 @@ from profkit.analysis.ranking.ranking import (
 )
 from profkit.core.formatting import plural
 from profkit.core.types import SweepDocument
-from profkit.reporting import sweep_html_cases as cases
 from profkit.reporting.html.frame import page
 from profkit.reporting.html.part import Part
 from profkit.reporting.html.templates import filled
 from profkit.reporting.plain_text import harmless
-from profkit.reporting.sweep_conclusions import conclusions
-from profkit.reporting.sweep_html_panel import Signs, panel_html
-from profkit.reporting.sweep_words import (
+from profkit.reporting.sweep import html_cases as cases
+from profkit.reporting.sweep.conclusions import conclusions
+from profkit.reporting.sweep.html_panel import Signs, panel_html
+from profkit.reporting.sweep.words import (
     BAD,
     case_line,
     head_line,

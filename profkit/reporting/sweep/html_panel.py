@@ -23,10 +23,10 @@ from profkit.core.formatting import percent, plural, quantity
 from profkit.core.types import CaseResult, SweepDocument
 from profkit.reporting.charts.lines import Dot, Series, lines_chart
 from profkit.reporting.charts.winner_map import Cell, winner_map
-from profkit.reporting.html.chart_figures import figures
+from profkit.reporting.html.sweep_figures import figures
 from profkit.reporting.html.templates import filled
 from profkit.reporting.plain_text import harmless
-from profkit.reporting.sweep_words import ALIKE, gaps, legend, ratio, span, told_share
+from profkit.reporting.sweep.words import ALIKE, gaps, legend, ratio, span, told_share
 
 MAP_NOTE = (
     "{legend}, {alike} several alike by their 95 % intervals. The number, and the shade: how many times as long the"

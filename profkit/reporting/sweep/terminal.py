@@ -19,9 +19,9 @@ from profkit.core.formatting import plural, quantity, shortened
 from profkit.core.types import SweepDocument
 from profkit.reporting.plain_text import harmless
 from profkit.reporting.screen import Screen
-from profkit.reporting.sweep_conclusions import conclusions
-from profkit.reporting.sweep_plots import roofline_lines, speedup_plots, time_plots, who
-from profkit.reporting.sweep_words import (
+from profkit.reporting.sweep.conclusions import conclusions
+from profkit.reporting.sweep.plots import roofline_lines, speedup_plots, time_plots, who
+from profkit.reporting.sweep.words import (
     ALIKE,
     BAD,
     NOTHING,

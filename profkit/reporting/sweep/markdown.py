@@ -16,9 +16,9 @@ from profkit.core.formatting import plural, quantity
 from profkit.core.types import SweepDocument
 from profkit.reporting.html.escape import link
 from profkit.reporting.markdown import escaped, fenced_block, fitted, folded, grid_of
-from profkit.reporting.sweep_conclusions import conclusions
-from profkit.reporting.sweep_plots import roofline_lines, speedup_plots, time_plots, who
-from profkit.reporting.sweep_words import (
+from profkit.reporting.sweep.conclusions import conclusions
+from profkit.reporting.sweep.plots import roofline_lines, speedup_plots, time_plots, who
+from profkit.reporting.sweep.words import (
     ALIKE,
     BAD,
     NOTHING,

@@ -12,7 +12,7 @@ from profkit.core.types import SweepDocument
 
 def load() -> None:
     """Load what renders while there is time: it takes up to a second, and is needed when nothing else is left to do."""
-    from profkit.reporting import sweep_html, sweep_markdown, sweep_terminal  # noqa: F401
+    from profkit.reporting.sweep import html, markdown, terminal  # noqa: F401
 
 
 def write_reports(folder: Path, document: SweepDocument) -> tuple[str, ...]:
@@ -20,11 +20,11 @@ def write_reports(folder: Path, document: SweepDocument) -> tuple[str, ...]:
 
     Never raises but for a Ctrl-C: the cases are measured and kept, whatever becomes of their reports.
     """
-    from profkit.reporting import sweep_html, sweep_markdown
+    from profkit.reporting.sweep import html, markdown
 
     made: Mapping[str, Callable[[], str]] = {
-        "report.md": lambda: sweep_markdown.render(document),
-        "report.html": lambda: sweep_html.render(document),
+        "report.md": lambda: markdown.render(document),
+        "report.html": lambda: html.render(document),
     }
     return tuple(why for name, make in made.items() if (why := _written(folder / name, make)) is not None)
 

@@ -11,12 +11,12 @@ from profkit.core.formatting import figures as short_number
 from profkit.core.formatting import plural, quantity, shortened
 from profkit.core.types import CaseResult, Json, MeasuredCeilings, SweepDocument
 from profkit.reporting.charts.cases import Cloud, Frame, roofline_of_cases, share_of_cases
-from profkit.reporting.html.chart_figures import figures, sentence
 from profkit.reporting.html.graphs import packed, trimmed
 from profkit.reporting.html.part import Part
+from profkit.reporting.html.sweep_figures import figures, sentence
 from profkit.reporting.html.templates import filled
 from profkit.reporting.plain_text import harmless
-from profkit.reporting.sweep_html_panel import Signs
+from profkit.reporting.sweep.html_panel import Signs
 
 PLAIN = 100  # rows that stand in the page as HTML, for paper and no script
 FIGURES = 4  # of a number in the data: one more than is shown

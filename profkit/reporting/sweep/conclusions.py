@@ -21,7 +21,7 @@ from profkit.analysis.ranking.ranking import (
 )
 from profkit.core.formatting import plural, quantity
 from profkit.core.types import CaseResult, SweepDocument
-from profkit.reporting.sweep_words import called, counted, ratio, short_titles, told_share
+from profkit.reporting.sweep.words import called, counted, ratio, short_titles, told_share
 
 NAMED = 4  # panels that a sentence names for each implementation
 

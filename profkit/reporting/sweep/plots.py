@@ -16,7 +16,7 @@ from profkit.analysis.ranking.ranking import BASELINE, ComparisonGroup
 from profkit.core.formatting import quantity
 from profkit.core.types import SweepDocument
 from profkit.reporting.letter_plot import SEVERAL, Plot, letter_plots, roofline_plot
-from profkit.reporting.sweep_words import called, letters, ratio, told_share
+from profkit.reporting.sweep.words import called, letters, ratio, told_share
 
 SPEEDUPS = "speed-up over {baseline} by {axes}:"
 TIMES = "time by {axes}, at the largest sizes of the other axes:"
