@@ -17,9 +17,6 @@ from tests.conftest import ROOT
 PACKAGE = ROOT / "profkit"
 FILES = sorted(PACKAGE.rglob("*.py"))
 LONGEST = 480  # lines
-TOO_FULL = {
-    "reporting",
-}  # to be merged; only ever shorter
 HEAVY = {"torch", "triton", "numpy", "psutil", "yaml", "rich", "capstone", "pyarrow", "typer", "jinja2"}
 # typer makes the options; process_tree is itself loaded when the first child is started.
 HEAVY_AT_TOP = {"cli/": {"typer"}, "core/process_tree.py": {"psutil"}}
@@ -36,7 +33,7 @@ STANDARD_ONLY = ("runtime/region/", "runtime/passes/host/")  # what is loaded in
 # In a tool's folder these start the tool, and those need to know where it is; all other files read, or build command
 # lines out of what they are given.
 RUNNERS = {"programs.py", "find.py", "probe.py", "export.py", "checks.py"}
-CALLERS = RUNNERS | {"recipe.py", "convert.py", "region_trial.py"}
+CALLERS = RUNNERS | {"record.py", "region_trial.py"}
 
 
 def package_of(parts: tuple[str, ...]) -> str:
@@ -109,7 +106,7 @@ def test_no_folder_has_twenty_entries() -> None:
         - (folder / "__pycache__").is_dir()
         for folder in folders
     }
-    assert {name: count for name, count in entries.items() if count >= 20 and name not in TOO_FULL} == {}
+    assert {name: count for name, count in entries.items() if count >= 20} == {}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from profkit.analysis.summaries.roofline_points import Roofline
 from profkit.analysis.summaries.time import SampleDistribution
 from profkit.core.formatting import percent, quantity
 from profkit.core.types import Trend
-from profkit.reporting.line_plot import plot
+from profkit.reporting.text_plots import plot
 from profkit.reporting.view import Block, DataTable, Footnote, Paragraph, Span, Text, table
 
 HOTTEST = 15  # functions beside a flame graph

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from profkit.reporting.letter_plot import ROWS, Plot, letter_plots, roofline_plot
+from profkit.reporting.text_plots import ROWS, Plot, letter_plots, roofline_plot
 
 
 def told(value: float) -> str:

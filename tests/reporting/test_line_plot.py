@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from profkit.reporting.line_plot import plot
+from profkit.reporting.text_plots import plot
 
 
 def number(value: float) -> str:

@@ -15,8 +15,8 @@ from profkit.analysis.ranking.grid import (
 from profkit.analysis.ranking.ranking import BASELINE, ComparisonGroup
 from profkit.core.formatting import quantity
 from profkit.core.types import SweepDocument
-from profkit.reporting.letter_plot import SEVERAL, Plot, letter_plots, roofline_plot
 from profkit.reporting.sweep.words import called, letters, ratio, told_share
+from profkit.reporting.text_plots import SEVERAL, Plot, letter_plots, roofline_plot
 
 SPEEDUPS = "speed-up over {baseline} by {axes}:"
 TIMES = "time by {axes}, at the largest sizes of the other axes:"

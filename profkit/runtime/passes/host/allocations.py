@@ -15,7 +15,7 @@ import time
 import tracemalloc
 from array import array
 
-from profkit.runtime.passes.host.session import ThreadCounter, is_own, write_json
+from .session import ThreadCounter, is_own, write_json
 
 SCHEMA = "profkit.tracemalloc/1"
 MOST_POINTS = 2048  # then every second one is dropped and the stride doubled

@@ -14,7 +14,7 @@ import threading
 import time
 from typing import Any
 
-from profkit.runtime.passes.host.session import ThreadCounter, is_own, write_atomically, write_json
+from .session import ThreadCounter, is_own, write_atomically, write_json
 
 SCHEMA = "profkit.cprofile/1"
 # Before 3.12 a profiler belongs to a thread; from 3.12 on (sys.monitoring) there is one for the interpreter.
