@@ -10,11 +10,17 @@ from functools import lru_cache
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 # Here and nowhere else: playwright runs once in a process, so all tests of a session share one browser.
 from tests.browser import browser as browser
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+# How long an example takes depends on the machine and on who else uses it.
+settings.register_profile("profkit", deadline=None)
+settings.load_profile("profkit")
 
 
 def pytest_configure() -> None:

@@ -220,7 +220,7 @@ def empty() -> RunDocument:
 
 
 def document() -> RunDocument:
-    """A whole run, without summaries and verdicts (those are for the rooms that make them)."""
+    """A whole run, without summaries and verdicts (those are for the packages that make them)."""
     return replace(
         empty(),
         state="complete",

@@ -123,7 +123,7 @@ def test_an_upward_import_is_seen(file: str, source: str) -> None:
 
 
 def test_no_two_files_import_each_other() -> None:
-    """Also inside a room, and also late, in a function: two files that need each other are one, or three.
+    """Also inside a package, and also late, in a function: two files that need each other are one, or three.
 
     A file may use its own package's `__init__`, which Python has loaded before it in any case.
     """

@@ -18,7 +18,7 @@ INTERNAL_ERROR = (
     70  # EX_SOFTWARE of sysexits.h: a fault of profkit's own, which no input should be able to cause
 )
 
-BURST_SECONDS = 1.0  # two Ctrl-C within a second are one wish
+BURST_SECONDS = 1.0  # two Ctrl-C within a second count as one
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""How long work tells somebody that it goes on. The rooms speak to this; only the command line knows a screen."""
+"""How long work tells somebody that it goes on. Packages report to this; only the command line knows a screen."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def check_output(options: ExportOptions, *, force: bool, terminal: bool) -> None
 
 
 def export(options: ExportOptions, progress: Progress | None = None) -> Export:
-    """The text that was wished for.
+    """The text that was asked for.
 
     Of one source its fault is raised (UnreadableReport, MachineError); of several the others are told all the same.
     Raises UsageError for a time line or stacks of what has none.

@@ -1,4 +1,4 @@
-"""The story of one run: a workload is carried through the house, and leaves it judged.
+"""`profkit profile`: plans, runs and judges one workload.
 
 Every step is written to run.json before the next begins, so that a run which dies at any moment can still be read.
 """

@@ -95,7 +95,7 @@ def test_the_doctor_speaks_of_a_mac_and_of_nothing_that_only_linux_has(
 ) -> None:
     done = profkit(mac, "doctor", "--quiet", "--format", "json", cwd=tmp_path)
     checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
-    failed = [check["detail"] for check in checks.values() if "this look failed" in check["detail"]]
+    failed = [check["detail"] for check in checks.values() if "this check failed" in check["detail"]]
     assert failed == []
     assert "Apple M3 Max (Apple), 16 usable core(s)" in checks["processor"]["detail"]
     assert "400 GB/s" in checks["GPU 0"]["detail"]

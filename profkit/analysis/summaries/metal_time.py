@@ -157,7 +157,7 @@ def _buffer_table(metal: MetalTrace) -> Table:
         ("On the GPU", metal.command_buffers),
         ("Submission to start", metal.latency),
         ("Submission to completion", metal.completion),
-        ("End until the host is told", metal.notice),
+        ("Completion until the host is notified", metal.notice),
         ("Frame to frame", metal.frames),
     )
     rows = tuple(

@@ -39,7 +39,8 @@ def plan_simulation(context: RunContext, valgrind: ValgrindAbility, state: PlanS
     first, second, third = (data_cache(context.machine, level) for level in (1, 2, 3))
     if first is None or second is None:
         reason = (
-            "this machine tells no cache geometry, and a simulation with a guessed one says nothing about it"
+            "this machine does not report its cache geometry; "
+            "a simulation with a guessed one would not describe it"
         )
         return PassPlan("counters", "valgrind", simulated=True, skipped=reason)
     inner = instruction_cache(context.machine)

@@ -1,4 +1,4 @@
-"""Who else has a hand on the GPU: a part of a device, Windows around it, a service that samples its counters.
+"""What else uses or restricts the GPU: a part of a device, Windows around it, a service that samples its counters.
 
 The Python side of CUDA: does torch have it, does the driver suffice, and is there what names a region's range.
 

@@ -196,15 +196,13 @@ def _with_sums(trace: GpuTrace, sections: Iterable[StatsTable]) -> tuple[GpuTrac
         trace = replace(trace, kernels=kernels, launches=sum(kernel.launches for kernel in kernels))
         if any(not sum(kernel.kernel.grid) for kernel in kernels):
             warnings.append(
-                "grids and blocks are not told: nsys stats --report cuda_gpu_kern_gb_sum has them"
+                "grids and blocks are missing from this report: nsys stats --report cuda_gpu_kern_gb_sum has them"
             )
     if any(kernel.kernel.name.endswith("…") for kernel in trace.kernels):
         warnings.append("long names are cut: nsys stats --format csv has them whole")
     copies, sizes, calls = (by_kind.get(kind, []) for kind in ("copies", "sizes", "calls"))
     if copies and not sizes and not trace.transfers:
-        warnings.append(
-            "copies are told without their sizes: nsys stats --report cuda_gpu_mem_size_sum has them"
-        )
+        warnings.append("copies have no sizes here: nsys stats --report cuda_gpu_mem_size_sum has them")
     trace = replace(
         _with_ranges(trace, by_kind.get("nvtx-kernels", []), by_kind.get("nvtx-projection", [])),
         transfers=trace.transfers or _transfers(copies, sizes),

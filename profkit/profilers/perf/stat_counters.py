@@ -210,7 +210,7 @@ class CounterSums:
                 "the last interval is not complete: some events were counted for longer than the others"
             )
         if len(cgroups) > 1:
-            warnings.append(f"{len(cgroups)} cgroups, each told apart")
+            warnings.append(f"{len(cgroups)} cgroups, each listed separately")
         return counters, tuple(dict.fromkeys(warnings)), self._facts(names, cgroups)
 
     def _references(self) -> list[float]:

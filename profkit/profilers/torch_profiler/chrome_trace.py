@@ -288,7 +288,7 @@ class _Reader:
                 "record without CUPTI_PROFILER_METRICS, and count with ncu)"
             )
         if events.other:
-            return f"it is of an {events.other}, whose activities are not told as kernels"
+            return f"it is of an {events.other}, whose activities are not read as kernels"
         return f"the device was not traced, or had nothing to do (fix: {CPU_FIX})"
 
     def _facts(self) -> Iterator[tuple[str, str]]:

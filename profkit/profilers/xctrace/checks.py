@@ -250,11 +250,11 @@ def judge_disk_space(place: Path, free: int) -> Check:
     """`free` bytes in `place`, held against what recordings took."""
     detail = f"{free / GIB:.1f} GiB free in {place}"
     if free >= ROOM_GOOD:
-        return Check("room for traces", "ok", detail, path=str(place))
+        return Check("disk space for traces", "ok", detail, path=str(place))
     need = "a trace of 10 s takes up to 2 GiB with its export, and one of GPU counters more"
     state: CheckState = "refused" if free < ROOM_LEAST else "limited"
     fix = "free some space, or: profkit profile --output DIR, with DIR on another disk"
-    return Check("room for traces", state, f"{detail}: {need}", fix, str(place))
+    return Check("disk space for traces", state, f"{detail}: {need}", fix, str(place))
 
 
 def _existing_folder(folder: Path) -> Path:

@@ -74,11 +74,11 @@ def _run_group(group: CheckGroup) -> tuple[Check, ...]:
     except ProfkitError as error:
         return (Check(group.title, "refused", error.message, error.fix),)
     except ModuleNotFoundError as error:
-        detail = f"{error.name} is not installed, and this look needs it"
+        detail = f"{error.name} is not installed, and this check needs it"
         return (Check(group.title, "refused", detail, f"pip install {error.name}"),)
     except Exception as error:
         # Whatever broke here, the user asked about the machine: the other answers must still come.
-        return (Check(group.title, "refused", f"this look failed: {type(error).__name__}: {error}"),)
+        return (Check(group.title, "refused", f"this check failed: {type(error).__name__}: {error}"),)
 
 
 def _summarize_checks(checks: Sequence[Check]) -> str:

@@ -62,7 +62,7 @@ GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
 def machine_checks(root: Path = Path("/")) -> Iterator[Check]:
     """Who this processor is, and whether its cache geometry can be believed."""
     machine = read_machine(root)
-    memory = f"{machine.memory_bytes / GIB:.1f} GiB" if machine.memory_bytes else "memory not told"
+    memory = f"{machine.memory_bytes / GIB:.1f} GiB" if machine.memory_bytes else "memory size unknown"
     place = f", {machine.virtual}" if machine.virtual else ", bare metal"
     yield Check(
         "processor",

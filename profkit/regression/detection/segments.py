@@ -55,7 +55,7 @@ def segments_of(series: Series, accepted: Sequence[Accepted] = ()) -> tuple[Segm
     """The stretches of the series in order, from its first to its last point; none for an empty series.
 
     An accepted change begins one, and so does a machine that was not there before, if none of those before it comes
-    again: machines that alternate (a pool of runners) share an segment, and each is held against its own past.
+    again: machines that alternate (a pool of runners) share a segment, and each is held against its own past.
     """
     if not series.points:
         return ()

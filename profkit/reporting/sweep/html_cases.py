@@ -77,7 +77,7 @@ def roofline_part(document: SweepDocument, signs: Signs) -> Part:
     roofs = document.roofs
     title, name = "Roofline", "roofline"
     if not roofs.bandwidth or not roofs.flops:
-        return Part(name, title, sentence("The device's roofs were not measured, so there is none to draw."))
+        return Part(name, title, sentence("The device's peaks were not measured, so there is none to draw."))
     rates: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
     shares: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
     for row, result in enumerate(document.results):

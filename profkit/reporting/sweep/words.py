@@ -68,9 +68,9 @@ def how(document: SweepDocument) -> tuple[tuple[str, str], ...]:
         reached = f"{quantity(roofs.bandwidth, 'B/s')} and {quantity(roofs.flops, 'FLOP/s')} in float32"
         facts.append(("Roofline", f"{reached}, measured: {harmless(roofs.method)}"))
     else:
-        facts.append(("Roofline", "not measured, so no share of it is told"))
+        facts.append(("Roofline", "not measured, so no share is shown"))
     if timed:
-        clocks = " and ".join(sorted({CLOCKS[r.clock] for r in timed if r.clock})) or "a clock not told"
+        clocks = " and ".join(sorted({CLOCKS[r.clock] for r in timed if r.clock})) or "an unknown clock"
         caches = " and ".join(sorted({f"{r.cache} cache" for r in timed if r.cache}))
         several = sorted({r.calls for r in timed})
         what = "single calls" if several == [1] else f"means of {' or '.join(map(str, several))} calls"

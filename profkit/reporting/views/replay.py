@@ -39,7 +39,7 @@ def _sums(outcomes: Sequence[MetricOutcome]) -> str:
     counts = Counter(o.code if o.code == "standing" else o.outcome for o in outcomes)
     names = {
         "regressed": ("regression", "regressions"),
-        "standing": ("night on which one stands", "nights on which one stands"),
+        "standing": ("night with an open regression", "nights on which one stands"),
         "improved": ("improvement", "improvements"),
         "ambiguous": ("suspect night", "suspect nights"),
         "invalid": ("night that is not valid", "nights that are not valid"),

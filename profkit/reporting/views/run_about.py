@@ -49,7 +49,7 @@ _FACT = 64  # characters of a fact about the tool's session: longer ones are lis
 _MOST_FILES = 500  # that are listed
 _TIERS: dict[Tier, str] = {
     "must": "Must be alike: where one differs, runs are not compared",
-    "should": "Should be alike: a difference is told beside the verdict",
+    "should": "Should be alike: a difference is shown beside the verdict",
     "observed": "Seen while it ran: whether the samples can be believed",
 }
 

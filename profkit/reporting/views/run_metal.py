@@ -218,7 +218,7 @@ def _command_buffers(trace: MetalTrace) -> Iterator[DataTable]:
         ("On the GPU", trace.command_buffers),
         ("Submission to start (a queue, no wait of the host)", trace.latency),
         ("Submission to completion", trace.completion),
-        ("End until the host is told", trace.notice),
+        ("Completion until the host is notified", trace.notice),
         ("Frame to frame", trace.frames),
     ]
     rows = [
