@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,10 @@ def settled(request: SweepRequest, cases: int | None = None, about: Mapping[str,
     journal.close()
 
 
+# torch's profiler, which measures the memory of a call, serves one thread of a process.
+ONE_AT_A_TIME = threading.Lock()
+
+
 class InProcess(WorkerClient):
     """A worker that measures in the process of the tests: what is not about processes needs none to start."""
 
@@ -105,7 +110,12 @@ class InProcess(WorkerClient):
         return self._worker.open(dict(settings))
 
     def run(self, batch: Batch, timeout: float) -> Iterator[dict[str, Any]]:
-        for step in self._worker.run(batch.shared, batch.jobs):
+        steps = iter(self._worker.run(batch.shared, batch.jobs))
+        while True:
+            with ONE_AT_A_TIME:
+                step = next(steps, None)
+            if step is None:
+                return
             event = "begin" if isinstance(step, Began) else "result"
             yield json.loads(json.dumps({"event": event, **step._asdict()}))
 
