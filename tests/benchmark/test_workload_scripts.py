@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 
 import pytest
 from workload_cases import KINDS, ROOT
@@ -25,14 +24,12 @@ def script(path, *argv, cwd=None, **env):
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.relative_to(ROOT / "benchmark").as_posix())
-def test_help_is_quick_and_has_an_example(path, tmp_path):
+def test_help_loads_nothing_heavy_and_has_an_example(path, tmp_path):
     # torch takes seconds to import and is not even needed here: an unusable one is put in its place
     for heavy in ("torch", "numpy", "triton"):
         (tmp_path / f"{heavy}.py").write_text("raise SystemExit('imported for --help')")
-    began = time.perf_counter()
     done = script(path, "--help", PYTHONPATH=str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert time.perf_counter() - began < 1.0
     name = path.relative_to(ROOT).as_posix()
     assert f"python {name} -b 8 --backend cpu" in done.stdout
     assert "--iters" in done.stdout

@@ -64,7 +64,7 @@ def test_it_goes_through_every_command(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setitem(PROFILERS, "ticks", load)
     for slow in ("perf", "valgrind"):
         monkeypatch.delitem(PROFILERS, slow)
-    for slow in ("hardware.noise.noise", "profiling.doctor.machine.python", "backends.cpu.checks.peaks"):
+    for slow in ("hardware.noise.noise", "profiling.doctor.machine.python", "backends.cpu.peaks_check.peaks"):
         monkeypatch.setattr(f"profkit.{slow}_checks", tuple)
 
     def call(line: str) -> Said:

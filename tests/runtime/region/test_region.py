@@ -414,6 +414,7 @@ def test_a_perf_that_never_answers_costs_one_timeout(workload: Run, tmp_path: Pa
     assert done.record.notes[0].startswith("perf did not answer")
 
 
+@pytest.mark.timed
 @pytest.mark.perf
 def test_perf_counts_the_region_only(workload: Run, tmp_path: Path) -> None:
     control, ack, out = tmp_path / "control", tmp_path / "ack", tmp_path / "stat"
