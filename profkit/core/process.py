@@ -102,8 +102,10 @@ def run(
         defer_interrupts() as hurry
     ):  # a Ctrl-C between the start of the child and the care for it would leave it alone
         start = time.monotonic()
-        child = _start(argv, env, cwd)
-        tree, output = ProcessTree(child.pid), _OutputReader(child, log)
+        with ProcessTree.starting():
+            child = _start(argv, env, cwd)
+            tree = ProcessTree(child.pid)
+        output = _OutputReader(child, log)
     timed_out = False
     try:
         if hurry.is_set():

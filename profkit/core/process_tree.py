@@ -28,6 +28,7 @@ GRACE_SECONDS = 3.0  # what a profiler gets to finish its file after SIGINT
 KILL_SECONDS = 3.0  # how long a tree that forks faster than it is killed is chased
 
 _running: dict[int, ProcessTree] = {}  # every child under way, since several may run side by side
+_listing = threading.Lock()  # held from the start of a child until it is in `_running`
 
 
 class ProcessTree:
@@ -42,6 +43,14 @@ class ProcessTree:
         self.peak_rss = 0
         _running[pid] = self
         _Watchdog.watch(pid)
+
+    @staticmethod
+    def starting() -> threading.Lock:
+        """Hold it from the start of a child until its tree is made.
+
+        Otherwise another thread, which ends its own tree just then, would take the new child for a member of that.
+        """
+        return _listing
 
     @staticmethod
     def prepare() -> None:
@@ -101,15 +110,16 @@ class ProcessTree:
         _Watchdog.forget(self._pid)
 
     def _living_members(self) -> list[psutil.Process]:
-        below = {process.pid: process for process in psutil.Process().children(recursive=True)}
-        if sys.platform != "linux":
-            below |= {process.pid: process for process in self._orphans() if process.pid not in below}
-        found = []
-        for process in below.values():
-            with contextlib.suppress(psutil.Error, OSError):
-                if process.status() != psutil.STATUS_ZOMBIE and self._is_member(process, below):
-                    found.append(process)
-        return found
+        members = []
+        with _listing:
+            below = {process.pid: process for process in psutil.Process().children(recursive=True)}
+            if sys.platform != "linux":
+                below |= {process.pid: process for process in self._orphans() if process.pid not in below}
+            for process in below.values():
+                with contextlib.suppress(psutil.Error, OSError):
+                    if process.status() != psutil.STATUS_ZOMBIE and self._is_member(process, below):
+                        members.append(process)
+        return members
 
     def _orphans(self) -> Iterator[psutil.Process]:
         """What the system took over from us: in the child's session still, or seen as a member before."""

@@ -149,7 +149,7 @@ class WorkerClient:
         log = self.command.log
         self._log_start = log.stat().st_size if log.is_file() else 0
         try:
-            with log.open("ab") as errors:
+            with log.open("ab") as errors, ProcessTree.starting():
                 child = subprocess.Popen(
                     self._argv,
                     stdin=subprocess.PIPE,
@@ -158,10 +158,10 @@ class WorkerClient:
                     env={**os.environ, **self.command.env},
                     start_new_session=True,
                 )
+                self._tree, self._child = ProcessTree(child.pid), child
         except OSError as error:
             reason = f"{self._argv[0]} cannot be started: {error.strerror}"
             raise WorkerEnded(JobStatus.crash, reason) from error
-        self._tree, self._child = ProcessTree(child.pid), child
         if self._closed:  # meanwhile another thread closed it
             self.kill()
             raise _closed()
@@ -174,23 +174,48 @@ class WorkerClient:
                 self._log_start = 0
 
     def _send(self, message: dict[str, Any]) -> None:
-        child = self._child
+        line, child = (json.dumps(message) + "\n").encode(), self._child
         if child is None or child.stdin is None:
             raise _closed()
         try:
-            child.stdin.write((json.dumps(message) + "\n").encode())
+            child.stdin.write(line)
             child.stdin.flush()
+        except ValueError:  # meanwhile another thread closed the pipe
+            raise _closed() from None
         except OSError:
             raise self._end_reason(child) from None
 
     def _read(self, timeout: float) -> dict[str, Any]:
         """The next message. The process tree is killed where it does not come in `timeout` seconds."""
-        child, deadline = self._child, monotonic() + timeout
-        if child is None or child.stdout is None:
+        child = self._child
+        if child is None:
             raise _closed()
+        try:
+            self._read_line(child, timeout)
+        except (OSError, ValueError):
+            if self._child is child:
+                raise
+            raise _closed() from None  # meanwhile another thread closed the pipe
+        line, _, self._unread = self._unread.partition(b"\n")
+        message = _parse(line)
+        if message is None:  # somebody's code wrote to where the answers go
+            self.kill()
+            raise WorkerEnded(JobStatus.crash, "its process wrote what is no answer")
+        if message["event"] in ("fatal", "device"):
+            self.kill()
+            device = message["event"] == "device"
+            raise WorkerEnded(
+                JobStatus.device_error if device else JobStatus.crash, str(message.get("reason"))
+            )
+        return message
+
+    def _read_line(self, child: subprocess.Popen[bytes], timeout: float) -> None:
+        """Read until a line is there, or more bytes than any message has."""
+        assert child.stdout is not None
+        deadline = monotonic() + timeout
         with selectors.DefaultSelector() as ready:
             ready.register(child.stdout, selectors.EVENT_READ)
-            while b"\n" not in self._unread:
+            while b"\n" not in self._unread and len(self._unread) <= LONGEST_ANSWER:
                 left = deadline - monotonic()
                 if not ready.select(max(0.0, min(left, CLOSED_SECONDS))):
                     if self._child is not child:  # another thread closed the pipe: that wakes nobody
@@ -204,20 +229,6 @@ class WorkerClient:
                 if not more:
                     raise self._end_reason(child)
                 self._unread += more
-                if len(self._unread) > LONGEST_ANSWER:
-                    break
-        line, _, self._unread = self._unread.partition(b"\n")
-        message = _parse(line)
-        if message is None:  # somebody's code wrote to where the answers go
-            self.kill()
-            raise WorkerEnded(JobStatus.crash, "its process wrote what is no answer")
-        if message["event"] in ("fatal", "device"):
-            self.kill()
-            device = message["event"] == "device"
-            raise WorkerEnded(
-                JobStatus.device_error if device else JobStatus.crash, str(message.get("reason"))
-            )
-        return message
 
     def _end_reason(self, child: subprocess.Popen[bytes]) -> WorkerEnded:
         """Why the process ended: its exit status, what it printed last, and whether the kernel ran out of memory."""

@@ -23,7 +23,7 @@ LOAD_SECONDS = 300.0
 MOST_STARTS = 3  # of a worker that ends before it has opened its handler
 TICK_SECONDS = 0.2
 WAIT_SECONDS = 0.1  # between two looks where nothing can be done
-JOIN_SECONDS = 5.0
+JOIN_SECONDS = 30.0  # above what the kernel gets to take away a killed worker
 CLOSED = "the pool was closed"
 
 

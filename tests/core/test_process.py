@@ -18,6 +18,7 @@ import pytest
 
 from profkit.core import process
 from profkit.core.errors import Interrupted, UsageError
+from profkit.core.process_tree import ProcessTree
 
 PYTHON = sys.executable
 
@@ -146,6 +147,25 @@ def test_a_daemon_that_forked_twice_into_its_own_session_is_ended_too(tmp_path: 
     )
     assert process.run(python(code)).left_behind == 1
     assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
+
+
+def test_a_child_that_starts_while_another_tree_ends_is_left_alone() -> None:
+    ending = subprocess.Popen(["true"], start_new_session=True)
+    tree = ProcessTree(ending.pid)
+    end = threading.Thread(target=tree.end)
+    with ProcessTree.starting():
+        child = subprocess.Popen(["sleep", "100"], start_new_session=True)
+        end.start()
+        end.join(0.5)  # it would be over: `true` is
+        other = ProcessTree(child.pid)
+    try:
+        end.join()
+        assert child.poll() is None
+    finally:
+        tree.forget()
+        other.end(grace=0.0)
+        other.forget()
+        ending.wait()
 
 
 def test_a_chain_of_processes_that_ignore_every_signal_is_ended(tmp_path: Path) -> None:

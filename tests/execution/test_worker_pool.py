@@ -142,6 +142,28 @@ def test_jobs_of_a_pool_that_is_closed_are_cancelled_at_once() -> None:
     assert time.monotonic() - begin < 10
 
 
+@pytest.mark.parametrize("milliseconds", [0.0, 0.2, 0.4, 0.6, 1.0, 3.0])
+def test_a_pool_may_be_closed_at_any_moment(milliseconds: float) -> None:
+    settled: list[JobOutcome] = []
+    pool = WorkerPool([WorkerClient(PLAIN)], settled.append, timeout=60.0)
+    pool.begin()
+    pool.open()
+    threading.Timer(milliseconds / 1000, pool.close).start()
+    pool.run(Fifo(singles({"a": {"do": "sleep", "seconds": 1000.0}})))
+    assert [outcome.status for outcome in settled] == [JobStatus.cancelled]
+
+
+def test_a_worker_that_another_thread_closes_while_it_is_written_to_was_closed() -> None:
+    worker = WorkerClient(PLAIN)
+    worker.open({}, 60.0)
+    child = worker._child
+    worker.close()
+    worker._child = child  # as this thread has seen it before
+    with pytest.raises(client.WorkerEnded, match="the worker was closed") as ended:
+        next(worker.run(batch("a"), 60.0))
+    assert ended.value.status is JobStatus.cancelled
+
+
 def test_what_settle_and_tick_raise_ends_the_run() -> None:
     def refuse(outcome: JobOutcome) -> None:
         raise MachineError("the disk is full")
