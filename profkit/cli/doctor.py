@@ -27,7 +27,7 @@ def doctor(
 ) -> None:
     """Try every tool with a tiny measurement and say what it can do here."""
     from profkit.cli.progress import progress_for
-    from profkit.profiling.doctor import blocked, diagnose
+    from profkit.profiling.doctor import blocking_reason, diagnose
     from profkit.reporting import json
     from profkit.reporting.views.checks import view
 
@@ -36,5 +36,5 @@ def doctor(
         put(json.checks(checks))
     else:
         put_view(view(checks), format)
-    if backend != "auto" and blocked(backend, checks) is not None:
+    if backend != "auto" and blocking_reason(backend, checks) is not None:
         raise typer.Exit(3)

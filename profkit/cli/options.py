@@ -183,11 +183,11 @@ def print_documents(documents: list[RunDocument], faults: list[ProfkitError]) ->
     """Several results as the one JSON document that `--format json` promises."""
     import json
 
-    from profkit.core.run_folder import to_json
+    from profkit.core.run_folder import run_to_json
 
     whole = {
         "schema": "profkit.runs/1",
-        "runs": [to_json(document) for document in documents],
+        "runs": [run_to_json(document) for document in documents],
         "errors": [{"message": fault.message, "fix": fault.fix} for fault in faults],
     }
     put(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1))

@@ -33,7 +33,7 @@ In CI, one minute, exit 1 where a target fails:  profkit profile --depth gate --
 """
 
 
-class DepthName(str, Enum):
+class DepthOption(str, Enum):
     """What may be spent."""
 
     gate = "gate"
@@ -54,8 +54,8 @@ def profile(
         typer.Option(help="Only these, with commas: timing,cprofile,tracemalloc,trace,counters,explain."),
     ] = None,
     depth: Annotated[
-        DepthName, typer.Option(help="What may be spent: gate (one process), standard, full.")
-    ] = DepthName.standard,
+        DepthOption, typer.Option(help="What may be spent: gate (one process), standard, full.")
+    ] = DepthOption.standard,
     targets: TargetsOption = None,
     output: Annotated[Path, typer.Option(help="The folder that runs land in.")] = Path("reports"),
     name: Annotated[str | None, typer.Option(help="The run's name (default: the workload's).")] = None,

@@ -22,7 +22,7 @@ Then:  profkit summarize out.data
 """
 
 
-class What(str, Enum):
+class RecordKind(str, Enum):
     """What to record, where a profiler can do both."""
 
     samples = "samples"
@@ -41,11 +41,11 @@ def record(
     ],
     report: Annotated[Path, typer.Option(help="The file to leave; of xctrace a folder.")],
     what: Annotated[
-        What,
+        RecordKind,
         typer.Option(
             help="perf: samples (perf record) or counters (perf stat). xctrace: a trace, or the GPU's counters."
         ),
-    ] = What.samples,
+    ] = RecordKind.samples,
     kernel: Annotated[
         str | None, typer.Option(help="ncu only: count this kernel alone (its name or a part of it).")
     ] = None,
@@ -62,7 +62,7 @@ def record(
         tool=tool,
         report=report,
         command=tuple(command),
-        what="counters" if what is What.counters else "samples",
+        what="counters" if what is RecordKind.counters else "samples",
         kernel=kernel,
         timeout=timeout,
         force=force,

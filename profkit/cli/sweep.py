@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.cli.options import FormatOption, OutputFormat, put
-from profkit.cli.profile import DepthName
+from profkit.cli.profile import DepthOption
 
 if TYPE_CHECKING:
     from profkit.core.types import SweepDocument
@@ -38,7 +38,7 @@ WITH_RESUME = ("resume", "again", "profile", "profile_depth", "results", "plan",
 WHAT, HOW, ON, OUT = "What is swept", "How it is measured", "Going on, and looking closer", "What comes out"
 
 
-class DeviceName(str, Enum):
+class DeviceOption(str, Enum):
     """Where the sweep runs."""
 
     auto = "auto"
@@ -94,8 +94,8 @@ def sweep(
         str, typer.Option(help="forward, backward.", metavar="A,B", rich_help_panel=WHAT)
     ] = "forward",
     device: Annotated[
-        DeviceName, typer.Option(help="auto is the GPU where there is one.", rich_help_panel=HOW)
-    ] = DeviceName.auto,
+        DeviceOption, typer.Option(help="auto is the GPU where there is one.", rich_help_panel=HOW)
+    ] = DeviceOption.auto,
     gpus: Annotated[
         str,
         typer.Option(
@@ -161,8 +161,8 @@ def sweep(
         ),
     ] = "",
     profile_depth: Annotated[
-        DepthName, typer.Option(help="What each of those may spend.", rich_help_panel=ON)
-    ] = DepthName.standard,
+        DepthOption, typer.Option(help="What each of those may spend.", rich_help_panel=ON)
+    ] = DepthOption.standard,
     output: Annotated[
         Path,
         typer.Option(
@@ -286,7 +286,7 @@ def _show(document: SweepDocument, folder: Path, format: OutputFormat, *, detail
 
         from profkit.core import codec
 
-        whole = {"schema": "profkit.sweep/1", "folder": str(folder), "sweep": codec.plain(document)}
+        whole = {"schema": "profkit.sweep/1", "folder": str(folder), "sweep": codec.to_plain_data(document)}
         put(json.dumps(whole, allow_nan=False, indent=1))
     elif format is OutputFormat.markdown:
         from profkit.reporting.sweep.markdown import render as render_markdown

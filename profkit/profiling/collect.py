@@ -12,7 +12,7 @@ from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.analysis.summaries.python import summarize_allocations
 from profkit.backends import Backend, BackendRun, PassFindings, PlanState, RunContext
 from profkit.core.errors import Interrupted, UnreadableReport, UsageError, WorkloadError
-from profkit.core.formatting import percent, plural
+from profkit.core.formatting import format_percent, plural
 from profkit.core.progress import Progress
 from profkit.core.run_folder import write_run
 from profkit.core.signals import defer_interrupts
@@ -321,13 +321,13 @@ def kernel_lines(plan: PassPlan) -> list[str]:
     """What a pass will count, a line for each launch configuration, as it is said before it runs."""
     if not plan.kernels:
         return []
-    share = percent(100 * sum(kernel.share for kernel in plan.kernels))
+    share = format_percent(100 * sum(kernel.share for kernel in plan.kernels))
     lines = [f"{plan.name}: {plural(len(plan.kernels), 'launch configuration')}, {share} % of the GPU time"]
     names = labels([(planned.kernel.name, planned.kernel.id) for planned in plan.kernels], 48)
     for planned in plan.kernels:
         replays = f", {plural(planned.replays, 'replay pass', 'replay passes')}" if planned.replays else ""
         name = names[planned.kernel.name, planned.kernel.id]
-        lines.append(f"  {percent(100 * planned.share):>5} %  {name}{replays}")
+        lines.append(f"  {format_percent(100 * planned.share):>5} %  {name}{replays}")
     return [*lines, *(f"  {note}" for note in plan.notes)]
 
 

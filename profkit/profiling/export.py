@@ -12,7 +12,7 @@ from pathlib import Path
 
 from profkit.core.errors import MachineError, ProfkitError, UsageError
 from profkit.core.progress import Progress, Silent
-from profkit.core.run_folder import FILE_NAME, hand_over, to_json
+from profkit.core.run_folder import FILE_NAME, chown_to_sudo_user, run_to_json
 from profkit.core.types import RunDocument, SweepDocument
 from profkit.profiling.summarize import converted_report, read_judged
 
@@ -206,7 +206,7 @@ def _json_text(documents: Sequence[RunDocument], faults: Sequence[ProfkitError],
 
         return run(documents[0])
     errors = [{"message": fault.message, "fix": fault.fix} for fault in faults]
-    whole = {"schema": "profkit.runs/1", "runs": [to_json(one) for one in documents], "errors": errors}
+    whole = {"schema": "profkit.runs/1", "runs": [run_to_json(one) for one in documents], "errors": errors}
     return json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
@@ -234,4 +234,4 @@ def write_whole(path: Path, pieces: Iterator[str]) -> None:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
-    hand_over(path)
+    chown_to_sudo_user(path)

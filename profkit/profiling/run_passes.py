@@ -13,7 +13,7 @@ from profkit.core import process
 from profkit.core.errors import Fault, MachineError, ProfkitError, UnreadableReport, UsageError, WorkloadError
 from profkit.core.process import ProcessOutcome, describe_status
 from profkit.core.signals import defer_interrupts
-from profkit.core.statistics import combine
+from profkit.core.statistics import combine_processes
 from profkit.core.status import read_status
 from profkit.core.types import (
     RUN,
@@ -321,7 +321,7 @@ def _is_known(timing: Timing, begin: float, precision: float, budget: float) -> 
     gone = time.monotonic() - begin
     if timing.kind == "process":
         return is_enough(timing.processes[0].seconds, precision, gone, budget)
-    centre = combine([process.seconds for process in timing.processes])
+    centre = combine_processes([process.seconds for process in timing.processes])
     if centre is None or centre.low is None or centre.high is None:
         return gone >= budget
     return gone >= budget or (centre.high - centre.low) / 2 <= precision * centre.median

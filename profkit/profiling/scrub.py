@@ -12,7 +12,7 @@ from typing import Any
 
 from profkit.analysis.ranking.ranking import FILE as RESULTS
 from profkit.core.errors import MachineError, ProfkitError, UsageError
-from profkit.core.run_folder import FILE_NAME, from_json, hand_over, read_run, to_json
+from profkit.core.run_folder import FILE_NAME, chown_to_sudo_user, read_run, run_from_json, run_to_json
 from profkit.core.types import RunDocument
 from profkit.kernels.sweep.journal import FILE as JOURNAL
 from profkit.kernels.sweep.journal import read_sweep
@@ -73,7 +73,7 @@ def scrub(path: Path, output: Path | None = None) -> ScrubResult:
     if is_run and whole in (output.absolute(), *output.absolute().parents):
         raise UsageError(f"{output} is inside the run that it would be a copy of", "--output ANOTHER")
     result = _scrub_run(path, output) if is_run else ScrubResult(path, output, scrub_report(path, output))
-    hand_over(output)
+    chown_to_sudo_user(output)
     return result
 
 
@@ -135,7 +135,7 @@ def _copy_run(folder: Path, output: Path, redactor: Redactor) -> list[FileLeftOu
     if is_sweep:
         write_reports(output, read_sweep(output))
     else:
-        scrubbed = from_json(document)
+        scrubbed = run_from_json(document)
         (output / "report.md").write_text(markdown.render(run_view.view(scrubbed)), encoding="utf-8")
         write_page(output, scrubbed)
     return left_out
@@ -227,7 +227,7 @@ def scrub_document(run: RunDocument, redactor: Redactor) -> dict[str, Any]:
     for name in others:
         redactor.learn(name, PROCESS)
         redactor.note(PROCESS, 1, others[name])
-    renamed = _rename_processes(to_json(run), others)
+    renamed = _rename_processes(run_to_json(run), others)
     document: dict[str, Any] = redact_data(renamed, list(command), shown, redactor, names)
     if command:
         document["workload"]["command"] = shown

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from profkit.analysis.stacks.files import Flame
 from profkit.analysis.summaries.roofline_points import Roofline
 from profkit.analysis.summaries.time import SampleDistribution
-from profkit.core.formatting import percent, quantity
+from profkit.core.formatting import format_percent, format_quantity
 from profkit.core.types import Trend
 from profkit.reporting.text_plots import plot
 from profkit.reporting.view import Block, DataTable, Footnote, Paragraph, Span, Text, table
@@ -88,7 +88,7 @@ class StackedBar(Block):
     def plain(self) -> Sequence[Block]:
         """A table of the parts."""
         rows = [
-            (piece.label, Span(f"{percent(100 * piece.share)} %", source=piece.source))
+            (piece.label, Span(f"{format_percent(100 * piece.share)} %", source=piece.source))
             for piece in self.pieces
         ]
         return (table(("", "share"), rows, title=self.title),)
@@ -106,7 +106,7 @@ class Growth(Block):
     def plain(self) -> Sequence[Block]:
         """Its first and last value."""
         ends = (self.points[0], self.points[-1]) if len(self.points) > 1 else self.points
-        rows = [(f"{at:g}", quantity(value, self.unit)) for at, value in ends]
+        rows = [(f"{at:g}", format_quantity(value, self.unit)) for at, value in ends]
         return (table(("iteration", "value"), rows, title=self.title, note=self.told),)
 
 
@@ -125,7 +125,7 @@ class OverTime(Block):
     def plain(self) -> Sequence[Block]:
         """The mean of each."""
         named = (("all", self.outer), ("the process", self.inner))
-        rows = [(name, f"{percent(100 * sum(part) / len(part))} %") for name, part in named if part]
+        rows = [(name, f"{format_percent(100 * sum(part) / len(part))} %") for name, part in named if part]
         return (table(("", "mean share"), rows, title=self.title, note=self.told),)
 
 
@@ -160,7 +160,12 @@ class RooflineChart(Block):
     def plain(self) -> Sequence[Block]:
         """A table of the points."""
         rows = [
-            (spot.label, quantity(spot.intensity, "FLOP/B"), quantity(spot.rate, "FLOP/s"), spot.under)
+            (
+                spot.label,
+                format_quantity(spot.intensity, "FLOP/B"),
+                format_quantity(spot.rate, "FLOP/s"),
+                spot.under,
+            )
             for spot in self.roofline.spots
         ]
         return (table(("", "intensity", "rate", "ceiling"), rows, title="Roofline"),)
@@ -191,7 +196,7 @@ class FlameGraph(Block):
         return [(name, self._share(own[name]), self._share(total[name])) for name in first]
 
     def _share(self, value: float) -> str:
-        return f"{percent(100 * value / self.flame.total)} %"
+        return f"{format_percent(100 * value / self.flame.total)} %"
 
 
 @dataclass(frozen=True)
@@ -235,7 +240,7 @@ class LineChart(Block):
         places = sorted({dot.at for one in self.series for dot in one.dots})
         rows = []
         for one in self.series:
-            known = {dot.at: quantity(dot.value, self.unit) for dot in one.dots}
+            known = {dot.at: format_quantity(dot.value, self.unit) for dot in one.dots}
             rows.append((one.name, *(known.get(at, "-") for at in places)))
         return (table((self.across, *(f"{at:g}" for at in places)), rows, title=self.title),)
 
@@ -376,7 +381,7 @@ class SortableTable(Block):
 
 def _cell(column: SortableColumn, row: int) -> Span:
     value = column.values[row]
-    shown = value if isinstance(value, str) else "" if value is None else quantity(value, column.unit)
+    shown = value if isinstance(value, str) else "" if value is None else format_quantity(value, column.unit)
     source, mark = column.sources[row] if column.sources else (None, "")
     return Span(shown, source=source, mark=mark)
 
@@ -388,7 +393,7 @@ def trend_plot(trend: Trend, width: int = 64, height: int = 7) -> list[str]:
         return []
     return plot(
         values,
-        lambda value: quantity(value, trend.series.unit),
+        lambda value: format_quantity(value, trend.series.unit),
         width=width,
         height=height,
         bars=[epoch.first for epoch in trend.epochs[1:]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from profkit.analysis.metrics import all_metrics
-from profkit.core.formatting import percent, quantity
+from profkit.core.formatting import format_percent, format_quantity
 from profkit.core.types import Reading, Source, Verdict
 from profkit.reporting.view import Footnote, Span, Style
 
@@ -23,7 +23,7 @@ def footnote_of(reading: Reading) -> Footnote:
     title, meaning = _catalogue().get(reading.metric, (reading.metric, None))
     quality: str = reading.quality
     if reading.quality == "multiplexed" and reading.share is not None:
-        quality = f"multiplexed: counted {percent(100 * reading.share)} % of the time"
+        quality = f"multiplexed: counted {format_percent(100 * reading.share)} % of the time"
     return Footnote(
         metric=reading.metric,
         title=title,
@@ -43,7 +43,7 @@ def reading_span(reading: Reading, text: str | None = None, style: Style = Style
     """The reading's value (or `text`), marked where it was not measured, with its source."""
     shown = text
     if shown is None:
-        shown = "not known" if reading.value is None else quantity(reading.value, reading.unit)
+        shown = "not known" if reading.value is None else format_quantity(reading.value, reading.unit)
     marks = [MARKS.get(reading.quality, ""), "doubted" if reading.doubt else ""]
     return Span(shown, style, source=footnote_of(reading), mark=" ".join(filter(None, marks)))
 

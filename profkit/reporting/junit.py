@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
-from profkit.core.formatting import shortened
+from profkit.core.formatting import shorten
 from profkit.reporting.ci_blocks import Case, Cases, CaseState
 from profkit.reporting.plain_text import harmless
 from profkit.reporting.view import Status, Statuses, View, plain_text, walk
@@ -112,7 +112,7 @@ def _name(text: str) -> str:
 
 
 def _line(text: str, longest: int) -> str:
-    return shortened(_NO_XML.sub("�", harmless(text)), longest)
+    return shorten(_NO_XML.sub("�", harmless(text)), longest)
 
 
 def _lines(text: str) -> str:

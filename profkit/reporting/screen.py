@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from profkit.analysis.kernel_names import narrower
-from profkit.core.formatting import shortened
+from profkit.core.formatting import shorten as shortened
 from profkit.reporting.plain_text import harmless
 from profkit.reporting.view import TableColumn
 

@@ -103,7 +103,7 @@ def main() -> None:
     parser.add_argument("--as-loop", metavar="GRID", help="be the loop: a grid as JSON; the result as JSON")
     asked = parser.parse_args()
     if asked.as_loop:
-        grid = codec.build(SweepGrid, json.loads(asked.as_loop))
+        grid = codec.from_plain_data(SweepGrid, json.loads(asked.as_loop))
         print(json.dumps(asdict(plain_loop(grid, asked.device))))
         return
     grid = _grid(asked)
@@ -151,7 +151,7 @@ def _sweep(
 
 
 def _loop(grid: SweepGrid, device: str, home: Mapping[str, str]) -> tuple[float, Loop]:
-    argv = [sys.executable, __file__, "--device", device, "--as-loop", json.dumps(codec.plain(grid))]
+    argv = [sys.executable, __file__, "--device", device, "--as-loop", json.dumps(codec.to_plain_data(grid))]
     begin = time.perf_counter()
     done = subprocess.run(argv, cwd=ROOT, stdout=subprocess.PIPE, env={**os.environ, **home}, check=True)
     seconds = time.perf_counter() - begin

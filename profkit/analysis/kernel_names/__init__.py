@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from profkit.analysis.kernel_names.forms import fitting_form, name_forms
-from profkit.core.formatting import shortened
+from profkit.core.formatting import shorten
 
 WIDTH = 60
 _BEHIND = re.compile(r"(?: \(\d[\dx]* of \d[\dx]*\))?(?: #\d+)?$")
@@ -22,7 +22,7 @@ def short_name(name: str, width: int = WIDTH) -> str:
     'vectorized_elementwise_kernel<4, AddFunctor<float>, char*>'
     """
     told, fits = fitting_form(name, width)
-    return told if fits else shortened(told, max(1, width))
+    return told if fits else shorten(told, max(1, width))
 
 
 def same_name(name: str) -> str:
@@ -51,7 +51,7 @@ def labels(names: Iterable[tuple[str, str]], width: int = WIDTH) -> Mapping[tupl
         if label in twins:
             seen[label] = seen.get(label, 0) + 1
             number = f" #{seen[label]}"
-            told[pair] = shortened(label, max(1, width - len(number))) + number
+            told[pair] = shorten(label, max(1, width - len(number))) + number
     return told
 
 
@@ -60,7 +60,7 @@ def narrower(label: str, width: int) -> str:
     found = _BEHIND.search(label)
     behind = found[0] if found is not None else ""
     if len(behind) > width - 8:
-        return shortened(label, width)
+        return shorten(label, width)
     head = label.removesuffix(behind)
     room = width - len(behind)
     inner = (
@@ -84,5 +84,5 @@ def _with_shape(pair: tuple[str, str], width: int) -> str:
     name, configuration = pair
     behind = f" ({shape(configuration)})"
     if len(behind) > width - 8:
-        return shortened(short_name(name, width) + behind, width)
+        return shorten(short_name(name, width) + behind, width)
     return short_name(name, width - len(behind)) + behind

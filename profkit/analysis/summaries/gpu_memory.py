@@ -12,7 +12,7 @@ from profkit.analysis.summaries.roofline_points import (
     place_kernel,
     tensor_rate,
 )
-from profkit.core.formatting import figures, percent, quantity
+from profkit.core.formatting import format_figures, format_percent, format_quantity
 from profkit.core.types import Reading, Summary, Table
 
 # ncu's --cache-control: what it did to the caches before each replay.
@@ -33,11 +33,13 @@ def summarize_gpu_bandwidth(rows: Sequence[KernelRow], missing: Sequence[Reading
             top.value(name) for name in ("bandwidth.dram", "bandwidth.dram.share", "bandwidth.dram.peak")
         )
         whole = (
-            f" of the {quantity(peak, 'B/s')} that the device can do" if peak is not None else " of the peak"
+            f" of the {format_quantity(peak, 'B/s')} that the device can do"
+            if peak is not None
+            else " of the peak"
         )
         parts = [
-            f"moves {quantity(rate, 'B/s')} to and from DRAM" if rate is not None else "uses DRAM at",
-            f"{percent(share)} %{whole}" if share is not None else "",
+            f"moves {format_quantity(rate, 'B/s')} to and from DRAM" if rate is not None else "uses DRAM at",
+            f"{format_percent(share)} %{whole}" if share is not None else "",
         ]
         headline = f"{_kernel_and_share(top)} {', '.join(part for part in parts if part)}."
     return _table_summary("bandwidth", headline, missing, table)
@@ -51,7 +53,7 @@ def summarize_gpu_cache(rows: Sequence[KernelRow], facts: Mapping[str, str]) -> 
         headline = "How well the caches serve was not counted."
     else:
         told = [
-            f"{percent(value)} % miss {name}"
+            f"{format_percent(value)} % miss {name}"
             for name, metric in (("L1", "cache.l1.miss_rate"), ("L2", "cache.l2.miss_rate"))
             if (value := top.value(metric)) is not None
         ]
@@ -67,14 +69,17 @@ def summarize_access(rows: Sequence[KernelRow], missing: Sequence[Reading] = ())
     poor = _worst_kernel(rows, "memory.coalescing", lowest=True)
     if poor is not None:
         told.append(
-            f"{percent(poor.value('memory.coalescing') or 0.0)} % of the sectors that {poor.brief} moves were asked"
+            f"{format_percent(poor.value('memory.coalescing') or 0.0)} % of the sectors that {poor.brief} moves "
+            f"were asked"
             " for"
         )
     banked = _worst_kernel(rows, "shared.bank_conflicts")
     if banked is not None:
         count = banked.value("shared.bank_conflicts") or 0.0
         told.append(
-            f"{quantity(count, 'count')} bank conflicts in {banked.brief}" if count else "no bank conflicts"
+            f"{format_quantity(count, 'count')} bank conflicts in {banked.brief}"
+            if count
+            else "no bank conflicts"
         )
     spilled = _worst_kernel(rows, "memory.spill.loads")
     if spilled is not None and (spilled.value("memory.spill.loads") or 0.0) > 0:
@@ -110,7 +115,9 @@ def _worst_kernel(rows: Sequence[KernelRow], metric: str, *, lowest: bool = Fals
 
 def _kernel_and_share(row: KernelRow) -> str:
     return (
-        f"{row.brief} ({percent(100 * row.share)} % of the GPU time)" if row.share is not None else row.brief
+        f"{row.brief} ({format_percent(100 * row.share)} % of the GPU time)"
+        if row.share is not None
+        else row.brief
     )
 
 
@@ -123,7 +130,7 @@ def _spills_column(loads: str, stores: str) -> KernelTableColumn:
         pair = [row.value(loads), row.value(stores)]
         if pair == [None, None]:
             return None
-        return "/".join(quantity(value, "count") if value is not None else "?" for value in pair)
+        return "/".join(format_quantity(value, "count") if value is not None else "?" for value in pair)
 
     return KernelTableColumn("spills ld/st", cell)
 
@@ -189,13 +196,14 @@ def _arithmetic_headline(rows: Sequence[KernelRow]) -> str:
         tensor, found = row.value("tensor.utilization"), place_kernel(row)
         if tensor is not None and tensor > TENSOR:
             rate = tensor_rate(row)
-            does = f"does {quantity(rate, 'FLOP/s')} and " if rate is not None else ""
-            return f"{row.brief} {does}keeps the tensor cores busy {percent(tensor)} % of the time."
+            does = f"does {format_quantity(rate, 'FLOP/s')} and " if rate is not None else ""
+            return f"{row.brief} {does}keeps the tensor cores busy {format_percent(tensor)} % of the time."
         if found is not None:
             over = f" at {_intensity_text(found.intensity)} FLOP/B" if found.intensity is not None else ""
-            share = percent(100 * found.rate / found.attainable)
+            share = format_percent(100 * found.rate / found.attainable)
             return (
-                f"{row.brief} does {quantity(found.rate, 'FLOP/s')} in {found.kind}, {share} % of what the {found.roof}"
+                f"{row.brief} does {format_quantity(found.rate, 'FLOP/s')} in {found.kind}, {share} % of what "
+                f"the {found.roof}"
                 f" roof allows{over}."
             )
     if any(row.value("flops") is not None for row in rows):
@@ -208,12 +216,12 @@ def _arithmetic_headline(rows: Sequence[KernelRow]) -> str:
 def _rate_cell(row: KernelRow) -> str | None:
     """All FLOP/s that were counted, CUDA and tensor cores together."""
     told = [value for value in (row.value("flops.rate"), tensor_rate(row)) if value is not None]
-    return quantity(sum(told), "FLOP/s") if told else None
+    return format_quantity(sum(told), "FLOP/s") if told else None
 
 
 def _intensity_text(intensity: float) -> str:
     """Three figures; a kernel that hardly touches DRAM has millions of FLOPs for a byte."""
-    return figures(intensity) if intensity < 1e4 else quantity(intensity, "count")
+    return format_figures(intensity) if intensity < 1e4 else format_quantity(intensity, "count")
 
 
 def _roofline_column(title: str, tell: str) -> KernelTableColumn:
@@ -224,10 +232,10 @@ def _roofline_column(title: str, tell: str) -> KernelTableColumn:
         return {
             "kind": found.kind,
             "intensity": _intensity_text(found.intensity) if found.intensity is not None else None,
-            "ridge": figures(found.ridge),
-            "rate": quantity(found.rate, "FLOP/s"),
-            "roof": f"{found.roof} {quantity(found.attainable, 'FLOP/s')}",
-            "share": f"{percent(100 * found.rate / found.attainable)} %",
+            "ridge": format_figures(found.ridge),
+            "rate": format_quantity(found.rate, "FLOP/s"),
+            "roof": f"{found.roof} {format_quantity(found.attainable, 'FLOP/s')}",
+            "share": f"{format_percent(100 * found.rate / found.attainable)} %",
         }[tell]
 
     return KernelTableColumn(title, cell)

@@ -9,7 +9,7 @@ from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.cpu import is_sampled
 from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
 from profkit.analysis.summaries.readings import absence_notes, unavailable_reading
-from profkit.core.formatting import percent, plural, quantity, shortened
+from profkit.core.formatting import format_percent, format_quantity, plural, shorten
 from profkit.core.types import RUN, GpuTrace, Profile, Reading, RunDocument, Source, Summary, Table
 
 DEVICES = 4  # of which each is told; of more the least and the most
@@ -157,22 +157,24 @@ def _gpu_headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
         if not trace.kernels:
             return f"{NO_KERNEL[0].upper()}{NO_KERNEL[1:]}."
         counted = plural(len(trace.kernels), "launch configuration")
-        total = quantity(sum(kernel.total for kernel in trace.kernels), "s")
+        total = format_quantity(sum(kernel.total for kernel in trace.kernels), "s")
         what = "sums" if trace.transfers or trace.api else "counters"
         return f"{counted}, {total} in all; how busy the GPU was is not in a report of {what}."
     if _has_only_copies(trace):
-        moved = quantity(sum(one.seconds for one in trace.transfers), "s")
+        moved = format_quantity(sum(one.seconds for one in trace.transfers), "s")
         return f"{NO_KERNEL[0].upper()}{NO_KERNEL[1:]}, only copies and memsets: {moved} of them."
     if not trace.kernels and trace.busy == 0:
-        return f"No kernel ran in the {quantity(trace.span, 's')} that were traced."
-    share = f"{percent(100 * min(1.0, trace.busy / trace.span))} % of {quantity(trace.span, 's')}"
+        return f"No kernel ran in the {format_quantity(trace.span, 's')} that were traced."
+    share = (
+        f"{format_percent(100 * min(1.0, trace.busy / trace.span))} % of {format_quantity(trace.span, 's')}"
+    )
     busy = f"The GPU is busy {share}"
     if trace.device_busy:
         busy = f"The {len(trace.device_busy)} GPUs are busy {share} ({_device_shares(trace)})"
     if not trace.kernels:
         return f"{busy}; which kernels ran is not in the trace."
     name, part = time_by_limit(trace, rows)[0]
-    share = f"{percent(100 * part)} %"
+    share = f"{format_percent(100 * part)} %"
     if part < LARGE_SHARE:
         return f"{busy}. Nothing stands out: the largest part of it, {name}, is {share}."
     if name == "the host":
@@ -201,31 +203,36 @@ def _timeline_table(trace: GpuTrace) -> Table:
         copying = ""
         if trace.copying is not None and trace.kernels and trace.copying >= 0.001 * span:
             copying = f"; only copying {_percent_of(trace.copying, span)}"
-        gap = f"; longest gap {quantity(trace.largest_gap, 's')}" if trace.largest_gap is not None else ""
-        add("Traced", quantity(span, "s"))
+        gap = (
+            f"; longest gap {format_quantity(trace.largest_gap, 's')}"
+            if trace.largest_gap is not None
+            else ""
+        )
+        add("Traced", format_quantity(span, "s"))
         if trace.device_busy:
             add("Devices", f"{len(trace.device_busy)}, busy {_device_shares(trace)}; below, their mean")
-        add("Busy", f"{quantity(busy, 's')} ({_percent_of(busy, span)}{copying})")
-        add("Idle", f"{quantity(idle, 's')} ({_percent_of(idle, span)}){gap}")
+        add("Busy", f"{format_quantity(busy, 's')} ({_percent_of(busy, span)}{copying})")
+        add("Idle", f"{format_quantity(idle, 's')} ({_percent_of(idle, span)}){gap}")
         if trace.starved is not None and idle > 0:
             add(
-                "Starved", f"{percent(100 * trace.starved)} % of the idle time: the host had launched nothing"
+                "Starved",
+                f"{format_percent(100 * trace.starved)} % of the idle time: the host had launched nothing",
             )
     total = sum(kernel.total for kernel in trace.kernels)
     launches = trace.launches or sum(kernel.launches for kernel in trace.kernels)
     if launches:
         each = f", {_format_count(launches / trace.repeats)} in each repetition" if trace.repeats else ""
-        add("Kernels", f"{plural(launches, 'launch', 'launches')} in {quantity(total, 's')}{each}")
+        add("Kernels", f"{plural(launches, 'launch', 'launches')} in {format_quantity(total, 's')}{each}")
     if span is not None and trace.repeats:
-        add("A repetition", f"{quantity(span / trace.repeats, 's')} (mean, under the tracer)")
+        add("A repetition", f"{format_quantity(span / trace.repeats, 's')} (mean, under the tracer)")
     if trace.launch_latency is not None:
-        add("Launch to start", f"{quantity(trace.launch_latency, 's')} (median){_queue_text(trace)}")
+        add("Launch to start", f"{format_quantity(trace.launch_latency, 's')} (median){_queue_text(trace)}")
     if trace.launch_call is not None:
-        add("A launch call", f"{quantity(trace.launch_call, 's')} on the host (median)")
+        add("A launch call", f"{format_quantity(trace.launch_call, 's')} on the host (median)")
     if trace.setup_seconds:
-        add("Set-up", f"{quantity(trace.setup_seconds, 's')} of kernels before it, left out")
+        add("Set-up", f"{format_quantity(trace.setup_seconds, 's')} of kernels before it, left out")
     if trace.compile_seconds:
-        add("Compiling", f"{quantity(trace.compile_seconds, 's')} before it (just in time), left out")
+        add("Compiling", f"{format_quantity(trace.compile_seconds, 's')} before it (just in time), left out")
     return Table("Timeline", ("what", "value"), tuple(rows), main=True)
 
 
@@ -248,9 +255,9 @@ def _transfer_table(trace: GpuTrace) -> Table:
         (
             one.kind,
             str(one.count),
-            quantity(float(one.bytes), "B") if one.bytes > 0 else "-",  # AMD's traces do not tell it
-            quantity(one.seconds, "s"),
-            quantity(one.bytes / one.seconds, "B/s") if one.seconds > 0 and one.bytes > 0 else "-",
+            format_quantity(float(one.bytes), "B") if one.bytes > 0 else "-",  # AMD's traces do not tell it
+            format_quantity(one.seconds, "s"),
+            format_quantity(one.bytes / one.seconds, "B/s") if one.seconds > 0 and one.bytes > 0 else "-",
         )
         for one in sorted(trace.transfers, key=lambda one: -one.seconds)
     )
@@ -261,11 +268,11 @@ def _range_table(trace: GpuTrace) -> Table:
     several = len({one.domain for one in trace.ranges}) > 1  # a domain that all have tells nothing
     rows = tuple(
         (
-            shortened(one.name, 60) + (f" [{shortened(one.domain, 12)}]" if one.domain and several else ""),
+            shorten(one.name, 60) + (f" [{shorten(one.domain, 12)}]" if one.domain and several else ""),
             str(one.entries),
-            quantity(one.seconds, "s"),
+            format_quantity(one.seconds, "s"),
             str(one.kernels),
-            quantity(one.gpu_seconds, "s"),
+            format_quantity(one.gpu_seconds, "s"),
         )
         for one in sorted(trace.ranges, key=lambda one: -one.seconds)[:TOP_RANGES]
     )
@@ -277,7 +284,7 @@ def _range_table(trace: GpuTrace) -> Table:
 
 def _call_table(trace: GpuTrace) -> Table:
     rows = tuple(
-        (shortened(one.name, 40), str(one.calls), quantity(one.seconds, "s"))
+        (shorten(one.name, 40), str(one.calls), format_quantity(one.seconds, "s"))
         for one in sorted(trace.api, key=lambda one: -one.seconds)[:TOP_RANGES]
     )
     return Table("The host's calls", ("function", "calls", "time"), rows)
@@ -305,15 +312,15 @@ def _gpu_notes(trace: GpuTrace) -> list[str]:
 
 def _device_shares(trace: GpuTrace) -> str:
     """How busy each device was: `84.9 and 80.2 %`, and of many the least and the most."""
-    told = [percent(100 * min(1.0, share)) for share in trace.device_busy]
+    told = [format_percent(100 * min(1.0, share)) for share in trace.device_busy]
     if len(told) > DEVICES:
-        lowest, highest = (percent(100 * min(1.0, f(trace.device_busy))) for f in (min, max))
+        lowest, highest = (format_percent(100 * min(1.0, f(trace.device_busy))) for f in (min, max))
         return f"{lowest} to {highest} %"
     return f"{', '.join(told[:-1])} and {told[-1]} %"
 
 
 def _percent_of(part: float, whole: float) -> str:
-    return f"{percent(100 * part / whole)} %" if whole > 0 else "-"
+    return f"{format_percent(100 * part / whole)} %" if whole > 0 else "-"
 
 
 MOST_PARTS = 40  # parts that are named; what is smaller than these goes together
@@ -371,7 +378,7 @@ def _limits_breakdown(document: RunDocument, rows: Sequence[KernelRow]) -> TimeB
         TimePart(
             words.get(name, name),
             share,
-            f"{words.get(name, name)}: {percent(100 * share)} % of {quantity(trace.span, 's')}",
+            f"{words.get(name, name)}: {format_percent(100 * share)} % of {format_quantity(trace.span, 's')}",
             name in waiting,
             _share_reading(trace, share, _share_formula(trace, name)),
         )
@@ -398,7 +405,7 @@ def _kernels_breakdown(document: RunDocument, rows: Sequence[KernelRow]) -> Time
 
     def part(name: str, told: str, share: float) -> TimePart:
         reading = _share_reading(trace, share, OF_KERNELS) if trace is not None else None
-        return TimePart(name, share, f"{told}: {percent(100 * share)} %", reading=reading)
+        return TimePart(name, share, f"{told}: {format_percent(100 * share)} %", reading=reading)
 
     parts = [part(row.label, row.label, row.share or 0.0) for row in timed[:MOST_PARTS]]
     rest = sum(row.share or 0.0 for row in timed[MOST_PARTS:])
@@ -414,7 +421,9 @@ def _libraries_breakdown(profile: Profile) -> TimeBreakdown | None:
     spots = [spot for spot in profile.hotspots if spot.own > 0]
     parts = [
         TimePart(
-            spot.function, spot.own / profile.total, f"{spot.function}: {quantity(spot.own, profile.unit)}"
+            spot.function,
+            spot.own / profile.total,
+            f"{spot.function}: {format_quantity(spot.own, profile.unit)}",
         )
         for spot in spots[:MOST_PARTS]
     ]

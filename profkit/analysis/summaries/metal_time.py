@@ -17,7 +17,7 @@ from profkit.analysis.summaries.metal_readings import (
     window_of,
 )
 from profkit.analysis.summaries.readings import absence_notes
-from profkit.core.formatting import figures, percent, plural, quantity, shortened
+from profkit.core.formatting import format_figures, format_percent, format_quantity, plural, shorten
 from profkit.core.types import (
     RUN,
     MetalTrace,
@@ -77,22 +77,26 @@ def _metal_headline(metal: MetalTrace) -> str:
     window, whole = window_of(metal), percent_of(metal.device_busy, metal.span)
     device = ""
     if whole is not None:
-        device = f"the whole device was active for {percent(whole)} % of {quantity(metal.span, 's')}"
+        device = (
+            f"the whole device was active for {format_percent(whole)} % of {format_quantity(metal.span, 's')}"
+        )
     if metal.process_busy is None or not window:
         if device:
             return f"What the process had of the GPU is not known; {device}."
         return "How busy the GPU was is not in the trace."
     if metal.process_busy == 0:
         also = f"; {device}, for others" if device else ""
-        return f"The process had nothing on the GPU in {quantity(window, 's')}{also}."
-    busy = f"The process keeps the GPU busy {percent(percent_of(metal.process_busy, window) or 0.0)} % of"
-    busy += f" {quantity(window, 's')}" + _device_text(metal, window)
+        return f"The process had nothing on the GPU in {format_quantity(window, 's')}{also}."
+    busy = (
+        f"The process keeps the GPU busy {format_percent(percent_of(metal.process_busy, window) or 0.0)} % of"
+    )
+    busy += f" {format_quantity(window, 's')}" + _device_text(metal, window)
     causes = idle_causes(metal)
     part = percent_of(causes[0][1], window) or 0.0 if causes else 0.0
     if part < LARGE:
         return f"{busy}."
     cause = causes[0][0]
-    idle = f"{percent(part)} % of the time {_IDLE[cause]}"
+    idle = f"{format_percent(part)} % of the time {_IDLE[cause]}"
     if cause == "unsubmitted":
         return f"{busy}. It is host-bound: {idle}."
     alone = ", one command buffer at a time" if metal.queue_most == 1 and cause == "queued" else ""
@@ -102,54 +106,63 @@ def _metal_headline(metal: MetalTrace) -> str:
 def _device_text(metal: MetalTrace, window: float) -> str:
     """What the whole device was active, of the same time where that is known: only then the two can be compared."""
     if metal.window_busy is not None and not metal.marked:
-        return f" (the whole device {percent(percent_of(metal.window_busy, window) or 0.0)} %)"
+        return f" (the whole device {format_percent(percent_of(metal.window_busy, window) or 0.0)} %)"
     whole = percent_of(metal.device_busy, metal.span)
     if whole is None:
         return ""
     same = metal.span is not None and abs(metal.span - window) <= 1e-9 * window
-    return f" (the whole device {percent(whole)} %" + (")" if same else f" of {quantity(metal.span, 's')})")
+    return f" (the whole device {format_percent(whole)} %" + (
+        ")" if same else f" of {format_quantity(metal.span, 's')})"
+    )
 
 
 def _timeline_table(metal: MetalTrace) -> Table:
     rows: list[tuple[str, str]] = []
     span, window, idle = metal.span, window_of(metal), idle_of(metal)
     if span is not None:
-        rows.append(("Traced", quantity(span, "s") + (", the marked region" if metal.marked else "")))
+        rows.append(("Traced", format_quantity(span, "s") + (", the marked region" if metal.marked else "")))
     if window is not None and metal.window is not None and not metal.marked:
-        rows.append(("Window", f"{quantity(window, 's')}, from the first work of the process to its last"))
+        rows.append(
+            ("Window", f"{format_quantity(window, 's')}, from the first work of the process to its last")
+        )
     if metal.process_busy is not None:
         rows.append(
             (
                 "Process",
-                f"{quantity(metal.process_busy, 's')} busy{_bracketed_share(metal.process_busy, window)}",
+                f"{format_quantity(metal.process_busy, 's')} busy{_bracketed_share(metal.process_busy, window)}",
             )
         )
     if metal.device_busy is not None:
         inside = ""
         if metal.window_busy is not None and window is not None and not metal.marked:
-            inside = f"; {quantity(metal.window_busy, 's')}{_bracketed_share(metal.window_busy, window)} in the window"
-        active = (
-            f"{quantity(metal.device_busy, 's')} active{_bracketed_share(metal.device_busy, span)} for all"
-        )
+            inside = (
+                f"; {format_quantity(metal.window_busy, 's')}{_bracketed_share(metal.window_busy, window)} "
+                f"in the window"
+            )
+        active = f"{format_quantity(metal.device_busy, 's')} active{_bracketed_share(metal.device_busy, span)} for all"
         rows.append(("Device", active + inside))
     if idle is not None:
-        gap = f"; longest gap {quantity(metal.longest_gap, 's')}" if metal.longest_gap else ""
+        gap = f"; longest gap {format_quantity(metal.longest_gap, 's')}" if metal.longest_gap else ""
         rows.append(
-            ("Idle", f"{quantity(idle, 's')}{_bracketed_share(idle, window)} without the process{gap}")
+            ("Idle", f"{format_quantity(idle, 's')}{_bracketed_share(idle, window)} without the process{gap}")
         )
-        rows += [("", f"{quantity(seconds, 's')}: {_IDLE[cause]}") for cause, seconds in idle_causes(metal)]
+        rows += [
+            ("", f"{format_quantity(seconds, 's')}: {_IDLE[cause]}") for cause, seconds in idle_causes(metal)
+        ]
     if metal.queue_depth is not None:
         most = f", at most {metal.queue_most}" if metal.queue_most is not None else ""
         until = "" if metal.completion is not None else ", until done on the GPU"
-        rows.append(("Queue", f"{figures(metal.queue_depth)} command buffers (mean){most}{until}"))
+        rows.append(("Queue", f"{format_figures(metal.queue_depth)} command buffers (mean){most}{until}"))
     if metal.compiled:
-        rows.append(("Compiling", f"{quantity(metal.compiled, 's')} of Metal's compiler for the process"))
+        rows.append(
+            ("Compiling", f"{format_quantity(metal.compiled, 's')} of Metal's compiler for the process")
+        )
     return Table("Timeline", ("what", "value"), tuple(rows), main=True)
 
 
 def _bracketed_share(part: float, whole: float | None) -> str:
     value = percent_of(part, whole)
-    return f" ({percent(value)} %)" if value is not None else ""
+    return f" ({format_percent(value)} %)" if value is not None else ""
 
 
 def _buffer_table(metal: MetalTrace) -> Table:
@@ -161,7 +174,13 @@ def _buffer_table(metal: MetalTrace) -> Table:
         ("Frame to frame", metal.frames),
     )
     rows = tuple(
-        (what, str(s.count), quantity(s.median, "s"), quantity(s.p95, "s"), quantity(s.longest, "s"))
+        (
+            what,
+            str(s.count),
+            format_quantity(s.median, "s"),
+            format_quantity(s.p95, "s"),
+            format_quantity(s.longest, "s"),
+        )
         for what, s in told
         if s is not None and s.count
     )
@@ -180,10 +199,10 @@ def _process_table(metal: MetalTrace) -> Table:
     ordered = sorted(metal.processes, key=lambda one: (not one.target, -one.busy))
     rows = tuple(
         (
-            shortened(one.name, 34)
+            shorten(one.name, 34)
             + (f" ({one.pid})" if one.pid is not None else "")
             + ((", profiled" if metal.guessed is None else ", taken for it") if one.target else ""),
-            quantity(one.busy, "s"),
+            format_quantity(one.busy, "s"),
             str(one.intervals),
         )
         for one in ordered[:TOP_PROCESSES]
@@ -198,7 +217,8 @@ def _metal_notes(metal: MetalTrace) -> list[str]:
     whole, own = percent_of(metal.device_busy, metal.span), percent_of(metal.process_busy, metal.span)
     if whole is not None and own is not None and whole - own > APART:
         notes.append(
-            f"The device's utilization is not the program's: {percent(own)} of its {percent(whole)} % of the traced"
+            f"The device's utilization is not the program's: {format_percent(own)} of its "
+            f"{format_percent(whole)} % of the traced"
             " time are of the process, the rest is the screen's and other programs'."
         )
     if metal.failed:
@@ -275,7 +295,7 @@ def _breakdown(
         TimePart(
             name,
             min(1.0, part / seconds),
-            f"{name}: {quantity(part, 's')}, {percent(100 * part / seconds)} %",
+            f"{name}: {format_quantity(part, 's')}, {format_percent(100 * part / seconds)} %",
             idle,
             share_reading("Share of the time", 100 * part / seconds, table, formula),
         )
@@ -299,7 +319,7 @@ def work_breakdown(title: str, found: tuple[MetalWork, ...]) -> TimeBreakdown | 
         TimePart(
             one.name,
             one.seconds / total,
-            f"{one.name}: {quantity(one.seconds, 's')}, {percent(100 * one.seconds / total)} %",
+            f"{one.name}: {format_quantity(one.seconds, 's')}, {format_percent(100 * one.seconds / total)} %",
             reading=share_reading("GPU time, share", 100 * one.seconds / total, INTERVALS, formula),
         )
         for one in largest[:MOST_PARTS]

@@ -30,8 +30,8 @@ def mann_whitney(a: Sequence[float], b: Sequence[float]) -> float:
     if len(set(ranks)) == 1:
         return 1.0
     if n + m > EXACT_MOST:
-        return _approximate(ranks, n, m, seen)
-    counts = _sums(tuple(sorted(ranks)), min(n, m))
+        return _normal_p(ranks, n, m, seen)
+    counts = _rank_sum_counts(tuple(sorted(ranks)), min(n, m))
     rest = seen if n <= m else sum(ranks) - seen
     below = sum(count for total, count in counts if total <= rest)
     above = sum(count for total, count in counts if total >= rest)
@@ -45,14 +45,14 @@ def shift_interval(a: Sequence[float], b: Sequence[float], confidence: float) ->
     below 4 and 4 at 95 %. Takes time in len(a) * len(b).
     """
     n, m = len(a), len(b)
-    cut = _cut(n, m, confidence) if n and m else 0
+    cut = _interval_rank(n, m, confidence) if n and m else 0
     if cut == 0:
         return None
     shifts = sorted(y - x for x in a for y in b)
     return shifts[cut - 1], shifts[len(shifts) - cut]
 
 
-def shift(a: Sequence[float], b: Sequence[float]) -> float:
+def median_shift(a: Sequence[float], b: Sequence[float]) -> float:
     """The Hodges-Lehmann estimate of the shift: the median of all differences b - a. ValueError without any."""
     return median([y - x for x in a for y in b])
 
@@ -73,7 +73,7 @@ def _double_midranks(values: Sequence[float]) -> list[int]:
 
 
 @lru_cache(maxsize=256)
-def _sums(ranks: tuple[int, ...], size: int) -> tuple[tuple[int, int], ...]:
+def _rank_sum_counts(ranks: tuple[int, ...], size: int) -> tuple[tuple[int, int], ...]:
     """How many choices of `size` of the ranks have which sum.
 
     A polynomial for each number of ranks chosen, its coefficients side by side in one whole number: so to add a rank
@@ -95,7 +95,7 @@ def _sums(ranks: tuple[int, ...], size: int) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def _approximate(ranks: Sequence[int], n: int, m: int, seen: int) -> float:
+def _normal_p(ranks: Sequence[int], n: int, m: int, seen: int) -> float:
     total = n + m
     ties: dict[int, int] = {}
     for rank in ranks:
@@ -107,7 +107,7 @@ def _approximate(ranks: Sequence[int], n: int, m: int, seen: int) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _cut(n: int, m: int, confidence: float) -> int:
+def _interval_rank(n: int, m: int, confidence: float) -> int:
     """Of the ordered differences the `cut`-th from each end bounds the interval; 0 where none reaches `confidence`."""
     tail = (1 - confidence) / 2
     if n + m > EXACT_MOST:
@@ -116,7 +116,7 @@ def _cut(n: int, m: int, confidence: float) -> int:
         reach = n * m / 2 + normal_quantile(tail) * sqrt(n * m * (n + m + 1) / 12)
         return max(0, int(reach))
     few = min(n, m)
-    counts = _sums(tuple(range(1, n + m + 1)), few)
+    counts = _rank_sum_counts(tuple(range(1, n + m + 1)), few)
     least, whole, passed = few * (few + 1) // 2, comb(n + m, few), 0
     for total, count in counts:
         passed += count

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core import codec
-from profkit.core.codec import short
+from profkit.core.codec import short_repr
 from profkit.core.errors import ProfkitError, UnreadableReport
 from profkit.core.run_folder import clean_name
 from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, SweepDocument
@@ -59,7 +59,7 @@ class SweepJournal:
 
     def add(self, result: CaseResult, at: float) -> None:
         """Store a result, `at` seconds into this session. Raises MachineError where the disk takes no more."""
-        self._file.append({"case": codec.plain(result), "at": round(at, 3)})
+        self._file.append({"case": codec.to_plain_data(result), "at": round(at, 3)})
         self._results[(result.point, result.implementation)] = result
 
     def note(self, **fields: Any) -> None:
@@ -113,10 +113,13 @@ def read_request(folder: Path, *, again: bool = False) -> SweepRequest:
     """
     contents = read(folder / FILE)
     header = contents.header
-    grid = codec.build(SweepGrid, header.get("grid"), "grid")
+    grid = codec.from_plain_data(SweepGrid, header.get("grid"), "grid")
     paths = tuple(str(file) for file in header.get("files", ()))
     settled = sum(result.state == "measured" or not again for result in contents.results)
-    planned, timeout = header.get("planned"), codec.build(float, header.get("timeout", 300.0), "timeout")
+    planned, timeout = (
+        header.get("planned"),
+        codec.from_plain_data(float, header.get("timeout", 300.0), "timeout"),
+    )
     if not isinstance(planned, int) or settled < planned:  # what is whole is shown wherever it was copied to
         look_into([Path(file) for file in paths], timeout)
     rules = header.get("rules", {})
@@ -126,7 +129,7 @@ def read_request(folder: Path, *, again: bool = False) -> SweepRequest:
         str(rules.get("device", "cpu")),
         tuple(str(gpu) for gpu in header.get("gpus", ())),
         paths,
-        codec.build(TimingOptions, rules.get("wish"), "rules.wish"),
+        codec.from_plain_data(TimingOptions, rules.get("wish"), "rules.wish"),
         timeout,
         sys.executable,
         str(header.get("name", "sweep")),
@@ -150,7 +153,7 @@ def document_of(
     header: Mapping[str, Any], results: Sequence[CaseResult], about: Mapping[str, Any], seconds: float
 ) -> SweepDocument:
     """All that a journal knows, in the order of its grid."""
-    grid = codec.build(SweepGrid, header["grid"])
+    grid = codec.from_plain_data(SweepGrid, header["grid"])
     order = {point: number for number, point in enumerate(grid.points())}
     names = {name: number for number, name in enumerate(grid.implementations)}
     known = sorted(
@@ -165,7 +168,9 @@ def document_of(
         started=str(header.get("started", "")),
         device=str(about.get("device", "unknown")),
         results=tuple(known),
-        roofs=codec.build(MeasuredCeilings, about["roofs"]) if about.get("roofs") else MeasuredCeilings(),
+        roofs=codec.from_plain_data(MeasuredCeilings, about["roofs"])
+        if about.get("roofs")
+        else MeasuredCeilings(),
         versions=dict(about.get("versions", {})),
         planned=planned,
         complete=len(known) >= planned,
@@ -178,7 +183,7 @@ def _contents(path: Path, found: files.JournalContents) -> SweepContents:
     for word, kind in HEADER.items():
         if not isinstance(found.header.get(word, kind()), kind):
             raise UnreadableReport(
-                f"{path}, line 1: {word} is {short(found.header[word])}", "profkit sweep --output FOLDER"
+                f"{path}, line 1: {word} is {short_repr(found.header[word])}", "profkit sweep --output FOLDER"
             )
     contents = SweepContents(found.header)
     for number, body in found.entries:
@@ -209,7 +214,7 @@ def _number(value: object) -> float:
 
 def _case(path: Path, number: int, body: Any) -> CaseResult:
     try:
-        return codec.build(CaseResult, body)
+        return codec.from_plain_data(CaseResult, body)
     except ProfkitError as error:
         raise UnreadableReport(
             f"{path}, line {number}: {error.message}",

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from profkit.core.formatting import plural, quantity
+from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import CaseResult, GridPoint
 from profkit.kernels.operations.check import CHUNK
 from profkit.kernels.operations.operation import DTYPES
@@ -79,12 +79,12 @@ def plan_text(plan: dict[str, Any]) -> str:
     """The plan for a terminal."""
     names = ("operations", "implementations", "batch", "sequence", "dimension", "dtype", "direction")
     workers = f" by {plan['workers']} workers" if plan["workers"] > 1 else ""
-    free = f", of {quantity(float(plan['free_bytes']), 'B')}" if plan["free_bytes"] is not None else ""
+    free = f", of {format_quantity(float(plan['free_bytes']), 'B')}" if plan["free_bytes"] is not None else ""
     lines = [
         f"{plural(plan['cases'], 'case')} at {plural(plan['points'], 'point')} on {plan['device']}{workers}: "
         f"about {format_duration(plan['seconds'])}",
         *(f"  {name:<16} {', '.join(map(str, plan[name]))}" for name in names),
-        f"  {'memory':<16} {quantity(float(plan['bytes']), 'B')}{free}, for {plan['largest']}",
+        f"  {'memory':<16} {format_quantity(float(plan['bytes']), 'B')}{free}, for {plan['largest']}",
         f"  {'timing':<16} each median to ± {100 * plan['precision']:g} %, {plan['budget']:g} s per case at most",
     ]
     if plan["too_large"]:

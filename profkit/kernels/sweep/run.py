@@ -135,10 +135,10 @@ def update_case(request: SweepRequest, result: CaseResult, progress: Progress) -
 
 def case_result(outcome: JobOutcome) -> CaseResult | None:
     """The result of a case, by the outcome of its job; None where it was not settled."""
-    point, name = codec.build(GridPoint, outcome.shared), outcome.job.key
+    point, name = codec.from_plain_data(GridPoint, outcome.shared), outcome.job.key
     if outcome.status is JobStatus.ok:
         try:
-            result = codec.build(CaseResult, outcome.value, "result")
+            result = codec.from_plain_data(CaseResult, outcome.value, "result")
         except UnreadableReport as error:
             reason = f"its process gave a wrong answer: {error.message}"
         else:
@@ -220,7 +220,7 @@ def _open_device(session: _Session, pool: WorkerPool, progress: Progress) -> Non
     if not session.about:
         session.about = {word: about[word] for word in ("device", "versions", "roofs")}
         session.journal.note(about=session.about)
-    roofs = codec.build(MeasuredCeilings, session.about["roofs"])
+    roofs = codec.from_plain_data(MeasuredCeilings, session.about["roofs"])
     reached = f", {roofs.bandwidth / 1e9:.0f} GB/s" if roofs.bandwidth else ""
     devices = f", {len(session.request.gpus)} of them" if len(session.request.gpus) > 1 else ""
     progress.end(f"{about['device']}{devices}{reached}")

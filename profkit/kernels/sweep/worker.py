@@ -48,14 +48,14 @@ class MeasuringWorker:
         timing = TimingOptions(**settings["timing"])
         self._bench = Bench(self._device, timing, float(settings.get("share", 1.0)))
         device = self._bench.device
-        ceilings = codec.plain(measure_ceilings(device)) if settings["first"] else None
+        ceilings = codec.to_plain_data(measure_ceilings(device)) if settings["first"] else None
         return {**describe_device(device), "roofs": ceilings, "changed": list(self._changed)}
 
     def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
         """Every implementation that is asked for at one point. Raises DeviceError."""
-        point = codec.build(GridPoint, shared)
+        point = codec.from_plain_data(GridPoint, shared)
         for name, result in self._bench.run(point, [job.key for job in jobs]):
-            yield Began(name) if result is None else Finished(name, codec.plain(result))
+            yield Began(name) if result is None else Finished(name, codec.to_plain_data(result))
 
 
 class CompileWorker:
@@ -93,7 +93,7 @@ class CompileWorker:
         from profkit.kernels.operations.precompile import build_kernels, compile_by_inductor
         from profkit.kernels.operations.pytorch import COMPILED
 
-        point = codec.build(GridPoint, shared)
+        point = codec.from_plain_data(GridPoint, shared)
         for job in jobs:
             yield Began(job.key)
             with suppress(Exception):

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from profkit.core.formatting import plural, quantity
+from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Report
 from profkit.profilers.xctrace.cells import Process
 from profkit.profilers.xctrace.tables import ExportTable
@@ -160,7 +160,7 @@ def align_regions(
         if left_out and inside:
             signposts = [one for one in signposts if one[0] <= inside[-1][1]]
         if inside and signposts and (apart := _worst_distance(inside, signposts)) > SAME_NS:
-            reason = f"by the clock it lies {quantity(apart / 1e9, 's')} from its signposts"
+            reason = f"by the clock it lies {format_quantity(apart / 1e9, 's')} from its signposts"
             inside = []
         if inside:
             return Alignment(
@@ -200,7 +200,7 @@ def _clip_to_trace(windows: Sequence[Window], length: int | None) -> tuple[list[
         f"{outside} of {plural(len(windows), 'entry', 'entries')} of the region lie outside of the trace"
     )
     if not found:
-        nearest = quantity(min(-b if b < 0 else a - end for a, b in windows) / 1e9, "s")
+        nearest = format_quantity(min(-b if b < 0 else a - end for a, b in windows) / 1e9, "s")
         return (
             [],
             f"{outside_text}, the nearest by {nearest}: it is of another recording, or of another clock",

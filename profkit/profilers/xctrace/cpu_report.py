@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from profkit.analysis.stacks.merge import MOST_SLOTS, FrameTable
-from profkit.core.formatting import percent, plural
+from profkit.core.formatting import format_percent, plural
 from profkit.core.types import Counter, Report
 from profkit.profilers.xctrace.alignment import TraceRecording
 from profkit.profilers.xctrace.cells import (
@@ -100,7 +100,7 @@ class CpuNotes:
                 f"stand apart, as waiting and not as CPU time"
             )
         if tally.samples and tally.without_stack:
-            share = percent(100 * tally.without_stack / (tally.samples + tally.waiting))
+            share = format_percent(100 * tally.without_stack / (tally.samples + tally.waiting))
             found.append(
                 f"{schema}: {plural(tally.without_stack, 'sample')} ({share} %) without a stack: where is not known"
             )
@@ -117,7 +117,8 @@ class CpuNotes:
             found.append(f"{schema}: {plural(self.weightless, 'sample')} without a weight count for nothing")
         if tally.cut:
             found.append(
-                f"{schema}: too many distinct stacks; the inner frames of {percent(100 * tally.cut)} % of the weight "
+                f"{schema}: too many distinct stacks; the inner frames of {format_percent(100 * tally.cut)} % "
+                f"of the weight "
                 "are not kept apart in the stacks (the tables are exact)"
             )
         if schema == "time-sample" and tally.samples:

@@ -55,7 +55,7 @@ def groups_for(backend: str) -> tuple[CheckGroup, ...]:
     )
 
 
-def blocked(backend: str, checks: Sequence[Check]) -> str | None:
+def blocking_reason(backend: str, checks: Sequence[Check]) -> str | None:
     """Why this backend can profile nothing at all here, None where at least the time can be measured.
 
     The cpu backend times any workload without a tool, so only an output that cannot be written blocks it; the cuda

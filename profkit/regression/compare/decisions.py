@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
-from profkit.core.formatting import figures, quantity
+from profkit.core.formatting import format_figures, format_quantity
 from profkit.core.inference import Ratio, benjamini_hochberg, coverage_of_selected, ratio_of
 from profkit.core.types import Change, ChangeWord, Course
 from profkit.regression.compare.pairs import ChangeRule, MetricPair
@@ -122,12 +122,12 @@ def course_of(pair: MetricPair) -> Course:
 
 def signed_percent(part: float) -> str:
     """0.123 as `+12.3 %`; 2.4 as `+240 %`."""
-    return f"{'+' if part >= 0 else '-'}{figures(abs(100 * part))} %"
+    return f"{'+' if part >= 0 else '-'}{format_figures(abs(100 * part))} %"
 
 
 def difference_text(value: float, unit: str) -> str:
     """A difference in its unit; of two shares in % it is points, since `3 %` could be taken for a part of them."""
-    return f"{figures(value)} points" if unit == "%" else quantity(value, unit)
+    return f"{format_figures(value)} points" if unit == "%" else format_quantity(value, unit)
 
 
 def percent_text(part: float) -> str:

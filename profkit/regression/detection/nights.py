@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 
-from profkit.core.types import Accepted, DecisionStep, Direction, Outcome, Point, Series
+from profkit.core.types import AcceptedChange, DecisionStep, Direction, Outcome, Point, Series
 from profkit.regression.detection.confirm import ConfirmWord
 from profkit.regression.detection.control_limits import (
     ANCHOR_NIGHTS,
@@ -375,7 +375,7 @@ def direction(series: Series, rule: NightRule) -> Direction:
 def judge_nights(
     series: Series,
     rule: NightRule,
-    accepted: Sequence[Accepted] = (),
+    accepted: Sequence[AcceptedChange] = (),
     confirmed: Mapping[str, ConfirmWord] | None = None,
     anchor: str | None = None,
     with_limits: bool = False,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from itertools import pairwise
 
-from profkit.core.types import Accepted, Point, Segment, Series
+from profkit.core.types import AcceptedChange, Point, Segment, Series
 from profkit.core.types.history import SegmentCause
 
 
@@ -21,7 +21,7 @@ def seconds_since_epoch(text: str) -> float:
     return (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
 
 
-def accepted_cuts(series: Series, accepted: Sequence[Accepted]) -> dict[int, Accepted]:
+def accepted_cuts(series: Series, accepted: Sequence[AcceptedChange]) -> dict[int, AcceptedChange]:
     """Index of the first point of every segment that an accepted change of this series begins.
 
     A change that lies before the first point, or after the last, begins none. Of two that begin the same, the later.
@@ -51,7 +51,7 @@ def _seconds_or_none(text: str) -> float | None:
         return None
 
 
-def segments_of(series: Series, accepted: Sequence[Accepted] = ()) -> tuple[Segment, ...]:
+def segments_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> tuple[Segment, ...]:
     """The stretches of the series in order, from its first to its last point; none for an empty series.
 
     An accepted change begins one, and so does a machine that was not there before, if none of those before it comes

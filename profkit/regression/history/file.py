@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote_from_bytes
 
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
-from profkit.core.run_folder import hand_over
+from profkit.core.run_folder import chown_to_sudo_user
 from profkit.regression.history.schema import APPLICATION, VERSION, create, migrate, version_of
 
 BUSY_SECONDS = 30.0  # how long one writer waits for the others before it gives up
@@ -106,7 +106,7 @@ def copy_whole(connection: sqlite3.Connection, copy: Path) -> None:
         finally:
             target.close()
         os.replace(temporary, copy)
-        hand_over(copy)
+        chown_to_sudo_user(copy)
     except (OSError, sqlite3.Error) as error:
         raise MachineError(
             f"cannot lay a copy at {copy}, which comes before anything is changed: {error}",
@@ -230,7 +230,7 @@ def create_file(path: Path) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        hand_over(*missing)
+        chown_to_sudo_user(*missing)
         with contextlib.suppress(FileNotFoundError):
             temporary.unlink()
         try:
@@ -243,7 +243,7 @@ def create_file(path: Path) -> None:
                 connection.close()
             with contextlib.suppress(FileExistsError):  # another process was faster: then theirs it is
                 _link(temporary, path)
-            hand_over(path)
+            chown_to_sudo_user(path)
         finally:
             for name in (
                 temporary.name,

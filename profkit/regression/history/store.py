@@ -14,7 +14,7 @@ from typing import Any
 
 from profkit.core.codec import valid_text
 from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
-from profkit.core.types import Accepted, Entry, Series, SeriesKey
+from profkit.core.types import AcceptedChange, Entry, Series, SeriesKey
 from profkit.regression.history.file import (
     check_version,
     damage_error,
@@ -140,7 +140,7 @@ class History:
                 (*row, seal(*row)),
             )
 
-    def accept(self, accepted: Accepted) -> bool:
+    def accept(self, accepted: AcceptedChange) -> bool:
         """Store a known change: it begins a segment. False where this very one is there already."""
         row = accepted_row(accepted)
         with self._transaction() as sql:
@@ -213,7 +213,7 @@ class History:
         with self._explain_errors():
             return read_decisions(self._connection, workload)
 
-    def accepted(self, workload: str | None = None) -> tuple[Accepted, ...]:
+    def accepted(self, workload: str | None = None) -> tuple[AcceptedChange, ...]:
         """The accepted changes, oldest first."""
         with self._explain_errors():
             where, given = where_clause(workload=workload)

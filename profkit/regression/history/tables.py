@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import MachineError, UsageError
-from profkit.core.run_folder import hand_over
+from profkit.core.run_folder import chown_to_sudo_user
 from profkit.regression.history.file import is_or_was_history
 from profkit.regression.history.store import History
 
@@ -42,7 +42,7 @@ def export_table(history: History, target: Path, *, workload: str | None = None,
     try:
         count = write(tidy_rows(history, workload), temporary)
         os.replace(temporary, target)
-        hand_over(target)
+        chown_to_sudo_user(target)
     except OSError as error:
         raise MachineError(
             f"cannot write {target}: {error.strerror or error}", "--to FILE elsewhere"

@@ -15,7 +15,7 @@ from profkit.analysis.metrics import metric
 from profkit.analysis.targets.yaml_text import YamlValue, read_yaml
 from profkit.backends import backend_names
 from profkit.core.errors import UsageError
-from profkit.core.types import Accepted, Depth, PassName, Scope
+from profkit.core.types import AcceptedChange, Depth, PassName, Scope
 from profkit.regression.detection.rules import NightRule, rule_for
 from profkit.regression.nightly.fields import Fields
 
@@ -123,7 +123,7 @@ class NightConfig:
     confirm: ConfirmSpec = ConfirmSpec()
     calibrate: CalibrateSpec = CalibrateSpec()
     anchor: Anchor = Anchor()
-    accepted: tuple[Accepted, ...] = ()
+    accepted: tuple[AcceptedChange, ...] = ()
     notify: NotifySpec = NotifySpec()
 
 
@@ -376,7 +376,7 @@ def _read_date(fields: Fields, key: str) -> str:
         fields.refuse(key, f"{key} is {found!r}, not a date", f"{key}: 2026-11-20")
 
 
-def _read_accepted(item: YamlValue, names: Sequence[str], base: Path) -> Accepted:
+def _read_accepted(item: YamlValue, names: Sequence[str], base: Path) -> AcceptedChange:
     fields = Fields(item, "an accepted change", ("workload", "metric", "since", "word", "by"), base)
     workload = str(fields.at("workload").text("workload"))
     if workload not in names:
@@ -388,7 +388,7 @@ def _read_accepted(item: YamlValue, names: Sequence[str], base: Path) -> Accepte
         _require_metric(fields, "metric", name)
     if "word" not in fields:
         item.refuse("an accepted change needs a word: why it is the new normal", "word: now checks its input")
-    return Accepted(
+    return AcceptedChange(
         workload=workload,
         since=_read_date(fields, "since"),
         word=fields.text("word") or "",

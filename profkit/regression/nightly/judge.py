@@ -15,7 +15,7 @@ from profkit.core.errors import ProfkitError
 from profkit.core.run_folder import read_run
 from profkit.core.types import (
     RUN,
-    Accepted,
+    AcceptedChange,
     Entry,
     Feature,
     MetricOutcome,
@@ -56,7 +56,7 @@ class WorkloadPast:
     spec: WorkloadSpec
     entry: Entry
     series: tuple[Series, ...]
-    accepted: tuple[Accepted, ...]
+    accepted: tuple[AcceptedChange, ...]
     entries: tuple[Entry, ...]
     words: Mapping[SeriesKey, Mapping[str, str]] = field(default_factory=dict)
 
@@ -103,7 +103,7 @@ def past_of(history: History, spec: WorkloadSpec, run: str | None) -> WorkloadPa
     return WorkloadPast(spec, entry, series, changes, entries, history.confirmed(spec.name))
 
 
-def changes_of_work(entries: Sequence[Entry]) -> list[Accepted]:
+def changes_of_work(entries: Sequence[Entry]) -> list[AcceptedChange]:
     """An epoch for every run that did other work than the one before it: other arguments, sizes, cache mode.
 
     Only fields that both tell, and that decide whether two runs may be compared at all.
@@ -119,7 +119,7 @@ def changes_of_work(entries: Sequence[Entry]) -> list[Accepted]:
             told = ", ".join(
                 f"{name} {_shortened(before[name])} → {_shortened(now[name])}" for name in differing[:3]
             )
-            found.append(Accepted(entry.workload, entry.started, f"other work: {told}", by="profkit"))
+            found.append(AcceptedChange(entry.workload, entry.started, f"other work: {told}", by="profkit"))
         before |= now
     return found
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, cast
 
-from profkit.core.codec import build, plain
+from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, UnreadableReport, WorkloadError
-from profkit.core.formatting import figures, plural
+from profkit.core.formatting import format_figures, plural
 from profkit.core.types import Calibration, Incident, Json, MetricOutcome, Night, Outcome, WorkloadOutcome
 from profkit.regression.nightly.config import NotifySpec
 from profkit.regression.nightly.session import write_text
@@ -110,7 +110,9 @@ def _night_reason(workloads: Sequence[WorkloadOutcome]) -> str:
     if first.outcome == "pass":
         seen = [m.detectable for w in workloads for m in w.metrics if m.gates and m.detectable is not None]
         limit = (
-            f"; a change of {figures(100 * max(seen), 2)} % would have been seen everywhere" if seen else ""
+            f"; a change of {format_figures(100 * max(seen), 2)} % would have been seen everywhere"
+            if seen
+            else ""
         )
         return f"nothing regressed{limit}"
     alike = sum(w.outcome == first.outcome for w in workloads) - 1
@@ -186,7 +188,7 @@ def night_to_json(night: Night) -> dict[str, Json]:
         replace(workload, metrics=tuple(_without_points(metric) for metric in workload.metrics))
         for workload in night.workloads
     )
-    body = cast("dict[str, Json]", plain(replace(night, workloads=workloads)))
+    body = cast("dict[str, Json]", to_plain_data(replace(night, workloads=workloads)))
     return {"schema": NIGHT_SCHEMA, **body}
 
 
@@ -213,7 +215,7 @@ def night_from_text(text: str) -> Night:
         raise UnreadableReport(f"no whole JSON ({error})") from error
     if not isinstance(data, dict) or data.get("schema") != NIGHT_SCHEMA:
         raise UnreadableReport(f"not a night: its schema is not {NIGHT_SCHEMA}")
-    return build(Night, data)
+    return from_plain_data(Night, data)
 
 
 def _without_points(metric: MetricOutcome) -> MetricOutcome:

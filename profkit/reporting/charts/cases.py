@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log
 
-from profkit.core.formatting import quantity
+from profkit.core.formatting import format_quantity
 from profkit.reporting.charts.axes import Box, Scale, box_for, logarithmic, ticks, x_axis, y_axis
 from profkit.reporting.charts.svg import LINE, focusable, frame, line, number, tag, text
 
@@ -49,16 +49,16 @@ def roofline_of_cases(clouds: Sequence[Cloud], frame_: Frame, bandwidth: float, 
     ridge = flops / bandwidth
     low = max(across.low, up.low / bandwidth)
     slope = line(x(low), y(low * bandwidth), x(ridge), y(flops), "roof")
-    told = quantity(bandwidth, "B/s")
+    told = format_quantity(bandwidth, "B/s")
     at = exp(log(low) + 0.75 * (log(ridge) - log(low)))
     slope += text((x(at) - 6, y(at * bandwidth) - 6), f"memory: {told}", "note e")
     drawn.append(focusable(slope, f"memory: {told}, measured"))
-    told = quantity(flops, "FLOP/s")
+    told = format_quantity(flops, "FLOP/s")
     level = line(x(ridge), y(flops), box.right, y(flops), "roof")
     level += text((box.right, y(flops) - 5), f"arithmetic: {told}", "note e")
     drawn.append(focusable(level, f"arithmetic: {told}, measured"))
     drawn += _clouds(clouds, x, y, box, frame_)
-    roofs = f"{quantity(bandwidth, 'B/s')} and {told}"
+    roofs = f"{format_quantity(bandwidth, 'B/s')} and {told}"
     words = f"{len(dots)} cases below {roofs}; the table of all cases has their numbers."
     return frame("cases", HEIGHT, frame_.title, words, drawn)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from profkit.core.formatting import quantity
+from profkit.core.formatting import format_quantity
 from profkit.reporting.charts.axes import Box, Scale, Tick, box_for, logarithmic, ticks, x_axis, y_axis
 from profkit.reporting.charts.svg import (
     FONT,
@@ -93,7 +93,7 @@ def lines_chart(
         if len(places) > 1
         else Scale(places[0] / 2, places[0] * 2, box.left, box.right, log=True)
     )
-    say = label or (lambda value: quantity(value, unit))
+    say = label or (lambda value: format_quantity(value, unit))
     drawn = y_axis(box, y, fine, f"{title} ({named.name})" if named.name else title)
     drawn += x_axis(box, x, [Tick(place, f"{place:g}") for place in places], across)
     if level is not None and y.holds(level):

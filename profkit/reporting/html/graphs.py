@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from profkit.analysis.stacks.files import Flame
-from profkit.core.formatting import quantity
+from profkit.core.formatting import format_quantity
 from profkit.core.types import Json
 from profkit.reporting.chart_blocks import CellValue, FlameGraph, RowDetail, SortableColumn, SortableTable
 from profkit.reporting.charts.svg import Number
@@ -77,7 +77,7 @@ def flame_data(flame: Flame) -> Json:
         numbers += [name, box.depth, round(PARTS * box.value / flame.total)]
     return {
         "title": harmless(flame.title),
-        "total": quantity(flame.total, flame.unit),
+        "total": format_quantity(flame.total, flame.unit),
         "parts": PARTS,
         "names": [name for name, _ in names],
         "kinds": "".join(str(KINDS.index(kind)) for _, kind in names),
@@ -184,7 +184,7 @@ def _cell(column: SortableColumn, row: int, number: Number) -> Html:
     if value is None:
         return element("a", "–", class_="n unavailable", href=f"#s{place}") if place else Html("")
     small = (" ", element("small", mark, class_="mark")) if mark else ()
-    shown = quantity(float(value), column.unit)
+    shown = format_quantity(float(value), column.unit)
     return element("a", shown, *small, class_="n", href=f"#s{place}") if place else together((shown,))
 
 
@@ -245,7 +245,7 @@ def _short(value: CellValue) -> Json:
 
 
 def _width(value: CellValue, unit: str, mark: str) -> int:
-    shown = value if isinstance(value, str) else quantity(value, unit)
+    shown = value if isinstance(value, str) else format_quantity(value, unit)
     return len(shown) + (len(mark) + 1 if mark else 0)
 
 
@@ -281,7 +281,7 @@ def flame_html(graph: FlameGraph) -> Html:
     how = "Click or Enter: this box alone. Arrow keys: from box to box. Escape: all."
     left = ""
     if flame.left_out > _SEEN:
-        share = quantity(100 * flame.left_out, "%")
+        share = format_quantity(100 * flame.left_out, "%")
         left = element("p", f"{share} of it is in boxes too narrow to be drawn.", class_="note")
     heads = [element("th", title) for title in ("function", "own", "with callees")]
     rows = [

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from profkit.analysis.ranking.ranking import BAD, by_time_above_roofline, efficiency
-from profkit.core.formatting import plural, quantity, shortened
+from profkit.core.formatting import format_quantity, plural, shorten
 from profkit.core.types import RunDocument, SweepDocument, Verdict, VerdictWord
 from profkit.reporting.plain_text import harmless
 from profkit.reporting.screen import Screen
@@ -76,8 +76,8 @@ def _not_right(screen: Screen, sweep: SweepDocument) -> None:
         return
     screen.heading("Not right")
     for one in bad[:SHOWN]:
-        reason = shortened(harmless(one.reason), 200) or "no reason is known"
-        what = f"{shortened(harmless(one.implementation), 30)}, {one.told}: "
+        reason = shorten(harmless(one.reason), 200) or "no reason is known"
+        what = f"{shorten(harmless(one.implementation), 30)}, {one.told}: "
         screen.line(what, (one.state, "red"), f": {reason}", indent=2, hang=2)
     if len(bad) > SHOWN:
         screen.line(f"and {plural(len(bad) - SHOWN, 'further reason')}", indent=2)
@@ -96,7 +96,9 @@ def _farthest(screen: Screen, sweep: SweepDocument) -> None:
         share = efficiency(result, sweep.roofs) or 0.0
         over = (1 - min(1.0, share)) * (result.median or 0.0)
         name = case_line(result, sweep).partition(": ")[0]
-        rows.append((name, quantity(result.median, "s"), told_share(share), quantity(over, "s")))
+        rows.append(
+            (name, format_quantity(result.median, "s"), told_share(share), format_quantity(over, "s"))
+        )
     if rows:
         screen.heading("Most time above the roofline, by implementation")
         screen.table(FARTHEST, tuple(rows))
@@ -156,7 +158,7 @@ def _worst(own: Sequence[Verdict]) -> str:
     if not bad:
         return "-"
     worst = max(bad, key=lambda v: v.value or 0.0)
-    return f"{quantity(worst.value, worst.unit)} at {(worst.scope.name or '').rpartition(' ')[2]}"
+    return f"{format_quantity(worst.value, worst.unit)} at {(worst.scope.name or '').rpartition(' ')[2]}"
 
 
 def _by_group(run: RunDocument) -> dict[tuple[str, str], list[Verdict]]:

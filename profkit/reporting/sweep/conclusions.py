@@ -19,7 +19,7 @@ from profkit.analysis.ranking.ranking import (
     leaders,
     rank_overall,
 )
-from profkit.core.formatting import plural, quantity
+from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import CaseResult, SweepDocument
 from profkit.reporting.sweep.words import called, counted, ratio, short_titles, told_share
 
@@ -114,7 +114,7 @@ def _most(document: SweepDocument, found: Overall) -> str:
     timed = sum(1 for result in document.results if result.point == first.point and result.median)
     alone = ", and nobody is faster there" if timed > 1 else ""
     return (
-        f"Most to win: {called(first.implementation)}, {first.point.name}: {quantity(first.median, 's')} at "
+        f"Most to win: {called(first.implementation)}, {first.point.name}: {format_quantity(first.median, 's')} at "
         f"{told_share(share)} of its roofline{alone}; at {100 * NEAR:.0f} % or above: {found.near} of "
         f"{plural(found.placed, 'case')}."
     )

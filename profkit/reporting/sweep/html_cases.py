@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from profkit.analysis.ranking.ranking import BASELINE, efficiency, throughput
-from profkit.core.formatting import figures as short_number
-from profkit.core.formatting import plural, quantity, shortened
+from profkit.core.formatting import format_figures as short_number
+from profkit.core.formatting import format_quantity, plural, shorten
 from profkit.core.types import CaseResult, Json, MeasuredCeilings, SweepDocument
 from profkit.reporting.charts.cases import Cloud, Frame, roofline_of_cases, share_of_cases
 from profkit.reporting.html.graphs import packed, trimmed
@@ -114,7 +114,7 @@ def _note(document: SweepDocument, roofs: MeasuredCeilings) -> str:
             )
     told = ", ".join(f"{name} {_range(values)}" for name, values in found.items())
     where = f" FLOP per byte: {told}." if len(found) <= TITLES else ""
-    reached = f"{quantity(roofs.bandwidth, 'B/s')} and {quantity(roofs.flops, 'FLOP/s')}"
+    reached = f"{format_quantity(roofs.bandwidth, 'B/s')} and {format_quantity(roofs.flops, 'FLOP/s')}"
     return (
         "Bytes and FLOPs are those that a call cannot do without: inputs read once, outputs written once. The roofs,"
         f" {reached}, were measured right before, by {harmless(roofs.method)}; what is above 100 % was served by"
@@ -145,8 +145,8 @@ def _columns(document: SweepDocument) -> tuple[_Column, ...]:
         return None if found is None else 100 * found
 
     return (
-        _Column("Case", "text", lambda r: shortened(f"{r.point.operation} {r.point.shape}", 40)),
-        _Column("By", "text", lambda r: shortened(r.implementation, 24), "The implementation"),
+        _Column("Case", "text", lambda r: shorten(f"{r.point.operation} {r.point.shape}", 40)),
+        _Column("By", "text", lambda r: shorten(r.implementation, 24), "The implementation"),
         _Column("Direction", "text", lambda r: r.point.direction),
         _Column("Dtype", "text", lambda r: r.point.dtype),
         _Column("Time", "s", lambda r: r.median, "Median of its samples"),
@@ -181,7 +181,7 @@ def _columns(document: SweepDocument) -> tuple[_Column, ...]:
 
 
 def _state(result: CaseResult) -> str:
-    return shortened(f"{result.state}: {result.reason}" if result.reason else result.state, 120)
+    return shorten(f"{result.state}: {result.reason}" if result.reason else result.state, 120)
 
 
 def _worth(values: Sequence[Value]) -> bool:
@@ -193,7 +193,9 @@ def _told(value: Value, unit: str) -> str:
     if value is None or isinstance(value, str):
         return harmless(value or "")
     return (
-        str(value) if unit == "n" else quantity(float(value), "" if unit in ("x", "of tolerance") else unit)
+        str(value)
+        if unit == "n"
+        else format_quantity(float(value), "" if unit in ("x", "of tolerance") else unit)
     )
 
 

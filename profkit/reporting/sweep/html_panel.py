@@ -19,7 +19,7 @@ from profkit.analysis.ranking.ranking import (
     ImplementationRanking,
     rank_implementations,
 )
-from profkit.core.formatting import percent, plural, quantity
+from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import CaseResult, SweepDocument
 from profkit.reporting.charts.lines import Dot, Series, lines_chart
 from profkit.reporting.charts.winner_map import Cell, winner_map
@@ -88,11 +88,11 @@ def _row(standing: ImplementationRanking, signs: Signs, best: bool) -> _Row:
     name = standing.implementation
     speed = _speed(standing)
     cells = (
-        quantity(standing.time, "s"),
-        quantity(float(standing.memory), "B") if standing.memory is not None else "-",
-        quantity(1 / standing.time) if standing.time else "-",
+        format_quantity(standing.time, "s"),
+        format_quantity(float(standing.memory), "B") if standing.memory is not None else "-",
+        format_quantity(1 / standing.time) if standing.time else "-",
         told_share(standing.efficiency),
-        quantity(standing.throughput, "B/s"),
+        format_quantity(standing.throughput, "B/s"),
         "1" if name == BASELINE and speed is not None else ratio(speed),
         span(standing.least, standing.most) or "-",
         f"{standing.wins}",
@@ -134,8 +134,8 @@ def _cell(place: ShapeResult, signs: Signs) -> Cell:
 
 
 def _timed(result: CaseResult) -> str:
-    half = f" ± {percent(100 * result.half_width)} %" if result.half_width is not None else ""
-    return f"{harmless(result.implementation)} {quantity(result.median, 's')}{half}"
+    half = f" ± {format_percent(100 * result.half_width)} %" if result.half_width is not None else ""
+    return f"{harmless(result.implementation)} {format_quantity(result.median, 's')}{half}"
 
 
 def _lines(view: AxisSeries, signs: Signs, of: str) -> list[str]:
@@ -160,9 +160,9 @@ def _series(lines: Sequence[SeriesLine], signs: Signs, unit: str) -> list[Series
     for one in lines:
         dots = []
         for stop in one.stops:
-            said = quantity(stop.value, unit) if unit else ratio(stop.value)
+            said = format_quantity(stop.value, unit) if unit else ratio(stop.value)
             ends = (
-                f", {quantity(stop.low, unit)} to {quantity(stop.high, unit)}"
+                f", {format_quantity(stop.low, unit)} to {format_quantity(stop.high, unit)}"
                 if unit
                 else f" by {plural(stop.count, 'shape')}, {span(stop.low, stop.high)}"
             )

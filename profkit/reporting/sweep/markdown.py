@@ -12,7 +12,7 @@ from profkit.analysis.ranking.ranking import (
     comparison_groups,
     rank_implementations,
 )
-from profkit.core.formatting import plural, quantity
+from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import SweepDocument
 from profkit.reporting.html.escape import link
 from profkit.reporting.markdown import escaped, fenced_block, fitted, folded, grid_of
@@ -126,9 +126,9 @@ def _row(standing: ImplementationRanking) -> list[str]:
     baseline = standing.implementation == BASELINE
     return [
         escaped(standing.implementation),
-        quantity(standing.time, "s"),
-        quantity(float(standing.memory), "B") if standing.memory is not None else "-",
-        quantity(1 / standing.time) if standing.time else "-",
+        format_quantity(standing.time, "s"),
+        format_quantity(float(standing.memory), "B") if standing.memory is not None else "-",
+        format_quantity(1 / standing.time) if standing.time else "-",
         told_share(standing.efficiency),
         "1" if baseline and standing.measured else ratio(standing.speedup),
         span(standing.least, standing.most) or "-",

@@ -13,7 +13,7 @@ from profkit.analysis.ranking.grid import (
     series_along,
 )
 from profkit.analysis.ranking.ranking import BASELINE, ComparisonGroup
-from profkit.core.formatting import quantity
+from profkit.core.formatting import format_quantity
 from profkit.core.types import SweepDocument
 from profkit.reporting.sweep.words import called, letters, ratio, told_share
 from profkit.reporting.text_plots import SEVERAL, Plot, letter_plots, roofline_plot
@@ -38,7 +38,7 @@ def speedup_plots(
 def time_plots(panel: ComparisonGroup, signs: Mapping[str, str], width: int) -> tuple[str, list[str]] | None:
     """What it is, and the lines; None where no axis has two values."""
     plots = [_plot(view, view.times, signs) for view in _views(panel) if view.times]
-    lines = letter_plots(plots, lambda value: quantity(value, "s"), width=width)
+    lines = letter_plots(plots, lambda value: format_quantity(value, "s"), width=width)
     return (TIMES.format(axes=_named([plot.name for plot in plots])), lines) if lines else None
 
 
@@ -49,7 +49,7 @@ def roofline_lines(document: SweepDocument, width: int) -> list[tuple[str, list[
         return []
     clouds = [(signs[name], dots) for name, dots in roofline_points(document).items()]
     drawn = roofline_plot(
-        clouds, roofs.bandwidth, roofs.flops, lambda value: quantity(value, "FLOP/s"), width=width
+        clouds, roofs.bandwidth, roofs.flops, lambda value: format_quantity(value, "FLOP/s"), width=width
     )
     found = [(ROOFS.format(several=SEVERAL), drawn)] if drawn else []
     sizes = efficiency_by_traffic(document)
@@ -84,4 +84,4 @@ def _named(axes: Sequence[str]) -> str:
 
 def _size(value: float) -> str:
     """A number of bytes as short as it can be: `1M`, `316k`."""
-    return quantity(round(value)).replace(" ", "").replace(".00", "")
+    return format_quantity(round(value)).replace(" ", "").replace(".00", "")

@@ -15,7 +15,7 @@ from profkit.analysis.ranking.ranking import (
     rank_implementations,
 )
 from profkit.analysis.ranking.ranking import FILE as RESULTS
-from profkit.core.formatting import plural, quantity, shortened
+from profkit.core.formatting import format_quantity, plural, shorten
 from profkit.core.types import SweepDocument
 from profkit.reporting.plain_text import harmless
 from profkit.reporting.screen import Screen
@@ -99,17 +99,17 @@ def _table(screen: Screen, panel: ComparisonGroup, document: SweepDocument) -> N
     for standing in table:
         if standing.why_not:
             screen.line(
-                f"{shortened(harmless(standing.implementation), 20)}: {gaps(standing)}", indent=2, hang=2
+                f"{shorten(harmless(standing.implementation), 20)}: {gaps(standing)}", indent=2, hang=2
             )
 
 
 def _row(standing: ImplementationRanking) -> tuple[str, ...]:
     baseline = standing.implementation == BASELINE
     return (
-        shortened(harmless(standing.implementation), 14),
-        quantity(standing.time, "s"),
-        quantity(float(standing.memory), "B") if standing.memory is not None else "-",
-        quantity(1 / standing.time) if standing.time else "-",
+        shorten(harmless(standing.implementation), 14),
+        format_quantity(standing.time, "s"),
+        format_quantity(float(standing.memory), "B") if standing.memory is not None else "-",
+        format_quantity(1 / standing.time) if standing.time else "-",
         told_share(standing.efficiency),
         "1" if baseline and standing.measured else ratio(standing.speedup),
         span(standing.least, standing.most) or "-",
@@ -190,7 +190,7 @@ def _missing(screen: Screen, document: SweepDocument, details: bool) -> None:
     """What is wrong with an implementation, and what brings one that is not there; the rest stands with its table."""
     found = missing(document)
     for one in [one for one in found if one.state not in BAD and one.fix][:REASONS]:
-        screen.heading(f"{shortened(harmless(one.implementation), 30)} can be had")
+        screen.heading(f"{shorten(harmless(one.implementation), 30)} can be had")
         screen.line(f"{one.state} in {plural(one.cases, 'case')}: {harmless(one.reason)}", indent=2, hang=2)
         screen.typed(f"fix: {one.fix}", indent=2)
     bad = [one for one in found if one.state in BAD]
@@ -198,8 +198,8 @@ def _missing(screen: Screen, document: SweepDocument, details: bool) -> None:
         return
     screen.heading("Not right")
     for one in bad if details else bad[:REASONS]:
-        what = f"{shortened(harmless(one.implementation), 30)}, {one.told}"
-        said = shortened(harmless(one.reason), 200) or "no reason is known"
+        what = f"{shorten(harmless(one.implementation), 30)}, {one.told}"
+        said = shorten(harmless(one.reason), 200) or "no reason is known"
         screen.line(f"{what}: ", (one.state, "red"), f": {said}", indent=2, hang=2)
     if len(bad) > REASONS and not details:
         screen.line(f"and {plural(len(bad) - REASONS, 'further reason')}: --details", indent=2)

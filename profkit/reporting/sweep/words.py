@@ -9,7 +9,14 @@ from dataclasses import dataclass
 
 from profkit.analysis.ranking.ranking import BAD as BAD
 from profkit.analysis.ranking.ranking import ComparisonGroup, ImplementationRanking, efficiency
-from profkit.core.formatting import figures, moment, percent, plural, quantity, shortened
+from profkit.core.formatting import (
+    format_figures,
+    format_percent,
+    format_quantity,
+    format_utc_time,
+    plural,
+    shorten,
+)
 from profkit.core.types import CaseResult, CaseState, SweepDocument
 from profkit.reporting.plain_text import harmless
 
@@ -62,10 +69,10 @@ def head_line(document: SweepDocument) -> str:
 def how(document: SweepDocument) -> tuple[tuple[str, str], ...]:
     """How it was measured, as (what, words)."""
     timed = [result for result in document.results if result.median]
-    facts = [("Started", moment(document.started))]
+    facts = [("Started", format_utc_time(document.started))]
     roofs = document.roofs
     if roofs.bandwidth and roofs.flops:
-        reached = f"{quantity(roofs.bandwidth, 'B/s')} and {quantity(roofs.flops, 'FLOP/s')} in float32"
+        reached = f"{format_quantity(roofs.bandwidth, 'B/s')} and {format_quantity(roofs.flops, 'FLOP/s')} in float32"
         facts.append(("Roofline", f"{reached}, measured: {harmless(roofs.method)}"))
     else:
         facts.append(("Roofline", "not measured, so no share is shown"))
@@ -78,7 +85,7 @@ def how(document: SweepDocument) -> tuple[tuple[str, str], ...]:
         facts.append(("Precision", _precision(timed)))
     speeds = sorted(clock for result in timed for clock in result.clocks)
     if speeds:
-        low, high = quantity(speeds[0], "Hz"), quantity(speeds[-1], "Hz")
+        low, high = format_quantity(speeds[0], "Hz"), format_quantity(speeds[-1], "Hz")
         facts.append(("Clock", f"{low}" if low == high else f"{low} to {high}"))
     devices = {result.device for result in timed if result.device is not None}
     if len(devices) > 1:
@@ -96,7 +103,7 @@ def how(document: SweepDocument) -> tuple[tuple[str, str], ...]:
         facts.append(
             (
                 "Overhead",
-                f"in {percent(100 * document.overhead)} % of the time nothing was compiled, checked or timed",
+                f"in {format_percent(100 * document.overhead)} % of the time nothing was compiled, checked or timed",
             )
         )
     if document.versions:
@@ -110,7 +117,7 @@ def _precision(timed: Sequence[CaseResult]) -> str:
     if not widths:
         return "no interval is known"
     vague = sum(not result.precise for result in timed)
-    middle = percent(100 * widths[(len(widths) - 1) // 2])
+    middle = format_percent(100 * widths[(len(widths) - 1) // 2])
     told = f"half of the medians are known to ± {middle} % or better (95 % intervals)"
     return told + (f"; {plural(vague, 'median')} less well than was asked" if vague else "")
 
@@ -139,7 +146,7 @@ def profiled(document: SweepDocument) -> tuple[CaseResult, ...]:
 def case_line(result: CaseResult, document: SweepDocument) -> str:
     """`Triton, GELU forward float32 16x256x8: 5.11 µs, 12 % of its roofline`."""
     share = efficiency(result, document.roofs)
-    told = f"{called(result.implementation)}, {result.point.name}: {quantity(result.median, 's')}"
+    told = f"{called(result.implementation)}, {result.point.name}: {format_quantity(result.median, 's')}"
     return told + (f", {told_share(share)} of its roofline" if share is not None else "")
 
 
@@ -188,8 +195,14 @@ def ratio(value: float | None) -> str:
     if value is None:
         return "-"
     if value < 0.1:
-        return f"{figures(value, 2)} x"
-    return f"{value:.2f} x" if value < 10 else f"{value:.1f} x" if value < 1000 else f"{quantity(value)} x"
+        return f"{format_figures(value, 2)} x"
+    return (
+        f"{value:.2f} x"
+        if value < 10
+        else f"{value:.1f} x"
+        if value < 1000
+        else f"{format_quantity(value)} x"
+    )
 
 
 def span(least: float | None, most: float | None) -> str:
@@ -204,8 +217,8 @@ def told_share(share: float | None) -> str:
     if share is None:
         return "-"
     if share < 0.1:
-        return f"{percent(100 * share)} %"
-    return f"{100 * share:.0f} %" if share < 10 else f"{quantity(100 * share)} %"
+        return f"{format_percent(100 * share)} %"
+    return f"{100 * share:.0f} %" if share < 10 else f"{format_quantity(100 * share)} %"
 
 
 def lasted(seconds: float) -> str:
@@ -217,4 +230,4 @@ def lasted(seconds: float) -> str:
 
 def called(name: str) -> str:
     """What an implementation is called, in a sentence."""
-    return shortened(harmless(name), 40)
+    return shorten(harmless(name), 40)

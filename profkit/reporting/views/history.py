@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from profkit.backends import kernel_word
-from profkit.core.formatting import moment, plural, quantity
-from profkit.core.types import Accepted, Entry, Scope, Value
+from profkit.core.formatting import format_quantity, format_utc_time, plural
+from profkit.core.types import AcceptedChange, Entry, Scope, Value
 from profkit.reporting.view import Block, Items, Paragraph, Section, TableColumn, Text, View, soft, table
 
 SHOWN = 8  # characters of an id: a thousand runs share that much with a chance of 1 in 8,000
 _SCOPES = 60  # of one run that are shown; a run with 20 kernels and some regions has fewer
 
 
-def view(entries: Sequence[Entry], accepted: Sequence[Accepted], path: str, total: int) -> View:
+def view(entries: Sequence[Entry], accepted: Sequence[AcceptedChange], path: str, total: int) -> View:
     """The runs, the newest first, and the changes that were accepted."""
     if not entries:
         empty = "It is empty: profkit history add RUN"
@@ -55,7 +55,7 @@ def entry_view(entry: Entry) -> View:
         **entry.facts,
     }
     return View(
-        f"{entry.workload} on {entry.backend}, {moment(entry.started)}",
+        f"{entry.workload} on {entry.backend}, {format_utc_time(entry.started)}",
         tuple(_entry_blocks(entry)),
         facts=tuple((name, text) for name, text in facts.items() if text),
     )
@@ -85,7 +85,7 @@ def _scope(scope: Scope, values: Sequence[Value]) -> Section:
     columns = ["value", "95 % interval", "samples", "quality"]
     rows = [
         [
-            quantity(value.value, value.unit),
+            format_quantity(value.value, value.unit),
             _interval(value),
             _samples(value),
             "doubted" if value.doubt else value.quality,
@@ -112,7 +112,7 @@ def _state(entry: Entry) -> str:
 def _interval(value: Value) -> str:
     if value.low is None or value.high is None:
         return "-"
-    return f"{quantity(value.low, value.unit)} to {quantity(value.high, value.unit)}"
+    return f"{format_quantity(value.low, value.unit)} to {format_quantity(value.high, value.unit)}"
 
 
 def _samples(value: Value) -> str:
@@ -120,7 +120,7 @@ def _samples(value: Value) -> str:
     return f"{count} of {value.taken}" if value.taken else str(count) if count else "-"
 
 
-def _accepted(change: Accepted) -> Text:
+def _accepted(change: AcceptedChange) -> Text:
     what = f"{change.workload} {change.metric}" if change.metric else change.workload
     by = f" by {change.by}" if change.by else ""
     return soft(f"accepted{by}: {what} since {change.since[:16].replace('T', ' ')}: {change.word}")

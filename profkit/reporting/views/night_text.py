@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from profkit.core.formatting import figures, plural, quantity
+from profkit.core.formatting import format_figures, format_quantity, plural
 from profkit.core.types import MetricOutcome, Night, Outcome, WorkloadOutcome
 from profkit.reporting.view import Span, Status, Text, strong
 from profkit.reporting.views.comparison import DISTURBANCES
@@ -47,23 +47,23 @@ def change_of(metric: MetricOutcome) -> str:
     """`640 µs → 694 µs (+8.4 %)`; what there is of it."""
     if metric.value is None:
         return ""
-    now = quantity(metric.value, metric.unit)
+    now = format_quantity(metric.value, metric.unit)
     if metric.expected is None:
         return now
-    text = f"{quantity(metric.expected, metric.unit)} → {now}"
+    text = f"{format_quantity(metric.expected, metric.unit)} → {now}"
     return f"{text} ({_signed(metric.value / metric.expected - 1)})" if metric.expected else text
 
 
 def _signed(ratio: float) -> str:
     """A relative change with its sign: `+8.4 %`."""
-    return f"{'+' if ratio >= 0 else '-'}{figures(abs(ratio) * 100, 2)} %"
+    return f"{'+' if ratio >= 0 else '-'}{format_figures(abs(ratio) * 100, 2)} %"
 
 
 def detectable(metric: MetricOutcome) -> str:
     """How small a change tonight could have seen."""
     if metric.detectable is None:
         return "new" if metric.outcome == "new" else "not known"
-    return f"{figures(metric.detectable * 100, 2)} %"
+    return f"{format_figures(metric.detectable * 100, 2)} %"
 
 
 def name_of(metric: MetricOutcome) -> str:
@@ -135,7 +135,7 @@ def change_points(metric: MetricOutcome) -> list[str]:
         ratio = f" ({_signed(point.ratio - 1)})" if point.ratio is not None else ""
         when = f" on {point.started[:10]}" if point.started else ""
         commit = f" with {point.commit[:12]}" if point.commit else ""
-        values = f"{quantity(point.before, metric.unit)} → {quantity(point.after, metric.unit)}{ratio}"
+        values = f"{format_quantity(point.before, metric.unit)} → {format_quantity(point.after, metric.unit)}{ratio}"
         lines.append(f"changed{when}{commit}: {values}; {plural(len(point.votes), 'detector')} of 3 say so")
     return lines
 
@@ -158,17 +158,17 @@ def trust_lines(night: Night) -> list[str]:
         line = f"{night.suspects} of {plural(night.looked_at, 'metric')} outside of their bands"
         by_chance = night.expected_false
         lines.append(
-            line + (f"; {figures(by_chance, 2)} expected by chance" if by_chance is not None else "")
+            line + (f"; {format_figures(by_chance, 2)} expected by chance" if by_chance is not None else "")
         )
     if (c := night.calibration) is not None and c.looked_at:
         alarms = (
             f"{plural(c.alarms, 'alarm')} in {plural(c.looked_at, 'trial')} of the same code against itself"
         )
-        line = f"{alarms}, {figures(c.expected, 2)} expected by chance"
+        line = f"{alarms}, {format_figures(c.expected, 2)} expected by chance"
         if c.noise is not None:
-            line += f"; one and the same differed by {figures(c.noise * 100, 2)} % (median)"
+            line += f"; one and the same differed by {format_figures(c.noise * 100, 2)} % (median)"
         if c.worst is not None:
-            line += f", {figures(c.worst * 100, 2)} % at most"
+            line += f", {format_figures(c.worst * 100, 2)} % at most"
         lines.append(line)
     return lines
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from profkit.analysis.kernel_names import labels
-from profkit.core.formatting import figures, percent, plural, quantity
+from profkit.core.formatting import format_figures, format_percent, format_quantity, plural
 from profkit.core.types import NightPlan, PassPlan, Plan, PlannedWorkload
 from profkit.reporting.view import (
     Block,
@@ -75,15 +75,15 @@ def _kernels(planned: PassPlan) -> Iterator[Block]:
     """What is counted: each launch configuration, its share, and what counting it costs."""
     chosen = planned.kernels
     names = labels([(one.kernel.name, one.kernel.id) for one in chosen])
-    share = percent(100 * sum(one.share for one in chosen))
+    share = format_percent(100 * sum(one.share for one in chosen))
     yield Paragraph(f"{plural(len(chosen), 'launch configuration')}, {share} % of the GPU time:")
     rows = [
         (
             names[one.kernel.name, one.kernel.id],
-            f"{percent(100 * one.share)} %",
+            f"{format_percent(100 * one.share)} %",
             str(one.launch + 1) if one.launch is not None else "-",
             str(one.replays) if one.replays is not None else "-",
-            quantity(one.seconds, "s"),
+            format_quantity(one.seconds, "s"),
         )
         for one in chosen
     ]
@@ -101,8 +101,8 @@ def _cost(planned: PassPlan) -> str:
     if planned.cost is None and planned.seconds is None:
         return "cost not known"
     if planned.cost is None:
-        return f"about {quantity(planned.seconds, 's')}"
-    wall = f" ({quantity(planned.seconds, 's')})" if planned.seconds is not None else ""
+        return f"about {format_quantity(planned.seconds, 's')}"
+    wall = f" ({format_quantity(planned.seconds, 's')})" if planned.seconds is not None else ""
     return f"about {_times(planned.cost)} the time of a plain run{wall}"
 
 
@@ -147,7 +147,7 @@ def _workload(workload: PlannedWorkload) -> Section:
             f"! {workload.name}", fix, joined(strong("cannot run: ", Status.FAIL), workload.reason)
         )
     usual = f"took {duration(workload.usual)} last time" if workload.usual is not None else "never ran"
-    runs = f", about {figures(workload.runs, 2)} plain runs" if workload.runs is not None else ""
+    runs = f", about {format_figures(workload.runs, 2)} plain runs" if workload.runs is not None else ""
     return Section(
         f"+ {workload.name}",
         (Paragraph(command(shlex.join(workload.command))), Paragraph(soft(f"in {workload.cwd}"))),

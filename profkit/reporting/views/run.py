@@ -9,7 +9,7 @@ from pathlib import Path
 from profkit.analysis.metrics import all_metrics
 from profkit.analysis.summaries.kernels import KernelRow
 from profkit.backends import backend_named
-from profkit.core.formatting import moment, percent, plural
+from profkit.core.formatting import format_percent, format_utc_time, plural
 from profkit.core.types import Reading, RunDocument, Scope, Summary, Table, Verdict, VerdictWord
 from profkit.reporting.extras import Extras
 from profkit.reporting.footnotes import reading_span, verdict_span
@@ -120,7 +120,7 @@ def _facts(document: RunDocument) -> Iterator[tuple[str, Text]]:
     if (machine := machine_line(document)) is not None:
         yield "Machine", machine
     if document.started:
-        yield "Started", moment(document.started)
+        yield "Started", format_utc_time(document.started)
     if (commit := _commit(document)) is not None:
         yield "Commit", commit
 
@@ -313,7 +313,7 @@ def _worst_parts(inner: Sequence[Verdict], whole: Sequence[Verdict]) -> Iterator
         weight = next((v.weight for v in verdicts if v.weight is not None), None)
         if of_kernels and weight is not None and weight < WORTH:
             continue  # too small to fail a run
-        share = f", {percent(100 * weight)} % of the GPU time" if weight is not None else ""
+        share = f", {format_percent(100 * weight)} % of the GPU time" if weight is not None else ""
         line = Paragraph((soft("in "), strong(named(scope)), soft(f"{share}: {counts(verdicts)}")))
         failed = [v for v in worst_first(verdicts) if v.verdict == "fail" and not _decided(v, whole)]
         rows = Statuses(tuple(_short_row(v, advice=int(of_kernels)) for v in failed))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from profkit.analysis.comparability import all_fields, fingerprint_of
-from profkit.core.formatting import plural, quantity
+from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Machine, PassResult, RunDocument, Tier, Verdict, VerdictWord
 from profkit.reporting.ci_blocks import Case, Cases, CaseState
 from profkit.reporting.extras import Extras
@@ -137,18 +137,18 @@ def machine_section(document: RunDocument) -> Section | None:
 
 def _host(machine: Machine) -> Iterator[tuple[str, str]]:
     caches = ", ".join(
-        f"L{one.level} {quantity(float(one.size), 'B')}"
+        f"L{one.level} {format_quantity(float(one.size), 'B')}"
         + (f" ({one.ways}-way, {plural(one.shared, 'core')})" if one.ways else "")
         for one in machine.caches
     )
     rows = [
         ("Processor", f"{machine.cpu}, {plural(machine.cores, 'core')}"),
         ("Caches of a core", caches),
-        ("Memory", quantity(float(machine.memory_bytes), "B")),
+        ("Memory", format_quantity(float(machine.memory_bytes), "B")),
         ("System", f"{machine.system} {machine.release}, {machine.architecture}"),
         ("Virtual", machine.virtual or "no"),
         ("Governor", machine.governor or "not told"),
-        ("Highest clock", quantity(machine.max_mhz * 1e6, "Hz") if machine.max_mhz else "not told"),
+        ("Highest clock", format_quantity(machine.max_mhz * 1e6, "Hz") if machine.max_mhz else "not told"),
         ("Python", machine.python),
     ]
     yield from ((name, value) for name, value in rows if value)
@@ -159,10 +159,10 @@ def _peaks(document: RunDocument) -> Iterator[tuple[str, str]]:
     assert peaks is not None
     every = plural(peaks.threads, "thread")
     rows = [
-        ("Bandwidth, 1 core", quantity(peaks.bandwidth_one, "B/s")),
-        (f"Bandwidth, {every}", quantity(peaks.bandwidth_all, "B/s")),
-        ("FP32, 1 core", quantity(peaks.flops_f32_one, "FLOP/s")),
-        (f"FP32, {every}", quantity(peaks.flops_f32_all, "FLOP/s")),
+        ("Bandwidth, 1 core", format_quantity(peaks.bandwidth_one, "B/s")),
+        (f"Bandwidth, {every}", format_quantity(peaks.bandwidth_all, "B/s")),
+        ("FP32, 1 core", format_quantity(peaks.flops_f32_one, "FLOP/s")),
+        (f"FP32, {every}", format_quantity(peaks.flops_f32_all, "FLOP/s")),
         ("Measured by", peaks.method),
     ]
     yield from ((name, value) for name, value in rows if value != "-")
@@ -176,12 +176,12 @@ def files_section(extras: Extras) -> Section | None:
     if not extras.files:
         return None
     items: list[Text] = [
-        joined(Span(one.path, link=one.path), " ", soft(quantity(float(one.size), "B")))
+        joined(Span(one.path, link=one.path), " ", soft(format_quantity(float(one.size), "B")))
         for one in extras.files[:_MOST_FILES]
     ]
     more = len(extras.files) - _MOST_FILES
     items += [f"{more} more."] if more > 0 else []
-    total = quantity(float(sum(one.size for one in extras.files)), "B")
+    total = format_quantity(float(sum(one.size for one in extras.files)), "B")
     headline = f"{plural(len(extras.files), 'file')} beside this page, {total}."
     return Section("Files", (Items(tuple(items)),), headline, Fold.REFERENCE)
 

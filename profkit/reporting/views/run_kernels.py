@@ -10,7 +10,7 @@ from profkit.analysis.metrics import all_metrics, metric
 from profkit.analysis.summaries.gpu_kernels import limiter_text
 from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow, kernel_rows
 from profkit.backends import backend_named
-from profkit.core.formatting import percent, plural, quantity
+from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Reading, RunDocument, Scope, Source, Verdict
 from profkit.reporting.chart_blocks import CellValue, RowDetail, SortableColumn, SortableTable
 from profkit.reporting.footnotes import MARKS, footnote_of
@@ -165,8 +165,10 @@ def _bound(row: KernelRow) -> CellValue:
     if bound.busiest is not None and bound.busiest != bound.bound:
         if near is None:
             return None
-        return f"{BOTTLENECK_TITLES[bound.bound]} ({BOTTLENECK_TITLES[bound.busiest]} {percent(near)} %)"
-    return BOTTLENECK_TITLES[bound.bound] + (f" {percent(near)} %" if near is not None else "")
+        return (
+            f"{BOTTLENECK_TITLES[bound.bound]} ({BOTTLENECK_TITLES[bound.busiest]} {format_percent(near)} %)"
+        )
+    return BOTTLENECK_TITLES[bound.bound] + (f" {format_percent(near)} %" if near is not None else "")
 
 
 def _product(row: KernelRow, place: int) -> CellValue:
@@ -238,7 +240,7 @@ def _details(document: RunDocument, rows: Sequence[KernelRow]) -> dict[int, RowD
 
 
 def _value(reading: Reading) -> str:
-    return "not known" if reading.value is None else quantity(reading.value, reading.unit)
+    return "not known" if reading.value is None else format_quantity(reading.value, reading.unit)
 
 
 # ---------------------------------------------------------------- for whoever checks a number

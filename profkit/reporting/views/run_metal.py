@@ -10,7 +10,7 @@ from profkit.analysis.summaries.metal_readings import COUNTERS, INTERVALS, SAMPL
 from profkit.analysis.summaries.metal_time import share_reading
 from profkit.analysis.summaries.readings import best_reading, main_scopes
 from profkit.backends import backend_named
-from profkit.core.formatting import percent, plural, quantity
+from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import (
     RUN,
     MetalCounter,
@@ -105,14 +105,16 @@ def _busy(
     marks: tuple[Mark, ...] = (),
 ) -> Bar:
     share = 100 * seconds / whole
-    part = f"{quantity(seconds, 's')} of {quantity(whole, 's')}"
-    told = f"{label}: {part}, {percent(share)} %"
+    part = f"{format_quantity(seconds, 's')} of {format_quantity(whole, 's')}"
+    told = f"{label}: {part}, {format_percent(share)} %"
     if trace.marked:
         part += " in the region"
     elif whole != trace.span:
         part += " from its first work to its last"
     source = footnote_of(reading)
-    return Bar(label, min(100.0, share), f"{percent(share)} %", told, marks=marks, note=part, source=source)
+    return Bar(
+        label, min(100.0, share), f"{format_percent(share)} %", told, marks=marks, note=part, source=source
+    )
 
 
 def _known(document: RunDocument, otherwise: Reading) -> Reading:
@@ -128,9 +130,13 @@ def _over_time(trace: MetalTrace) -> Iterator[OverTime]:
     if slices is None or not (slices.device or slices.process):
         return
     number = max(len(slices.device), len(slices.process))
-    told = f"{plural(number, 'slice')} of {quantity(slices.seconds, 's')}"
+    told = f"{plural(number, 'slice')} of {format_quantity(slices.seconds, 's')}"
     busiest = max(slices.process, default=None)
-    peak = f"; the process was busy for {percent(100 * busiest)} % of its busiest slice" if busiest else ""
+    peak = (
+        f"; the process was busy for {format_percent(100 * busiest)} % of its busiest slice"
+        if busiest
+        else ""
+    )
     legend = "Light: the GPU, whoever used it. Solid: the process that was profiled."
     legend += " Below: the performance state of the GPU." if any(slices.performance) else ""
     yield OverTime(
@@ -157,13 +163,15 @@ def encoders_section(document: RunDocument) -> Section | None:
         return Section("Encoders", (_sourced(*buffers),)) if buffers else None
     total = sum(one.seconds for one in trace.encoders)
     first = trace.encoders[0]
-    share = f"; {_name(first)} takes {percent(100 * first.seconds / total)} % of it" if total > 0 else ""
+    share = (
+        f"; {_name(first)} takes {format_percent(100 * first.seconds / total)} % of it" if total > 0 else ""
+    )
     count = sum(one.count for one in trace.encoders)
     labels = f"{plural(count, 'encoder')} of {plural(len(trace.encoders), 'label')}"
     return Section(
         "Encoders",
         (*_work("encoder", trace.encoders, INTERVALS), _sourced(*buffers)),
-        f"{labels}, {quantity(total, 's')} on the GPU{share}.",
+        f"{labels}, {format_quantity(total, 's')} on the GPU{share}.",
         repeats=True,
     )
 
@@ -194,7 +202,7 @@ def _work(what: str, found: Sequence[MetalWork], origin: str) -> tuple[Block, ..
     bars = []
     for one in found[:_BARS] if total > 0 and len(found) > 1 else ():
         share = 100 * one.seconds / total
-        words = f"{quantity(one.seconds, 's')}, {percent(share)} %"
+        words = f"{format_quantity(one.seconds, 's')}, {format_percent(share)} %"
         told = f"{one.name}: {words}, {plural(one.count, 'time')}"
         bars.append(Bar(_name(one), one.seconds, words, told, source=footnote_of(made)))
     more = len(found) - len(bars)
@@ -203,8 +211,15 @@ def _work(what: str, found: Sequence[MetalWork], origin: str) -> tuple[Block, ..
     chart = Bars("metal-work", f"GPU time, by {what}", f"{told}.", tuple(bars), None, legend)
     rows: list[tuple[Text, ...]] = []
     for one in found[:_ROWS]:
-        part: Text = reading_span(made, f"{percent(100 * one.seconds / total)} %") if total > 0 else "-"
-        times = (quantity(one.seconds, "s"), part, quantity(one.median, "s"), quantity(one.longest, "s"))
+        part: Text = (
+            reading_span(made, f"{format_percent(100 * one.seconds / total)} %") if total > 0 else "-"
+        )
+        times = (
+            format_quantity(one.seconds, "s"),
+            part,
+            format_quantity(one.median, "s"),
+            format_quantity(one.longest, "s"),
+        )
         rows.append((one.name, str(one.count), *times))
     columns = (what, "count", "GPU time", "share", "median", "longest")
     left = len(found) - len(rows)
@@ -225,9 +240,9 @@ def _command_buffers(trace: MetalTrace) -> Iterator[DataTable]:
         (
             name,
             str(spread.count),
-            quantity(spread.median, "s"),
-            quantity(spread.p95, "s"),
-            quantity(spread.longest, "s"),
+            format_quantity(spread.median, "s"),
+            format_quantity(spread.p95, "s"),
+            format_quantity(spread.longest, "s"),
         )
         for name, spread in spreads
         if spread is not None and spread.count
@@ -280,7 +295,7 @@ def _covered(counters: Sequence[MetalCounter]) -> str:
     covered = [one.covered for one in counters if one.covered is not None]
     if not covered:
         return ""
-    low, high = percent(100 * min(covered)), percent(100 * max(covered))
+    low, high = format_percent(100 * min(covered)), format_percent(100 * max(covered))
     return f"; their samples cover {low if low == high else f'{low} to {high}'} % of the time"
 
 
@@ -313,8 +328,8 @@ def _percentages(document: RunDocument, trace: MetalTrace) -> Iterator[Bars]:
 
 def _counter(one: MetalCounter, marks: tuple[Mark, ...] = ()) -> Bar:
     value, formula = _value(one)
-    words = quantity(value, one.unit)
-    reach = f"{quantity(one.least, one.unit)} to {quantity(one.most, one.unit)}"
+    words = format_quantity(value, one.unit)
+    reach = f"{format_quantity(one.least, one.unit)} to {format_quantity(one.most, one.unit)}"
     told = f"{one.name}: {words} ({formula}), {reach}"
     return Bar(one.name, value, words, told, one.most, marks, source=footnote_of(_counter_reading(one)))
 
@@ -327,12 +342,12 @@ def _rates(document: RunDocument, trace: MetalTrace) -> Iterator[Bars]:
     marks: tuple[Mark, ...] = ()
     line = "What the chip is specified with is not known."
     if peak is not None:
-        marks = (Mark(peak, "peak", f"specified: {quantity(peak, 'B/s')}"),)
-        line = f"Dashed line: what the chip is specified with, {quantity(peak, 'B/s')}."
+        marks = (Mark(peak, "peak", f"specified: {format_quantity(peak, 'B/s')}"),)
+        line = f"Dashed line: what the chip is specified with, {format_quantity(peak, 'B/s')}."
     bars = [_counter(one, marks) for one in found[:_COUNTER_BARS]]
     both = best_reading(document.readings, "bandwidth.gpu", main_scopes(document))
     if both is not None and both.value is not None:
-        words = quantity(both.value, both.unit)
+        words = format_quantity(both.value, both.unit)
         told = f"Read and written: {words}"
         bars.insert(
             0, Bar("Read and written", both.value, words, told, marks=marks, source=footnote_of(both))
@@ -347,9 +362,9 @@ def _counter_table(counters: Sequence[MetalCounter]) -> DataTable:
         (
             f"{one.name}: {one.description}" if one.description else one.name,
             reading_span(_counter_reading(one)),
-            quantity(one.mean, one.unit),
-            quantity(one.least, one.unit),
-            quantity(one.most, one.unit),
+            format_quantity(one.mean, one.unit),
+            format_quantity(one.least, one.unit),
+            format_quantity(one.most, one.unit),
             str(one.samples),
         )
         for one in counters[:_ROWS]
@@ -372,7 +387,9 @@ def states_section(document: RunDocument) -> Section | None:
         *_states("Thermal state", trace.thermal, _THERMAL),
     ]
     notes = []
-    worked = ", ".join(f"{one.name} {quantity(one.busy, 's')}" for one in trace.performance if one.busy)
+    worked = ", ".join(
+        f"{one.name} {format_quantity(one.busy, 's')}" for one in trace.performance if one.busy
+    )
     notes += [f"While the process worked on the GPU: {worked}."] if worked else []
     if trace.induced:
         notes.append(f"The recording asked for the performance state {trace.induced}.")
@@ -389,13 +406,13 @@ def _states(title: str, states: Sequence[MetalState], origin: str) -> Iterator[S
     pieces = []
     for one in states:
         share = 100 * one.seconds / total
-        told = f"{one.name}: {quantity(one.seconds, 's')}, {percent(share)} %"
+        told = f"{one.name}: {format_quantity(one.seconds, 's')}, {format_percent(share)} %"
         if one.busy is not None:
-            told += f"; {quantity(one.busy, 's')} of it the process worked on the GPU"
+            told += f"; {format_quantity(one.busy, 's')} of it the process worked on the GPU"
         reading = share_reading("Share of the time", share, origin, "time in this state / time that is told")
         pieces.append(Piece(one.name, one.seconds / total, told, source=footnote_of(reading)))
     described = ". ".join(piece.told for piece in pieces)
-    yield StackedBar("gpu-states", f"{title} ({quantity(total, 's')})", f"{described}.", tuple(pieces))
+    yield StackedBar("gpu-states", f"{title} ({format_quantity(total, 's')})", f"{described}.", tuple(pieces))
 
 
 def absent_section(document: RunDocument) -> Section | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from profkit.analysis.kernel_names import shape, short_name
-from profkit.core.formatting import percent, plural, quantity
+from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Gpu, PassResult, RunDocument, Scope, Verdict, VerdictWord
 
 WORDS: dict[VerdictWord, str] = {
@@ -123,7 +123,7 @@ def gain(verdict: Verdict) -> str:
     """`; at most 12 % of the run could be won` behind a failure; nothing where that is not known or nothing."""
     if verdict.verdict != "fail" or not verdict.gain:
         return ""
-    return f"; at most {percent(100 * verdict.gain)} % of the run's time could be won"
+    return f"; at most {format_percent(100 * verdict.gain)} % of the run's time could be won"
 
 
 def gpu_lines(document: RunDocument) -> list[str]:
@@ -146,7 +146,7 @@ def _device(gpu: Gpu, number: int) -> str:
         plural(gpu.multiprocessors, "SM") if gpu.multiprocessors else None,
         plural(gpu.cores, "GPU core") if gpu.cores else None,
         f"{gpu.memory_bytes / 1e9:.0f} GB" if gpu.memory_bytes else None,
-        f"{quantity(gpu.bandwidth, 'B/s')} peak" if gpu.bandwidth else None,
+        f"{format_quantity(gpu.bandwidth, 'B/s')} peak" if gpu.bandwidth else None,
         f"driver {gpu.driver}" if gpu.driver else None,
         "MIG" if gpu.mig else None,
         gpu.virtual,
@@ -180,11 +180,11 @@ def time_line(document: RunDocument) -> str | None:
         return None
     kind = {"process": "whole process", "region": "entry"}.get(document.timings[0].kind, "iteration")
     if half is not None and half > NOISE:
-        return f"about {quantity(median, 's')} per {kind}, too noisy to say more (±{half:.0f} %)"
+        return f"about {format_quantity(median, 's')} per {kind}, too noisy to say more (±{half:.0f} %)"
     sets = document.timings[0].processes
     caches = "cold caches" if any(one.clock == "mps-synchronized" for one in sets) else "a cold L2"
     cold = f", with {caches}" if any(one.cache == "cold" for one in sets) else ""
-    return f"{quantity(median, 's')}{f' ±{percent(half)} %' if half is not None else ''} per {kind}{cold}"
+    return f"{format_quantity(median, 's')}{f' ±{format_percent(half)} %' if half is not None else ''} per {kind}{cold}"
 
 
 # Concerns with a place of their own.
@@ -222,4 +222,4 @@ def machine_line(document: RunDocument) -> str | None:
 def cost(result: PassResult) -> str:
     """`24.1 s (3.1 plain runs)`: what a pass took."""
     times = f" ({result.cost:.1f} plain runs)" if result.cost is not None else ""
-    return f"{quantity(result.seconds, 's')}{times}" if result.seconds else "-"
+    return f"{format_quantity(result.seconds, 's')}{times}" if result.seconds else "-"

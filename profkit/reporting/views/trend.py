@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from profkit.backends import kernel_word
-from profkit.core.formatting import plural, quantity, shortened
+from profkit.core.formatting import format_quantity, plural, shorten
 from profkit.core.types import ChangePoint, Series, Trend
 from profkit.reporting.chart_blocks import TrendChart
 from profkit.reporting.view import Block, Paragraph, Section, Span, Status, Text, View, soft, table
@@ -65,7 +65,7 @@ def _change(series: Series, change: ChangePoint) -> Text:
     commit = f", commit {change.commit[:12]}" if change.commit else ""
     votes = f"; seen by {', '.join(change.votes)}" if change.votes else ""
     when = _day(change.started or series.points[change.index].started)
-    before, after = quantity(change.before, series.unit), quantity(change.after, series.unit)
+    before, after = format_quantity(change.before, series.unit), format_quantity(change.after, series.unit)
     course, status = "", None
     if series.better != "none" and change.after != change.before:
         worse = (change.after > change.before) == (series.better == "lower")
@@ -81,8 +81,8 @@ def _row(trend: Trend) -> tuple[Text, ...]:
     return (
         title_of(trend.series),
         str(len(trend.series.points)),
-        quantity(points[0].value, unit) if points else "-",
-        quantity(points[-1].value, unit) if points else "-",
+        format_quantity(points[0].value, unit) if points else "-",
+        format_quantity(points[-1].value, unit) if points else "-",
         str(len(trend.change_points)),
         f"{trend.noise * 100:.2g} %" if trend.noise is not None else "-",
     )
@@ -91,4 +91,4 @@ def _row(trend: Trend) -> tuple[Text, ...]:
 def _day(started: str) -> str:
     if len(started) > 10 and started[4:5] == "-":
         return started[:10]
-    return shortened(started, 40)  # a series of a file calls its values what it likes
+    return shorten(started, 40)  # a series of a file calls its values what it likes

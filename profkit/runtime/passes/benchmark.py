@@ -185,7 +185,7 @@ class BenchmarkResult:
     @property
     def interval(self) -> statistics.Interval | None:
         """The 95 % interval of the median; None from fewer than 6 independent samples."""
-        return statistics.interval(self.samples.seconds)
+        return statistics.median_interval(self.samples.seconds)
 
     @property
     def flops_per_second(self) -> float | None:

@@ -36,7 +36,7 @@ from itertools import repeat
 from time import perf_counter
 from typing import Any
 
-from profkit.core.formatting import quantity
+from profkit.core.formatting import format_quantity
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
 from profkit.hardware.macos import parse_pressure
@@ -149,7 +149,7 @@ def time_on_mps(
     if (heat := pressure_remark(before, thermal_pressure())) is not None:
         remarks.append(heat)
     if single:
-        remarks.append(SINGLE_CALLS.format(wait=quantity(wait, "s")))
+        remarks.append(SINGLE_CALLS.format(wait=format_quantity(wait, "s")))
         return _set_clock(replace(found, remarks=tuple(remarks)), begin, spent, cold=cold)
     per_call = median(found.seconds or found.warmup)
     if wait > CLOCK_TOLERANCE * precision * per_call * calls.loops:
@@ -161,8 +161,8 @@ def time_on_mps(
         probe.host is not None and per_call - wait / found.loops > HIDDEN_LAUNCH_RATIO * probe.host
     )  # by the device
     if probe.host is not None and not bound:
-        remarks.append(HOST_BOUND.format(host=quantity(min(probe.host, per_call), "s")))
-    each = f"{calls.loops} calls back to back, then one wait of {quantity(wait, 's')}"
+        remarks.append(HOST_BOUND.format(host=format_quantity(min(probe.host, per_call), "s")))
+    each = f"{calls.loops} calls back to back, then one wait of {format_quantity(wait, 's')}"
     told = replace(
         found,
         remarks=tuple(remarks),

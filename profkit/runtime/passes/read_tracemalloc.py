@@ -118,7 +118,7 @@ def judge_growth(points: Sequence[tuple[int, int]]) -> MemoryGrowth:
         )
     stride = -(-len(settled) // MOST_POINTS)
     thin = settled[::stride]
-    found = statistics.slope([(float(x), float(y)) for x, y in thin])
+    found = statistics.theil_sen_slope([(float(x), float(y)) for x, y in thin])
     if found is None or found.low is None:
         return MemoryGrowth(None, None, None, len(settled), None, "the iterations are not numbered apart")
     leak = found.low > LEAST_LEAK

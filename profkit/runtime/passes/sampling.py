@@ -40,11 +40,11 @@ def assess_samples(samples: Sequence[float], precision: float, *, doubt: bool = 
 
     With `doubt` a few samples in which no drift shows are not enough while they could hide one.
     """
-    start = statistics.settled_from(samples, precision * DRIFT_SHARE)
+    start = statistics.settling_index(samples, precision * DRIFT_SHARE)
     warmup = start or 0
     warmup += _count_slow_start(samples[warmup:])
     kept = samples[warmup:]
-    found = statistics.interval(kept)
+    found = statistics.median_interval(kept)
     half = statistics.relative_half_width(kept)
     precise = half is not None and half <= precision
     believable = len(kept) >= LEAST_SAMPLES and found is not None and found.effective >= LEAST_INDEPENDENT

@@ -75,7 +75,7 @@ def decode_record(text: str, origin: str = "region record") -> RegionRecord:
         raise UnreadableReport(f"{origin} is not a region record: {error}") from error
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise UnreadableReport(f"{origin} is not a region record: it does not say {SCHEMA}")
-    record = codec.build(RegionRecord, {**data, "pass_name": data.get("pass")}, origin)
+    record = codec.from_plain_data(RegionRecord, {**data, "pass_name": data.get("pass")}, origin)
     for damage, found in (
         ("a time that is no time", any(not t >= 0 for region in record.regions for t in region.seconds)),
         ("entries that do not add up", not all(_is_consistent(region) for region in record.regions)),
@@ -117,4 +117,4 @@ def parse_directive(text: str) -> Directive:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UnreadableReport(f"the directive is not JSON: {error}") from error
-    return codec.build(Directive, data, "directive")
+    return codec.from_plain_data(Directive, data, "directive")

@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     grid = SweepGrid(("GELU",), tuple(sweeps.FACTORS), (16, 32), (256, 512), (8, 64, 512))
     header = {"started": whole.started, "grid": asdict(grid), "gpus": [], "rules": {}}
     kept = journal.begin(made / journal.FILE, header)
-    about = {"device": whole.device, "versions": whole.versions, "roofs": codec.plain(whole.roofs)}
+    about = {"device": whole.device, "versions": whole.versions, "roofs": codec.to_plain_data(whole.roofs)}
     kept.note(about=about)
     for number, result in enumerate(whole.results[:-1]):
         kept.add(result, 0.1 * number)

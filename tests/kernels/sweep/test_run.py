@@ -89,7 +89,7 @@ POINT = GridPoint("GELU", 2, 3, 8)
     ],
 )
 def test_what_becomes_of_a_job_becomes_of_its_case(status: JobStatus, state: str | None) -> None:
-    outcome = JobOutcome(Job("mine"), status, None, "a reason", 2.0, 3, codec.plain(POINT))
+    outcome = JobOutcome(Job("mine"), status, None, "a reason", 2.0, 3, codec.to_plain_data(POINT))
     result = case_result(outcome)
     if state is None:
         assert result is None
@@ -98,8 +98,8 @@ def test_what_becomes_of_a_job_becomes_of_its_case(status: JobStatus, state: str
 
 
 def test_an_answer_that_is_none_or_of_another_case_is_a_crash() -> None:
-    for value in (None, {"point": 3}, codec.plain(CaseResult(POINT, "another", "measured"))):
-        outcome = JobOutcome(Job("mine"), JobStatus.ok, value, shared=codec.plain(POINT))
+    for value in (None, {"point": 3}, codec.to_plain_data(CaseResult(POINT, "another", "measured"))):
+        outcome = JobOutcome(Job("mine"), JobStatus.ok, value, shared=codec.to_plain_data(POINT))
         result = case_result(outcome)
         assert result is not None
         assert (result.implementation, result.state) == ("mine", "crashed")

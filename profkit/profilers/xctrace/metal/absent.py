@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from profkit.core.formatting import plural, quantity
+from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import MetalAbsent, MetalCounter, MetalTrace
 from profkit.profilers.xctrace.alignment import TraceRecording
 from profkit.profilers.xctrace.command import GPU_COUNTERS, METAL, export_line
@@ -154,7 +154,9 @@ def timeless_of(tables: MetalTables, recording: TraceRecording) -> dict[str, str
     for schema, skipped in tables.timeless.items():
         wrong = f"{skipped:,} of its {tables.rows[schema]:,} rows"
         if length is not None and tables.outside.get(schema):
-            reasons[schema] = f"{wrong} lie outside of the {quantity(length / 1e9, 's')} that were recorded"
+            reasons[schema] = (
+                f"{wrong} lie outside of the {format_quantity(length / 1e9, 's')} that were recorded"
+            )
         else:
             reasons[schema] = f"{wrong} tell no time"
     return reasons
@@ -173,8 +175,8 @@ def notes_of(
         yield part.target.note
     if recording.windows is None and metal.span is not None and metal.window is not None:
         yield (
-            f"nothing is marked: all {quantity(metal.span, 's')} count for which the GPU was recorded, of which"
-            f" {quantity(metal.window, 's')} lie between the first work of {part.target.name} and its last"
+            f"nothing is marked: all {format_quantity(metal.span, 's')} count for which the GPU was recorded, of which"
+            f" {format_quantity(metal.window, 's')} lie between the first work of {part.target.name} and its last"
         )
     if part.active is None and metal.device_busy is not None:
         yield f"without {STATES} the GPU counts as active while any process had work on it"
@@ -193,7 +195,8 @@ def notes_of(
     for schema, outside in tables.outside.items():
         yield (
             f"{schema}: {plural(outside, 'row')} of {tables.rows[schema]:,} far outside of the"
-            f" {quantity((length or 0) / 1e9, 's')} that toc.xml tells do not count; is it of the same recording?"
+            f" {format_quantity((length or 0) / 1e9, 's')} that toc.xml tells do not count; is it of the same "
+            f"recording?"
         )
     skipped = sum(
         one.skipped

@@ -13,7 +13,7 @@ from pathlib import Path
 from profkit.analysis.comparability import all_fields
 from profkit.core.codec import valid_text
 from profkit.core.errors import UnreadableReport, UsageError
-from profkit.core.statistics import combine, median
+from profkit.core.statistics import combine_processes, median
 from profkit.core.types import Direction, Entry, Feature, Scope, SeriesKey, Value
 from profkit.regression.history.entry import ID_LENGTH
 from profkit.regression.times import microseconds
@@ -198,7 +198,7 @@ def _machine(features: Sequence[Feature]) -> str:
 
 
 def _value(workload: str, backend: str, one: MeasuredValue) -> Value:
-    centre = combine(one.groups) if one.groups else None
+    centre = combine_processes(one.groups) if one.groups else None
     key = SeriesKey(workload, backend, one.metric, Scope("region", one.name))
     return Value(
         key=key,
