@@ -66,9 +66,10 @@ def _run() -> None:
     except Exception as error:
         if os.environ.get("PROFKIT_DEBUG"):
             raise
-        said = f"profkit itself failed ({type(error).__name__}: {error}); this is a fault of profkit's"
+        message = f"profkit itself failed ({type(error).__name__}: {error}); this is a fault of profkit's"
         _leave(
-            ProfkitError(said, "run it again with PROFKIT_DEBUG=1 and report what it prints"), INTERNAL_ERROR
+            ProfkitError(message, "run it again with PROFKIT_DEBUG=1 and report what it prints"),
+            INTERNAL_ERROR,
         )
 
 
@@ -129,8 +130,8 @@ def _document(fault: ProfkitError, code: int) -> str:
             pass
     import json
 
-    said = {"message": fault.message, "fix": fault.fix, "exit_code": code}
-    return json.dumps({"schema": "profkit.error/1", "error": said}, indent=1) + "\n"
+    body = {"message": fault.message, "fix": fault.fix, "exit_code": code}
+    return json.dumps({"schema": "profkit.error/1", "error": body}, indent=1) + "\n"
 
 
 def print_fault(fault: ProfkitError) -> None:

@@ -168,12 +168,12 @@ def list_(
     )
     with open_history(history, read_only=True) as store:
         total = len(store.entries())
-        found = store.entries(chosen)
+        entries = store.entries(chosen)
         accepted, where = store.accepted(workload), str(store.path)
     if format is OutputFormat.json:
-        put(json.history(found, accepted, where, total))
+        put(json.history(entries, accepted, where, total))
     else:
-        put_view(view(found, accepted, where, total), format)
+        put_view(view(entries, accepted, where, total), format)
 
 
 @history.command("show", epilog="Example:  profkit history show last")
@@ -188,11 +188,11 @@ def show(
     from profkit.reporting.views.history import entry_view
 
     with open_history(history, read_only=True) as store:
-        found = store.entry(entry)
+        run = store.entry(entry)
     if format is OutputFormat.json:
-        put(json.entry(found))
+        put(json.entry(run))
     else:
-        put_view(entry_view(found), format)
+        put_view(entry_view(run), format)
 
 
 @history.command(
@@ -232,11 +232,11 @@ def trend(
             raise UsageError(
                 "a series comes from the history or from a file, not from both", "leave one of them out"
             )
-        found, file = trend_of_file(source, column, by)
+        file_trend, file = trend_of_file(source, column, by)
         if format is OutputFormat.json:
-            put(json.trend_of_file(found, str(source), file.column, file.by, file.rows))
+            put(json.trend_of_file(file_trend, str(source), file.column, file.by, file.rows))
         else:
-            put_view(view([found]), format)
+            put_view(view([file_trend]), format)
         return
     if column is not None or by is not None:
         raise UsageError("--column and --by speak of a file", "--from FILE")

@@ -74,13 +74,13 @@ def mark(
     if valid == bool(because):
         raise UsageError("say why the run is not valid, or that it is", '--because "WORDS", or --valid')
     with open_history(history, make_new=False) as store:
-        found = store.entry(entry)
-        store.mark(found.id, valid, because)
+        run = store.entry(entry)
+        store.mark(run.id, valid, because)
         where = str(store.path)
     if format is OutputFormat.json:
-        put(history_change("mark", where, {"entry": found.id, "valid": valid, "reason": because}))
+        put(history_change("mark", where, {"entry": run.id, "valid": valid, "reason": because}))
     else:
-        put(f"marked  {found.id[:8]} of {found.workload}: {'valid' if valid else 'not valid'}")
+        put(f"marked  {run.id[:8]} of {run.workload}: {'valid' if valid else 'not valid'}")
 
 
 def prune(
@@ -106,11 +106,11 @@ def prune(
 
     with open_history(history, read_only=dry_run, make_new=False) as store:
         chosen = entries_to_prune(store, PruneOptions(keep, since_time(older_than), workload))
-        taken = 0 if dry_run else store.prune([entry.id for entry in chosen])
+        pruned = 0 if dry_run else store.prune([entry.id for entry in chosen])
         where, left = str(store.path), len(store.entries())
     if format is OutputFormat.json:
         runs = [{"entry": run.id, "workload": run.workload, "started": run.started} for run in chosen]
-        put(history_change("prune", where, {"dry_run": dry_run, "runs": runs, "taken": taken, "left": left}))
+        put(history_change("prune", where, {"dry_run": dry_run, "runs": runs, "taken": pruned, "left": left}))
         return
     word = "would go" if dry_run else "gone"
     lines = [f"{word}  {run.id[:8]}  {run.workload} of {minute(run.started)}" for run in chosen]

@@ -100,11 +100,11 @@ def profile(
         from profkit.reporting import json
         from profkit.reporting.views.plan import view
 
-        made = make_plan(options)
+        planned = make_plan(options)
         if format is OutputFormat.json:
-            put(json.plan(made))
+            put(json.plan(planned))
         else:
-            put_view(view(made), format)
+            put_view(view(planned), format)
         return
     document, folder = profile_workload(options, progress_for(quiet=quiet))
     if document.state == "interrupted":

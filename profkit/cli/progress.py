@@ -33,16 +33,16 @@ def if_long(
     The line is written, and moved on each second, by a thread beside the work, on standard error if nothing else is
     given.
     """
-    shown = progress if progress is not None else progress_for(quiet=False)
-    over, told, began = threading.Event(), threading.Event(), time.monotonic()
+    reporter = progress if progress is not None else progress_for(quiet=False)
+    over, begun, began = threading.Event(), threading.Event(), time.monotonic()
 
     def watch() -> None:
         if over.wait(after):
             return
-        told.set()
-        shown.begin(title, detail)
+        begun.set()
+        reporter.begin(title, detail)
         while not over.wait(1.0):
-            shown.tick(time.monotonic() - began)
+            reporter.tick(time.monotonic() - began)
 
     watcher = threading.Thread(target=watch, name="progress", daemon=True)
     watcher.start()
@@ -53,9 +53,9 @@ def if_long(
     finally:
         over.set()
         watcher.join()
-        if told.is_set():
+        if begun.is_set():
             seconds = f"after {time.monotonic() - began:.0f} s"
-            shown.end(f"done {seconds}") if finished else shown.note(f"stopped {seconds}")
+            reporter.end(f"done {seconds}") if finished else reporter.note(f"stopped {seconds}")
 
 
 class _Plain:

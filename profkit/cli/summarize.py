@@ -59,8 +59,8 @@ def summarize(
         print_documents(documents, faults)
     else:
         for document in documents:
-            told = document if format is OutputFormat.json else what_it_tells(document)
-            print_document(told, format, details=True)
+            excerpt = document if format is OutputFormat.json else what_it_tells(document)
+            print_document(excerpt, format, details=True)
     for unread in faults:
         print_fault(unread)
     if faults:

@@ -74,9 +74,9 @@ def _reason_code(reason: str) -> ReasonCode | None:
 def _metal_with_codes(metal: MetalTrace) -> MetalTrace:
     known: dict[str, ReasonCode] = {"the table has no rows": "no-rows"}
     absent = []
-    for one in metal.absent:
-        code = known.get(one.reason)
-        if one.reason.startswith("it was recorded with Counter Set: "):
+    for missing in metal.absent:
+        code = known.get(missing.reason)
+        if missing.reason.startswith("it was recorded with Counter Set: "):
             code = "no-counter-set"
-        absent.append(replace(one, code=one.code or code))
+        absent.append(replace(missing, code=missing.code or code))
     return replace(metal, absent=tuple(absent))

@@ -24,5 +24,20 @@ class Progress(Protocol):
         """Something worth a line of its own."""
 
 
-class Silent(Progress):
-    """Nobody watches: nothing is said."""
+class Silent:
+    """Nobody watches."""
+
+    def begin(self, title: str, detail: str = "") -> None:
+        """Say nothing."""
+
+    def tick(self, seconds: float) -> None:
+        """Say nothing."""
+
+    def move(self, detail: str) -> None:
+        """Say nothing."""
+
+    def end(self, result: str) -> None:
+        """Say nothing."""
+
+    def note(self, text: str) -> None:
+        """Say nothing."""

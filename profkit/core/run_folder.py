@@ -39,10 +39,10 @@ def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Pa
     Raises UsageError (2) where `base` is no folder, MachineError (3) without the permission or the space.
     """
     stem = f"{when:%Y%m%d-%H%M%S}-{clean_name(name)}-{backend}"
-    made = [path for path in (base, *base.parents) if not os.path.lexists(path)]
+    missing = [path for path in (base, *base.parents) if not os.path.lexists(path)]
     try:
         base.mkdir(parents=True, exist_ok=True)
-        chown_to_sudo_user(*made)
+        chown_to_sudo_user(*missing)
         for number in range(1, SAME_SECOND_LIMIT):
             folder = base / (stem if number == 1 else f"{stem}-{number}")
             try:
@@ -72,10 +72,10 @@ def chown_to_sudo_user(*paths: Path) -> None:
         return
     for path in paths:
         inside = (Path(at, name) for at, folders, files in os.walk(path) for name in (*folders, *files))
-        for one in (path, *inside):
+        for entry in (path, *inside):
             with contextlib.suppress(OSError, OverflowError):
-                if one.is_symlink() or one.is_dir() or one.stat().st_nlink == 1:
-                    os.chown(one, int(user), int(group) if group.isdecimal() else -1, follow_symlinks=False)
+                if entry.is_symlink() or entry.is_dir() or entry.stat().st_nlink == 1:
+                    os.chown(entry, int(user), int(group) if group.isdecimal() else -1, follow_symlinks=False)
 
 
 def clean_name(name: str) -> str:
@@ -211,10 +211,10 @@ def run_from_json(data: object) -> RunDocument:
     if not isinstance(data, dict):
         raise UnreadableReport("not a run document: the top is no object")
     schema = data.get("schema")
-    found = re.fullmatch(r"profkit\.run/(\d{1,6})", schema) if isinstance(schema, str) else None
-    if found is None:
+    version = re.fullmatch(r"profkit\.run/(\d{1,6})", schema) if isinstance(schema, str) else None
+    if version is None:
         raise UnreadableReport(f'not a run document: schema is {short_repr(schema)}, not "{SCHEMA}"')
-    if int(found[1]) > int(SCHEMA.rpartition("/")[2]):
+    if int(version[1]) > int(SCHEMA.rpartition("/")[2]):
         raise UnreadableReport(
             f"written by a newer profkit ({schema}; this one reads {SCHEMA})", "upgrade profkit"
         )

@@ -159,11 +159,11 @@ def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> 
 
 def relative_half_width(values: Sequence[float], confidence: float = CONFIDENCE) -> float | None:
     """Half the interval's width over the median: 0.01 is known to ±1 %. None where there is no interval."""
-    found = median_interval(values, confidence)
+    bounds = median_interval(values, confidence)
     centre = median(values) if values else 0.0
-    if found is None or centre <= 0:
+    if bounds is None or centre <= 0:
         return None
-    return (found.high - found.low) / 2 / centre
+    return (bounds.high - bounds.low) / 2 / centre
 
 
 def relative_drift(values: Sequence[float], sigmas: float = DRIFT_SIGMAS) -> float:
@@ -236,25 +236,25 @@ def combine_processes(processes: Sequence[Sequence[float]]) -> Centre | None:
     was disturbed does not widen; below with Student's t for P - 1 degrees of freedom, which for two or three is wide,
     and honest. None when there are no values at all.
     """
-    kept = tuple(tuple(values) for values in processes if values)
-    return _combine_cached(kept) if kept else None
+    samples = tuple(tuple(values) for values in processes if values)
+    return _combine_cached(samples) if samples else None
 
 
 @lru_cache(maxsize=16)  # a run's samples are asked about by every summary, and a comparison asks once more
-def _combine_cached(kept: tuple[tuple[float, ...], ...]) -> Centre:
-    centres = [median(values) for values in kept]
-    intervals = [median_interval(values) for values in kept]
-    n = sum(len(values) for values in kept)
+def _combine_cached(processes: tuple[tuple[float, ...], ...]) -> Centre:
+    centres = [median(values) for values in processes]
+    intervals = [median_interval(values) for values in processes]
+    n = sum(len(values) for values in processes)
     n_eff = sum(
-        found.effective if found is not None else min(float(len(values)), effective_size(values))
-        for values, found in zip(kept, intervals, strict=True)
+        bounds.effective if bounds is not None else min(float(len(values)), effective_size(values))
+        for values, bounds in zip(processes, intervals, strict=True)
     )
     centre = median(centres)
-    if len(kept) == 1:
+    if len(processes) == 1:
         alone = intervals[0]
         return Centre(centre, alone and alone.low, alone and alone.high, n, n_eff, None)
     spread = (max(centres) - min(centres)) / centre if centre > 0 else None
-    inside = _half_width_within(intervals, len(kept))
+    inside = _half_width_within(intervals, len(processes))
     if (ranked := median_interval(centres)) is not None:
         low, high = min(ranked.low, centre - inside), max(ranked.high, centre + inside)
         return Centre(centre, max(0.0, low), high, n, n_eff, spread)
@@ -325,10 +325,10 @@ def median_inefficiency(count: int) -> float:
 
 def _half_width_within(intervals: Sequence[Interval | None], count: int) -> float:
     """What the noise inside of the processes explains; 0 where they are single values, and nothing is seen inside."""
-    known = [found for found in intervals if found is not None]
+    known = [bounds for bounds in intervals if bounds is not None]
     if len(known) < count:
         return 0.0
-    errors = [(found.high - found.low) / 2 / 1.96 for found in known]
+    errors = [(bounds.high - bounds.low) / 2 / 1.96 for bounds in known]
     return 1.96 * sqrt(median_inefficiency(count) * sum(error * error for error in errors)) / count
 
 

@@ -250,7 +250,7 @@ def _explain_impossible(cache: Cache, below: dict[int, Cache], vendor: str) -> s
     low, high = _SIZE_RANGES.get(cache.level, (4 * KIB, 4096 * MIB))
     if vendor == "AuthenticAMD" and cache.level == 3:
         high = _AMD_L3_MOST
-    smaller = max((other.size for other in below.values()), default=0)
+    smaller = max((smaller_cache.size for smaller_cache in below.values()), default=0)
     rules = (
         (cache.line not in (16, 32, 64, 128, 256), "has no possible line size"),
         (cache.size <= 0, "has no size"),

@@ -206,7 +206,11 @@ def _json_text(documents: Sequence[RunDocument], faults: Sequence[ProfkitError],
 
         return run(documents[0])
     errors = [{"message": fault.message, "fix": fault.fix} for fault in faults]
-    whole = {"schema": "profkit.runs/1", "runs": [run_to_json(one) for one in documents], "errors": errors}
+    whole = {
+        "schema": "profkit.runs/1",
+        "runs": [run_to_json(document) for document in documents],
+        "errors": errors,
+    }
     return json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 

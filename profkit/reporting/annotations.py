@@ -22,13 +22,15 @@ def render(view: View) -> str:
             for level, title, message in block.rows:
                 text = "\n".join(dict.fromkeys(map(harmless, message.split("\n"))))
                 lines[level].append(_command(level, title, text))
-    shown = []
-    for name, found in lines.items():
-        if len(found) > MOST:
-            more = _command(name, f"{plain_text(view.title)}: {len(found) - MOST + 1} more", "see the report")
-            found = [*found[: MOST - 1], more]
-        shown += found
-    return "".join(line + "\n" for line in shown)
+    annotations = []
+    for name, commands in lines.items():
+        if len(commands) > MOST:
+            more = _command(
+                name, f"{plain_text(view.title)}: {len(commands) - MOST + 1} more", "see the report"
+            )
+            commands = [*commands[: MOST - 1], more]
+        annotations += commands
+    return "".join(line + "\n" for line in annotations)
 
 
 def _command(level: str, title: str, text: str) -> str:

@@ -237,11 +237,11 @@ class LineChart(Block):
 
     def plain(self) -> Sequence[Block]:
         """A table: a row for each line, a column for each place."""
-        places = sorted({dot.at for one in self.series for dot in one.dots})
+        places = sorted({dot.at for line in self.series for dot in line.dots})
         rows = []
-        for one in self.series:
-            known = {dot.at: format_quantity(dot.value, self.unit) for dot in one.dots}
-            rows.append((one.name, *(known.get(at, "-") for at in places)))
+        for line in self.series:
+            known = {dot.at: format_quantity(dot.value, self.unit) for dot in line.dots}
+            rows.append((line.name, *(known.get(at, "-") for at in places)))
         return (table((self.across, *(f"{at:g}" for at in places)), rows, title=self.title),)
 
 
@@ -381,9 +381,9 @@ class SortableTable(Block):
 
 def _cell(column: SortableColumn, row: int) -> Span:
     value = column.values[row]
-    shown = value if isinstance(value, str) else "" if value is None else format_quantity(value, column.unit)
+    text = value if isinstance(value, str) else "" if value is None else format_quantity(value, column.unit)
     source, mark = column.sources[row] if column.sources else (None, "")
-    return Span(shown, source=source, mark=mark)
+    return Span(text, source=source, mark=mark)
 
 
 def trend_plot(trend: Trend, width: int = 64, height: int = 7) -> list[str]:

@@ -28,9 +28,9 @@ def run(document: RunDocument) -> str:
     return run_to_text(document)
 
 
-def comparison(found: Comparison) -> str:
+def comparison(document: Comparison) -> str:
     """Schema "profkit.comparison/1"."""
-    return _text("profkit.comparison/1", _fields(found)).rstrip("\n")
+    return _text("profkit.comparison/1", _fields(document)).rstrip("\n")
 
 
 def plan(planned: Plan) -> str:
@@ -72,9 +72,11 @@ def history_change(verb: str, path: str, fields: Mapping[str, object]) -> str:
 # ---------------------------------------------------------------- over time
 
 
-def trends(found: Sequence[Trend], path: str) -> str:
+def trends(series_trends: Sequence[Trend], path: str) -> str:
     """Schema "profkit.trends/1": each trend with its points and the indices of its change points."""
-    return _text("profkit.trends/1", {"history": path, "trends": [trend_fields(trend) for trend in found]})
+    return _text(
+        "profkit.trends/1", {"history": path, "trends": [trend_fields(trend) for trend in series_trends]}
+    )
 
 
 def trend_of_file(trend: Trend, path: str, column: str, by: str | None, rows: Sequence[int]) -> str:
@@ -117,23 +119,23 @@ def trend_fields(trend: Trend) -> dict[str, Json]:
     }
 
 
-def replays(found: Sequence[Replay], path: str) -> str:
+def replays(series_replays: Sequence[Replay], path: str) -> str:
     """Schema "profkit.replay/1": per series the outcome of every night, and how often there was each."""
     series = [
         {
-            "workload": one.series.key.workload,
-            "backend": one.series.key.backend,
-            "metric": one.series.key.metric,
-            "scope": to_plain_data(one.series.key.scope),
-            "rule": list(one.rule),
-            "alarms": sum(o.outcome == "regressed" and o.code != "standing" for o in one.outcomes),
-            "outcomes": dict(Counter(outcome.outcome for outcome in one.outcomes)),
+            "workload": replay.series.key.workload,
+            "backend": replay.series.key.backend,
+            "metric": replay.series.key.metric,
+            "scope": to_plain_data(replay.series.key.scope),
+            "rule": list(replay.rule),
+            "alarms": sum(o.outcome == "regressed" and o.code != "standing" for o in replay.outcomes),
+            "outcomes": dict(Counter(outcome.outcome for outcome in replay.outcomes)),
             "nights": [
                 {"entry": point.entry, "started": point.started, **_outcome(outcome)}
-                for point, outcome in zip(one.series.points, one.outcomes, strict=True)
+                for point, outcome in zip(replay.series.points, replay.outcomes, strict=True)
             ],
         }
-        for one in found
+        for replay in series_replays
     ]
     body = {"schema": "profkit.replay/1", "history": path, "series": series}
     return json.dumps(body, indent=2, allow_nan=False) + "\n"

@@ -38,8 +38,8 @@ _LINKED = re.compile(r"@|#(?=\d)|\bGH-(?=\d)", re.IGNORECASE)
 def escaped(text: str) -> str:
     """Text that Markdown and HTML show as it is, on one line."""
     text = _SPECIAL.sub(r"\\\1", harmless(text))
-    text = re.sub(r"[&<>]", lambda found: _HTML[found[0]], text)
-    text = _LINKED.sub(lambda found: found[0] + _NOTHING, text)
+    text = re.sub(r"[&<>]", lambda match: _HTML[match[0]], text)
+    text = _LINKED.sub(lambda match: match[0] + _NOTHING, text)
     return re.sub(r"(https?|ftp|www)([:.])", r"\1&#8203;\2", text)  # a bare address would become a link
 
 
@@ -79,20 +79,20 @@ def fitted(parts: Sequence[str], limit: int | None = None) -> str:
     if limit is None or len(text.encode()) <= limit:
         return text
     room = limit - _SAID_ROOM
-    kept: list[str] = []
+    pieces: list[str] = []
     for number, part in enumerate(parts):
         size = len(part.encode()) + 2
         if size > room:
             piece = _first_lines(part, room)
-            lines = sum(one.count("\n") + 1 for one in parts[number:]) - (
+            lines = sum(later.count("\n") + 1 for later in parts[number:]) - (
                 piece.count("\n") + 1 if piece else 0
             )
-            kept += [piece] if piece else []
-            kept.append(f"*Cut to {limit:,} bytes: {lines:,} further lines are in `--format json`.*")
+            pieces += [piece] if piece else []
+            pieces.append(f"*Cut to {limit:,} bytes: {lines:,} further lines are in `--format json`.*")
             break
-        kept.append(part)
+        pieces.append(part)
         room -= size
-    return "\n\n".join(kept) + "\n"
+    return "\n\n".join(pieces) + "\n"
 
 
 _SAID_ROOM = 200  # bytes for what is said of a cut, and
@@ -106,15 +106,15 @@ def _first_lines(part: str, room: int) -> str:
     depth = max(0, part.count("<details>"))
     room -= min(depth, _DEEPEST) * len(_CLOSING)
     room -= max((len(fence) + 1 for fence in _FENCE.findall(part)), default=0)
-    kept: list[str] = []
+    lines_kept: list[str] = []
     for line in part.split("\n"):
         room -= len(line.encode()) + 1
         if room < 0:
             break
-        kept.append(line)
-    if sum(bool(line) for line in kept) < 5:  # title, head and rule of a table, and a row or two
+        lines_kept.append(line)
+    if sum(bool(line) for line in lines_kept) < 5:  # title, head and rule of a table, and a row or two
         return ""
-    text = "\n".join(kept)
+    text = "\n".join(lines_kept)
     fences = _FENCE.findall(text)
     if len(fences) % 2:
         text += "\n" + fences[-1]
@@ -176,9 +176,9 @@ def _block(block: Block, level: int) -> list[str]:
             return [_table(block)]
         case Findings():
             rows = [
-                f"{n}. **{_strong(one.what)}**"
-                + (f"  \n   {one.status.sign} {inline(one.why)}" if one.why else "")
-                for n, one in enumerate(block.findings, 1)
+                f"{n}. **{_strong(finding.what)}**"
+                + (f"  \n   {finding.status.sign} {inline(finding.why)}" if finding.why else "")
+                for n, finding in enumerate(block.findings, 1)
             ]
             return ["\n".join(rows)]
     return _blocks(block.plain(), level)
@@ -186,7 +186,7 @@ def _block(block: Block, level: int) -> list[str]:
 
 def _strong(text: Text) -> str:
     """A text that is bold as a whole."""
-    return inline(tuple(Span(one.text) if one.style is Style.STRONG else one for one in spans(text)))
+    return inline(tuple(Span(span.text) if span.style is Style.STRONG else span for span in spans(text)))
 
 
 def _section(section: Section, level: int) -> list[str]:

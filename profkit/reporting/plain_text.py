@@ -36,7 +36,7 @@ def no_command(text: str) -> str:
     """
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return text
-    return _COMMAND.sub(lambda found: found[0] + _JOINER, text)
+    return _COMMAND.sub(lambda match: match[0] + _JOINER, text)
 
 
 def typed_apart(text: str) -> tuple[str, str | None]:
@@ -45,10 +45,10 @@ def typed_apart(text: str) -> tuple[str, str | None]:
     >>> typed_apart("unavailable, the table was not exported (xctrace export --toc)")
     ('unavailable, the table was not exported', 'xctrace export --toc')
     """
-    found = _TYPED.search(text)
-    if found is None:
+    match = _TYPED.search(text)
+    if match is None:
         return text, None
-    return text[: found.start()].rstrip(), found[1]
+    return text[: match.start()].rstrip(), match[1]
 
 
 def _visible(character: str) -> str:

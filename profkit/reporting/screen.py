@@ -103,12 +103,12 @@ class Screen:
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], indent: int = 2) -> None:
         """A table of plain texts: a column is aligned as numbers where all of its cells are some."""
-        made = []
+        lines = []
         for number, title in enumerate(columns):
             cells = [row[number] for row in rows]
             numeric = number > 0 and all(map(is_number, cells)) and set(cells) != {"-"}
-            made.append(TableColumn(title, numeric, kernel=number == 0 and title != "range"))
-        self.grid(made, [[[cell] for cell in row] for row in rows], indent)
+            lines.append(TableColumn(title, numeric, kernel=number == 0 and title != "range"))
+        self.grid(lines, [[[cell] for cell in row] for row in rows], indent)
 
     def grid(
         self, columns: Sequence[TableColumn], rows: Sequence[Sequence[Sequence[Part]]], indent: int = 2
@@ -141,8 +141,8 @@ class Screen:
             w for w in range(natural, least - 1, -1) if len(self._parts(columns, rows, indent, w)) == fewest
         )
         shorten = narrower if columns[0].kernel else shortened
-        made = [name if len(name) <= width else shorten(name, width) for name in names]
-        return made if len(set(made)) == len(set(names)) else list(names)
+        short_names = [name if len(name) <= width else shorten(name, width) for name in names]
+        return short_names if len(set(short_names)) == len(set(names)) else list(names)
 
     def _parts(
         self,

@@ -26,13 +26,13 @@ def mann_whitney(a: Sequence[float], b: Sequence[float]) -> float:
     if not n or not m:
         return 1.0
     ranks = _double_midranks([*a, *b])
-    seen = sum(ranks[:n])
+    rank_sum = sum(ranks[:n])
     if len(set(ranks)) == 1:
         return 1.0
     if n + m > EXACT_MOST:
-        return _normal_p(ranks, n, m, seen)
+        return _normal_p(ranks, n, m, rank_sum)
     counts = _rank_sum_counts(tuple(sorted(ranks)), min(n, m))
-    rest = seen if n <= m else sum(ranks) - seen
+    rest = rank_sum if n <= m else sum(ranks) - rank_sum
     below = sum(count for total, count in counts if total <= rest)
     above = sum(count for total, count in counts if total >= rest)
     return min(1.0, 2 * min(below, above) / comb(n + m, n))
@@ -84,25 +84,25 @@ def _rank_sum_counts(ranks: tuple[int, ...], size: int) -> tuple[tuple[int, int]
     for number, rank in enumerate(ranks, start=1):
         for k in range(min(size, number), 0, -1):
             chosen[k] += chosen[k - 1] << (rank * bits)
-    packed, mask, total, found = chosen[size], (1 << bits) - 1, 0, []
+    packed, mask, total, sum_counts = chosen[size], (1 << bits) - 1, 0, []
     width = max(1, packed.bit_length() // bits + 1)
     raw = packed.to_bytes((width * bits + 7) // 8 + 8, "little")
     for total in range(width):
         at = total * bits
         piece = int.from_bytes(raw[at // 8 : (at + bits) // 8 + 1], "little") >> (at % 8)
         if count := piece & mask:
-            found.append((total, count))
-    return tuple(found)
+            sum_counts.append((total, count))
+    return tuple(sum_counts)
 
 
-def _normal_p(ranks: Sequence[int], n: int, m: int, seen: int) -> float:
+def _normal_p(ranks: Sequence[int], n: int, m: int, rank_sum: int) -> float:
     total = n + m
     ties: dict[int, int] = {}
     for rank in ranks:
         ties[rank] = ties.get(rank, 0) + 1
     tied = sum(count**3 - count for count in ties.values())
     variance = n * m / 12 * (total + 1 - tied / (total * (total - 1)))
-    distance = abs(seen / 2 - n * (total + 1) / 2)
+    distance = abs(rank_sum / 2 - n * (total + 1) / 2)
     return normal_two_sided(max(0.0, distance - 0.5) / sqrt(variance))
 
 

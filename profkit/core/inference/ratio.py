@@ -79,8 +79,8 @@ class Ratio:
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Low and high of the ratio at `confidence`; always around `value`."""
-        if self.ranked and (found := shift_interval(self.baseline, self.candidate, confidence)) is not None:
-            return min(_exp(found[0]), self.value), max(_exp(found[1]), self.value)
+        if self.ranked and (bounds := shift_interval(self.baseline, self.candidate, confidence)) is not None:
+            return min(_exp(bounds[0]), self.value), max(_exp(bounds[1]), self.value)
         half = self._half(confidence)
         centre = log(self.value)
         return _exp(centre - half), _exp(centre + half)
@@ -174,15 +174,17 @@ def _error_of_dependent_samples(values: Sequence[float]) -> tuple[float, float] 
 
 
 def _side_in_logarithms(groups: Groups) -> _Side | None:
-    kept = [[log(value) for value in group] for group in groups if group and min(group) > 0]
-    if not kept or not all(isfinite(value) for group in kept for value in group):
+    logarithms = [[log(value) for value in group] for group in groups if group and min(group) > 0]
+    if not logarithms or not all(isfinite(value) for group in logarithms for value in group):
         return None
-    intervals = [median_interval(group) for group in kept]
-    known = [(found.high - found.low) / 2 / 1.96 for found in intervals if found is not None]
+    intervals = [median_interval(group) for group in logarithms]
+    known = [(bounds.high - bounds.low) / 2 / 1.96 for bounds in intervals if bounds is not None]
     within = None
-    if len(known) == len(kept):
-        within = sqrt(median_inefficiency(len(kept)) * sum(error * error for error in known)) / len(kept)
-    return _Side([median(group) for group in kept], within, kept[0])
+    if len(known) == len(logarithms):
+        within = sqrt(median_inefficiency(len(logarithms)) * sum(error * error for error in known)) / len(
+            logarithms
+        )
+    return _Side([median(group) for group in logarithms], within, logarithms[0])
 
 
 def _welch(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:

@@ -76,21 +76,21 @@ class Bench:
         for name in implementations:
             yield name, None
             with self._nvtx_range(f"{name}: {point.name}"):
-                found = self._measure_case(problem, expected, second, name)
-            if found.state == "too large":  # what the cases before left may have been in its way
-                found = self._measure_case(problem, expected, second, name)
+                result = self._measure_case(problem, expected, second, name)
+            if result.state == "too large":  # what the cases before left may have been in its way
+                result = self._measure_case(problem, expected, second, name)
             if changed := self._settings.put_back():
-                found = replace(
-                    found, remarks=(*found.remarks, f"it changed {', '.join(changed)}; put back after it")
+                result = replace(
+                    result, remarks=(*result.remarks, f"it changed {', '.join(changed)}; put back after it")
                 )
             if fingerprint(problem) != numbers:  # those after it would be measured with what it left
-                if found.state in ("measured", "wrong"):
-                    found = _without_time(
-                        found, "it changes its inputs: the next call computes something else"
+                if result.state in ("measured", "wrong"):
+                    result = _without_time(
+                        result, "it changes its inputs: the next call computes something else"
                     )
                 problem = make_problem(point, self.device)
             now = perf_counter()
-            yield name, replace(found, spent=now - begin)
+            yield name, replace(result, spent=now - begin)
             begin = now
 
     def _measure_case(
@@ -190,8 +190,8 @@ class Bench:
         sweep, and the first cases with it.
         """
         if self.device.type == "cuda":
-            found: AbstractContextManager[Any] = torch.cuda.nvtx.range(OWN_PREFIX + label)
-            return found
+            marker: AbstractContextManager[Any] = torch.cuda.nvtx.range(OWN_PREFIX + label)
+            return marker
         return nullcontext()
 
     def _wait(self) -> None:
@@ -259,8 +259,8 @@ class _Draw:
         self._random.manual_seed(zlib.crc32(point.name.encode()))
 
     def __call__(self, *shape: int, scale: float = 1.0, mean: float = 0.0) -> Tensor:
-        found = torch.empty(shape, dtype=self.dtype, device=self._device)
-        return found.normal_(mean, scale, generator=self._random)
+        tensor = torch.empty(shape, dtype=self.dtype, device=self._device)
+        return tensor.normal_(mean, scale, generator=self._random)
 
     def labels(self, count: int, classes: int) -> Tensor:
         return torch.randint(0, classes, (count,), device=self._device, generator=self._random)

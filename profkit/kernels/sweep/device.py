@@ -33,11 +33,11 @@ CPU_COPY_BYTES, CPU_PRODUCT, CPU_REPEATS = 1 << 28, 1024, 7
 
 def describe_device(device: torch.device) -> dict[str, Any]:
     """The device in words, and versions of what decides its speed."""
-    found = {"python": platform.python_version(), "torch": torch.__version__}
+    versions = {"python": platform.python_version(), "torch": torch.__version__}
     try:
         import triton
 
-        found["triton"] = triton.__version__
+        versions["triton"] = triton.__version__
     except ImportError:
         pass
     if device.type != "cuda":
@@ -46,14 +46,14 @@ def describe_device(device: torch.device) -> dict[str, Any]:
         machine = read_machine()
         return {
             "device": f"{machine.cpu}, {plural(torch.get_num_threads(), 'thread')}",
-            "versions": found,
+            "versions": versions,
             "capability": None,
         }
     properties = torch.cuda.get_device_properties(device)
-    found["cuda"] = str(torch.version.cuda)
+    versions["cuda"] = str(torch.version.cuda)
     return {
         "device": properties.name,
-        "versions": found,
+        "versions": versions,
         "capability": f"{properties.major}.{properties.minor}",
     }
 
@@ -89,7 +89,7 @@ def measure_ceilings(device: torch.device) -> MeasuredCeilings:
 def _seconds(call: Callable[[], object], device: torch.device) -> float:
     for _ in range(3 if device.type == "cuda" else 1):
         call()
-    taken = []
+    durations = []
     for _ in range(REPEATS if device.type == "cuda" else CPU_REPEATS):
         if device.type == "cuda":
             first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -97,12 +97,12 @@ def _seconds(call: Callable[[], object], device: torch.device) -> float:
             call()
             last.record()
             last.synchronize()
-            taken.append(first.elapsed_time(last) / 1e3)
+            durations.append(first.elapsed_time(last) / 1e3)
         else:
             begin = perf_counter()
             call()
-            taken.append(perf_counter() - begin)
-    return median(taken)
+            durations.append(perf_counter() - begin)
+    return median(durations)
 
 
 def free_memory(device: torch.device) -> int | None:

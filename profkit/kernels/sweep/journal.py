@@ -82,9 +82,9 @@ def reopen(path: Path) -> SweepJournal:
     Raises UnreadableReport where it is none, UsageError where another sweep writes it now, and MachineError where it
     cannot be written to.
     """
-    file, found = files.reopen(path, FORMAT)
+    file, raw = files.reopen(path, FORMAT)
     try:
-        contents = _contents(path, found)
+        contents = _contents(path, raw)
     except ProfkitError:
         file.close()
         raise
@@ -179,14 +179,14 @@ def document_of(
     )
 
 
-def _contents(path: Path, found: files.JournalContents) -> SweepContents:
+def _contents(path: Path, raw: files.JournalContents) -> SweepContents:
     for word, kind in HEADER.items():
-        if not isinstance(found.header.get(word, kind()), kind):
+        if not isinstance(raw.header.get(word, kind()), kind):
             raise UnreadableReport(
-                f"{path}, line 1: {word} is {short_repr(found.header[word])}", "profkit sweep --output FOLDER"
+                f"{path}, line 1: {word} is {short_repr(raw.header[word])}", "profkit sweep --output FOLDER"
             )
-    contents = SweepContents(found.header)
-    for number, body in found.entries:
+    contents = SweepContents(raw.header)
+    for number, body in raw.entries:
         if "case" in body:
             contents.results.append(_case(path, number, body["case"]))
             contents.sessions[-1] = max(contents.sessions[-1], _number(body.get("at")))

@@ -139,14 +139,14 @@ def _case_name(result: CaseResult) -> str:
 
 def _fault_reading(document: SweepDocument) -> Reading:
     """How many cases are not right, and which is the first."""
-    found = faulty_cases(document)
-    told = "none"
-    if found:
-        first = found[0]
-        told = f"{first.implementation}, {first.point.name}: {first.state}"
-        told += f", {first.reason}" if first.reason else ""
+    cases = faulty_cases(document)
+    text = "none"
+    if cases:
+        first = cases[0]
+        text = f"{first.implementation}, {first.point.name}: {first.state}"
+        text += f", {first.reason}" if first.reason else ""
     source = Source("profkit", "cases", formula="cases that are wrong by float64, failed, crashed or hung")
-    return Reading("cases.faulty", float(len(found)), "count", "measured", RUN, source, reason=told)
+    return Reading("cases.faulty", float(len(cases)), "count", "measured", RUN, source, reason=text)
 
 
 def _series_name(result: CaseResult) -> str:
@@ -194,8 +194,8 @@ def _notes(document: SweepDocument) -> tuple[str, ...]:
     counts: dict[str, int] = {}
     for result in document.results:
         if result.state != "measured":
-            said = f"{result.implementation} {result.point.operation}: {result.state}" + (
+            note = f"{result.implementation} {result.point.operation}: {result.state}" + (
                 f", {result.reason}" if result.reason else ""
             )
-            counts[said] = counts.get(said, 0) + 1
-    return tuple(f"{said} ({count} cases)" if count > 1 else said for said, count in counts.items())
+            counts[note] = counts.get(note, 0) + 1
+    return tuple(f"{note} ({count} cases)" if count > 1 else note for note, count in counts.items())

@@ -130,22 +130,22 @@ def seconds_left(
     in which things are loaded. What cases like it took elsewhere counts as a tenth of what is left: the first ones
     of a grid are small, and say little of the large.
     """
-    taken: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    durations: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for result in done:
-        taken[result.implementation].append((work_of(result.point), result.spent))
+        durations[result.implementation].append((work_of(result.point), result.spent))
     ahead: dict[str, float] = defaultdict(float)
     for point, name in left:
         ahead[name] += work_of(point)
     lines = {
         name: _fit_line(pairs[1:], PRIOR_SHARE * ahead[name], prior_cost(name, device, timing)[1])
-        for name, pairs in taken.items()
+        for name, pairs in durations.items()
         if len(pairs) > ENOUGH
     }
     total = 0.0
     for point, name in left:
         fixed, slope = lines.get(name) or prior_cost(name, device, timing)
         total += max(0.0, fixed + slope * work_of(point))
-    for name in {name for _, name in left}.difference(taken):
+    for name in {name for _, name in left}.difference(durations):
         total += FIRST_SECONDS.get(name, 0.0)
     return total
 

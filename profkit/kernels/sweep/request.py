@@ -180,8 +180,8 @@ def make_grid(
     directions: Sequence[str] = ("forward",),
 ) -> SweepGrid:
     """The grid of these values, each once. Raises UsageError for what makes none."""
-    names = [name for asked in operations or tuple(OPERATIONS) for name in canonical_operation(asked)]
-    builders = [canonical_implementation(asked) for asked in implementations_ or implementations()]
+    names = [name for word in operations or tuple(OPERATIONS) for name in canonical_operation(word)]
+    builders = [canonical_implementation(word) for word in implementations_ or implementations()]
     for axis, sizes in (("batch", batches), ("sequence", sequences), ("dimension", dimensions)):
         if not sizes:
             raise UsageError(f"the sweep has no {axis}", f"--{axis} 64")
@@ -196,9 +196,9 @@ def make_grid(
     if wrong_dtype := [dtype for dtype in dtypes if dtype not in DTYPES]:
         raise UsageError(f"there is no dtype called {wrong_dtype[0]!r} here", f"--dtype {','.join(DTYPES)}")
     chosen: list[SweepDirection] = [known for known in DIRECTIONS if known in directions]
-    if not chosen or (others := set(directions) - set(DIRECTIONS)):
+    if not chosen or (unknown := set(directions) - set(DIRECTIONS)):
         raise UsageError(
-            f"there is no direction called {min(others) if chosen else (directions or ('',))[0]!r}",
+            f"there is no direction called {min(unknown) if chosen else (directions or ('',))[0]!r}",
             "--direction forward,backward",
         )
     return SweepGrid(
@@ -283,19 +283,19 @@ def _sizes(axis: str, text: str) -> tuple[int, ...]:
     raise UsageError(f"--{axis} {text} is no list of numbers", f"--{axis} 64,128")
 
 
-def _device(asked: str, gpus: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+def _device(name: str, gpus: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """cuda or cpu, and the numbers of the devices that share it."""
-    if asked not in ("auto", "cuda", "cpu"):
-        raise UsageError(f"there is no device called {asked!r} here", "--device cuda, with --gpus 0 for one")
-    if asked == "cpu":
+    if name not in ("auto", "cuda", "cpu"):
+        raise UsageError(f"there is no device called {name!r} here", "--device cuda, with --gpus 0 for one")
+    if name == "cpu":
         if gpus:
             raise UsageError("--gpus are devices of cuda, and this sweep is on the CPU", "--device cuda")
         return "cpu", ()
     from profkit.hardware.gpu import driver_fault, read_gpus
 
-    found = read_gpus()
-    if not found:
-        if asked == "auto" and not gpus:
+    devices = read_gpus()
+    if not devices:
+        if name == "auto" and not gpus:
             return "cpu", ()
         fault = driver_fault()
         fix = fault.fix if fault is not None else None
@@ -303,6 +303,6 @@ def _device(asked: str, gpus: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
             f"no GPU can be used: {fault.reason if fault is not None else 'none is visible'}",
             fix if fix and not fix.startswith("--backend") else "--device cpu",
         )
-    if unknown := [number for number in gpus if not number.isdecimal() or int(number) >= len(found)]:
-        raise UsageError(f"there is no GPU {unknown[0]}; there are {len(found)}", "--gpus 0")
+    if unknown := [number for number in gpus if not number.isdecimal() or int(number) >= len(devices)]:
+        raise UsageError(f"there is no GPU {unknown[0]}; there are {len(devices)}", "--gpus 0")
     return "cuda", gpus

@@ -22,14 +22,14 @@ def diagnose(backend: str = "all", progress: Progress | None = None) -> tuple[Ch
     A look that fails becomes a check that says so; it never stops the others. Raises UsageError for a backend
     there is not.
     """
-    shown = progress or Silent()
+    reporter = progress or Silent()
     checks: list[Check] = []
     for group in groups_for(backend):
         start = time.monotonic()
-        shown.begin(group.title)
+        reporter.begin(group.title)
         group_checks = _run_group(group)
         checks.extend(group_checks)
-        shown.end(f"{_summarize_checks(group_checks)} ({time.monotonic() - start:.1f} s)")
+        reporter.end(f"{_summarize_checks(group_checks)} ({time.monotonic() - start:.1f} s)")
     return tuple(checks)
 
 

@@ -49,11 +49,11 @@ def folder_check(name: str, folder: Path, fix: str) -> Check:
     except OSError as error:
         reason = error.strerror or str(error)
         return Check(name, "refused", f"{place} cannot be written: {reason}", fix, str(place))
-    told = f"{place} can be written, {free / GIB:.1f} GiB free"
+    detail = f"{place} can be written, {free / GIB:.1f} GiB free"
     if free < SPACE_LEAST:
         state: CheckState = "refused" if free < SPACE_NONE else "limited"
-        return Check(name, state, f"{told}: a trace of a minute may take 1 GiB", fix, str(place))
-    return Check(name, "ok", told, path=str(place))
+        return Check(name, state, f"{detail}: a trace of a minute may take 1 GiB", fix, str(place))
+    return Check(name, "ok", detail, path=str(place))
 
 
 GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
@@ -71,7 +71,7 @@ def machine_checks(root: Path = Path("/")) -> Iterator[Check]:
     )
     doubts = cache_warnings(root)
     simulated = machine.system != "Darwin"  # valgrind is not for macOS: there nothing depends on the ways
-    told = ", ".join(
+    sizes = ", ".join(
         [
             f"I1 {_format_cache(instruction_cache(machine))}",
             *(f"{'D1' if c.level == 1 else f'L{c.level}'} {_format_cache(c)}" for c in data_caches(machine)),
@@ -80,7 +80,7 @@ def machine_checks(root: Path = Path("/")) -> Iterator[Check]:
     yield Check(
         "caches",
         "limited" if doubts and simulated else "ok",
-        f"{told}{' - ' + '; '.join(doubts) if doubts else ''}",
+        f"{sizes}{' - ' + '; '.join(doubts) if doubts else ''}",
         "compare simulated miss rates only between runs with the same geometry"
         if doubts and simulated
         else None,
@@ -114,13 +114,13 @@ _IMPORT = (
 def python_checks() -> Iterator[Check]:
     """The interpreter, its frames under perf, and each package by importing it in a process of its own."""
     yield _interpreter_check()
-    other = _workload_python_check()
+    workload_python = _workload_python_check()
     theirs, version = sys.executable, sys.version_info[:2]
-    if other is not None:
-        yield other
-        if other.path is not None and other.version is not None:
-            major, minor = other.version.split(".")[:2]
-            theirs, version = other.path, (int(major), int(minor))
+    if workload_python is not None:
+        yield workload_python
+        if workload_python.path is not None and workload_python.version is not None:
+            major, minor = workload_python.version.split(".")[:2]
+            theirs, version = workload_python.path, (int(major), int(minor))
     yield frames_check(version) if platform.system() != "Darwin" else FRAMES_ON_A_MAC
     yield from signed_checks(theirs)
     packages = [row for row in _PACKAGES if platform.system() != "Darwin" or row[0] not in _NOT_ON_A_MAC]
@@ -165,20 +165,20 @@ def _interpreter_check() -> Check:
 
 def frames_check(version: tuple[int, int]) -> Check:
     """What perf can tell of Python functions, by the interpreter's version (What's New in 3.12 and 3.13)."""
-    told = f"Python {version[0]}.{version[1]}"
+    python = f"Python {version[0]}.{version[1]}"
     if version >= (3, 13):
-        return Check("python frames in perf", "ok", f"{told} writes them with -X perf_jit: full stacks")
+        return Check("python frames in perf", "ok", f"{python} writes them with -X perf_jit: full stacks")
     if version == (3, 12):
         return Check(
             "python frames in perf",
             "limited",
-            f"{told} writes them with -X perf, but a build without frame pointers shows only the innermost",
+            f"{python} writes them with -X perf, but a build without frame pointers shows only the innermost",
             "run the workload with Python 3.13 or newer for full stacks",
         )
     return Check(
         "python frames in perf",
         "limited",
-        f"{told} has no perf trampoline: perf shows native frames, cProfile shows the Python ones",
+        f"{python} has no perf trampoline: perf shows native frames, cProfile shows the Python ones",
         "run the workload with Python 3.12 or newer (3.13 for full stacks)",
     )
 

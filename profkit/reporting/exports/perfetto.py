@@ -32,17 +32,17 @@ def pieces(sources: Sources, document: Callable[[], RunDocument], progress: Prog
     given as it is. A run without either has its passes, and the samples of the timing pass. Raises UsageError where
     there is no time at all.
     """
-    found = sources.time_line
-    if found is not None and found.form == "torch-chrome-trace":
-        return _as_it_is(found.path)
-    if found is not None and found.form in XCTRACE:
-        return _of_xctrace(found.path, sources.records, progress)
-    if found is not None:
-        return _of_nsys(found.path, progress)
-    told = document()
-    if not any(done.seconds for done in told.passes) and not told.timings:
-        raise UsageError(f"{sources.name} has no times to put on a line: it holds sums", _line_for(told))
-    return _of_passes(told)
+    time_line = sources.time_line
+    if time_line is not None and time_line.form == "torch-chrome-trace":
+        return _as_it_is(time_line.path)
+    if time_line is not None and time_line.form in XCTRACE:
+        return _of_xctrace(time_line.path, sources.records, progress)
+    if time_line is not None:
+        return _of_nsys(time_line.path, progress)
+    run = document()
+    if not any(done.seconds for done in run.passes) and not run.timings:
+        raise UsageError(f"{sources.name} has no times to put on a line: it holds sums", _line_for(run))
+    return _of_passes(run)
 
 
 def _line_for(document: RunDocument) -> str:
@@ -74,9 +74,9 @@ def _of_xctrace(path: Path, noted: Sequence[Path], progress: Progress) -> Iterat
     from profkit.runtime.passes.read_records import read_record
 
     records = []
-    for one in noted:
+    for event in noted:
         with contextlib.suppress(UnreadableReport):  # the trace is worth showing without
-            records.append(read_record(one))
+            records.append(read_record(event))
     marks = open_time_line(path, records)  # here: what has no times is told before anything is written
 
     def pieces() -> Iterator[str]:
@@ -109,7 +109,7 @@ def _as_it_is(path: Path) -> Iterator[str]:
 
 def _of_passes(document: RunDocument) -> Iterator[str]:
     """Passes one after the other, and the timing samples of each process: how long is known, the pauses are not."""
-    told: list[dict[str, object]] = [
+    events: list[dict[str, object]] = [
         _meta("process_name", _PASSES, 0, f"passes of {document.name}"),
         _meta("thread_name", _PASSES, 1, "one after the other; pauses are not known"),
     ]
@@ -118,36 +118,36 @@ def _of_passes(document: RunDocument) -> Iterator[str]:
         if done.seconds <= 0:
             continue
         args: dict[str, object] = {"tool": done.tool, "state": done.state, "reason": done.reason}
-        told.append(_event(done.name, at, done.seconds, _PASSES, 1, args))
+        events.append(_event(done.name, at, done.seconds, _PASSES, 1, args))
         at += done.seconds
     for timing in document.timings:
-        told += _samples(timing)
+        events += _samples(timing)
     note = "passes and samples are laid end to end: their order and length are known, the pauses between them are not"
-    lines = ",\n".join(_dumped(event) for event in told)
-    other = json.dumps({"note": note, "started": document.started})
-    yield f'{{"displayTimeUnit": "ms", "otherData": {other}, "traceEvents": [\n{lines}\n]}}\n'
+    lines = ",\n".join(_dumped(event) for event in events)
+    metadata = json.dumps({"note": note, "started": document.started})
+    yield f'{{"displayTimeUnit": "ms", "otherData": {metadata}, "traceEvents": [\n{lines}\n]}}\n'
 
 
 def _samples(timing: Timing) -> list[dict[str, object]]:
-    told = [_meta("process_name", _SAMPLES, 0, "samples of the timing pass")]
+    events = [_meta("process_name", _SAMPLES, 0, "samples of the timing pass")]
     for number, process in enumerate(timing.processes, 1):
         track = f"{timing.name}, process {number}" + (f" (pid {process.pid})" if process.pid else "")
-        told.append(_meta("thread_name", _SAMPLES, number, track))
+        events.append(_meta("thread_name", _SAMPLES, number, track))
         lengths = [*process.warmup, *(seconds * process.loops for seconds in process.seconds)]
         starts = [0.0, *accumulate(lengths)]
         for index, (start, seconds) in enumerate(zip(starts, lengths, strict=False)):
             warm = index >= len(process.warmup)
             loops = process.loops if warm else 1
             args: dict[str, object] = {"iterations": loops, "s per iteration": seconds / loops}
-            told.append(_event("sample" if warm else "warm-up", start, seconds, _SAMPLES, number, args))
-    return told
+            events.append(_event("sample" if warm else "warm-up", start, seconds, _SAMPLES, number, args))
+    return events
 
 
 def _event(
     name: str, start: float, seconds: float, process: int, track: int, args: dict[str, object]
 ) -> dict[str, object]:
     begin, end = round(start * 1e9), round((start + seconds) * 1e9)
-    kept = {key: value for key, value in args.items() if value is not None}
+    known = {key: value for key, value in args.items() if value is not None}
     return {
         "ph": "X",
         "name": name,
@@ -155,7 +155,7 @@ def _event(
         "dur": end - begin,
         "pid": process,
         "tid": track,
-        "args": kept,
+        "args": known,
     }
 
 

@@ -50,13 +50,13 @@ def find_sources(path: Path) -> Sources:
     is_run = (folder / FILE_NAME).is_file()
     if is_run:
         files = [file for name in _NAMES for file in sorted((folder / "artifacts").glob(name))]
-        found = [one for one in map(_told, dict.fromkeys(files)) if one is not None]
+        sources = [source for source in map(_told, dict.fromkeys(files)) if source is not None]
         name = folder.resolve().name
     else:
         report = _told(path)
-        found, name = [report] if report is not None else [], path.name
-    time_lines = [one for form in TIME_LINES for one in found if one.form == form]
-    stacks = [one for one in found if one.form in STACKS]
+        sources, name = [report] if report is not None else [], path.name
+    time_lines = [source for form in TIME_LINES for source in sources if source.form == form]
+    stacks = [source for source in sources if source.form in STACKS]
     chosen = time_lines[0] if time_lines else None
     records = sorted(chosen.path.parent.glob(_RECORDS)) if chosen is not None else []
     return Sources(name, chosen, stacks[0] if stacks else None, tuple(records) if is_run else ())
@@ -64,8 +64,8 @@ def find_sources(path: Path) -> Sources:
 
 def is_document(path: Path) -> bool:
     """Whether this is a document of Instruments, which has to be exported before anybody reads it."""
-    found = _told(path) if path.is_dir() and not (path / FILE_NAME).is_file() else None
-    return found is not None and found.form == "xctrace-document"
+    source = _told(path) if path.is_dir() and not (path / FILE_NAME).is_file() else None
+    return source is not None and source.form == "xctrace-document"
 
 
 def _told(path: Path) -> Found | None:

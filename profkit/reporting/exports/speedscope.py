@@ -22,12 +22,12 @@ def pieces(sources: Sources, document: Callable[[], RunDocument], progress: Prog
     GPU time is by range and kernel, of Metal by encoder. A table of functions knows no callers: its stacks are library
     and function, and its name says so. Raises UsageError where there is neither.
     """
-    told = document()
-    found = [*stacks_of(sources, progress), *_device(told.trace)]
-    found += [stacks for profile in told.profiles if (stacks := _table(profile)) is not None]
-    if not found:
+    run = document()
+    stacks_list = [*stacks_of(sources, progress), *_device(run.trace)]
+    stacks_list += [stacks for profile in run.profiles if (stacks := _table(profile)) is not None]
+    if not stacks_list:
         raise UsageError(f"{sources.name} has no stacks and no profile by function", HINT)
-    return _written(found, sources.name)
+    return _written(stacks_list, sources.name)
 
 
 def _written(stacks: list[Stacks], name: str) -> Iterator[str]:
@@ -59,12 +59,12 @@ def stacks_of(sources: Sources, progress: Progress) -> tuple[Stacks, ...]:
 
 def _device(trace: GpuTrace | None) -> list[Stacks]:
     weights: dict[tuple[Frame, ...], float] = {}
-    for one in trace.kernels if trace is not None else ():
+    for kernel_time in trace.kernels if trace is not None else ():
         stack = (
-            *(Frame(name, "range") for name in one.ranges),
-            Frame(one.kernel.name, one.kernel.id or None),
+            *(Frame(name, "range") for name in kernel_time.ranges),
+            Frame(kernel_time.kernel.name, kernel_time.kernel.id or None),
         )
-        weights[stack] = weights.get(stack, 0.0) + one.total
+        weights[stack] = weights.get(stack, 0.0) + kernel_time.total
     title = (
         "GPU time by encoder"
         if trace is not None and trace.tool == "xctrace"

@@ -148,14 +148,14 @@ def _verdict(verdicts: Sequence[Verdict]) -> tuple[Label | None, Text]:
     """`✗ 2 targets missed` of the run, and behind it which, how many others there are, and misses in its parts."""
     whole = [v for v in verdicts if v.scope.kind in ("run", "region")]
     by_word = {word: [v for v in whole if v.verdict == word] for word in WORDS}
-    worst = next((word for word, found in by_word.items() if found), None)
+    worst = next((word for word, group in by_word.items() if group), None)
     missed = {v.target for v in by_word["fail"]}
     inner = [v for v in verdicts if v not in whole and v.verdict == "fail" and v.target not in missed]
     parts: list[Text] = []
     if worst in ("fail", "unknown"):
         names = dict.fromkeys(v.target for v in by_word[worst])
         parts.append(joined(*between(", ", map(code, names))))
-    rest = [f"{len(found)} {_SAID[word]}" for word, found in by_word.items() if found and word != worst]
+    rest = [f"{len(group)} {_SAID[word]}" for word, group in by_word.items() if group and word != worst]
     parts += [", ".join(rest)] if rest else []
     if inner:
         parts.append(f"{plural(len(inner), 'miss', 'misses')} in single kernels or functions alone")
@@ -213,11 +213,12 @@ def with_command(text: str) -> Text:
 
 
 def _to_do(document: RunDocument) -> Section | None:
-    found = actions(document)
-    if not found:
+    to_do = actions(document)
+    if not to_do:
         return None
     rows = tuple(
-        Finding(STATUSES[one.verdict], WORDS[one.verdict], with_command(one.what), one.why) for one in found
+        Finding(STATUSES[action.verdict], WORDS[action.verdict], with_command(action.what), action.why)
+        for action in to_do
     )
     return Section("What to do first" if len(rows) > 1 else "What to do", (Findings(rows),), anchor="actions")
 
@@ -249,19 +250,19 @@ def _verdicts(document: RunDocument) -> Section | None:
 
 def _by_place(document: RunDocument) -> dict[tuple[str, Scope], Reading]:
     """Readings by metric and scope: those of summaries too, which were made of the others."""
-    found: dict[tuple[str, Scope], Reading] = {}
+    by_place: dict[tuple[str, Scope], Reading] = {}
     for reading in (*document.readings, *(r for s in document.summaries for r in s.readings)):
         key = (reading.metric, reading.scope)
-        if key not in found or found[key].value is None:
-            found[key] = reading
-    return found
+        if key not in by_place or by_place[key].value is None:
+            by_place[key] = reading
+    return by_place
 
 
 def _rows(verdicts: Sequence[Verdict], readings: Mapping[tuple[str, Scope], Reading]) -> Iterator[StatusRow]:
     """A row for each verdict, worst first; those that one cause left unknown share one."""
     several = len({verdict.scope.name for verdict in verdicts if verdict.scope.kind == "region"}) > 1
     causes = common_causes(verdicts)
-    shared = {id(one): cause for cause, same in causes.items() for one in same}
+    shared = {id(same_verdict): cause for cause, same in causes.items() for same_verdict in same}
     for verdict in worst_first(verdicts):
         cause = shared.get(id(verdict))
         if cause is None:
@@ -272,8 +273,8 @@ def _rows(verdicts: Sequence[Verdict], readings: Mapping[tuple[str, Scope], Read
 
 
 def _shared_row(cause: str, same: Sequence[Verdict]) -> StatusRow:
-    names = tuple(dict.fromkeys(one.target for one in same))
-    advice = dict.fromkeys(one.advice[0] for one in same if one.advice)
+    names = tuple(dict.fromkeys(verdict.target for verdict in same))
+    advice = dict.fromkeys(verdict.advice[0] for verdict in same if verdict.advice)
     return StatusRow(Status.UNKNOWN, WORDS["unknown"], names, cause, below=_tries(tuple(advice)))
 
 
@@ -359,8 +360,8 @@ def _first(document: RunDocument, kernels: Sequence[KernelRow]) -> Iterator[Bloc
     if kernels:
         summary = summaries.get("kernels")
         counted = sum(bool(row.readings) for row in kernels)
-        told = f"{plural(len(kernels), 'launch configuration')}, the largest share of the GPU time first"
-        headline = summary.headline if summary is not None else f"{told}; {counted} counted."
+        caption = f"{plural(len(kernels), 'launch configuration')}, the largest share of the GPU time first"
+        headline = summary.headline if summary is not None else f"{caption}; {counted} counted."
         blocks = tuple(_summary(summary)) if summary is not None else ()
         yield Section("Kernels", (kernel_table(document, kernels, blocks),), headline)
     else:
@@ -383,35 +384,37 @@ def _numbers(document: RunDocument) -> Section | None:
             continue
         section = _concern(summary)
         in_table = backend_named(document.backend).per_kernel and summary.concern in _IN_KERNELS
-        told = summary.concern == "time" or in_table or any(c in summary.headline for c in causes)
-        blocks.append(Detail((section,)) if told else section)
+        repeated = summary.concern == "time" or in_table or any(c in summary.headline for c in causes)
+        blocks.append(Detail((section,)) if repeated else section)
     return Section("All numbers", tuple(blocks), anchor="numbers") if blocks else None
 
 
 def _concern(summary: Summary) -> Section:
-    shown = [reading for reading in summary.readings if reading.scope.kind != "kernel"]
+    readings = [reading for reading in summary.readings if reading.scope.kind != "kernel"]
     blocks: list[Block] = []
     own = summary.concern in ("kernels", "ranges", "gpu", "encoders")  # tables of their own, above
-    if shown:
-        blocks.append(Sourced((_readings(shown),)))
+    if readings:
+        blocks.append(Sourced((_readings(readings),)))
     if not own:
-        for made in summary.tables:
-            if made.rows:
-                again = bool(shown) and made.columns[:1] == (_AS_READINGS,)
-                blocks.append(Sourced((), (_table(made),)) if again else _table(made))
+        for summary_table in summary.tables:
+            if summary_table.rows:
+                again = bool(readings) and summary_table.columns[:1] == (_AS_READINGS,)
+                blocks.append(Sourced((), (_table(summary_table),)) if again else _table(summary_table))
         if summary.notes:
             blocks.append(Items(tuple(map(with_command, summary.notes))))
     return Section(title_of(summary.concern), tuple(blocks), summary.headline, Fold.FOLDED, repeats=own)
 
 
 def _readings(readings: Sequence[Reading]) -> DataTable:
-    titles = {one.name: one.title for one in all_metrics()}
+    titles = {reading.name: reading.title for reading in all_metrics()}
     rows = []
-    for one in readings[:_READINGS]:
-        place = f" in {named(one.scope)}" if one.scope.kind == "function" else ""
-        name = (titles.get(one.metric, one.metric), soft(place))
-        why = joined(one.reason or "", *((" Fix: ", code(one.fix)) if one.fix and one.reason else ()))
-        rows.append((name, reading_span(one), why))
+    for reading in readings[:_READINGS]:
+        place = f" in {named(reading.scope)}" if reading.scope.kind == "function" else ""
+        name = (titles.get(reading.metric, reading.metric), soft(place))
+        why = joined(
+            reading.reason or "", *((" Fix: ", code(reading.fix)) if reading.fix and reading.reason else ())
+        )
+        rows.append((name, reading_span(reading), why))
     columns = ("what", TableColumn("value", numeric=True), TableColumn("why"))
     left = max(0, len(readings) - _READINGS)
     return table(columns, rows, left=left)
@@ -419,18 +422,18 @@ def _readings(readings: Sequence[Reading]) -> DataTable:
 
 def _summary(summary: Summary) -> Iterator[Block]:
     """Its tables and notes; on a short screen the tables that matter most, and a few notes."""
-    for made in summary.tables:
-        if made.rows:
-            yield _table(made) if made.main else Detail((_table(made),))
+    for summary_table in summary.tables:
+        if summary_table.rows:
+            yield _table(summary_table) if summary_table.main else Detail((_table(summary_table),))
     if summary.notes:
         yield Items(tuple(map(with_command, summary.notes)), brief=_NOTES)
 
 
-def _table(made: Table) -> DataTable:
+def _table(summary_table: Table) -> DataTable:
     """A summary's table, its columns of numbers aligned."""
     columns = []
-    for place, title in enumerate(made.columns):
-        cells = [row[place].strip() for row in made.rows]
+    for place, title in enumerate(summary_table.columns):
+        cells = [row[place].strip() for row in summary_table.rows]
         numeric = place > 0 and all(map(is_number, cells)) and set(cells) != {"-"}
         columns.append(TableColumn(title, numeric, kernel=place == 0 and title != "range"))
-    return DataTable(tuple(columns), made.rows, made.title, made.note or "")
+    return DataTable(tuple(columns), summary_table.rows, summary_table.title, summary_table.note or "")

@@ -62,13 +62,13 @@ def passes_section(document: RunDocument, extras: Extras) -> Section | None:
     if not document.passes:
         return None
     rows: list[tuple[Text, ...]] = []
-    for one in document.passes:
-        files = joined(*between(", ", (_file(path, extras) for path in one.artifacts)))
-        rows.append((one.name, one.tool or "-", one.state, cost(one), files))
-    shown = 5 if extras.files else 4
-    columns = ("pass", "tool", "state", TableColumn("took", numeric=True), "files")[:shown]
-    blocks: list[Block] = [table(columns, [row[:shown] for row in rows], words=5)]
-    items = [_trouble(one, extras) for one in troubles(document)]
+    for result in document.passes:
+        files = joined(*between(", ", (_file(path, extras) for path in result.artifacts)))
+        rows.append((result.name, result.tool or "-", result.state, cost(result), files))
+    column_count = 5 if extras.files else 4
+    columns = ("pass", "tool", "state", TableColumn("took", numeric=True), "files")[:column_count]
+    blocks: list[Block] = [table(columns, [row[:column_count] for row in rows], words=5)]
+    items = [_trouble(result, extras) for result in troubles(document)]
     if items:
         blocks.append(Items(tuple(items)))
     finished = len(document.passes) - len(items)
@@ -137,9 +137,9 @@ def machine_section(document: RunDocument) -> Section | None:
 
 def _host(machine: Machine) -> Iterator[tuple[str, str]]:
     caches = ", ".join(
-        f"L{one.level} {format_quantity(float(one.size), 'B')}"
-        + (f" ({one.ways}-way, {plural(one.shared, 'core')})" if one.ways else "")
-        for one in machine.caches
+        f"L{cache.level} {format_quantity(float(cache.size), 'B')}"
+        + (f" ({cache.ways}-way, {plural(cache.shared, 'core')})" if cache.ways else "")
+        for cache in machine.caches
     )
     rows = [
         ("Processor", f"{machine.cpu}, {plural(machine.cores, 'core')}"),
@@ -176,12 +176,12 @@ def files_section(extras: Extras) -> Section | None:
     if not extras.files:
         return None
     items: list[Text] = [
-        joined(Span(one.path, link=one.path), " ", soft(format_quantity(float(one.size), "B")))
-        for one in extras.files[:_MOST_FILES]
+        joined(Span(file.path, link=file.path), " ", soft(format_quantity(float(file.size), "B")))
+        for file in extras.files[:_MOST_FILES]
     ]
     more = len(extras.files) - _MOST_FILES
     items += [f"{more} more."] if more > 0 else []
-    total = format_quantity(float(sum(one.size for one in extras.files)), "B")
+    total = format_quantity(float(sum(file.size for file in extras.files)), "B")
     headline = f"{plural(len(extras.files), 'file')} beside this page, {total}."
     return Section("Files", (Items(tuple(items)),), headline, Fold.REFERENCE)
 
@@ -275,9 +275,9 @@ def _pass_case(document: RunDocument, result: PassResult) -> Case:
 
 
 def _output(document: RunDocument) -> Iterator[str]:
-    for number, one in enumerate(actions(document), 1):
+    for number, action in enumerate(actions(document), 1):
         yield from (["What to do first"] if number == 1 else [])
-        yield f"{number}. {plain_text(one.what)} ({one.why})"
+        yield f"{number}. {plain_text(action.what)} ({action.why})"
     for verdict in document.verdicts:
         if verdict.scope.kind == "kernel" and verdict.verdict == "fail":
             yield f"{WORDS[verdict.verdict]} {verdict.target} in {named(verdict.scope)}: {verdict.reason}"

@@ -48,12 +48,14 @@ def kernel_table(
     document: RunDocument, kernels: Sequence[KernelRow], otherwise: Sequence[Block]
 ) -> SortableTable:
     """The table of all kernels; `otherwise` is what formats without scripts show, beside names and sources."""
-    shown = [one for one in kernel_columns(document) if any(_is_known(one.value(row)) for row in kernels)]
+    columns = [
+        column for column in kernel_columns(document) if any(_is_known(column.value(row)) for row in kernels)
+    ]
     uncounted = sum(not row.readings for row in kernels)
     only = f" (of {len(kernels)}, {uncounted} only timed)" if uncounted else ""
     return SortableTable(
         "Kernels by launch configuration",
-        tuple(_column(one, kernels) for one in shown),
+        tuple(_column(column, kernels) for column in columns),
         tuple(_whole_names(kernels)),
         tuple(shape(row.scope.id) if row.scope.id else "" for row in kernels),
         _details(document, kernels),
@@ -214,21 +216,21 @@ def _whole_names(rows: Sequence[KernelRow]) -> Iterator[str]:
 
 def _details(document: RunDocument, rows: Sequence[KernelRow]) -> dict[int, RowDetail]:
     """Of the first kernels that were counted every number, and the verdicts that did not pass."""
-    order = {one.name: number for number, one in enumerate(all_metrics())}
+    order = {metric.name: number for number, metric in enumerate(all_metrics())}
     verdicts: dict[Scope, list[Verdict]] = {}
     for verdict in document.verdicts:
         if verdict.scope.kind == "kernel" and verdict.verdict in ("fail", "unknown"):
             verdicts.setdefault(verdict.scope, []).append(verdict)
-    found: dict[int, RowDetail] = {}
+    details: dict[int, RowDetail] = {}
     for number, row in enumerate(rows):
-        if len(found) == _DETAILED:
+        if len(details) == _DETAILED:
             break
         if not (row.readings or row.bound or row.scope in verdicts):
             continue
         readings = sorted(
             row.readings.values(), key=lambda r: (r.value is None, order.get(r.metric, len(order)))
         )
-        found[number] = RowDetail(
+        details[number] = RowDetail(
             row.bound.reason if row.bound is not None else "",
             tuple((_value(r), footnote_of(r), _mark(r)) for r in readings),
             tuple(
@@ -236,7 +238,7 @@ def _details(document: RunDocument, rows: Sequence[KernelRow]) -> dict[int, RowD
                 for v in verdicts.get(row.scope, ())
             ),
         )
-    return found
+    return details
 
 
 def _value(reading: Reading) -> str:
@@ -248,7 +250,11 @@ def _value(reading: Reading) -> str:
 
 def references(document: RunDocument) -> Iterator[Section]:
     """Whole kernel names, and the counters behind each metric."""
-    scopes = [one.kernel.scope for one in document.trace.kernels] if document.trace is not None else []
+    scopes = (
+        [kernel_time.kernel.scope for kernel_time in document.trace.kernels]
+        if document.trace is not None
+        else []
+    )
     scopes += [reading.scope for reading in document.readings if reading.scope.kind == "kernel"]
     known = list(dict.fromkeys(scopes))
     if not known or backend_named(document.backend).work == "encoder":

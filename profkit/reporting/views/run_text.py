@@ -44,17 +44,17 @@ def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 def common_causes(verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
     """Unknown verdicts by their common cause (`the counters pass was not asked for`), where several share one."""
-    found: dict[str, list[Verdict]] = {}
+    causes: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         if verdict.verdict == "unknown":
-            found.setdefault(verdict.reason.rsplit(": ", 1)[-1], []).append(verdict)
-    return {cause: same for cause, same in found.items() if len(same) > 1}
+            causes.setdefault(verdict.reason.rsplit(": ", 1)[-1], []).append(verdict)
+    return {cause: same for cause, same in causes.items() if len(same) > 1}
 
 
 def counts(verdicts: Sequence[Verdict]) -> str:
     """`2 fail, 1 unknown, 3 pass`; words that do not occur are left out."""
-    found = [(sum(v.verdict == word for v in verdicts), WORDS[word]) for word in WORDS]
-    return ", ".join(f"{number} {word}" for number, word in found if number)
+    numbers = [(sum(v.verdict == word for v in verdicts), WORDS[word]) for word in WORDS]
+    return ", ".join(f"{number} {word}" for number, word in numbers if number)
 
 
 def actions(document: RunDocument) -> list[Action]:
@@ -63,15 +63,15 @@ def actions(document: RunDocument) -> list[Action]:
     One action for each target, and one for each line to type: the same fix need not be read twice. What says of
     itself that another target comes first stands behind that one.
     """
-    found: list[Action] = []
-    seen: set[str] = set()
+    first_actions: list[Action] = []
+    mentioned: set[str] = set()
     for verdict in _sorted(document):
         what = verdict.advice[0]
-        if verdict.target not in seen and what not in seen:
+        if verdict.target not in mentioned and what not in mentioned:
             why = _together(verdict, document) or where(verdict.scope) + verdict.reason + gain(verdict)
-            found.append(Action(why, what, verdict.verdict, verdict))
-        seen |= {verdict.target, what}
-    return found[:ACTIONS]
+            first_actions.append(Action(why, what, verdict.verdict, verdict))
+        mentioned |= {verdict.target, what}
+    return first_actions[:ACTIONS]
 
 
 def _together(verdict: Verdict, document: RunDocument) -> str | None:
@@ -174,16 +174,18 @@ def command(document: RunDocument) -> str:
 
 def time_line(document: RunDocument) -> str | None:
     """`4.13 ms ± 0.8 % per iteration`, of the first timing; None where nothing was timed."""
-    told = {r.metric: r.value for s in document.summaries if s.concern == "time" for r in s.readings[::-1]}
-    median, half = told.get("time.median"), told.get("time.interval")
+    values = {r.metric: r.value for s in document.summaries if s.concern == "time" for r in s.readings[::-1]}
+    median, half = values.get("time.median"), values.get("time.interval")
     if median is None or not document.timings:
         return None
     kind = {"process": "whole process", "region": "entry"}.get(document.timings[0].kind, "iteration")
     if half is not None and half > NOISE:
         return f"about {format_quantity(median, 's')} per {kind}, too noisy to say more (±{half:.0f} %)"
     sets = document.timings[0].processes
-    caches = "cold caches" if any(one.clock == "mps-synchronized" for one in sets) else "a cold L2"
-    cold = f", with {caches}" if any(one.cache == "cold" for one in sets) else ""
+    caches = (
+        "cold caches" if any(sample_set.clock == "mps-synchronized" for sample_set in sets) else "a cold L2"
+    )
+    cold = f", with {caches}" if any(sample_set.cache == "cold" for sample_set in sets) else ""
     return f"{format_quantity(median, 's')}{f' ±{format_percent(half)} %' if half is not None else ''} per {kind}{cold}"
 
 

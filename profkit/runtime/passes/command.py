@@ -65,10 +65,10 @@ def _parse_command(command: Sequence[str]) -> _PythonCommand | str:
         return "there is no command"
     start = 0
     if _base_name(command[0]) in _LAUNCHERS:
-        found = next((i for i, word in enumerate(command) if i and _is_interpreter(word)), None)
-        if found is None:
+        position = next((i for i, word in enumerate(command) if i and _is_interpreter(word)), None)
+        if position is None:
             return f"{_base_name(command[0])} does not name the Python it starts (write `python script.py`)"
-        start = found
+        start = position
     if _is_interpreter(command[start]):
         return _parse_python(tuple(command[: start + 1]), command[start + 1 :])
     script = _read_shebang(command[0])

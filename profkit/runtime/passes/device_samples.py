@@ -112,12 +112,12 @@ class DeviceCalls:
         """`count` samples of the device alone; empty where there are none."""
         calls = max(1, min(MOST_AHEAD, self.loops, int(MOST_AHEAD_SECONDS / max(self.host, 1e-9))))
         stall = self._fitting_stall(calls)
-        found: list[DeviceSample] = []
+        samples: list[DeviceSample] = []
         for _ in range(count + MOST_RETRIES):
             sample = self.back_to_back(calls, stall)
             if sample.ahead:
-                found.append(sample)
-                if len(found) == count:
+                samples.append(sample)
+                if len(samples) == count:
                     break
                 continue
             longer = self._longer_stall(calls, stall, sample.host)
@@ -127,7 +127,7 @@ class DeviceCalls:
                 (calls // 2, self._fitting_stall(calls // 2)) if longer is None else (calls, longer)
             )
         self.queued = calls
-        return found
+        return samples
 
     def time_singly(self) -> list[float]:
         """Seconds of each call of one block; empty where the host did not get ahead of the device."""

@@ -76,13 +76,13 @@ def decode_record(text: str, origin: str = "region record") -> RegionRecord:
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise UnreadableReport(f"{origin} is not a region record: it does not say {SCHEMA}")
     record = codec.from_plain_data(RegionRecord, {**data, "pass_name": data.get("pass")}, origin)
-    for damage, found in (
+    for damage, present in (
         ("a time that is no time", any(not t >= 0 for region in record.regions for t in region.seconds)),
         ("entries that do not add up", not all(_is_consistent(region) for region in record.regions)),
         ("a span that is no span", any(len(s) != 2 or not 0 <= s[0] <= s[1] for s in record.spans)),
         ("a number that is not positive", any(not n > 0 for n in _positive_numbers(record))),
     ):
-        if found:
+        if present:
             raise UnreadableReport(f"{origin} is damaged: {damage}")
     return record
 
