@@ -14,9 +14,8 @@ from types import FrameType
 
 from profkit.core.errors import Interrupted, MachineError, ProfkitError
 
-INTERNAL_ERROR = (
-    70  # EX_SOFTWARE of sysexits.h: a fault of profkit's own, which no input should be able to cause
-)
+# EX_SOFTWARE of sysexits.h: a fault of profkit's own, which no input should be able to cause
+INTERNAL_ERROR = 70
 
 BURST_SECONDS = 1.0  # two Ctrl-C within a second count as one
 

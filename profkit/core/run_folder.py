@@ -19,6 +19,7 @@ from profkit.core.codec import from_plain_data, short_repr, to_plain_data, valid
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.older_runs import add_codes
 from profkit.core.types import Json, RunDocument
+from profkit.core.whole_files import write_whole
 
 SCHEMA = "profkit.run/1"
 FILE_NAME = "run.json"
@@ -106,25 +107,12 @@ def write_run(folder: Path, document: RunDocument, *, final: bool = True) -> Pat
     Raises MachineError when it cannot be written (full disk, no permission); the former one stays as it was.
     """
     target = folder / FILE_NAME
-    temporary = folder / f".{FILE_NAME}.{os.getpid()}.tmp"
     try:
-        folder.mkdir(
-            parents=True, exist_ok=True
-        )  # the workload may have removed it: what was measured is here
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(run_to_text(document, indent=1 if final else None))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
+        folder.mkdir(parents=True, exist_ok=True)  # the workload may have removed it
+        write_whole(target, (run_to_text(document, indent=1 if final else None),), sync=True)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
         remark = "; what was written before is whole" if target.exists() else ""
         raise _cannot_write(target, error, remark) from error
-    except BaseException:  # a Ctrl-C between the two leaves no litter
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
     return target
 
 

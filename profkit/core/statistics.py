@@ -19,9 +19,8 @@ CONFIDENCE = 0.95
 MAD_TO_SIGMA = 1.4826  # 1 / quantile(0.75) of the normal distribution
 OUTLIER_LIMIT = 3.5  # modified z-score; Iglewicz and Hoaglin, "How to detect and handle outliers", 1993
 MEDIAN_TO_MEAN = 1.2533  # sqrt(pi / 2): standard error of a median over that of a mean, normal distribution
-DRIFT_SIGMAS = (
-    2.5  # a drift counts from here: 1 in 80 quiet series shows one by chance, which costs it samples
-)
+# A drift counts from here: 1 in 80 quiet series shows one by chance, which costs it samples
+DRIFT_SIGMAS = 2.5
 DRIFT_REST_SIGMAS = 1.5  # and where there was one, what is left after the cut must be quieter than chance
 DRIFT_RUN = 12  # a series shorter than this says nothing of drift: its parts would be of 2 values
 MOST_LAGS = 100

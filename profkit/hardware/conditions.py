@@ -20,9 +20,8 @@ from profkit.hardware.nvml import REASONS, SM_CLOCK, nvml_session
 
 _ROOT = Path("/")
 _WORK_SECONDS = 1e-3
-_MOST_CLOCK_CORES = (
-    16  # whose clock is asked: on a large machine a file each would take longer than it is worth
-)
+# Whose clock is asked: on a large machine a file each would take longer than it is worth
+_MOST_CLOCK_CORES = 16
 _MOST_THERMAL_ZONES = 32
 _DEVICE_SECONDS = 2.0  # a driver answers within milliseconds; one in trouble is not waited for
 _TEMPERATURE_GPU = 0  # nvmlTemperatureSensors_t

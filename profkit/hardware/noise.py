@@ -1,4 +1,4 @@
-"""Whether this machine is quiet enough to measure on: each condition judged, with the line that betters it.
+"""Whether this machine is quiet enough to measure on: each condition judged, with the line that improves it.
 
 Nothing here refuses a measurement. `limited` says that timing will be less certain than it could be;
 counters of instructions and a simulation do not suffer from it.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from profkit.core.formatting import plural
 from profkit.core.types import Check
 from profkit.hardware.conditions import MachineConditions, read_conditions
 from profkit.hardware.system import superuser_command
@@ -41,7 +42,7 @@ def _judge_all(conditions: MachineConditions) -> Iterator[Check]:
         yield Check(
             "stolen time",
             "limited" if bad else "ok",
-            f"the hypervisor gave {conditions.stolen:.1%} of the time to other guests",
+            f"the hypervisor gave {100 * conditions.stolen:.1f} % of the time to other guests",
             "measure again later, or on an instance with dedicated cores" if bad else None,
         )
     if conditions.jitter is not None:
@@ -49,8 +50,8 @@ def _judge_all(conditions: MachineConditions) -> Iterator[Check]:
         yield Check(
             "steady speed",
             "limited" if bad else "ok",
-            f"the same {jitter.fastest * 1e3:.2f} ms of work took {jitter.spread:.1%} longer at the 90th "
-            f"percentile of {jitter.rounds} rounds",
+            f"the 90th percentile of {jitter.rounds} equal rounds took {100 * jitter.spread:.0f} % longer than the"
+            f" fastest ({jitter.fastest * 1e3:.2f} ms)",
             "stop other work on this machine, and compare only runs of many samples" if bad else None,
         )
     yield from _judge_clock(conditions)
@@ -59,7 +60,7 @@ def _judge_all(conditions: MachineConditions) -> Iterator[Check]:
         yield Check(
             "container's processor limit",
             "limited",
-            f"{conditions.quota:g} cores' worth of time on {conditions.cores} cores: threads beyond that are paused",
+            f"{conditions.quota:g} of {conditions.cores} cores' time: more threads than that are paused",
             f"OMP_NUM_THREADS={threads}, or give whole cores: docker run --cpuset-cpus={_core_range(threads)}",
         )
     if conditions.aslr is not None:
@@ -69,7 +70,7 @@ def _judge_all(conditions: MachineConditions) -> Iterator[Check]:
         yield Check(
             "free memory",
             "limited" if bad else "ok",
-            f"{conditions.memory / GIB:.1f} GiB may still be taken"
+            f"{conditions.memory / GIB:.1f} GiB are free"
             + ("; a simulation takes about twice what the workload does" if bad else ""),
             "free memory, or raise the container's limit (docker run --memory)" if bad else None,
         )
@@ -86,17 +87,17 @@ def _judge_load(conditions: MachineConditions) -> Check:
     parts: list[str] = []
     bad = False
     if conditions.others is not None:
-        parts.append(f"other processes keep {conditions.others:.0%} of the processors busy")
+        parts.append(f"other processes use {100 * conditions.others:.0f} % of the cores")
         bad = bad or conditions.others > OTHERS_MOST
     if conditions.pressure is not None:
-        parts.append(f"tasks waited for a core in {conditions.pressure:.1f}% of the last 10 s")
+        parts.append(f"tasks waited for a core in {conditions.pressure:.1f} % of the last 10 s")
         bad = bad or conditions.pressure > PRESSURE_MOST
     if conditions.load is not None:
-        parts.append(f"load {conditions.load:.2f} on {conditions.cores} core(s)")
+        parts.append(f"load {conditions.load:.2f} on {plural(conditions.cores, 'core')}")
         # The load is a minute old and counts what we did ourselves: alone it accuses nobody below all cores.
         bad = bad or conditions.load > conditions.cores
     if not parts:
-        return Check("quiet machine", "limited", "this system does not tell how busy it is")
+        return Check("quiet machine", "limited", "this system does not show how busy it is")
     fix = "stop other work on this machine (see: top), or measure when it is idle"
     return Check("quiet machine", "limited" if bad else "ok", "; ".join(parts), fix if bad else None)
 
@@ -122,7 +123,7 @@ def _judge_clock(conditions: MachineConditions) -> Iterator[Check]:
         yield Check(
             "frequency governor",
             "ok",
-            "not shown to this system; the clock is the host's or the firmware's business",
+            "not visible here: the host or the firmware sets the clock",
         )
     if conditions.turbo is not None:
         words = (
@@ -142,5 +143,5 @@ def _core_range(cores: int) -> str:
 
 def _describe_layout(level: int) -> str:
     if level == 0:
-        return "not randomised: one layout, so a lucky one is not seen"
-    return "randomised: timing takes several processes, so that a lucky layout is seen"
+        return "not randomized: every process has the same memory layout, which may be a lucky one"
+    return "randomized: timing takes several processes, since each has another memory layout"

@@ -164,13 +164,10 @@ KIB, MIB = 1024, 1024 * 1024
 # Qualcomm's clusters; L3: 1 MiB to the 504 MiB of a Xeon 6 socket), with room for what comes next.
 _SIZE_RANGES = {1: (4 * KIB, 512 * KIB), 2: (64 * KIB, 128 * MIB), 3: (512 * KIB, 1024 * MIB)}
 _AMD_L3_MOST = 128 * MIB  # one core sees one CCX: 96 MiB with stacked cache is the most built
-_WAYS_MOST = (
-    64  # 20 is the most of a real L3; a "fully associative" one is CPUID's word for "see another leaf"
-)
-_EMULATED_CACHES = {
-    (2, 4 * MIB, 16),
-    (3, 16 * MIB, 16),
-}  # QEMU's stand-ins (target/i386/cpu.c, legacy_l2/l3_cache)
+# 20 is the most of a real L3; a "fully associative" one is CPUID's word for "see another leaf"
+_WAYS_MOST = 64
+# QEMU's stand-ins (target/i386/cpu.c, legacy_l2/l3_cache)
+_EMULATED_CACHES = {(2, 4 * MIB, 16), (3, 16 * MIB, 16)}
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,8 @@
-"""The story of an export: runs or reports go in, one text in a form that people, CI or viewers read comes out."""
+"""Exports: runs or reports go in, one text in a form that people, CI or viewers read comes out."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +12,7 @@ from profkit.core.errors import MachineError, ProfkitError, UsageError
 from profkit.core.progress import Progress, Silent
 from profkit.core.run_folder import FILE_NAME, chown_to_sudo_user, run_to_json
 from profkit.core.types import RunDocument, SweepDocument
+from profkit.core.whole_files import write_whole
 from profkit.profiling.summarize import converted_report, read_judged
 
 FOR_VIEWERS = {"html": ".html", "perfetto": ".json", "speedscope": ".json"}  # nothing to read on a terminal
@@ -215,27 +214,15 @@ def _json_text(documents: Sequence[RunDocument], faults: Sequence[ProfkitError],
 
 
 def _is_stream(path: Path) -> bool:
-    """/dev/stdout, a pipe: written through, since it cannot be replaced."""
+    """/dev/stdout, a pipe: it is written through, so nothing that is there is lost."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
-def write_whole(path: Path, pieces: Iterator[str]) -> None:
-    """Write the text whole or not at all: a former file stays where something fails.
-
-    Raises MachineError where it cannot be written (full disk, no permission).
-    """
-    if _is_stream(path):
-        with path.open("w", encoding="utf-8", errors="replace") as file:
-            file.writelines(pieces)
-        return
-    temporary = path.with_name(f".{path.name[:100]}.{os.getpid()}.tmp")
+def write_export(path: Path, pieces: Iterator[str]) -> None:
+    """Write the text whole or not at all. Raises MachineError where it cannot be written (full disk, no permission)."""
     try:
-        with temporary.open("w", encoding="utf-8", errors="replace") as file:
-            file.writelines(pieces)
-        os.replace(temporary, path)
+        write_whole(path, pieces)
     except OSError as error:
         raise MachineError(f"cannot write {path}: {error.strerror or error}", "--output FILE") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-    chown_to_sudo_user(path)
+    if path.is_file():
+        chown_to_sudo_user(path)

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from profkit.core.types import Revision, Workload
 
-SECONDS = (
-    3.0  # for all questions together: a repository of a million files on a network disk is not waited for
-)
+# For all questions together: a repository of a million files on a network disk is not waited for
+SECONDS = 3.0
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 # Of whoever calls profkit, a hook of git for one: they would name another repository than that of the folder.
 _STRAY = (

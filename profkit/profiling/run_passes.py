@@ -72,9 +72,7 @@ def measure_peaks(
             outcome = process.run(argv, env=peaks_environment(threads), log=log, timeout=DEADLINE, tick=tick)
             if outcome.timed_out:
                 return None, f"the peaks could not be measured: the measurement {outcome.ending()}"
-            measured.append(
-                read_peaks(outcome.output_tail)
-            )  # says itself what is missing where it could not measure
+            measured.append(read_peaks(outcome.output_tail))
         except ProfkitError as error:
             return None, f"the peaks could not be measured: {error.message}"
     return combine_peaks(measured[0], measured[-1]), None

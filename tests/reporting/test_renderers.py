@@ -388,7 +388,7 @@ def test_checks_have_state_detail_version_and_fix() -> None:
     text = text_of(checks_view.view(CHECKS))
     for part in ("~ LIMITED", "✓ OK", "✗ MISSING", "✗ REFUSED", "3.19.0", "fix: pip install torch"):
         assert part in text
-    assert text.startswith("1 OK, 1 LIMITED, 1 MISSING, 1 REFUSED; 3 lines below would change something.\n")
+    assert text.startswith("1 OK, 1 LIMITED, 1 MISSING, 1 REFUSED; 3 fixes below.\n")
     assert max(len(line) for line in text.split("\n")) <= 80
     assert "\x1b" not in text
 

@@ -262,9 +262,8 @@ class CrossEntropy(_Loss):
         rows.scatter_add_(1, labels.unsqueeze(1), rows.new_full((1, 1), LIKELIER).expand(rows.shape[0], 1))
         weight = ENDS * rows.shape[0] * (1 + spread)
         for end in (0, -1):
-            rows[:, end] += (
-                spread  # a third of the probability: else it would not show that a class was left out
-            )
+            # A third of the probability: else it would not show that a class was left out
+            rows[:, end] += spread
             rows[end, labels[end]] = -min(weight, HALF_LOGIT if point.dtype == "float16" else weight)
         return x, labels.view(point.batch, point.sequence)
 

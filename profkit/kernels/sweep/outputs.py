@@ -1,4 +1,4 @@
-"""What a sweep leaves beside its journal: the guide's records, a run like any other, and reports for people.
+"""What a sweep leaves beside its journal: a record for each case, a run like any other, and reports for people.
 
 In the run each case has one timing, so that history, compare and load know it already.
 """
@@ -31,6 +31,7 @@ from profkit.core.types import (
     Timing,
     Workload,
 )
+from profkit.core.whole_files import write_whole
 from profkit.hardware.machine import read_machine
 from profkit.kernels.sweep.request import SweepGrid
 from profkit.reporting.sweep.files import write_reports
@@ -58,36 +59,21 @@ def _working_directory() -> str:
 
 
 def check_writable(path: Path) -> None:
-    """Before hours go by: raises UsageError and MachineError where no guide_records can be written to `path`."""
+    """Before hours go by: raises UsageError and MachineError where no records can be written to `path`."""
     if path.is_dir() or not path.name:
         raise UsageError(f"{path} is a folder", f"{path / RESULTS}")
     if not path.parent.is_dir():
         raise MachineError(f"{path} cannot be written: No such file or directory", f"mkdir -p {path.parent}")
-    if not os.access(path if _is_stream(path) else path.parent, os.W_OK):
+    if not os.access(path if path.exists() and not path.is_file() else path.parent, os.W_OK):
         raise MachineError(f"{path} cannot be written: no permission", f"ls -ld {path.parent}")
 
 
-def _is_stream(path: Path) -> bool:
-    """/dev/stdout, a pipe: written through, since it must not be replaced."""
-    return path.exists() and not path.is_file()
-
-
 def write_records(path: Path, document: SweepDocument, fix: str = "make room, and call it again") -> None:
-    """The guide's list of guide_records, whole or not at all. Raises MachineError where it cannot be written."""
+    """One record for each case, whole or not at all. Raises MachineError where it cannot be written."""
     text = json.dumps(guide_records(document), indent=1, allow_nan=False) + "\n"
-    temporary = path.with_name(f".{path.name[:100]}.{os.getpid()}.tmp")
     try:
-        if _is_stream(path):
-            path.write_text(text, encoding="utf-8")
-            return
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        write_whole(path, (text,), sync=True)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
         raise MachineError(f"{path} cannot be written: {error.strerror}", fix) from error
 
 

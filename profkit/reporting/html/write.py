@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from pathlib import Path
 
 from profkit.core.types import RunDocument
+from profkit.core.whole_files import write_whole
 from profkit.reporting.extras import PAGE, extras_of
 from profkit.reporting.html.page import render
 from profkit.reporting.views import run
@@ -17,16 +16,10 @@ def write_page(folder: Path, document: RunDocument) -> str | None:
 
     Never raises but for a Ctrl-C: a run is complete when it was measured and judged, whatever becomes of its page.
     """
-    temporary = folder / f".{PAGE}.{os.getpid()}.tmp"
     try:
-        made = render(run.view(document, extras=extras_of(folder)))
-        temporary.write_text(made, encoding="utf-8", errors="replace")
-        os.replace(temporary, folder / PAGE)
+        write_whole(folder / PAGE, (render(run.view(document, extras=extras_of(folder))),))
     except OSError as error:
         return f"cannot write {folder / PAGE}: {error.strerror or error}"
     except Exception as error:  # a fault of the page is no fault of the run
         return f"profkit could not make it ({type(error).__name__}: {error})"
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
     return None

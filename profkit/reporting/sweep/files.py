@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from profkit.core.types import SweepDocument
+from profkit.core.whole_files import write_whole
 
 
 def load() -> None:
@@ -30,15 +29,10 @@ def write_reports(folder: Path, document: SweepDocument) -> tuple[str, ...]:
 
 
 def _written(path: Path, make: Callable[[], str]) -> str | None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_text(make(), encoding="utf-8", errors="replace")
-        os.replace(temporary, path)
+        write_whole(path, (make(),))
     except OSError as error:
         return f"cannot write {path}: {error.strerror or error}"
     except Exception as error:  # a fault of the report is no fault of the sweep
         return f"no {path.name}: profkit could not make it ({type(error).__name__}: {error})"
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
     return None

@@ -16,9 +16,8 @@ HOST_FOLDER = Path(__file__).with_name("host")
 HostKind = Literal["cprofile", "tracemalloc", "tracemalloc-region", "torch"]
 
 _INTERPRETER = re.compile(r"(python|pypy)(\d+(\.\d+)*)?[a-z]*(\.exe)?", re.IGNORECASE)
-_VALUE_OPTIONS = frozenset(
-    "WX"
-)  # interpreter options that take a value (python --help); -c and -m end the options
+# Interpreter options that take a value (python --help); -c and -m end the options
+_VALUE_OPTIONS = frozenset("WX")
 _NOTHING_TO_RUN = frozenset("hV?")
 # Programs that start the rest of their command line. What stands before the Python in it is kept as it is.
 _ENVIRONMENTS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye", "conda", "mamba", "micromamba"})

@@ -34,9 +34,8 @@ MOST_SINGLY, MOST_SINGLY_SECONDS = 32, 20e-3
 # numbers, and j (j - 1) / 2 + j n modulo 4 takes each value twice over eight j, whatever n.)
 FLUSH_PIECES = (1, 1, 2, 3, 4, 1, 2, 3)
 STALL_LEAST, STALL_MARGIN = 200e-6, 1.5  # seconds; times what the host needed before
-SLOW_HOST_RATIO = (
-    1.25  # a host that took so much longer than before was made to wait: by a full queue, or inside the call
-)
+# A host that took so much longer than before was made to wait: by a full queue, or inside the call
+SLOW_HOST_RATIO = 1.25
 MOST_RETRIES = 12
 MOST_UNSTALLED = 8  # calls in a block without a stall
 

@@ -153,9 +153,8 @@ SAMPLE_SECONDS = 4e-3
 MOST_LOOPS = 1 << 16
 CLOCK_TOLERANCE = 1.05  # host and device, and two clocks, are told apart from here on
 WAIT_SECONDS = 30e-6  # what waiting for an idle device may cost a sample by the wall clock (10 µs on an H200)
-EMPTY_SECONDS = (
-    0.2e-6  # per call: two events with nothing between them lie 1.3 µs apart, the shortest kernel 2 µs
-)
+# Per call: two events with nothing between them lie 1.3 µs apart, the shortest kernel 2 µs
+EMPTY_SECONDS = 0.2e-6
 CHECKS, DOUBTED, ALONE_FIRST, ALONE = 5, 15, 3, 15
 CHECK_SHARE = 10  # each of these may take a tenth of the budget
 

@@ -82,13 +82,8 @@ def find_spans(switched: Iterable[RegionSwitch]) -> tuple[tuple[tuple[int, int],
     return (), 0
 
 
-VERSIONED_PACKAGES = (
-    "numpy",
-    "torch",
-    "triton",
-    "jax",
-    "cupy",
-)  # what brings kernels or a compiler of its own
+# What brings kernels or a compiler of its own
+VERSIONED_PACKAGES = ("numpy", "torch", "triton", "jax", "cupy")
 _MOST_CHARACTERS = 60  # characters of a version
 
 
@@ -105,9 +100,8 @@ def loaded_packages() -> dict[str, str]:
     return packages
 
 
-MOST_SECONDS = (
-    65_536  # entries whose time is kept; beyond, every second one is dropped and the stride doubled
-)
+# Entries whose time is kept; beyond, every second one is dropped and the stride doubled
+MOST_SECONDS = 65_536
 MOST_NAMES = 200  # regions told apart; a workload that numbers its names ("step 4711") has no end of them
 OTHER_REGIONS = "(other regions)"
 SAVE_PAUSE = 0.5  # seconds between two saves at region exits, and

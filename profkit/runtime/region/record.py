@@ -15,9 +15,8 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.types import Directive, SampleSet, TritonWork
 
 SCHEMA = "profkit.region/1"
-MOST_BYTES = (
-    256 * 1024 * 1024
-)  # bytes; a record of 65,536 samples has 2 MB, so more than this is something else
+# A record of 65,536 samples has 2 MB: more than this is something else
+MOST_BYTES = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True)
