@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, put, render_view
+from profkit.cli.options import FormatOption, OutputFormat, print_result, render_view
 
 if TYPE_CHECKING:
     from profkit.core.types import Comparison
@@ -58,7 +58,7 @@ def compare(
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
     """Say what is different between two runs, whether it is real, and why."""
-    from profkit.cli.progress import if_long
+    from profkit.cli.progress import show_if_long
     from profkit.profiling.summarize import summarize_report
     from profkit.regression.compare import CompareOptions
     from profkit.regression.compare import compare as compare_documents
@@ -67,17 +67,17 @@ def compare(
         force=force,
         across=_fields(across or []),
         metrics=_metrics(metric or []),
-        floor=_share(floor),
+        floor=_parse_share(floor),
         paths=(str(baseline), str(candidate)),
     )
-    with if_long("baseline", str(baseline)):
+    with show_if_long("baseline", str(baseline)):
         before = summarize_report(baseline)
-    with if_long("candidate", str(candidate)):
+    with show_if_long("candidate", str(candidate)):
         after = summarize_report(candidate)
-    with if_long("compare", "what differs, and why"):
+    with show_if_long("compare", "what differs, and why"):
         comparison = compare_documents(before, after, options)
         text = _text(comparison, format)
-    put(text)
+    print_result(text)
     raise typer.Exit(exit_code(comparison, strict=strict))
 
 
@@ -126,7 +126,7 @@ def _fields(names: list[str]) -> tuple[str, ...]:
     return tuple(known[name.strip().lower()] for name in names)
 
 
-def _share(text: str | None) -> float | None:
+def _parse_share(text: str | None) -> float | None:
     """`2%`, `2 %` and `0.02` as 0.02. Raises UsageError for what is no share between 0 and 1."""
     from profkit.core.errors import UsageError
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.options import BackendOption, FormatOption, OutputFormat, put, put_view
+from profkit.cli.options import BackendOption, FormatOption, OutputFormat, print_result, print_view
 
 EXAMPLES = """
 Example:  profkit doctor --backend cpu
@@ -33,8 +33,8 @@ def doctor(
 
     checks = diagnose(backend, progress_for(quiet=quiet))
     if format is OutputFormat.json:
-        put(json.checks(checks))
+        print_result(json.checks(checks))
     else:
-        put_view(view(checks), format)
+        print_view(view(checks), format)
     if backend != "auto" and blocking_reason(backend, checks) is not None:
         raise typer.Exit(3)

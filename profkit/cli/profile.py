@@ -15,8 +15,8 @@ from profkit.cli.options import (
     StrictOption,
     TargetsOption,
     print_document,
-    put,
-    put_view,
+    print_result,
+    print_view,
     verdict_exit,
 )
 
@@ -102,9 +102,9 @@ def profile(
 
         planned = make_plan(options)
         if format is OutputFormat.json:
-            put(json.plan(planned))
+            print_result(json.plan(planned))
         else:
-            put_view(view(planned), format)
+            print_view(view(planned), format)
         return
     document, folder = profile_workload(options, progress_for(quiet=quiet))
     if document.state == "interrupted":

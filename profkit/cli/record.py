@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, put
+from profkit.cli.options import FormatOption, OutputFormat, print_result
 
 EXAMPLES = """
 Example:  profkit record --tool perf --report out.data -- python benchmark/gated_mlp.py --backend cpu
@@ -71,6 +71,6 @@ def record(
     if format is OutputFormat.json:
         import json
 
-        put(json.dumps({"schema": "profkit.record/1", "tool": tool, "report": str(left)}, indent=1))
+        print_result(json.dumps({"schema": "profkit.record/1", "tool": tool, "report": str(left)}, indent=1))
     elif not quiet:
         typer.echo(f"{left}\nnext: profkit summarize {shlex.quote(str(left))}", err=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, put
+from profkit.cli.options import FormatOption, OutputFormat, print_result
 from profkit.cli.profile import DepthOption
 
 if TYPE_CHECKING:
@@ -287,24 +287,24 @@ def _show(document: SweepDocument, folder: Path, format: OutputFormat, *, detail
         from profkit.core import codec
 
         whole = {"schema": "profkit.sweep/1", "folder": str(folder), "sweep": codec.to_plain_data(document)}
-        put(json.dumps(whole, allow_nan=False, indent=1))
+        print_result(json.dumps(whole, allow_nan=False, indent=1))
     elif format is OutputFormat.markdown:
         from profkit.reporting.sweep.markdown import render as render_markdown
 
-        put(render_markdown(document))
+        print_result(render_markdown(document))
     else:
         from profkit.reporting.sweep.terminal import render
 
-        put(render(document, folder, details=details))
+        print_result(render(document, folder, details=details))
 
 
 def _show_plan(request: SweepRequest, format: OutputFormat) -> None:
-    from profkit.kernels.sweep.plan import plan_of, plan_text
+    from profkit.kernels.sweep.plan import plan_sweep, plan_text
 
-    plan = plan_of(request)
+    plan = plan_sweep(request)
     if format is OutputFormat.json:
         import json
 
-        put(json.dumps(plan, allow_nan=False, indent=1))
+        print_result(json.dumps(plan, allow_nan=False, indent=1))
     else:
-        put(plan_text(plan))
+        print_result(plan_text(plan))

@@ -16,7 +16,7 @@ from profkit.analysis.kernel_names import short_name
 from profkit.core.run_folder import FILE_NAME
 from profkit.core.types import Reading, RunDocument, Scope, Timing
 from profkit.profiling.summarize import read_judged
-from profkit.reporting.plain_text import harmless
+from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.views.run_text import SIGNS, WORDS, actions, time_line, worst_first
 
 Cell: TypeAlias = "str | int | float | bool | None"
@@ -102,7 +102,7 @@ class Run:
         """One line for a prompt; all of the document would be a page of a megabyte."""
         document = self.document
         parts = [f"{self.name}: {document.name} on {document.backend}", document.state]
-        line = harmless(", ".join([*parts, *self._headline()]))
+        line = without_control_characters(", ".join([*parts, *self._headline()]))
         return f"<Run {line}; rows(), samples(), kernels(), verdicts(), .document>"
 
     def _repr_html_(self) -> str:
@@ -279,4 +279,4 @@ def _typed_first(rows: list[Row]) -> list[Row]:
 
 
 def _escape_html(text: str) -> str:
-    return escape(harmless(text))
+    return escape(without_control_characters(text))

@@ -71,7 +71,7 @@ def export(options: ExportOptions, progress: Progress | None = None) -> Export:
     """
     if options.form in ("perfetto", "speedscope"):
         return Export(_viewer_pieces(options, progress or Silent()))
-    swept = sweep_view(options.sources[0], options.form) if len(options.sources) == 1 else None
+    swept = render_sweep(options.sources[0], options.form) if len(options.sources) == 1 else None
     if swept is not None:
         return Export(iter((swept,)))
     documents: list[RunDocument] = []
@@ -86,7 +86,7 @@ def export(options: ExportOptions, progress: Progress | None = None) -> Export:
     return Export(_render_documents(options, documents, faults, progress or Silent()), faults)
 
 
-def sweep_in(folder: Path) -> SweepDocument | None:
+def read_sweep_in(folder: Path) -> SweepDocument | None:
     """What the journal in `folder` knows; None where there is none. Raises UnreadableReport where it is broken."""
     from profkit.kernels.sweep.journal import FILE as JOURNAL
 
@@ -97,12 +97,12 @@ def sweep_in(folder: Path) -> SweepDocument | None:
     return read_sweep(folder)
 
 
-def sweep_view(source: Path, form: str) -> str | None:
+def render_sweep(source: Path, form: str) -> str | None:
     """The folder of one sweep for people, in the views of a sweep; None of anything else.
 
     For machines it is a run as any other. Raises UnreadableReport where its journal is broken.
     """
-    document = sweep_in(source) if form in FOR_PEOPLE else None
+    document = read_sweep_in(source) if form in FOR_PEOPLE else None
     if document is None:
         return None
     if form == "html":
@@ -185,14 +185,14 @@ def _html_page(document: RunDocument, options: ExportOptions, progress: Progress
     """
     from profkit.reporting.exports.sources import find_sources, is_document
     from profkit.reporting.exports.speedscope import stacks_of
-    from profkit.reporting.extras import extras_of
+    from profkit.reporting.extras import read_extras
     from profkit.reporting.html.page import render
     from profkit.reporting.views.run import view
 
     source = options.sources[0]
     folder = source.parent if source.name == FILE_NAME else source
     is_run = (folder / FILE_NAME).is_file()
-    extras = extras_of(folder if is_run else None)
+    extras = read_extras(folder if is_run else None)
     if not is_run and not is_document(source):  # exporting one twice would take minutes
         extras = replace(extras, stacks=stacks_of(find_sources(source), progress))
     beside = options.output is not None and options.output.absolute().parent == folder.absolute()

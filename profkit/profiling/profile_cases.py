@@ -15,7 +15,7 @@ from profkit.core.types import CaseResult, SweepDocument
 from profkit.kernels.sweep.request import SweepRequest
 from profkit.kernels.sweep.run import update_case
 from profkit.profiling.profile import ProfileOptions, profile_workload
-from profkit.sweep.one_case import command
+from profkit.sweep.one_case import case_command
 
 FOLDER = "profiles"
 _CHOICES: Mapping[str, Callable[[SweepDocument, int], tuple[CaseResult, ...]]] = {
@@ -87,7 +87,7 @@ def _format_choices(choices: tuple[tuple[str, int], ...]) -> str:
 def _profile_options(request: SweepRequest, result: CaseResult, depth: str) -> ProfileOptions:
     point = result.point
     return ProfileOptions(
-        command=command(result, request.device, request.files, request.python),
+        command=case_command(result, request.device, request.files, request.python),
         backend=request.device,
         depth=depth,
         output=request.folder / FOLDER,

@@ -109,10 +109,10 @@ def _record(request: RecordRequest, recorder: Recorder, progress: Progress) -> S
         )
     except KeyboardInterrupt:
         progress.end("interrupted")
-        raise Interrupted(_rescue(request, recorder)) from None
+        raise Interrupted(_save_partial_report(request, recorder)) from None
 
 
-def _rescue(request: RecordRequest, recorder: Recorder) -> str:
+def _save_partial_report(request: RecordRequest, recorder: Recorder) -> str:
     """After a Ctrl-C: bring what the tool has finished to where it was asked for, and say what there is."""
     if recorder.rescue is None:
         return "interrupted; the report may be incomplete"

@@ -8,7 +8,7 @@ ten notices of a step, so the worst come first and what is left out is counted i
 from __future__ import annotations
 
 from profkit.reporting.ci_blocks import Annotations
-from profkit.reporting.plain_text import harmless
+from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import View, plain_text, walk
 
 MOST = 10  # of each level in a step (GitHub's documentation, "Limits of annotations")
@@ -20,7 +20,7 @@ def render(view: View) -> str:
     for block in walk(view.blocks):
         if isinstance(block, Annotations):
             for level, title, message in block.rows:
-                text = "\n".join(dict.fromkeys(map(harmless, message.split("\n"))))
+                text = "\n".join(dict.fromkeys(map(without_control_characters, message.split("\n"))))
                 lines[level].append(_command(level, title, text))
     annotations = []
     for name, commands in lines.items():
@@ -39,7 +39,7 @@ def _command(level: str, title: str, text: str) -> str:
     >>> _command("error", "a: b, 100 %", "first\\nsecond")
     '::error title=a%3A b%2C 100 %25::first%0Asecond'
     """
-    named = _escaped(harmless(title)).replace(":", "%3A").replace(",", "%2C")
+    named = _escaped(without_control_characters(title)).replace(":", "%3A").replace(",", "%2C")
     return f"::{level} title={named}::{_escaped(text)}"
 
 

@@ -38,7 +38,7 @@ class Extras:
         return frozenset(file.path for file in self.files)
 
 
-def extras_of(folder: Path | None) -> Extras:
+def read_extras(folder: Path | None) -> Extras:
     """The extras of the run in `folder`; None, or a folder that cannot be read, has none. Never raises."""
     if folder is None:
         return Extras()

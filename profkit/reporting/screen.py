@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from profkit.analysis.kernel_names import narrower
 from profkit.core.formatting import shorten as shortened
-from profkit.reporting.plain_text import harmless
+from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import TableColumn
 
 if TYPE_CHECKING:
@@ -83,7 +83,9 @@ class Screen:
         """A line to type in one piece, however narrow the screen: a terminal folds it, and copies it whole."""
         from rich.text import Text
 
-        self.console.print(Text(" " * indent).append(harmless(text), style=style), soft_wrap=True)
+        self.console.print(
+            Text(" " * indent).append(without_control_characters(text), style=style), soft_wrap=True
+        )
 
     def heading(self, *parts: Part) -> None:
         """An empty line and a bold one."""
@@ -205,7 +207,7 @@ class Screen:
 
 
 def _plain(parts: Sequence[Part]) -> str:
-    return harmless("".join(part if isinstance(part, str) else part[0] for part in parts))
+    return without_control_characters("".join(part if isinstance(part, str) else part[0] for part in parts))
 
 
 def _text(parts: Sequence[Part]) -> Text:
@@ -227,4 +229,4 @@ def _width() -> int:
 
 def _safe(words: str) -> str:
     """The words without anything that the terminal would obey, glued where no line may end."""
-    return _STICKY.sub(_GLUE, harmless(words))
+    return _STICKY.sub(_GLUE, without_control_characters(words))

@@ -17,7 +17,7 @@ from profkit.kernels.operations.operation import Call
 TRACED = 10  # calls in a trace
 
 
-def command(result: CaseResult, device: str, files: Sequence[str], python: str) -> tuple[str, ...]:
+def case_command(result: CaseResult, device: str, files: Sequence[str], python: str) -> tuple[str, ...]:
     """The command line of a case."""
     point = result.point
     words = [
@@ -65,10 +65,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from profkit.kernels.operations.registry import canonical_implementation, canonical_operation
-    from profkit.kernels.sweep.files import register
+    from profkit.kernels.sweep.files import register_files
     from profkit.kernels.sweep.request import make_grid
 
-    register(options.files)
+    register_files(options.files)
     sizes = options.shape.split("x")
     if len(sizes) != 3 or not all(size.isdecimal() for size in sizes):
         from profkit.core.errors import UsageError
@@ -90,15 +90,15 @@ def _run(options: argparse.Namespace) -> int:
 def _measure(point: GridPoint, name: str, options: argparse.Namespace) -> int:
     import torch
 
-    from profkit.kernels.operations.check import WrongResult, compare, reference
-    from profkit.kernels.operations.registry import Unavailable, build
+    from profkit.kernels.operations.check import WrongResult, check_result, reference_result
+    from profkit.kernels.operations.registry import Unavailable, build_call
     from profkit.kernels.sweep.bench import make_problem
     from profkit.runtime.passes.benchmark import benchmark
 
     problem = make_problem(point, torch.device("cuda:0" if options.device == "cuda" else "cpu"))
     try:
-        call = build(name, problem)
-        share = compare(problem, call(), reference(problem))
+        call = build_call(name, problem)
+        share = check_result(problem, call(), reference_result(problem))
     except Unavailable as missing:
         print(
             f"error: {name} cannot be had: {missing.reason}\nfix:   {missing.fix or 'another one'}",

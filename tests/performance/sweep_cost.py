@@ -56,7 +56,7 @@ def plain_loop(grid: SweepGrid, device: str) -> Loop:
     """The cases of the grid in a loop; what cannot be had is left out."""
     import torch
 
-    from profkit.kernels.operations.registry import Unavailable, build
+    from profkit.kernels.operations.registry import Unavailable, build_call
     from profkit.kernels.sweep.bench import make_problem
 
     found = Loop()
@@ -64,7 +64,7 @@ def plain_loop(grid: SweepGrid, device: str) -> Loop:
     for point in grid.points():
         for name in grid.implementations:
             try:
-                call = build(name, make_problem(point, place))
+                call = build_call(name, make_problem(point, place))
                 call()
             except Unavailable:
                 continue

@@ -102,7 +102,7 @@ def _widen(tensor: Tensor, double: bool) -> Tensor:
     return tensor.detach().double() if double else tensor.detach().float()
 
 
-def reference(problem: Problem) -> Reference:
+def reference_result(problem: Problem) -> Reference:
     """The value, or the gradients of the first inputs, in float64. The batch is taken in parts that fit the memory."""
     import torch
 
@@ -137,7 +137,7 @@ def _has_batches(problem: Problem, place: int) -> bool:
     return operation.chunked[place] if problem.backward else not operation.scalar
 
 
-def compare(problem: Problem, answer: Any, expected: Sequence[Tensor]) -> float:
+def check_result(problem: Problem, answer: Any, expected: Sequence[Tensor]) -> float:
     """The largest error as a share of the tolerance, at most 1.
 
     Raises Wrong where it is larger, or where a number is none.
@@ -270,9 +270,9 @@ class RepeatedCheck:
         if problem.backward:
             return
         part = _first_rows(problem, self._rows)
-        before = reference(part)[0] if problem.operation.scalar else None
+        before = reference_result(part)[0] if problem.operation.scalar else None
         with self._with_other_numbers(problem):
-            self._value = reference(part)[0]
+            self._value = reference_result(part)[0]
         if before is not None:  # the mean over all of the batch
             self._value = expected[0] + (self._value - before) * (self._rows / point.batch)
 
@@ -291,15 +291,15 @@ class RepeatedCheck:
         rows, scalar, above = self._rows, problem.operation.scalar, problem.above
         shape = problem.inputs[0].shape
         if above is None and scalar:
-            compare(problem, results, (self._value,))
+            check_result(problem, results, (self._value,))
         elif above is None:
-            compare(_first_rows(problem, rows), [tensor[:rows] for tensor in results], (self._value,))
+            check_result(_first_rows(problem, rows), [tensor[:rows] for tensor in results], (self._value,))
         elif all(tensor.shape == shape for tensor in self._expected):
             own = above * (rows / problem.point.batch) if scalar else above[:rows]
             negated = [-tensor[:rows] for tensor in self._expected]
-            compare(_first_rows(problem, rows, own), [tensor[:rows] for tensor in results], negated)
+            check_result(_first_rows(problem, rows, own), [tensor[:rows] for tensor in results], negated)
         else:  # a gradient that belongs to all of the batch
-            compare(problem, results, [-tensor for tensor in self._expected])
+            check_result(problem, results, [-tensor for tensor in self._expected])
 
     @contextmanager
     def _with_other_numbers(self, problem: Problem) -> Iterator[None]:

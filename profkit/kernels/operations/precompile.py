@@ -14,7 +14,7 @@ from typing import Any
 from profkit.core.types import GridPoint
 from profkit.kernels.operations.operation import Problem, Tensor
 from profkit.kernels.operations.pytorch import compile_operation, split_inputs
-from profkit.kernels.operations.registry import OPERATIONS, build
+from profkit.kernels.operations.registry import OPERATIONS, build_call
 
 
 class _CompilationDone(BaseException):
@@ -88,7 +88,7 @@ def build_kernels(implementation: str, point: GridPoint, device: Any) -> None:
         point, operation, placeholders, None if above is None else torch.empty_like(above, device=device)
     )
     with without_launches():
-        build(implementation, problem)()
+        build_call(implementation, problem)()
 
 
 @contextmanager

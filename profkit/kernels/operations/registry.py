@@ -141,7 +141,7 @@ def unregister(registrations: Iterable[tuple[str, str]]) -> None:
         _registered.pop(each, None)
 
 
-def build(implementation: str, problem: Problem) -> Call:
+def build_call(implementation: str, problem: Problem) -> Call:
     """The call that is timed. Raises Unavailable where it cannot be had here, and whatever a user's builder raises."""
     operation = problem.operation.name
     registered = _registered.get((operation, implementation))

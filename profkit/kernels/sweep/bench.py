@@ -23,14 +23,14 @@ from profkit.execution.worker import DeviceError
 from profkit.kernels.operations.check import (
     RepeatedCheck,
     WrongResult,
-    compare,
+    check_result,
     fingerprint,
     own_tensors,
-    reference,
+    reference_result,
     result_tensors,
 )
 from profkit.kernels.operations.operation import Call, Problem, Tensor
-from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build
+from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call
 from profkit.kernels.sweep.device import call_memory, free_memory
 from profkit.kernels.sweep.plan import too_large
 from profkit.kernels.sweep.request import TimingOptions
@@ -64,7 +64,7 @@ class Bench:
                 yield from ((name, CaseResult(point, name, "too large", why)) for name in implementations)
                 return
             problem = make_problem(point, self.device)
-            expected = reference(problem)
+            expected = reference_result(problem)
             second = RepeatedCheck(problem, expected)
         except Exception as error:
             self._recover(error)
@@ -107,11 +107,11 @@ class Bench:
         )
         try:
             begin = perf_counter()
-            call = build(name, own_tensors(problem))
+            call = build_call(name, own_tensors(problem))
             value = call()
             self._wait()
             result = replace(result, first=perf_counter() - begin)
-            result = replace(result, error=compare(problem, result_tensors(value), expected))
+            result = replace(result, error=check_result(problem, result_tensors(value), expected))
             del value
             result = replace(result, memory=self._memory(call, problem))
             result = self._time_call(call, result)

@@ -69,14 +69,14 @@ def measure_ceilings(device: torch.device) -> MeasuredCeilings:
     size = min(size, (free_memory(device) or 1 << 30) // 8)
     source = torch.empty(size, dtype=torch.uint8, device=device).fill_(1)
     target = torch.empty_like(source)
-    bandwidth = 2 * size / _seconds(partial(target.copy_, source), device)
+    bandwidth = 2 * size / _median_seconds(partial(target.copy_, source), device)
     del source, target
     n = PRODUCT if cuda else CPU_PRODUCT
     left, right = torch.randn(n, n, device=device), torch.randn(n, n, device=device)
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:
-        flops = 2 * n**3 / _seconds(lambda: left @ right, device)
+        flops = 2 * n**3 / _median_seconds(lambda: left @ right, device)
     finally:
         torch.set_float32_matmul_precision(before)
     return MeasuredCeilings(
@@ -86,7 +86,7 @@ def measure_ceilings(device: torch.device) -> MeasuredCeilings:
     )
 
 
-def _seconds(call: Callable[[], object], device: torch.device) -> float:
+def _median_seconds(call: Callable[[], object], device: torch.device) -> float:
     for _ in range(3 if device.type == "cuda" else 1):
         call()
     durations = []
@@ -134,11 +134,11 @@ def call_memory(
         call()
         wait()
         return before + int(torch.cuda.max_memory_allocated(device)) - int(held)
-    most = _most_at_once(call)
+    most = _peak_allocation(call)
     return None if most is None else before + most
 
 
-def _most_at_once(call: Callable[[], object]) -> int | None:
+def _peak_allocation(call: Callable[[], object]) -> int | None:
     with suppress(RuntimeError, AttributeError):  # another profiler is on, or none was built in
         with torch.autograd.profiler.profile(profile_memory=True) as profile:
             call()

@@ -16,7 +16,7 @@ from profkit.core.errors import ProfkitError, UnreadableReport
 from profkit.core.run_folder import clean_name
 from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, SweepDocument
 from profkit.execution import journal as files
-from profkit.kernels.sweep.files import look_into
+from profkit.kernels.sweep.files import inspect_files
 from profkit.kernels.sweep.request import SweepGrid, SweepRequest, TimingOptions
 
 FORMAT = files.JournalFormat("profkit.sweep-journal/1", "sweep", "profkit sweep")
@@ -71,12 +71,12 @@ class SweepJournal:
         self._file.close()
 
 
-def begin(path: Path, header: Mapping[str, Any]) -> SweepJournal:
+def create_journal(path: Path, header: Mapping[str, Any]) -> SweepJournal:
     """A new journal. Raises MachineError where it cannot be made."""
     return SweepJournal(files.create(path, FORMAT, header), SweepContents(dict(header)))
 
 
-def reopen(path: Path) -> SweepJournal:
+def reopen_journal(path: Path) -> SweepJournal:
     """A journal that was begun before, with a new session.
 
     Raises UnreadableReport where it is none, UsageError where another sweep writes it now, and MachineError where it
@@ -93,7 +93,7 @@ def reopen(path: Path) -> SweepJournal:
     return journal
 
 
-def read(path: Path) -> SweepContents:
+def read_journal(path: Path) -> SweepContents:
     """All of it, for a reader; of a case that is there twice the later one. Raises UnreadableReport."""
     contents = _contents(path, files.read(path, FORMAT))
     contents.results = list({(r.point, r.implementation): r for r in contents.results}.values())
@@ -102,8 +102,8 @@ def read(path: Path) -> SweepContents:
 
 def read_sweep(folder: Path) -> SweepDocument:
     """What the sweep in `folder` knows so far, whoever is measuring it. Raises UnreadableReport where there is none."""
-    contents = read(folder / FILE)
-    return document_of(contents.header, contents.results, contents.about, sum(contents.sessions))
+    contents = read_journal(folder / FILE)
+    return sweep_document(contents.header, contents.results, contents.about, sum(contents.sessions))
 
 
 def read_request(folder: Path, *, again: bool = False) -> SweepRequest:
@@ -111,7 +111,7 @@ def read_request(folder: Path, *, again: bool = False) -> SweepRequest:
 
     Raises UnreadableReport where it holds none, UsageError where a file of the user's cannot be run any more.
     """
-    contents = read(folder / FILE)
+    contents = read_journal(folder / FILE)
     header = contents.header
     grid = codec.from_plain_data(SweepGrid, header.get("grid"), "grid")
     paths = tuple(str(file) for file in header.get("files", ()))
@@ -121,7 +121,7 @@ def read_request(folder: Path, *, again: bool = False) -> SweepRequest:
         codec.from_plain_data(float, header.get("timeout", 300.0), "timeout"),
     )
     if not isinstance(planned, int) or settled < planned:  # what is whole is shown wherever it was copied to
-        look_into([Path(file) for file in paths], timeout)
+        inspect_files([Path(file) for file in paths], timeout)
     rules = header.get("rules", {})
     return SweepRequest(
         grid,
@@ -143,13 +143,13 @@ def find_unfinished(request: SweepRequest) -> Path | None:
     journals = request.folder.parent.glob(f"*-{name}-{request.device}*/{FILE}")
     for path in sorted(journals, reverse=True):
         with suppress(ProfkitError):
-            contents = read(path)
+            contents = read_journal(path)
             if all(contents.header.get(word) == value for word, value in request.header.items()):
                 return path.parent if len(contents.results) < request.grid.cases else None
     return None
 
 
-def document_of(
+def sweep_document(
     header: Mapping[str, Any], results: Sequence[CaseResult], about: Mapping[str, Any], seconds: float
 ) -> SweepDocument:
     """All that a journal knows, in the order of its grid."""
@@ -188,7 +188,7 @@ def _contents(path: Path, raw: files.JournalContents) -> SweepContents:
     contents = SweepContents(raw.header)
     for number, body in raw.entries:
         if "case" in body:
-            contents.results.append(_case(path, number, body["case"]))
+            contents.results.append(_parse_case(path, number, body["case"]))
             contents.sessions[-1] = max(contents.sessions[-1], _number(body.get("at")))
         elif _is_note(body.get("note")):
             contents.notes.append(dict(body["note"]))
@@ -212,7 +212,7 @@ def _number(value: object) -> float:
     return 0.0
 
 
-def _case(path: Path, number: int, body: Any) -> CaseResult:
+def _parse_case(path: Path, number: int, body: Any) -> CaseResult:
     try:
         return codec.from_plain_data(CaseResult, body)
     except ProfkitError as error:

@@ -47,7 +47,9 @@ def write_results(
     again = f"make room, then: profkit sweep --resume {folder}"
     write_records(folder / RESULTS, document, again)
     command = ("profkit", "sweep", *grid.arguments())
-    run = run_of(document, command, name, _working_directory(), read_machine(), _gpus(document), precision)
+    run = sweep_as_run(
+        document, command, name, _working_directory(), read_machine(), _gpus(document), precision
+    )
     write_run(folder, run, final=False)
     return tuple(write_reports(folder, document))
 
@@ -88,7 +90,7 @@ def _gpus(document: SweepDocument) -> tuple[Gpu, ...]:
     return tuple(alike[: max(1, len(used))])
 
 
-def run_of(
+def sweep_as_run(
     document: SweepDocument,
     command: tuple[str, ...],
     name: str,

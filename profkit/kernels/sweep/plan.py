@@ -34,7 +34,7 @@ _CPU = {"torch.compile": (1.5, 1e-7), "": (0.02, 1e-7)}
 Line = tuple[float, float]
 
 
-def plan_of(request: SweepRequest) -> dict[str, Any]:
+def plan_sweep(request: SweepRequest) -> dict[str, Any]:
     """The plan as plain data. `seconds` and `bytes` are estimates; `free_bytes` is None where nobody tells."""
     grid = request.grid
     points = grid.points()

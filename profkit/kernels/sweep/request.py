@@ -23,7 +23,7 @@ from profkit.kernels.operations.registry import (
     implementations,
     registrations,
 )
-from profkit.kernels.sweep.files import look_into
+from profkit.kernels.sweep.files import inspect_files
 
 _T = TypeVar("_T")
 BATCHES = (16, 32, 64, 128)
@@ -223,8 +223,8 @@ def make_request(options: SweepOptions, *, make_folder: bool = True) -> SweepReq
     """
     _check_timing(options)
     files = tuple({file.resolve(): file for file in options.files}.values())
-    own = look_into(files, options.timeout)
-    device, numbers = _device(options.device, split_list(options.gpus))
+    own = inspect_files(files, options.timeout)
+    device, numbers = _choose_device(options.device, split_list(options.gpus))
     operations = split_list(options.operations)
     if own and not operations:
         operations = tuple(dict.fromkeys(operation for operation, _ in registrations()))
@@ -232,9 +232,9 @@ def make_request(options: SweepOptions, *, make_folder: bool = True) -> SweepReq
         operations=operations,
         implementations_=split_list(options.implementations)
         or (*(ON_GPU if device == "cuda" else ON_CPU), *own),
-        batches=_sizes("batch", options.batch),
-        sequences=_sizes("sequence", options.sequence),
-        dimensions=_sizes("dimension", options.dimension),
+        batches=_parse_sizes("batch", options.batch),
+        sequences=_parse_sizes("sequence", options.sequence),
+        dimensions=_parse_sizes("dimension", options.dimension),
         dtypes=split_list(options.dtype),
         directions=split_list(options.direction),
     )
@@ -250,10 +250,10 @@ def make_request(options: SweepOptions, *, make_folder: bool = True) -> SweepReq
         sys.executable,
         options.name,
     )
-    return in_new_folder(request) if make_folder else request
+    return with_new_folder(request) if make_folder else request
 
 
-def in_new_folder(request: SweepRequest) -> SweepRequest:
+def with_new_folder(request: SweepRequest) -> SweepRequest:
     """The request with a folder of its own beside `request.folder`, which is made."""
     folder = create_run_folder(request.folder.parent, request.name, request.device, datetime.now())
     return replace(request, folder=folder)
@@ -277,13 +277,13 @@ def _check_timing(options: SweepOptions) -> None:
         raise UsageError(f"--threads {timing.threads} is no number of threads", "--threads 1")
 
 
-def _sizes(axis: str, text: str) -> tuple[int, ...]:
+def _parse_sizes(axis: str, text: str) -> tuple[int, ...]:
     with suppress(ValueError):
         return tuple(int(word) for word in split_list(text))
     raise UsageError(f"--{axis} {text} is no list of numbers", f"--{axis} 64,128")
 
 
-def _device(name: str, gpus: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+def _choose_device(name: str, gpus: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """cuda or cpu, and the numbers of the devices that share it."""
     if name not in ("auto", "cuda", "cpu"):
         raise UsageError(f"there is no device called {name!r} here", "--device cuda, with --gpus 0 for one")

@@ -20,7 +20,7 @@ from profkit.execution.pool import TICK_SECONDS, WorkerPool
 from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep import workers
-from profkit.kernels.sweep.journal import SweepJournal, document_of
+from profkit.kernels.sweep.journal import SweepJournal, sweep_document
 from profkit.kernels.sweep.outputs import write_results
 from profkit.kernels.sweep.plan import format_duration, seconds_left
 from profkit.kernels.sweep.request import SweepRequest
@@ -190,8 +190,8 @@ def _open_session(request: SweepRequest) -> _Session:
     if not path.is_file():
         started = datetime.now(timezone.utc).isoformat(timespec="seconds")
         begun = {"started": started, "planned": request.grid.cases, **header}
-        return _Session(request, journals.begin(path, begun), monotonic(), {})
-    journal = journals.reopen(path)
+        return _Session(request, journals.create_journal(path, begun), monotonic(), {})
+    journal = journals.reopen_journal(path)
     if journal.header.get("rules") != header["rules"]:
         journal.close()
         raise UsageError(
@@ -271,7 +271,7 @@ def _write_all(session: _Session, progress: Progress, *, complete: bool) -> Swee
     """Write the results beside the journal. Raises MachineError where the disk takes no more."""
     journal, request = session.journal, session.request
     seconds = journal.seconds_before + session.seconds
-    document = document_of(journal.header, journal.results, session.about, seconds)
+    document = sweep_document(journal.header, journal.results, session.about, seconds)
     if complete and not document.complete:
         raise MachineError(
             f"{document.planned - len(document.results)} cases of the sweep were not settled",

@@ -15,7 +15,7 @@ from typing import Any
 from profkit.core import codec
 from profkit.core.types import GridPoint, Json
 from profkit.execution.job import Job
-from profkit.execution.worker import Began, Finished, JobStep
+from profkit.execution.worker import JobFinished, JobStarted, JobStep
 from profkit.kernels.sweep.files import run_file
 
 NICE = 10  # whoever measures has the processors first
@@ -55,7 +55,7 @@ class MeasuringWorker:
         """Every implementation that is asked for at one point. Raises DeviceError."""
         point = codec.from_plain_data(GridPoint, shared)
         for name, result in self._bench.run(point, [job.key for job in jobs]):
-            yield Began(name) if result is None else Finished(name, codec.to_plain_data(result))
+            yield JobStarted(name) if result is None else JobFinished(name, codec.to_plain_data(result))
 
 
 class CompileWorker:
@@ -95,10 +95,10 @@ class CompileWorker:
 
         point = codec.from_plain_data(GridPoint, shared)
         for job in jobs:
-            yield Began(job.key)
+            yield JobStarted(job.key)
             with suppress(Exception):
                 if job.key == COMPILED:
                     compile_by_inductor(point, self._device)
                 else:
                     build_kernels(job.key, point, self._device)
-            yield Finished(job.key, None)
+            yield JobFinished(job.key, None)

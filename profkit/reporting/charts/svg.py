@@ -9,7 +9,7 @@ from math import isfinite
 from zlib import crc32
 
 from profkit.core.formatting import shorten
-from profkit.reporting.plain_text import harmless
+from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import Footnote
 
 FONT = 13.0  # in units of a chart: how large letters are where the screen is narrowest; everything is placed for it
@@ -21,7 +21,7 @@ LONGEST = 300  # characters of a name that hovers: more hides the page behind it
 
 def clean(text: str) -> str:
     """The text on one line: control characters and what turns the direction of the text around it are made visible."""
-    return " ".join(harmless(text).split())
+    return " ".join(without_control_characters(text).split())
 
 
 def escaped(text: str) -> str:

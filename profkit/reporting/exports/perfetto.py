@@ -34,7 +34,7 @@ def pieces(sources: Sources, document: Callable[[], RunDocument], progress: Prog
     """
     time_line = sources.time_line
     if time_line is not None and time_line.form == "torch-chrome-trace":
-        return _as_it_is(time_line.path)
+        return _copy_trace(time_line.path)
     if time_line is not None and time_line.form in XCTRACE:
         return _of_xctrace(time_line.path, sources.records, progress)
     if time_line is not None:
@@ -87,7 +87,7 @@ def _of_xctrace(path: Path, noted: Sequence[Path], progress: Progress) -> Iterat
     return pieces()
 
 
-def _as_it_is(path: Path) -> Iterator[str]:
+def _copy_trace(path: Path) -> Iterator[str]:
     """Torch's trace, unpacked."""
     import codecs
 
@@ -110,8 +110,8 @@ def _as_it_is(path: Path) -> Iterator[str]:
 def _of_passes(document: RunDocument) -> Iterator[str]:
     """Passes one after the other, and the timing samples of each process: how long is known, the pauses are not."""
     events: list[dict[str, object]] = [
-        _meta("process_name", _PASSES, 0, f"passes of {document.name}"),
-        _meta("thread_name", _PASSES, 1, "one after the other; pauses are not known"),
+        _metadata_event("process_name", _PASSES, 0, f"passes of {document.name}"),
+        _metadata_event("thread_name", _PASSES, 1, "one after the other; pauses are not known"),
     ]
     at = 0.0
     for done in document.passes:
@@ -123,16 +123,16 @@ def _of_passes(document: RunDocument) -> Iterator[str]:
     for timing in document.timings:
         events += _samples(timing)
     note = "passes and samples are laid end to end: their order and length are known, the pauses between them are not"
-    lines = ",\n".join(_dumped(event) for event in events)
+    lines = ",\n".join(_to_json(event) for event in events)
     metadata = json.dumps({"note": note, "started": document.started})
     yield f'{{"displayTimeUnit": "ms", "otherData": {metadata}, "traceEvents": [\n{lines}\n]}}\n'
 
 
 def _samples(timing: Timing) -> list[dict[str, object]]:
-    events = [_meta("process_name", _SAMPLES, 0, "samples of the timing pass")]
+    events = [_metadata_event("process_name", _SAMPLES, 0, "samples of the timing pass")]
     for number, process in enumerate(timing.processes, 1):
         track = f"{timing.name}, process {number}" + (f" (pid {process.pid})" if process.pid else "")
-        events.append(_meta("thread_name", _SAMPLES, number, track))
+        events.append(_metadata_event("thread_name", _SAMPLES, number, track))
         lengths = [*process.warmup, *(seconds * process.loops for seconds in process.seconds)]
         starts = [0.0, *accumulate(lengths)]
         for index, (start, seconds) in enumerate(zip(starts, lengths, strict=False)):
@@ -159,11 +159,11 @@ def _event(
     }
 
 
-def _meta(what: str, process: int, track: int, name: str) -> dict[str, object]:
+def _metadata_event(what: str, process: int, track: int, name: str) -> dict[str, object]:
     return {"ph": "M", "name": what, "pid": process, "tid": track, "args": {"name": valid_text(name)}}
 
 
-def _dumped(event: dict[str, object]) -> str:
+def _to_json(event: dict[str, object]) -> str:
     """The event with its times, which are whole ns here, in µs."""
     times = {
         key: microseconds(value) for key in ("ts", "dur") if isinstance(value := event.pop(key, None), int)

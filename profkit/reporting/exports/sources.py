@@ -25,7 +25,7 @@ _NAMES = (
 
 
 @dataclass(frozen=True)
-class Found:
+class SourceFile:
     """A file and the name of its format."""
 
     path: Path
@@ -37,8 +37,8 @@ class Sources:
     """What there is. `name` is what the run or the report is called."""
 
     name: str
-    time_line: Found | None = None
-    stacks: Found | None = None
+    time_line: SourceFile | None = None
+    stacks: SourceFile | None = None
     records: tuple[
         Path, ...
     ] = ()  # of a run on a Mac: what processes noted of the region while it was recorded
@@ -50,10 +50,10 @@ def find_sources(path: Path) -> Sources:
     is_run = (folder / FILE_NAME).is_file()
     if is_run:
         files = [file for name in _NAMES for file in sorted((folder / "artifacts").glob(name))]
-        sources = [source for source in map(_told, dict.fromkeys(files)) if source is not None]
+        sources = [source for source in map(_recognise, dict.fromkeys(files)) if source is not None]
         name = folder.resolve().name
     else:
-        report = _told(path)
+        report = _recognise(path)
         sources, name = [report] if report is not None else [], path.name
     time_lines = [source for form in TIME_LINES for source in sources if source.form == form]
     stacks = [source for source in sources if source.form in STACKS]
@@ -64,12 +64,12 @@ def find_sources(path: Path) -> Sources:
 
 def is_document(path: Path) -> bool:
     """Whether this is a document of Instruments, which has to be exported before anybody reads it."""
-    source = _told(path) if path.is_dir() and not (path / FILE_NAME).is_file() else None
+    source = _recognise(path) if path.is_dir() and not (path / FILE_NAME).is_file() else None
     return source is not None and source.form == "xctrace-document"
 
 
-def _told(path: Path) -> Found | None:
+def _recognise(path: Path) -> SourceFile | None:
     try:
-        return Found(path, recognise_format(path).name)
+        return SourceFile(path, recognise_format(path).name)
     except UnreadableReport:  # an artifact that was cut short, or was removed, is none
         return None

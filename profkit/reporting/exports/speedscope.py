@@ -27,10 +27,10 @@ def pieces(sources: Sources, document: Callable[[], RunDocument], progress: Prog
     stacks_list += [stacks for profile in run.profiles if (stacks := _table(profile)) is not None]
     if not stacks_list:
         raise UsageError(f"{sources.name} has no stacks and no profile by function", HINT)
-    return _written(stacks_list, sources.name)
+    return _json_pieces(stacks_list, sources.name)
 
 
-def _written(stacks: list[Stacks], name: str) -> Iterator[str]:
+def _json_pieces(stacks: list[Stacks], name: str) -> Iterator[str]:
     """By way of a file: the writer writes one, and a large profile is not held as a text."""
     with tempfile.TemporaryDirectory(prefix="profkit-") as folder:
         path = Path(folder, "out.json")

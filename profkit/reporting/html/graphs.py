@@ -12,7 +12,7 @@ from profkit.core.types import Json
 from profkit.reporting.chart_blocks import CellValue, FlameGraph, RowDetail, SortableColumn, SortableTable
 from profkit.reporting.charts.svg import Number
 from profkit.reporting.html.escape import Html, element, prose, together
-from profkit.reporting.plain_text import harmless
+from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import Text
 
 
@@ -73,10 +73,10 @@ def flame_data(flame: Flame) -> Json:
     names: dict[tuple[str, str], int] = {}
     numbers: list[int] = []
     for box in flame.boxes:
-        name = names.setdefault((harmless(box.name), box.kind), len(names))
+        name = names.setdefault((without_control_characters(box.name), box.kind), len(names))
         numbers += [name, box.depth, round(PARTS * box.value / flame.total)]
     return {
-        "title": harmless(flame.title),
+        "title": without_control_characters(flame.title),
         "total": format_quantity(flame.total, flame.unit),
         "parts": PARTS,
         "names": [name for name, _ in names],
@@ -193,10 +193,10 @@ def table_data(table: SortableTable, number: Number) -> dict[str, Json]:
     data: dict[str, Json] = {
         "rows": len(table.names),
         "columns": [_column_data(column, number) for column in table.columns],
-        "shape": list(map(harmless, table.shapes)),
+        "shape": list(map(without_control_characters, table.shapes)),
         "details": {str(row): _detail(detail, number) for row, detail in table.details.items()},
     }
-    return {"kernel-data": data, "kernel-names": packed(list(map(harmless, table.names)))}
+    return {"kernel-data": data, "kernel-names": packed(list(map(without_control_characters, table.names)))}
 
 
 def _column_data(column: SortableColumn, number: Number) -> Json:
@@ -215,7 +215,11 @@ def _column_data(column: SortableColumn, number: Number) -> Json:
     }
     held: dict[str, Json]
     if column.unit == "text":
-        held = {"words": packed([None if v is None else harmless(str(v)) for v in column.values])}
+        held = {
+            "words": packed(
+                [None if v is None else without_control_characters(str(v)) for v in column.values]
+            )
+        }
     else:
         held = {"values": trimmed([_short(value) for value in column.values])}
     width = max(
@@ -241,7 +245,7 @@ def _column_data(column: SortableColumn, number: Number) -> Json:
 def _short(value: CellValue) -> Json:
     if value is None or isinstance(value, int):
         return value
-    return harmless(value) if isinstance(value, str) else float(f"{value:.{_FIGURES}g}")
+    return without_control_characters(value) if isinstance(value, str) else float(f"{value:.{_FIGURES}g}")
 
 
 def _width(value: CellValue, unit: str, mark: str) -> int:
@@ -252,9 +256,9 @@ def _width(value: CellValue, unit: str, mark: str) -> int:
 def _detail(detail: RowDetail, number: Number) -> Json:
     """A reading is [text, footnote, mark]; its title is that of the footnote."""
     return {
-        "bound": harmless(detail.reason),
+        "bound": without_control_characters(detail.reason),
         "readings": [[value, number(source), mark] for value, source, mark in detail.readings],
-        "verdicts": [list(map(harmless, verdict)) for verdict in detail.verdicts],
+        "verdicts": [list(map(without_control_characters, verdict)) for verdict in detail.verdicts],
     }
 
 

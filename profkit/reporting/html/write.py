@@ -6,7 +6,7 @@ from pathlib import Path
 
 from profkit.core.types import RunDocument
 from profkit.core.whole_files import write_whole
-from profkit.reporting.extras import PAGE, extras_of
+from profkit.reporting.extras import PAGE, read_extras
 from profkit.reporting.html.page import render
 from profkit.reporting.views import run
 
@@ -17,7 +17,7 @@ def write_page(folder: Path, document: RunDocument) -> str | None:
     Never raises but for a Ctrl-C: a run is complete when it was measured and judged, whatever becomes of its page.
     """
     try:
-        write_whole(folder / PAGE, (render(run.view(document, extras=extras_of(folder))),))
+        write_whole(folder / PAGE, (render(run.view(document, extras=read_extras(folder))),))
     except OSError as error:
         return f"cannot write {folder / PAGE}: {error.strerror or error}"
     except Exception as error:  # a fault of the page is no fault of the run

@@ -10,11 +10,11 @@ from pathlib import Path
 from profkit.analysis.ranking.ranking import BAD, by_time_above_roofline, efficiency
 from profkit.core.formatting import format_quantity, plural, shorten
 from profkit.core.types import RunDocument, SweepDocument, Verdict, VerdictWord
-from profkit.reporting.plain_text import harmless
+from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.screen import Screen
 from profkit.reporting.sweep.conclusions import conclusions
 from profkit.reporting.sweep.words import case_line, head_line, missing, told_share
-from profkit.reporting.views.run_text import SIGNS, WORDS, counts, worst_first
+from profkit.reporting.views.run_text import SIGNS, WORDS, count_verdicts, worst_first
 
 COLUMNS = ("", "cases", "fail", "unknown", "pass", "the worst")
 FARTHEST = ("", "time", "roof", "above it")
@@ -76,8 +76,8 @@ def _not_right(screen: Screen, sweep: SweepDocument) -> None:
         return
     screen.heading("Not right")
     for one in bad[:SHOWN]:
-        reason = shorten(harmless(one.reason), 200) or "no reason is known"
-        what = f"{shorten(harmless(one.implementation), 30)}, {one.told}: "
+        reason = shorten(without_control_characters(one.reason), 200) or "no reason is known"
+        what = f"{shorten(without_control_characters(one.implementation), 30)}, {one.told}: "
         screen.line(what, (one.state, "red"), f": {reason}", indent=2, hang=2)
     if len(bad) > SHOWN:
         screen.line(f"and {plural(len(bad) - SHOWN, 'further reason')}", indent=2)
@@ -133,14 +133,20 @@ def _of_target(screen: Screen, target: str, groups: Mapping[str, Sequence[Verdic
     words = next(iter(alike)) if len(alike) == 1 else ""
     order = sorted(groups.items(), key=lambda item: (-bad(item[1], "fail"), -bad(item[1], "unknown")))
     for group, own in order:
-        group = harmless(group).removesuffix(f" {words}") if words else harmless(group)
+        group = (
+            without_control_characters(group).removesuffix(f" {words}")
+            if words
+            else without_control_characters(group)
+        )
         if not bad(own, "fail") and not bad(own, "unknown"):
             kept.append(group)
             continue
         numbers = tuple(str(bad(own, word)) for word in ("fail", "unknown", "pass"))
         rows.append((group, str(len(own)), *numbers, _worst(own)))
     every = [verdict for own in groups.values() for verdict in own]
-    screen.line((target, "bold"), f"{', ' + words if words else ''}: {counts(every)}", indent=2, hang=2)
+    screen.line(
+        (target, "bold"), f"{', ' + words if words else ''}: {count_verdicts(every)}", indent=2, hang=2
+    )
     if rows:
         screen.table(COLUMNS, tuple(rows[:ROWS]), indent=4)
     if len(rows) > ROWS:

@@ -17,7 +17,7 @@ from profkit.core.types import SweepDocument
 from profkit.reporting.html.frame import page
 from profkit.reporting.html.part import Part
 from profkit.reporting.html.templates import filled
-from profkit.reporting.plain_text import harmless
+from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.sweep import html_cases as cases
 from profkit.reporting.sweep.conclusions import conclusions
 from profkit.reporting.sweep.html_panel import Signs, panel_html
@@ -64,7 +64,7 @@ def render(document: SweepDocument) -> str:
     parts += [cases.roofline_part(document, signs), cases.part(document), _missing(document)]
     parts += [_profiled(document), _how(document)]
     made = [part for part in parts if part is not None]
-    title = f"Sweep on {harmless(document.device)}"
+    title = f"Sweep on {without_control_characters(document.device)}"
     return page(title, made, head=_head(document), styles=STYLES, scripts=SCRIPTS)
 
 
@@ -104,7 +104,10 @@ def _overall(
         rows.append(("All shapes", "", _cells(names, values)))
     body = filled(
         "sweep_overall.html.j2",
-        names=[(harmless(name), signs.letters[name], signs.places[name] % 8 + 1) for name in names],
+        names=[
+            (without_control_characters(name), signs.letters[name], signs.places[name] % 8 + 1)
+            for name in names
+        ],
         rows=rows,
         baseline=BASELINE,
     )

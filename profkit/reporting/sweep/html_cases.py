@@ -15,7 +15,7 @@ from profkit.reporting.html.graphs import packed, trimmed
 from profkit.reporting.html.part import Part
 from profkit.reporting.html.sweep_figures import figures, sentence
 from profkit.reporting.html.templates import filled
-from profkit.reporting.plain_text import harmless
+from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.sweep.html_panel import Signs
 
 PLAIN = 100  # rows that stand in the page as HTML, for paper and no script
@@ -66,7 +66,9 @@ def part(document: SweepDocument) -> Part | None:
         "shape": [],
         "details": {},
     }
-    names: list[str | None] = [harmless(f"{r.implementation}, {r.point.name}") for r in results]
+    names: list[str | None] = [
+        without_control_characters(f"{r.implementation}, {r.point.name}") for r in results
+    ]
     headline = f"{plural(len(results), 'case')}: a click on a title sorts, words filter, a row tells all of one case."
     islands: dict[str, Json] = {"kernel-data": data, "kernel-names": packed(names)}
     return Part("cases", "All cases", body, headline=headline, data=islands)
@@ -99,7 +101,8 @@ def roofline_part(document: SweepDocument, signs: Signs) -> Part:
         _clouds(shares, signs), Frame("Share of the roofline", "bytes that a call must move", "%", aside=True)
     )
     key = filled(
-        "sweep_key.html.j2", names=[(harmless(n), signs.letters[n], signs.places[n] % 8 + 1) for n in rates]
+        "sweep_key.html.j2",
+        names=[(without_control_characters(n), signs.letters[n], signs.places[n] % 8 + 1) for n in rates],
     )
     return Part(name, title, key + figures([first, second], _note(document, roofs)))
 
@@ -117,8 +120,8 @@ def _note(document: SweepDocument, roofs: MeasuredCeilings) -> str:
     reached = f"{format_quantity(roofs.bandwidth, 'B/s')} and {format_quantity(roofs.flops, 'FLOP/s')}"
     return (
         "Bytes and FLOPs are those that a call cannot do without: inputs read once, outputs written once. The roofs,"
-        f" {reached}, were measured right before, by {harmless(roofs.method)}; what is above 100 % was served by"
-        f" caches.{where}"
+        f" {reached}, were measured right before, by {without_control_characters(roofs.method)};"
+        f" what is above 100 % was served by caches.{where}"
         " Implementations stand side by side in the order of their letters above."
     )
 
@@ -191,7 +194,7 @@ def _worth(values: Sequence[Value]) -> bool:
 
 def _told(value: Value, unit: str) -> str:
     if value is None or isinstance(value, str):
-        return harmless(value or "")
+        return without_control_characters(value or "")
     return (
         str(value)
         if unit == "n"
@@ -204,7 +207,11 @@ def _data(column: _Column, values: Sequence[Value]) -> Json:
     held: dict[str, Json]
     told = [_told(value, column.unit) for value in values]
     if column.unit == "text":
-        held = {"words": packed([None if value is None else harmless(str(value)) for value in values])}
+        held = {
+            "words": packed(
+                [None if value is None else without_control_characters(str(value)) for value in values]
+            )
+        }
     else:
         held = {"values": trimmed([_short(value) for value in values])}
     unit = {"n": "n", "x": "", "of tolerance": ""}.get(column.unit, column.unit)

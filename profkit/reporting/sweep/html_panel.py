@@ -25,7 +25,7 @@ from profkit.reporting.charts.lines import Dot, Series, lines_chart
 from profkit.reporting.charts.winner_map import Cell, winner_map
 from profkit.reporting.html.sweep_figures import figures
 from profkit.reporting.html.templates import filled
-from profkit.reporting.plain_text import harmless
+from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.sweep.words import ALIKE, gaps, legend, ratio, span, told_share
 
 MAP_NOTE = (
@@ -64,7 +64,9 @@ def panel_html(panel: ComparisonGroup, document: SweepDocument, signs: Signs, *,
         _row(s, signs, len(table) > 1 and best is not None and speeds[s.implementation] == best)
         for s in table
     ]
-    missing = [f"{harmless(one.implementation)}: {gaps(one)}" for one in table if one.why_not]
+    missing = [
+        f"{without_control_characters(one.implementation)}: {gaps(one)}" for one in table if one.why_not
+    ]
     body = filled("sweep_panel.html.j2", label=panel.title, rows=rows, missing=missing)
     if not drawn:
         return body
@@ -98,7 +100,9 @@ def _row(standing: ImplementationRanking, signs: Signs, best: bool) -> _Row:
         f"{standing.wins}",
         f"{standing.measured} of {standing.cases}",
     )
-    return _Row(harmless(name), signs.letters[name], signs.places[name] % 8 + 1, cells, best)
+    return _Row(
+        without_control_characters(name), signs.letters[name], signs.places[name] % 8 + 1, cells, best
+    )
 
 
 def _map(panel: ComparisonGroup, signs: Signs) -> str | None:
@@ -114,7 +118,9 @@ def _map(panel: ComparisonGroup, signs: Signs) -> str | None:
         for point, place in best.items()
     }
     alone = [place.alone for place in best.values()]
-    told = ", ".join(f"{harmless(n)} at {alone.count(n)}" for n in panel.implementations if n in alone)
+    told = ", ".join(
+        f"{without_control_characters(n)} at {alone.count(n)}" for n in panel.implementations if n in alone
+    )
     alike = alone.count(None)
     words = f"Of {plural(len(best), 'shape')}: {told or 'nobody alone'}; several alike at {alike}."
     names = [f"{batch} x {sequence}" for batch, sequence in rows]
@@ -135,7 +141,7 @@ def _cell(place: ShapeResult, signs: Signs) -> Cell:
 
 def _timed(result: CaseResult) -> str:
     half = f" ± {format_percent(100 * result.half_width)} %" if result.half_width is not None else ""
-    return f"{harmless(result.implementation)} {format_quantity(result.median, 's')}{half}"
+    return f"{without_control_characters(result.implementation)} {format_quantity(result.median, 's')}{half}"
 
 
 def _lines(view: AxisSeries, signs: Signs, of: str) -> list[str]:

@@ -15,7 +15,7 @@ from profkit.analysis.ranking.ranking import (
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import SweepDocument
 from profkit.reporting.html.escape import link
-from profkit.reporting.markdown import escaped, fenced_block, fitted, folded, grid_of
+from profkit.reporting.markdown import escape_markdown, fenced_block, folded_block, grid_of, limit_length
 from profkit.reporting.sweep.conclusions import conclusions
 from profkit.reporting.sweep.plots import roofline_lines, speedup_plots, time_plots, who
 from profkit.reporting.sweep.words import (
@@ -50,7 +50,7 @@ def render(document: SweepDocument, limit: int | None = None) -> str:
     """The sweep as Markdown, in at most `limit` bytes of UTF-8: what is left out then, from the end, is counted."""
     found, titles = comparison_groups(document), short_titles(document)
     parts = [
-        f"## Sweep on {escaped(document.device)}: {head_line(document)}",
+        f"## Sweep on {escape_markdown(document.device)}: {head_line(document)}",
         _conclusions(document),
         _speedups(document, found, titles),
     ]
@@ -63,14 +63,14 @@ def render(document: SweepDocument, limit: int | None = None) -> str:
         _profiled(document),
         _how(document),
     ]
-    return fitted([part for part in parts if part], limit)
+    return limit_length([part for part in parts if part], limit)
 
 
 def _conclusions(document: SweepDocument) -> str:
     told = []
     for line in conclusions(document):
         label, _, rest = line.partition(":")
-        told.append(f"- **{label}:**{escaped(rest)}")
+        told.append(f"- **{label}:**{escape_markdown(rest)}")
     return "\n".join(told)
 
 
@@ -89,18 +89,22 @@ def _speedups(document: SweepDocument, found: Sequence[ComparisonGroup], titles:
             value = values.get(name)
             told = "1" if name == BASELINE and value is not None else ratio(value)
             cells.append(f"**{told}**" if value is not None and value == best and len(values) > 1 else told)
-        rows.append([escaped(titles[panel.title]), *cells])
+        rows.append([escape_markdown(titles[panel.title]), *cells])
     if len(rows) < 2 or len(names) < 2:
         return ""
-    return "### Speed-up over PyTorch\n\n" + grid_of(["", *map(escaped, names)], rows)
+    return "### Speed-up over PyTorch\n\n" + grid_of(["", *map(escape_markdown, names)], rows)
 
 
 def _panel(panel: ComparisonGroup, document: SweepDocument) -> tuple[str, ...]:
     """The table; the map, folded; lines along each axis, folded."""
     table = rank_implementations(panel, document.roofs)
-    lines = [f"### {escaped(panel.title)}", f"{plural(len(panel.points), 'shape')}."]
+    lines = [f"### {escape_markdown(panel.title)}", f"{plural(len(panel.points), 'shape')}."]
     lines.append(grid_of(HEAD, [_row(standing) for standing in table]))
-    if told := [f"- {escaped(one.implementation)}: {escaped(gaps(one))}" for one in table if one.why_not]:
+    if told := [
+        f"- {escape_markdown(one.implementation)}: {escape_markdown(gaps(one))}"
+        for one in table
+        if one.why_not
+    ]:
         lines.append("\n".join(told))
     signs = letters(document)
     return "\n\n".join(lines), _map(panel, signs), _plots(panel, signs)
@@ -112,7 +116,7 @@ def _plots(panel: ComparisonGroup, signs: Mapping[str, str]) -> str:
     if not found:
         return ""
     told = "\n\n".join(f"{what}\n\n" + "\n".join(lines) for what, lines in found)
-    return folded("By batch, sequence and dimension", fenced_block(f"{legend(panel, signs)}\n\n{told}"))
+    return folded_block("By batch, sequence and dimension", fenced_block(f"{legend(panel, signs)}\n\n{told}"))
 
 
 def _roofline(document: SweepDocument) -> str:
@@ -125,7 +129,7 @@ def _roofline(document: SweepDocument) -> str:
 def _row(standing: ImplementationRanking) -> list[str]:
     baseline = standing.implementation == BASELINE
     return [
-        escaped(standing.implementation),
+        escape_markdown(standing.implementation),
         format_quantity(standing.time, "s"),
         format_quantity(float(standing.memory), "B") if standing.memory is not None else "-",
         format_quantity(1 / standing.time) if standing.time else "-",
@@ -165,7 +169,9 @@ def _map(panel: ComparisonGroup, signs: Mapping[str, str]) -> str:
         name.rjust(label) + "".join(f"  {cell}".ljust(wide) for cell in cells).rstrip()
         for name, cells in body
     ]
-    return folded("Fastest at batch x sequence (rows) by dimension (columns)", fenced_block("\n".join(lines)))
+    return folded_block(
+        "Fastest at batch x sequence (rows) by dimension (columns)", fenced_block("\n".join(lines))
+    )
 
 
 def _missing(document: SweepDocument) -> str:
@@ -175,10 +181,10 @@ def _missing(document: SweepDocument) -> str:
     rows = [
         [
             f"**{one.state}**" if one.state in BAD else one.state,
-            escaped(one.implementation),
-            escaped(one.told),
-            escaped(one.reason or "no reason is known")
-            + (f"; <code>{escaped(one.fix)}</code>" if one.fix else ""),
+            escape_markdown(one.implementation),
+            escape_markdown(one.told),
+            escape_markdown(one.reason or "no reason is known")
+            + (f"; <code>{escape_markdown(one.fix)}</code>" if one.fix else ""),
         ]
         for one in found[:REASONS]
     ]
@@ -191,12 +197,12 @@ def _missing(document: SweepDocument) -> str:
 def _profiled(document: SweepDocument) -> str:
     """The cases that have a run of their own, with links to it."""
     lines = [
-        f"- [{escaped(case_line(result, document))}]({link(f'{result.profile}/report.md')})"
+        f"- [{escape_markdown(case_line(result, document))}]({link(f'{result.profile}/report.md')})"
         for result in profiled(document)
     ]
     return "### Profiled\n\n" + "\n".join(lines) if lines else ""
 
 
 def _how(document: SweepDocument) -> str:
-    rows = [[name, escaped(words)] for name, words in how(document)]
+    rows = [[name, escape_markdown(words)] for name, words in how(document)]
     return f"### How it was measured\n\n{grid_of(('', ''), rows)}"

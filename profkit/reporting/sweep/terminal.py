@@ -17,7 +17,7 @@ from profkit.analysis.ranking.ranking import (
 from profkit.analysis.ranking.ranking import FILE as RESULTS
 from profkit.core.formatting import format_quantity, plural, shorten
 from profkit.core.types import SweepDocument
-from profkit.reporting.plain_text import harmless
+from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.screen import Screen
 from profkit.reporting.sweep.conclusions import conclusions
 from profkit.reporting.sweep.plots import roofline_lines, speedup_plots, time_plots, who
@@ -99,14 +99,16 @@ def _table(screen: Screen, panel: ComparisonGroup, document: SweepDocument) -> N
     for standing in table:
         if standing.why_not:
             screen.line(
-                f"{shorten(harmless(standing.implementation), 20)}: {gaps(standing)}", indent=2, hang=2
+                f"{shorten(without_control_characters(standing.implementation), 20)}: {gaps(standing)}",
+                indent=2,
+                hang=2,
             )
 
 
 def _row(standing: ImplementationRanking) -> tuple[str, ...]:
     baseline = standing.implementation == BASELINE
     return (
-        shorten(harmless(standing.implementation), 14),
+        shorten(without_control_characters(standing.implementation), 14),
         format_quantity(standing.time, "s"),
         format_quantity(float(standing.memory), "B") if standing.memory is not None else "-",
         format_quantity(1 / standing.time) if standing.time else "-",
@@ -190,16 +192,20 @@ def _missing(screen: Screen, document: SweepDocument, details: bool) -> None:
     """What is wrong with an implementation, and what brings one that is not there; the rest stands with its table."""
     found = missing(document)
     for one in [one for one in found if one.state not in BAD and one.fix][:REASONS]:
-        screen.heading(f"{shorten(harmless(one.implementation), 30)} can be had")
-        screen.line(f"{one.state} in {plural(one.cases, 'case')}: {harmless(one.reason)}", indent=2, hang=2)
+        screen.heading(f"{shorten(without_control_characters(one.implementation), 30)} can be had")
+        screen.line(
+            f"{one.state} in {plural(one.cases, 'case')}: {without_control_characters(one.reason)}",
+            indent=2,
+            hang=2,
+        )
         screen.typed(f"fix: {one.fix}", indent=2)
     bad = [one for one in found if one.state in BAD]
     if not bad:
         return
     screen.heading("Not right")
     for one in bad if details else bad[:REASONS]:
-        what = f"{shorten(harmless(one.implementation), 30)}, {one.told}"
-        said = shorten(harmless(one.reason), 200) or "no reason is known"
+        what = f"{shorten(without_control_characters(one.implementation), 30)}, {one.told}"
+        said = shorten(without_control_characters(one.reason), 200) or "no reason is known"
         screen.line(f"{what}: ", (one.state, "red"), f": {said}", indent=2, hang=2)
     if len(bad) > REASONS and not details:
         screen.line(f"and {plural(len(bad) - REASONS, 'further reason')}: --details", indent=2)

@@ -18,7 +18,7 @@ from profkit.core.formatting import (
     shorten,
 )
 from profkit.core.types import CaseResult, CaseState, SweepDocument
-from profkit.reporting.plain_text import harmless
+from profkit.reporting.plain_text import without_control_characters
 
 CLOCKS = {"cuda-events": "the device's own clock", "wall": "the wall clock"}
 ALIKE, NOTHING = "=", "."
@@ -73,7 +73,7 @@ def how(document: SweepDocument) -> tuple[tuple[str, str], ...]:
     roofs = document.roofs
     if roofs.bandwidth and roofs.flops:
         reached = f"{format_quantity(roofs.bandwidth, 'B/s')} and {format_quantity(roofs.flops, 'FLOP/s')} in float32"
-        facts.append(("Roofline", f"{reached}, measured: {harmless(roofs.method)}"))
+        facts.append(("Roofline", f"{reached}, measured: {without_control_characters(roofs.method)}"))
     else:
         facts.append(("Roofline", "not measured, so no share is shown"))
     if timed:
@@ -91,9 +91,9 @@ def how(document: SweepDocument) -> tuple[tuple[str, str], ...]:
     if len(devices) > 1:
         facts.append(("Devices", f"{len(devices)} shared the cases"))
     for word, count in tallied(r.throttled for r in timed).items():
-        facts.append(("Held down", f"in {plural(count, 'case')}: {harmless(word)}"))
+        facts.append(("Held down", f"in {plural(count, 'case')}: {without_control_characters(word)}"))
     for word, count in tallied(r.remarks for r in timed).items():
-        facts.append(("Mind", f"in {plural(count, 'case')}: {harmless(word)}"))
+        facts.append(("Mind", f"in {plural(count, 'case')}: {without_control_characters(word)}"))
     errors = [result.error for result in timed if result.error is not None]
     if errors:
         facts.append(
@@ -108,7 +108,7 @@ def how(document: SweepDocument) -> tuple[tuple[str, str], ...]:
         )
     if document.versions:
         told = ", ".join(f"{name} {version}" for name, version in document.versions.items())
-        facts.append(("Versions", harmless(told)))
+        facts.append(("Versions", without_control_characters(told)))
     return tuple(facts)
 
 
@@ -168,7 +168,7 @@ def tallied(words: Iterable[Sequence[str]]) -> dict[str, int]:
 def gaps(standing: ImplementationRanking) -> str:
     """Why some of its cases have no time."""
     without = standing.cases - standing.measured
-    return f"{without} of {standing.cases} not measured, mostly {harmless(standing.why_not or '')}"
+    return f"{without} of {standing.cases} not measured, mostly {without_control_characters(standing.why_not or '')}"
 
 
 def letters(document: SweepDocument) -> Mapping[str, str]:
@@ -230,4 +230,4 @@ def lasted(seconds: float) -> str:
 
 def called(name: str) -> str:
     """What an implementation is called, in a sentence."""
-    return shorten(harmless(name), 40)
+    return shorten(without_control_characters(name), 40)

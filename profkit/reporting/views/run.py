@@ -13,7 +13,7 @@ from profkit.core.formatting import format_percent, format_utc_time, plural
 from profkit.core.types import Reading, RunDocument, Scope, Summary, Table, Verdict, VerdictWord
 from profkit.reporting.extras import Extras
 from profkit.reporting.footnotes import reading_span, verdict_span
-from profkit.reporting.plain_text import typed_apart
+from profkit.reporting.plain_text import split_command
 from profkit.reporting.screen import is_number
 from profkit.reporting.view import (
     Block,
@@ -52,16 +52,16 @@ from profkit.reporting.views.run_text import (
     WORDS,
     WORTH,
     actions,
-    command,
+    command_line,
     common_causes,
-    counts,
-    gain,
+    count_verdicts,
+    gain_clause,
     gpu_lines,
     machine_line,
-    named,
+    scope_name,
     time_line,
     title_of,
-    troubles,
+    unfinished_passes,
     worst_first,
 )
 
@@ -99,7 +99,7 @@ def view(document: RunDocument, folder: Path | None = None, extras: Extras | Non
         label,
         (reason,) if reason else (),
         facts=tuple(_facts(document)),
-        command=command(document),
+        command=command_line(document),
         warning=warning,
     )
 
@@ -112,8 +112,8 @@ def _facts(document: RunDocument) -> Iterator[tuple[str, Text]]:
     gpu = next((s.headline for s in document.summaries if s.concern == "gpu"), None)
     if gpu is not None:
         yield "GPU", strong(gpu)
-    if document.passes and troubles(document):
-        finished = len(document.passes) - len(troubles(document))
+    if document.passes and unfinished_passes(document):
+        finished = len(document.passes) - len(unfinished_passes(document))
         yield "Passes", f"{finished} of {len(document.passes)} finished; what did not is below"
     for line in gpu_lines(document):
         yield "Device", line
@@ -136,7 +136,7 @@ def _commit(document: RunDocument) -> str | None:
     return revision.commit[:12] + branch + (", with changes that are not committed" if revision.dirty else "")
 
 
-_SAID: dict[VerdictWord, str] = {
+_OUTCOME_WORDS: dict[VerdictWord, str] = {
     "fail": "missed",
     "unknown": "not known",
     "pass": "met",
@@ -155,14 +155,16 @@ def _verdict(verdicts: Sequence[Verdict]) -> tuple[Label | None, Text]:
     if worst in ("fail", "unknown"):
         names = dict.fromkeys(v.target for v in by_word[worst])
         parts.append(joined(*between(", ", map(code, names))))
-    rest = [f"{len(group)} {_SAID[word]}" for word, group in by_word.items() if group and word != worst]
+    rest = [
+        f"{len(group)} {_OUTCOME_WORDS[word]}" for word, group in by_word.items() if group and word != worst
+    ]
     parts += [", ".join(rest)] if rest else []
     if inner:
         parts.append(f"{plural(len(inner), 'miss', 'misses')} in single kernels or functions alone")
     reason = joined(*between("; ", (part for part in parts)))
     if worst is None:
         return (Label(Status.UNKNOWN, "no target on the whole run"), reason) if inner else (None, "")
-    return Label(STATUSES[worst], f"{plural(len(by_word[worst]), 'target')} {_SAID[worst]}"), reason
+    return Label(STATUSES[worst], f"{plural(len(by_word[worst]), 'target')} {_OUTCOME_WORDS[worst]}"), reason
 
 
 def _blocks(document: RunDocument, folder: Path | None, extras: Extras) -> Iterator[Block | None]:
@@ -170,7 +172,7 @@ def _blocks(document: RunDocument, folder: Path | None, extras: Extras) -> Itera
     yield _to_do(document)
     yield run_metal.use_section(document)
     yield run_charts.time_section(document, kernels)
-    yield from _first(document, kernels)
+    yield from _gpu_sections(document, kernels)
     yield _verdicts(document)
     yield run_charts.roofline_section(document, kernels)
     yield run_charts.occupancy_section(document, kernels)
@@ -184,7 +186,7 @@ def _blocks(document: RunDocument, folder: Path | None, extras: Extras) -> Itera
     yield run_charts.python_section(document)
     yield run_charts.memory_section(document, extras)
     yield run_metal.absent_section(document)
-    yield _numbers(document)
+    yield _all_numbers(document)
     for summary in document.summaries:
         if summary.concern in LAST:
             yield Section(title_of(summary.concern), tuple(_summary(summary)), summary.headline)
@@ -206,7 +208,7 @@ def _blocks(document: RunDocument, folder: Path | None, extras: Extras) -> Itera
 
 def with_command(text: str) -> Text:
     """A sentence whose line to type, at its end, is one."""
-    words, typed = typed_apart(text)
+    words, typed = split_command(text)
     if typed is None:
         return text
     return (f"{words}: ", to_type(typed)) if words else to_type(typed)
@@ -243,7 +245,7 @@ def _verdicts(document: RunDocument) -> Section | None:
         )
         left = len(inner) - len(rows)
         more: tuple[Block, ...] = (Paragraph(soft(f"{left} more stand in run.json.")),) if left else ()
-        body = Section(f"In single {kind}", (Statuses(rows), *more), counts(inner), Fold.FOLDED)
+        body = Section(f"In single {kind}", (Statuses(rows), *more), count_verdicts(inner), Fold.FOLDED)
         blocks.append(OnScreen(tuple(_worst_parts(inner, whole)), (body,)))
     return Section("Verdicts", tuple(blocks))
 
@@ -275,7 +277,7 @@ def _rows(verdicts: Sequence[Verdict], readings: Mapping[tuple[str, Scope], Read
 def _shared_row(cause: str, same: Sequence[Verdict]) -> StatusRow:
     names = tuple(dict.fromkeys(verdict.target for verdict in same))
     advice = dict.fromkeys(verdict.advice[0] for verdict in same if verdict.advice)
-    return StatusRow(Status.UNKNOWN, WORDS["unknown"], names, cause, below=_tries(tuple(advice)))
+    return StatusRow(Status.UNKNOWN, WORDS["unknown"], names, cause, below=_advice_lines(tuple(advice)))
 
 
 def _brief_rows(
@@ -315,29 +317,31 @@ def _worst_parts(inner: Sequence[Verdict], whole: Sequence[Verdict]) -> Iterator
         if of_kernels and weight is not None and weight < WORTH:
             continue  # too small to fail a run
         share = f", {format_percent(100 * weight)} % of the GPU time" if weight is not None else ""
-        line = Paragraph((soft("in "), strong(named(scope)), soft(f"{share}: {counts(verdicts)}")))
-        failed = [v for v in worst_first(verdicts) if v.verdict == "fail" and not _decided(v, whole)]
+        line = Paragraph(
+            (soft("in "), strong(scope_name(scope)), soft(f"{share}: {count_verdicts(verdicts)}"))
+        )
+        failed = [v for v in worst_first(verdicts) if v.verdict == "fail" and not _decides_run(v, whole)]
         rows = Statuses(tuple(_short_row(v, advice=int(of_kernels)) for v in failed))
         blocks = (line, *((rows,) if failed else ()))
         yield from blocks if of_kernels else (Detail(blocks),)
 
 
-def _decided(verdict: Verdict, whole: Sequence[Verdict]) -> bool:
+def _decides_run(verdict: Verdict, whole: Sequence[Verdict]) -> bool:
     """Whether the run's own verdict on that target is this one in other words: the kernel that decided it."""
     return any(v.target == verdict.target and verdict.reason in v.reason for v in whole)
 
 
 def _short_row(verdict: Verdict, *, advice: int) -> StatusRow:
-    reason = verdict.reason + gain(verdict)
+    reason = verdict.reason + gain_clause(verdict)
     word = verdict.verdict
     lines = verdict.advice[:advice] if word in ("fail", "unknown") else ()
-    return StatusRow(STATUSES[word], WORDS[word], (verdict.target,), reason, below=_tries(lines))
+    return StatusRow(STATUSES[word], WORDS[word], (verdict.target,), reason, below=_advice_lines(lines))
 
 
 def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> StatusRow:
     """With its threshold, and its number with its source: the reading that it was judged by, where one holds it."""
     row = _short_row(verdict, advice=len(verdict.advice))
-    place = named(verdict.scope) if verdict.scope.kind not in ("run", "region") else ""
+    place = scope_name(verdict.scope) if verdict.scope.kind not in ("run", "region") else ""
     reading = readings.get((verdict.metric, verdict.scope))
     value: Text = ""
     if reading is not None and (verdict.value is None or reading.value == verdict.value):
@@ -347,14 +351,14 @@ def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> Sta
     return replace(row, limit=verdict.threshold, place=place, value=value)
 
 
-def _tries(advice: Sequence[str]) -> tuple[Text, ...]:
+def _advice_lines(advice: Sequence[str]) -> tuple[Text, ...]:
     return tuple(map(with_command, advice))
 
 
 # ---------------------------------------------------------------- concerns
 
 
-def _first(document: RunDocument, kernels: Sequence[KernelRow]) -> Iterator[Block]:
+def _gpu_sections(document: RunDocument, kernels: Sequence[KernelRow]) -> Iterator[Block]:
     """What a reader of a GPU's run looks at first: its kernels, ranges, time line, and encoders."""
     summaries = {summary.concern: summary for summary in document.summaries}
     if kernels:
@@ -375,21 +379,21 @@ def _first(document: RunDocument, kernels: Sequence[KernelRow]) -> Iterator[Bloc
             yield Sourced((), (body,)) if concern == "encoders" and document.metal is not None else body
 
 
-def _numbers(document: RunDocument) -> Section | None:
+def _all_numbers(document: RunDocument) -> Section | None:
     """Every concern: its readings with their sources, or what tells them without; tables and notes."""
     causes = common_causes(document.verdicts)
     blocks: list[Block] = []
     for summary in document.summaries:
         if summary.concern in LAST:
             continue
-        section = _concern(summary)
+        section = _concern_section(summary)
         in_table = backend_named(document.backend).per_kernel and summary.concern in _IN_KERNELS
         repeated = summary.concern == "time" or in_table or any(c in summary.headline for c in causes)
         blocks.append(Detail((section,)) if repeated else section)
     return Section("All numbers", tuple(blocks), anchor="numbers") if blocks else None
 
 
-def _concern(summary: Summary) -> Section:
+def _concern_section(summary: Summary) -> Section:
     readings = [reading for reading in summary.readings if reading.scope.kind != "kernel"]
     blocks: list[Block] = []
     own = summary.concern in ("kernels", "ranges", "gpu", "encoders")  # tables of their own, above
@@ -409,7 +413,7 @@ def _readings(readings: Sequence[Reading]) -> DataTable:
     titles = {reading.name: reading.title for reading in all_metrics()}
     rows = []
     for reading in readings[:_READINGS]:
-        place = f" in {named(reading.scope)}" if reading.scope.kind == "function" else ""
+        place = f" in {scope_name(reading.scope)}" if reading.scope.kind == "function" else ""
         name = (titles.get(reading.metric, reading.metric), soft(place))
         why = joined(
             reading.reason or "", *((" Fix: ", code(reading.fix)) if reading.fix and reading.reason else ())

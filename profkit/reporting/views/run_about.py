@@ -34,15 +34,15 @@ from profkit.reporting.view import (
 from profkit.reporting.views.run_text import (
     WORDS,
     actions,
-    command,
-    conditions,
-    cost,
-    gain,
+    command_line,
+    cost_text,
+    gain_clause,
     gpu_lines,
     machine_line,
-    named,
+    scope_name,
+    session_conditions,
     time_line,
-    troubles,
+    unfinished_passes,
 )
 
 _FACT = 64  # characters of a fact about the tool's session: longer ones are lists of metrics
@@ -64,11 +64,11 @@ def passes_section(document: RunDocument, extras: Extras) -> Section | None:
     rows: list[tuple[Text, ...]] = []
     for result in document.passes:
         files = joined(*between(", ", (_file(path, extras) for path in result.artifacts)))
-        rows.append((result.name, result.tool or "-", result.state, cost(result), files))
+        rows.append((result.name, result.tool or "-", result.state, cost_text(result), files))
     column_count = 5 if extras.files else 4
     columns = ("pass", "tool", "state", TableColumn("took", numeric=True), "files")[:column_count]
     blocks: list[Block] = [table(columns, [row[:column_count] for row in rows], words=5)]
-    items = [_trouble(result, extras) for result in troubles(document)]
+    items = [_trouble(result, extras) for result in unfinished_passes(document)]
     if items:
         blocks.append(Items(tuple(items)))
     finished = len(document.passes) - len(items)
@@ -95,7 +95,7 @@ def conditions_section(document: RunDocument) -> Section | None:
     """What decides whether these numbers may be compared with others."""
     if not document.facts:
         return None
-    known = conditions(document)
+    known = session_conditions(document)
     short = "; ".join(f"{name}: {value}" for name, value in known.items() if len(value) <= _FACT)
     long = tuple((name, code(value)) for name, value in known.items() if len(value) > _FACT)
     blocks: list[Block] = [Paragraph(soft(short))] if short else []
@@ -226,14 +226,14 @@ def cases_of(document: RunDocument) -> Cases:
         why = "nothing was judged: no target speaks of what is in it"
         cases.append(Case(f"{group}.targets", "any target", "skipped", why, kind="not-judged"))
     facts = {
-        "command": command(document),
+        "command": command_line(document),
         "backend": document.backend,
         "started": document.started,
         "machine": machine_line(document) or "",
         "gpu": "; ".join(gpu_lines(document)),
         "time": time_line(document) or "",
     }
-    facts |= {name: value for name, value in conditions(document).items() if name not in facts}
+    facts |= {name: value for name, value in session_conditions(document).items() if name not in facts}
     return Cases(
         f"{document.name} on {document.backend}",
         tuple(cases),
@@ -253,11 +253,11 @@ def _verdict_case(document: RunDocument, verdict: Verdict, regions: int) -> Case
     }
     scope = verdict.scope
     apart = scope.kind == "function" or (scope.name and regions > 1)
-    group = f"profkit.{document.name}.targets" + (f".in.{named(scope)}" if apart else "")
+    group = f"profkit.{document.name}.targets" + (f".in.{scope_name(scope)}" if apart else "")
     state, kind = states[verdict.verdict]
     if state == "passed":
         return Case(group, verdict.target)
-    why = verdict.reason + gain(verdict)
+    why = verdict.reason + gain_clause(verdict)
     tries = verdict.advice if state != "skipped" else ()
     detail = "\n".join([why, *(f"try: {line}" for line in tries)])
     return Case(group, verdict.target, state, why, detail, kind=kind)
@@ -280,7 +280,7 @@ def _output(document: RunDocument) -> Iterator[str]:
         yield f"{number}. {plain_text(action.what)} ({action.why})"
     for verdict in document.verdicts:
         if verdict.scope.kind == "kernel" and verdict.verdict == "fail":
-            yield f"{WORDS[verdict.verdict]} {verdict.target} in {named(verdict.scope)}: {verdict.reason}"
-    if troubles(document):
-        yield f"{len(troubles(document))} passes did not finish"
+            yield f"{WORDS[verdict.verdict]} {verdict.target} in {scope_name(verdict.scope)}: {verdict.reason}"
+    if unfinished_passes(document):
+        yield f"{len(unfinished_passes(document))} passes did not finish"
     yield from document.notes

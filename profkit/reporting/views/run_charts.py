@@ -65,7 +65,7 @@ _MISSES = {
 _PEAKS = ("memory.device_peak", "memory.rss_peak", "memory.python_peak")
 
 
-def charted(charts: Sequence[Block], note: str = "") -> Charts:
+def chart_group(charts: Sequence[Block], note: str = "") -> Charts:
     """Charts whose numbers other blocks of the run tell."""
     return Charts(tuple(charts), note, repeats=True)
 
@@ -122,7 +122,7 @@ def time_section(document: RunDocument, kernels: Sequence[KernelRow]) -> Section
     summary = summary_of(document, backend_named(document.backend).time_concern)
     if charts:
         headline = _headline(summary) if document.metal is None else ""  # told above it
-        return Section("Where time goes", (charted(charts),), headline, anchor="where-time", repeats=True)
+        return Section("Where time goes", (chart_group(charts),), headline, anchor="where-time", repeats=True)
     if summary is None or backend_named(document.backend).work == "encoder":
         return None
     return without_chart("where-time", "Where time goes", summary.headline, _fix_in_notes(summary))
@@ -167,7 +167,7 @@ def timing_section(document: RunDocument) -> Section | None:
         more = len(spreads) - _TIMINGS
         note = f"{plural(more, 'further timing')} not drawn." if more > 0 else ""
         return Section(
-            "Timing", (charted(charts, note),), _headline(summary), anchor="distribution", repeats=True
+            "Timing", (chart_group(charts, note),), _headline(summary), anchor="distribution", repeats=True
         )
     if document.plan is None or summary is None:
         return None
@@ -192,7 +192,7 @@ def roofline_section(document: RunDocument, kernels: Sequence[KernelRow]) -> Sec
         note = (
             "Hollow points are estimated or simulated. Thick lines limit something here, thin ones nothing."
         )
-        blocks: list[Block] = [charted([RooflineChart(roofline)], note)]
+        blocks: list[Block] = [chart_group([RooflineChart(roofline)], note)]
         if fix and sum(kernel.share for kernel in roofline.left_out) > _MUCH:
             blocks.append(NoChart("Kernels that are not placed are more than 5 % of the time.", fix))
         return Section("Roofline", tuple(blocks), headline, anchor="roofline", repeats=True)
@@ -220,7 +220,7 @@ def occupancy_section(document: RunDocument, kernels: Sequence[KernelRow]) -> Se
     legend += f" {plural(more, 'further kernel')} in the table." if more else ""
     title = "Occupancy: warps that were there, of those that fit"
     chart = Bars("occupancy", title, _sentences(bars[:6]), bars, 100.0, legend)
-    return Section("Occupancy", (charted([chart]),), _headline(summary), anchor="occupancy", repeats=True)
+    return Section("Occupancy", (chart_group([chart]),), _headline(summary), anchor="occupancy", repeats=True)
 
 
 def _occupancy(document: RunDocument, row: KernelRow) -> Bar:
@@ -256,7 +256,9 @@ def levels_section(document: RunDocument, kernels: Sequence[KernelRow]) -> Secti
         return None
     headline = " ".join(summary.headline for summary in summaries)
     if charts:
-        return Section("Memory, level by level", (charted(charts),), headline, anchor="levels", repeats=True)
+        return Section(
+            "Memory, level by level", (chart_group(charts),), headline, anchor="levels", repeats=True
+        )
     fix = next((fix for summary in summaries if (fix := _fix_of(summary))), None)
     return without_chart("levels", "Memory, level by level", headline, fix)
 
@@ -371,7 +373,9 @@ def python_section(document: RunDocument) -> Section | None:
     ]
     if charts:
         note = "; ".join(summary.notes) if summary else ""
-        return Section("Python", (charted(charts, note),), _headline(summary), anchor="python", repeats=True)
+        return Section(
+            "Python", (chart_group(charts, note),), _headline(summary), anchor="python", repeats=True
+        )
     if summary is None or document.plan is None:
         return None
     return without_chart("python", "Python", summary.headline, _fix_of(summary))
@@ -414,7 +418,7 @@ def memory_section(document: RunDocument, extras: Extras) -> Section | None:
         remarks = (
             note[:1].upper() + note[1:].rstrip(".") + "." for note in (summary.notes if summary else ())
         )
-        body = charted(charts, " ".join(remarks))
+        body = chart_group(charts, " ".join(remarks))
         return Section("Memory", (body,), _headline(summary), anchor="memory", repeats=True)
     if summary is None or document.plan is None:
         return None

@@ -16,7 +16,7 @@ from profkit.reporting.chart_blocks import CellValue, RowDetail, SortableColumn,
 from profkit.reporting.footnotes import MARKS, footnote_of
 from profkit.reporting.view import Block, Fold, Section, TableColumn, Text, code, table
 from profkit.reporting.views.run_charts import is_metal
-from profkit.reporting.views.run_text import SIGNS, WORDS, named
+from profkit.reporting.views.run_text import SIGNS, WORDS, scope_name
 
 _NAME = 4000  # characters of a whole name: longer ones, which somebody made, are cut
 _NAMES = 400_000  # characters of all names: of what is beyond each is cut shorter
@@ -260,7 +260,7 @@ def references(document: RunDocument) -> Iterator[Section]:
     if not known or backend_named(document.backend).work == "encoder":
         return  # encoders have a table of their own, and no grid
     rows: list[tuple[Text, ...]] = [
-        (named(scope), (scope.name or "")[:_NAME], scope.id or "-") for scope in known[:_NAMED]
+        (scope_name(scope), (scope.name or "")[:_NAME], scope.id or "-") for scope in known[:_NAMED]
     ]
     more = len(known) - _NAMED
     note = f"and {plural(more, 'further configuration')}: they stand in run.json" if more > 0 else ""

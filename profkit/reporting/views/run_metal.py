@@ -25,7 +25,7 @@ from profkit.core.types import (
 from profkit.reporting.chart_blocks import Bar, Bars, Mark, OverTime, Piece, StackedBar
 from profkit.reporting.footnotes import footnote_of, reading_span
 from profkit.reporting.view import Block, DataTable, Fold, Section, Sourced, Text, table
-from profkit.reporting.views.run_charts import charted, summary_of, threshold_mark, without_chart
+from profkit.reporting.views.run_charts import chart_group, summary_of, threshold_mark, without_chart
 
 _BARS = 12  # of encoders and shaders
 _COUNTER_BARS = 16
@@ -59,7 +59,7 @@ def use_section(document: RunDocument) -> Section | None:
         return without_chart("gpu-use", "GPU utilization", headline, fix)
     charts = [*_shares_of_time(document, trace), *_over_time(trace)]
     return (
-        Section("GPU utilization", (charted(charts),), headline, anchor="gpu-use", repeats=True)
+        Section("GPU utilization", (chart_group(charts),), headline, anchor="gpu-use", repeats=True)
         if charts
         else None
     )
@@ -224,7 +224,7 @@ def _work(what: str, found: Sequence[MetalWork], origin: str) -> tuple[Block, ..
     columns = (what, "count", "GPU time", "share", "median", "longest")
     left = len(found) - len(rows)
     body = table(columns, rows, title=f"{what.capitalize()}s by GPU time", left=left)
-    return (*([charted([chart])] if bars else []), _sourced(body))
+    return (*([chart_group([chart])] if bars else []), _sourced(body))
 
 
 def _command_buffers(trace: MetalTrace) -> Iterator[DataTable]:
@@ -284,7 +284,7 @@ def counters_section(document: RunDocument) -> Section | None:
     charts = [*_percentages(document, trace), *_rates(document, trace)]
     blocks: list[Block] = []
     if charts:
-        blocks.append(charted(charts, "Counters speak of the whole GPU, whoever used it."))
+        blocks.append(chart_group(charts, "Counters speak of the whole GPU, whoever used it."))
     shown = f" of the set {trace.counter_set}" if trace.counter_set else ""
     headline = f"{plural(len(trace.counters), 'counter')}{shown}{_covered(trace.counters)}."
     blocks.append(_sourced(_counter_table(trace.counters)))
@@ -395,7 +395,7 @@ def states_section(document: RunDocument) -> Section | None:
         notes.append(f"The recording asked for the performance state {trace.induced}.")
     notes += ["Low power mode was on."] if trace.low_power else []
     if charts:
-        return Section("States", (charted(charts, " ".join(notes)),), anchor="gpu-states", repeats=True)
+        return Section("States", (chart_group(charts, " ".join(notes)),), anchor="gpu-states", repeats=True)
     return Section("States", (), " ".join(notes), anchor="gpu-states") if notes else None
 
 

@@ -51,7 +51,7 @@ def common_causes(verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
     return {cause: same for cause, same in causes.items() if len(same) > 1}
 
 
-def counts(verdicts: Sequence[Verdict]) -> str:
+def count_verdicts(verdicts: Sequence[Verdict]) -> str:
     """`2 fail, 1 unknown, 3 pass`; words that do not occur are left out."""
     numbers = [(sum(v.verdict == word for v in verdicts), WORDS[word]) for word in WORDS]
     return ", ".join(f"{number} {word}" for number, word in numbers if number)
@@ -68,13 +68,15 @@ def actions(document: RunDocument) -> list[Action]:
     for verdict in _sorted(document):
         what = verdict.advice[0]
         if verdict.target not in mentioned and what not in mentioned:
-            why = _together(verdict, document) or where(verdict.scope) + verdict.reason + gain(verdict)
+            why = _common_reason(verdict, document) or scope_prefix(
+                verdict.scope
+            ) + verdict.reason + gain_clause(verdict)
             first_actions.append(Action(why, what, verdict.verdict, verdict))
         mentioned |= {verdict.target, what}
     return first_actions[:ACTIONS]
 
 
-def _together(verdict: Verdict, document: RunDocument) -> str | None:
+def _common_reason(verdict: Verdict, document: RunDocument) -> str | None:
     """Why an action is named that would answer several targets at once, which one cause left unknown."""
     if verdict.verdict != "unknown" or verdict.scope.kind == "kernel":
         return None
@@ -88,7 +90,7 @@ def _sorted(document: RunDocument) -> list[Verdict]:
     """Verdicts that something is to be done about, the most urgent first."""
     wanted = [v for v in worst_first(document.verdicts) if v.verdict in ("fail", "unknown") and v.advice]
     of_run = document.plan is not None or bool(document.passes)
-    wanted = sorted((v for v in wanted if _worth_a_place(v, of_run=of_run)), key=urgency)
+    wanted = sorted((v for v in wanted if _is_worth_showing(v, of_run=of_run)), key=urgency)
     for verdict in [v for v in wanted if v.verdict == "fail"]:
         first = next((v for v in wanted if f"see {v.target} first" in verdict.advice[0]), None)
         if first is not None and first.verdict == "fail" and wanted.index(first) > wanted.index(verdict):
@@ -97,7 +99,7 @@ def _sorted(document: RunDocument) -> list[Verdict]:
     return wanted
 
 
-def _worth_a_place(verdict: Verdict, *, of_run: bool) -> bool:
+def _is_worth_showing(verdict: Verdict, *, of_run: bool) -> bool:
     part = verdict.scope.kind == "kernel"
     if verdict.verdict == "unknown":
         # In a report of others the standard depth is something to do.
@@ -119,7 +121,7 @@ def urgency(verdict: Verdict) -> tuple[bool, bool, float, bool, float]:
     return not noisy, verdict.verdict != "fail", -(verdict.gain or 0.0), part, -(verdict.weight or 0.0)
 
 
-def gain(verdict: Verdict) -> str:
+def gain_clause(verdict: Verdict) -> str:
     """`; at most 12 % of the run could be won` behind a failure; nothing where that is not known or nothing."""
     if verdict.verdict != "fail" or not verdict.gain:
         return ""
@@ -155,19 +157,19 @@ def _device(gpu: Gpu, number: int) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def where(scope: Scope) -> str:
+def scope_prefix(scope: Scope) -> str:
     """`in sgemm: ` before what is said of a function or kernel; nothing for the run and its region."""
-    return f"in {named(scope)}: " if scope.kind in ("function", "kernel") and scope.name else ""
+    return f"in {scope_name(scope)}: " if scope.kind in ("function", "kernel") and scope.name else ""
 
 
-def named(scope: Scope) -> str:
+def scope_name(scope: Scope) -> str:
     """What people call it: a function by its name, a kernel by a short one with its grid and block."""
     if scope.kind != "kernel" or not scope.name:
         return scope.name or "?"
     return short_name(scope.name, 44) + (f" ({shape(scope.id)})" if scope.id else "")
 
 
-def command(document: RunDocument) -> str:
+def command_line(document: RunDocument) -> str:
     """The workload as it was typed, quoted for a shell."""
     return shlex.join(document.workload.command)
 
@@ -199,7 +201,7 @@ def title_of(concern: str) -> str:
     return TITLES.get(concern, concern.capitalize())
 
 
-def conditions(document: RunDocument) -> dict[str, str]:
+def session_conditions(document: RunDocument) -> dict[str, str]:
     """Versions of the tools and what they did to clocks and caches: whatever decides what may be compared."""
     versions = {name: version for name, version in document.tools.items() if version}
     facts = {name: value for name, value in document.facts.items() if name != "command"}
@@ -207,7 +209,7 @@ def conditions(document: RunDocument) -> dict[str, str]:
     return {**versions, **{k: v for k, v in facts.items() if facts.get(k.rpartition(" (")[0]) != v}}
 
 
-def troubles(document: RunDocument) -> list[PassResult]:
+def unfinished_passes(document: RunDocument) -> list[PassResult]:
     """Passes that did not finish."""
     return [result for result in document.passes if result.state != "finished"]
 
@@ -221,7 +223,7 @@ def machine_line(document: RunDocument) -> str | None:
     return f"{machine.cpu}, {plural(machine.cores, 'core')}{virtual}, {machine.system} {machine.release}"
 
 
-def cost(result: PassResult) -> str:
+def cost_text(result: PassResult) -> str:
     """`24.1 s (3.1 plain runs)`: what a pass took."""
     times = f" ({result.cost:.1f} plain runs)" if result.cost is not None else ""
     return f"{format_quantity(result.seconds, 's')}{times}" if result.seconds else "-"
