@@ -51,7 +51,7 @@ def _run() -> None:
         _run_app()
     except SystemExit as leaving:
         options = sys.modules.get("profkit.cli.options")
-        if leaving.code != Interrupted.exit_code or (options is not None and options.told()):
+        if leaving.code != Interrupted.exit_code or (options is not None and options.has_printed()):
             raise
         _exit_with(ProfkitError("interrupted"), Interrupted.exit_code)  # typer makes a bare exit of a Ctrl-C
     except KeyboardInterrupt:
@@ -107,7 +107,7 @@ def _exit_with(fault: ProfkitError, code: int) -> None:
     try:
         print_fault(fault)
         options = sys.modules.get("profkit.cli.options")
-        if options is not None and options.owes_json():
+        if options is not None and options.json_is_due():
             sys.stdout.write(_error_document(fault, code))
         sys.stdout.flush()
     except OSError:

@@ -38,8 +38,8 @@ def _import(name: str, folder: Path) -> CommandTrial:
 @pytest.mark.parametrize(
     ("content", "state", "word"),
     [
-        ("__version__ = '9.1'", "ok", "for the peaks"),
-        ("print('chatter'); __version__ = '9.1'", "ok", "for the peaks"),
+        ("__version__ = '9.1'", "ok", "measures the peaks"),
+        ("print('chatter'); __version__ = '9.1'", "ok", "measures the peaks"),
         ("import not_there_at_all", "refused", "not_there_at_all"),
         ("raise RuntimeError('built for another numpy')", "refused", "another numpy"),
         ("import os; os.abort()", "refused", "SIGABRT"),
