@@ -38,6 +38,10 @@ from profkit.core.types.history import Series as Series
 from profkit.core.types.history import SeriesKey as SeriesKey
 from profkit.core.types.history import Trend as Trend
 from profkit.core.types.history import Value as Value
+from profkit.core.types.insights import Gain as Gain
+from profkit.core.types.insights import Insight as Insight
+from profkit.core.types.insights import Place as Place
+from profkit.core.types.insights import TimeSplit as TimeSplit
 from profkit.core.types.machine import Cache as Cache
 from profkit.core.types.machine import Check as Check
 from profkit.core.types.machine import DeviceMoment as DeviceMoment

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from profkit.core.types.gpu import Gpu, GpuTrace, KernelBottleneck, TritonWork
+from profkit.core.types.insights import Insight, TimeSplit
 from profkit.core.types.machine import Machine, Moment, Peaks
 from profkit.core.types.metal import MetalTrace
 from profkit.core.types.plan import PassResult, Plan
@@ -141,6 +142,8 @@ class RunDocument:
     readings: tuple[Reading, ...] = ()
     profiles: tuple[Profile, ...] = ()
     summaries: tuple[Summary, ...] = ()
+    insights: tuple[Insight, ...] = ()  # what to change, the largest gain first
+    time_split: TimeSplit | None = None
     verdicts: tuple[Verdict, ...] = ()
     notes: tuple[str, ...] = ()
     failure: str | None = None

@@ -46,6 +46,7 @@ from profkit.reporting.view import (
     command as to_type,
 )
 from profkit.reporting.views import run_about, run_charts, run_metal
+from profkit.reporting.views.run_insights import insights_section
 from profkit.reporting.views.run_kernels import kernel_table, kernels_of, references
 from profkit.reporting.views.run_text import (
     LAST,
@@ -167,7 +168,7 @@ def _verdict(verdicts: Sequence[Verdict]) -> tuple[Label | None, Text]:
 
 def _blocks(document: RunDocument, folder: Path | None, extras: Extras) -> Iterator[Block | None]:
     kernels = kernels_of(document)
-    yield _to_do(document)
+    yield insights_section(document.insights) or _to_do(document)
     yield run_metal.use_section(document)
     yield run_charts.time_section(document, kernels)
     yield from _first(document, kernels)
