@@ -10,10 +10,12 @@ from collections.abc import Sequence
 
 from profkit.analysis.insights import gpu_latency, gpu_launch, gpu_memory, gpu_units
 from profkit.analysis.insights.evidence import evidence_of
+from profkit.analysis.insights.nsight import nsight_insights
 from profkit.analysis.insights.rule import Rule
 from profkit.core.types import Insight, RunDocument
 
 RULES: tuple[Rule, ...] = (
+    Rule("debug-build", gpu_units.debug_build),
     Rule("slow-fp64", gpu_units.slow_fp64),
     Rule("no-tensor-cores", gpu_units.no_tensor_cores),
     Rule("unaligned-matrix-product", gpu_units.unaligned_matrix_product),
@@ -35,9 +37,12 @@ LEAST_GAIN = 0.01  # of the time: less is not worth a change
 
 
 def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple[Insight, ...]:
-    """What every rule finds, the largest bound first; those without a bound last, in the order of "
-    "the rules."""
+    """What every rule finds, the largest bound first, those without a bound last; then what NVIDIA's rules say.
+
+    An estimate of NVIDIA's is no bound: where a unit is nearer to its peak than that allows, its gain says so.
+    """
     evidence = evidence_of(document)
     found = [insight for rule in rules for insight in rule.find(evidence)]
     worth = [one for one in found if one.gain is None or one.gain.at_most >= LEAST_GAIN]
-    return tuple(sorted(worth, key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0)))
+    ranked = sorted(worth, key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0))
+    return (*ranked, *nsight_insights(evidence))

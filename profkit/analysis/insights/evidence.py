@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from profkit.analysis.kernel_names.owner import KernelOwner, kernel_owner
 from profkit.analysis.summaries.bottlenecks import filled_share
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
-from profkit.core.types import Bound, Gpu, Place, Reading, RunDocument
+from profkit.core.types import Bound, Gpu, KernelInstruction, Place, Reading, RunDocument
 
 LEAST_SHARE = 0.02  # of the GPU time: a kernel with less is not worth a conclusion
 
@@ -27,6 +27,7 @@ class KernelEvidence:
     values: Mapping[str, float]
     counters: Mapping[str, float]
     gpu: Gpu | None
+    instructions: tuple[KernelInstruction, ...] = ()  # the costliest, where they were counted
 
     @property
     def name(self) -> str:
@@ -37,6 +38,12 @@ class KernelEvidence:
     def place(self) -> Place:
         """The kernel as a place."""
         return Place(kernel=self.row.scope.name)
+
+    def place_of(self, instructions: Sequence[KernelInstruction]) -> Place:
+        """The source line that most of these instructions belong to; the kernel where none is known."""
+        lines = [(one.file, one.line) for one in instructions if one.file is not None]
+        file, line = max(lines, key=lines.count) if lines else (None, None)
+        return Place(kernel=self.row.scope.name, file=file, line=line)
 
     @property
     def bound(self) -> Bound:
@@ -79,10 +86,14 @@ class KernelEvidence:
 
 @dataclass(frozen=True)
 class RunEvidence:
-    """A judged document as rules see it; `kernels` are those worth a conclusion, the largest share first."""
+    """A judged document as rules see it; `kernels` are those worth a conclusion, the largest share first.
+
+    `debug_kernels` are those of a build for debugging, of which nothing else is worth saying; `kernels` are all others.
+    """
 
     document: RunDocument
     kernels: tuple[KernelEvidence, ...]
+    debug_kernels: tuple[KernelEvidence, ...]
     busy: float | None  # share of the traced time in which the device worked, 0..1; None: no timeline
 
     @property
@@ -123,8 +134,16 @@ def evidence_of(document: RunDocument) -> RunEvidence:
             if gpu is not None and gpu.multiprocessors:
                 values.setdefault("launch.multiprocessors", float(gpu.multiprocessors))
             own = counters.get((row.scope.name, row.scope.id), {})
-            kernels.append(KernelEvidence(row, kernel_owner(row.scope.name or ""), share, values, own, gpu))
-    return RunEvidence(document, tuple(kernels), busy)
+            instructions = tuple(one for one in document.instructions if one.kernel == row.scope)
+            owner = kernel_owner(row.scope.name or "")
+            kernels.append(KernelEvidence(row, owner, share, values, own, gpu, instructions))
+    debug = document.facts.get("debug build", "").split("; ")
+    return RunEvidence(
+        document,
+        tuple(kernel for kernel in kernels if kernel.row.scope.name not in debug),
+        tuple(kernel for kernel in kernels if kernel.row.scope.name in debug),
+        busy,
+    )
 
 
 def unit_utilization(kernel: KernelEvidence) -> dict[str, float]:

@@ -148,6 +148,9 @@ def waiting_warps(run: RunEvidence) -> Iterator[Insight]:
                 f"the time that warps wait for this, at most {_TO_FULL}",
             ),
             (f"stall.{reason}", "occupancy.achieved", "throughput.busiest"),
+            kernel.place_of(
+                [one for one in kernel.instructions if one.stall == reason and one.samples > 0.1]
+            ),
         )
 
 

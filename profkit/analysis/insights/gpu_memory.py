@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import KernelEvidence, RunEvidence, unit_utilization
 from profkit.analysis.insights.rule import bounded_gain, insight_on, percent_text
-from profkit.core.formatting import quantity
+from profkit.core.formatting import plural, quantity
 from profkit.core.types import Insight
 
 IDEAL_SECTORS = 4  # of 32 bytes, for a warp that loads 4 bytes in each of its 32 threads
@@ -38,6 +38,11 @@ def wasted_sectors(run: RunEvidence) -> Iterator[Insight]:
         excess = kernel.values.get("memory.sectors.excess", 0.0)
         evidence = f"{percent_text(used)} of the sectors that global accesses move are used"
         evidence += f"; {per_request:.1f} sectors for each request" if per_request else ""
+        wasteful = [one for one in kernel.instructions if one.excess_sectors >= 0.05]
+        if wasteful:
+            part = percent_text(100 * sum(one.excess_sectors for one in wasteful))
+            kinds = ", ".join(dict.fromkeys(one.text or "access" for one in wasteful))
+            evidence += f"; {part} of the waste is in {plural(len(wasteful), 'instruction')} ({kinds})"
         yield insight_on(
             "wasted-sectors",
             kernel,
@@ -46,6 +51,7 @@ def wasted_sectors(run: RunEvidence) -> Iterator[Insight]:
             _access_change(per_request),
             bounded_gain(run, kernel, level[1] * _wasted_share(kernel, used, excess), level[2]),
             ("memory.coalescing", "memory.sectors_per_request.load", "memory.sectors_per_request.store"),
+            kernel.place_of(wasteful),
         )
 
 

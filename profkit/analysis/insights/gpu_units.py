@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from profkit.analysis.insights.evidence import KernelEvidence, RunEvidence, unit_utilization
 from profkit.analysis.insights.rule import bounded_gain, insight_on, percent_text
 from profkit.analysis.kernel_names.owner import is_matrix_product
-from profkit.core.types import Insight
+from profkit.core.types import Gain, Insight
 
 # FP64 instructions per cycle of a multiprocessor over those in FP32, by compute capability (CUDA C++ Programming Guide,
 # table "Throughput of Native Arithmetic Instructions").
@@ -175,6 +175,23 @@ def separate_multiply_add(run: RunEvidence) -> Iterator[Insight]:
                 ),
                 ("pipe.fp32.utilization", "pipe.fp64.utilization"),
             )
+
+
+def debug_build(run: RunEvidence) -> Iterator[Insight]:
+    """Kernels that were compiled for the debugger: without any optimisation. No other rule looks at them."""
+    if not run.debug_kernels:
+        return
+    first = run.debug_kernels[0]
+    share = sum(kernel.share for kernel in run.debug_kernels)
+    yield insight_on(
+        "debug-build",
+        first,
+        "Compile without -G",
+        f"it was compiled for debugging (-G), without optimisation; such kernels have {percent_text(100 * share)} "
+        "of the GPU time",
+        "Measure a build with optimisation: nvcc -O3 -lineinfo. With -lineinfo source lines are known all the same.",
+        Gain(share * run.gpu_share, run.time_name, "the whole time of these kernels"),
+    )
 
 
 def _operations(kernel: KernelEvidence, operation: str) -> float:

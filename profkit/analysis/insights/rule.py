@@ -30,6 +30,7 @@ def insight_on(
     change: str,
     gain: Gain | None,
     metrics: Sequence[str] = (),
+    where: Place | None = None,
 ) -> Insight:
     """An insight on one kernel: its name and share of the GPU time stand before the evidence."""
     return Insight(
@@ -37,7 +38,7 @@ def insight_on(
         title,
         f"{kernel.name} ({percent_text(100 * kernel.share)} of the GPU time): {evidence}",
         change,
-        Place(kernel=kernel.row.scope.name),
+        where or kernel.place,
         gain,
         readings=kernel.readings(*metrics),
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from profkit.core.types.gpu import Gpu, GpuTrace, KernelBottleneck, TritonWork
+from profkit.core.types.gpu import Gpu, GpuTrace, KernelBottleneck, KernelInstruction, ToolRule, TritonWork
 from profkit.core.types.insights import Insight, TimeSplit
 from profkit.core.types.machine import Machine, Moment, Peaks
 from profkit.core.types.metal import MetalTrace
@@ -89,6 +89,8 @@ class Report:
     trace: GpuTrace | None = None
     metal: MetalTrace | None = None
     gpus: tuple[Gpu, ...] = ()
+    instructions: tuple[KernelInstruction, ...] = ()
+    rules: tuple[ToolRule, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -135,6 +137,8 @@ class RunDocument:
     metal: MetalTrace | None = None
     triton: tuple[TritonWork, ...] = ()  # one for each process that told of it, in the order of the passes
     kernels: tuple[KernelBottleneck, ...] = ()  # what limits each, largest share of GPU time first
+    instructions: tuple[KernelInstruction, ...] = ()  # the costliest of each kernel
+    rules: tuple[ToolRule, ...] = ()  # what rules of the counting tool concluded
     facts: Mapping[str, str] = field(
         default_factory=dict
     )  # of the tools' sessions: what decides comparability

@@ -46,7 +46,7 @@ from profkit.reporting.view import (
     command as to_type,
 )
 from profkit.reporting.views import run_about, run_charts, run_metal
-from profkit.reporting.views.run_insights import insights_section
+from profkit.reporting.views.run_insights import insights_section, nsight_section
 from profkit.reporting.views.run_kernels import kernel_table, kernels_of, references
 from profkit.reporting.views.run_text import (
     LAST,
@@ -173,6 +173,7 @@ def _blocks(document: RunDocument, folder: Path | None, extras: Extras) -> Itera
     yield run_charts.time_section(document, kernels)
     yield from _first(document, kernels)
     yield _verdicts(document)
+    yield nsight_section(document.insights)
     yield run_charts.roofline_section(document, kernels)
     yield run_charts.occupancy_section(document, kernels)
     yield run_metal.encoders_section(document)

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.core.formatting import percent
-from profkit.core.types import Insight, Place
-from profkit.reporting.view import Item, Items, Section, Text, code, joined, soft, strong
+from profkit.core.formatting import percent, plural
+from profkit.core.types import Gain, Insight, Place
+from profkit.reporting.view import (
+    Fold,
+    Item,
+    Items,
+    Section,
+    Text,
+    code,
+    joined,
+    soft,
+    strong,
+)
 
 BRIEF = 5  # of them on a short screen
 
 
 def insights_section(insights: Sequence[Insight]) -> Section | None:
     """A numbered list; None where nothing was found."""
+    insights = [insight for insight in insights if insight.source == "profkit"]
     if not insights:
         return None
     title = "What to do first" if len(insights) > 1 else "What to do"
@@ -31,11 +42,32 @@ def _item(insight: Insight) -> Item:
 
 
 def gain_text(insight: Insight) -> Text:
-    """` - at most 37 % of the GPU time`; who says so, where it is not profkit."""
-    author = ", says NVIDIA's Nsight Compute" if insight.source == "nsight" else ""
+    """` - at most 37 % of the GPU time`; nothing where no bound is known."""
     if insight.gain is None:
-        return author
-    return f" - at most {percent(100 * insight.gain.at_most)} % of {insight.gain.of}{author}"
+        return ""
+    return f" - at most {percent(100 * insight.gain.at_most)} % of {insight.gain.of}"
+
+
+def nsight_section(insights: Sequence[Insight]) -> Section | None:
+    """What the rules of NVIDIA's Nsight Compute say in the same report, and where profkit disagrees."""
+    items = tuple(
+        Item(
+            (strong(insight.title), f" - {percent(100 * insight.gain.at_most)} % of {insight.gain.of}"),
+            (f"{insight.evidence}.", *_objection(insight.gain)),
+        )
+        for insight in insights
+        if insight.source == "nsight" and insight.gain is not None
+    )
+    if not items:
+        return None
+    headline = f"{plural(len(items), 'rule')} with an estimated speed-up. An estimate is no bound."
+    return Section("What NVIDIA's rules say", (Items(items, brief=BRIEF),), headline, Fold.FOLDED)
+
+
+def _objection(gain: Gain) -> tuple[Text, ...]:
+    """What profkit says against an estimate."""
+    objection = gain.bound.partition("; ")[2]
+    return (strong(f"{objection}."),) if objection else ()
 
 
 def place_text(place: Place) -> Text | None:

@@ -10,7 +10,7 @@ import pytest
 from profkit.analysis.insights import RULES, find_insights
 from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.analysis.summaries.bottlenecks import classify_bottlenecks
-from profkit.core.types import Counter, Gpu, Insight
+from profkit.core.types import Counter, Gpu, Insight, KernelInstruction, ToolRule
 from tests import kernel_documents
 from tests.kernel_documents import SAMPLES, Values
 
@@ -272,6 +272,42 @@ def test_an_idle_gpu_makes_every_gain_of_a_kernel_smaller() -> None:
         assert found.gain is not None
         gains.append(found.gain.at_most)
     assert gains[1] == pytest.approx(gains[0] / 4)
+
+
+def test_of_a_debug_build_nothing_else_is_said() -> None:
+    one = kernel_documents.kernel("slow(float *, int)")
+    document = kernel_documents.document({one: (1e-3, NAIVE_PRODUCT)})
+    document = replace(document, gpus=(TU116,), facts={"debug build": "slow(float *, int)"})
+    document = replace(document, kernels=classify_bottlenecks(document))
+    assert [insight.rule for insight in find_insights(document)] == ["debug-build"]
+
+
+def test_wasted_sectors_are_placed_on_the_line_of_their_instructions() -> None:
+    one = kernel_documents.kernel("my_kernel(float *)")
+    document = kernel_documents.document({one: (1e-3, COLUMNS_IN_ROWS)})
+    place = KernelInstruction(one.scope, 0x40, "LDG", "norm.cu", 88, 0.1, excess_sectors=0.9, conflicts=0.0)
+    document = replace(document, gpus=(A4500,), instructions=(place,))
+    document = replace(document, kernels=classify_bottlenecks(document))
+    found = find_insights(document)[0]
+    assert (found.where.file, found.where.line) == ("norm.cu", 88)
+    assert "90 % of the waste is in 1 instruction (LDG)" in found.evidence
+
+
+@pytest.mark.parametrize(("estimate", "contradicted"), [(0.42, True), (0.12, False)])
+def test_an_estimate_of_nvidias_above_what_dram_has_left_is_contradicted(
+    estimate: float, contradicted: bool
+) -> None:
+    one = kernel_documents.kernel("my_kernel(float *)")
+    document = kernel_documents.document({one: (1e-3, SAMPLES["addConstDouble3"])})
+    rule = ToolRule(
+        one.scope, "UncoalescedGlobalAccess", "Uncoalesced", "Sectors. More.", estimate, whole=True
+    )
+    document = replace(document, gpus=(A4500,), rules=(rule,))
+    document = replace(document, kernels=classify_bottlenecks(document))
+    theirs = [insight for insight in find_insights(document) if insight.source == "nsight"]
+    assert len(theirs) == 1
+    assert theirs[0].gain is not None
+    assert ("profkit: at most 12 %" in theirs[0].gain.bound) is contradicted
 
 
 def test_rules_have_names_of_their_own() -> None:
