@@ -286,7 +286,8 @@ def _brief_rows(
     causes = common_causes(whole)
     of_gpu = any(verdict.scope.kind == "kernel" for verdict in inner)
     several = len({verdict.scope.name for verdict in whole if verdict.scope.kind == "region"}) > 1
-    above = [action.about for action in actions(document)] if of_gpu else []
+    shown = of_gpu and insights_section(document.insights) is None
+    above = [action.about for action in actions(document)] if shown else []
     together = [verdict for same in causes.values() for verdict in same]
     for word, status in STATUSES.items():
         known = [v for v in whole if v.verdict == word and v not in together]
