@@ -272,19 +272,6 @@ class TraceRecording:
     broken: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def latest(self) -> int | None:
-        """The ns in which no row of it can lie any more, nor before as many below 0; None where that is not known.
-
-        In recordings of an M1 no row lies behind the duration in the table of contents. Twice that and 10 s leave room
-        for clocks; where only the last seconds were kept ("Windowed") the duration says nothing of the times.
-        """
-        if self.run is None or self.run.length is None:
-            return None
-        if "window" in self.run.summary.get("recording-mode", "").lower():
-            return None
-        return 2 * self.run.length + 10_000_000_000
-
-    @property
     def windows(self) -> tuple[tuple[int, int], ...] | None:
         """What counts, as stretches of trace time in ns; None where the whole recording does."""
         return self.alignment.windows or None

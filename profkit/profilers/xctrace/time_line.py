@@ -18,13 +18,14 @@ from profkit.profilers.xctrace.alignment import (
 )
 from profkit.profilers.xctrace.cells import Backtrace, Process, Thread, Value, process_label
 from profkit.profilers.xctrace.folder import RecordingExports, find_exports
-from profkit.profilers.xctrace.metal.tables import PERFORMANCE, THERMAL
-from profkit.profilers.xctrace.metal.work import (
+from profkit.profilers.xctrace.metal.tables import (
     COMPLETED,
     ENCODERS,
     INTERVALS,
+    PERFORMANCE,
     STATES,
     SUBMISSIONS,
+    THERMAL,
     encoder_name,
     label_of,
 )
