@@ -345,7 +345,7 @@ def longest_work_reading(metal: MetalTrace) -> Reading:
     return metal_reading(
         metal,
         "gpu.longest",
-        100 * top.seconds / total if top is not None else None,
+        100 * (top.seconds / total) if top is not None else None,
         (SHADERS if metal.shaders else ENCODERS, INTERVALS),
         "100 * its time / the time of all of them",
         remark=f"{top.kind} {top.name}" if top is not None else None,
