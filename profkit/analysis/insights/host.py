@@ -75,10 +75,7 @@ def _waiting_call(document: RunDocument) -> tuple[Hotspot, str, str, float] | No
         return None
     for hotspot in sorted(profile.hotspots, key=lambda one: -one.own)[:3]:
         for names, what, change in _WHAT:
-            if (
-                any(name.strip("'") in hotspot.function for name in names)
-                and hotspot.own >= 0.1 * profile.total
-            ):
+            if any(name in hotspot.function for name in names) and hotspot.own >= 0.1 * profile.total:
                 return hotspot, what, change, hotspot.own / profile.total
     return None
 
