@@ -51,7 +51,7 @@ class ChipSpecification:
 
 
 def chip_specification(document: RunDocument, metal: MetalTrace) -> ChipSpecification:
-    """The format_figures of the GPU that the trace speaks of."""
+    """The figures of the GPU that the trace speaks of."""
     gpu = _gpu_named(document.gpus, metal.device)
     name = gpu.name if gpu is not None else metal.device
     chip = find_chip(name, gpu.cores if gpu is not None else None)
