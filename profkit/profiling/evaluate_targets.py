@@ -28,7 +28,10 @@ def judge_document(document: RunDocument, targets: Sequence[Target]) -> RunDocum
     if kernels and backend_named(document.backend).per_kernel:
         enriched = _with_kernel_classes(enriched)
     summarized = replace(enriched, summaries=summarize_document(enriched))
-    return replace(summarized, verdicts=evaluate_run(summarized, targets))
+    return replace(
+        summarized,
+        verdicts=evaluate_run(summarized, targets, backend_named(document.backend).tool_lines.count),
+    )
 
 
 def enrich_document(document: RunDocument) -> RunDocument:

@@ -32,7 +32,7 @@ from profkit.analysis.summaries.roofline import (
     work_of,
 )
 from profkit.analysis.summaries.time import summarize_time, time_readings
-from profkit.core.types import PassName, Reading, RunDocument, Summary
+from profkit.core.types import GpuToolLines, PassName, Reading, RunDocument, Summary
 
 _PYTHON = ("memory.python_peak", "memory.python_growth")
 
@@ -66,10 +66,10 @@ def enrich(document: RunDocument, backend: Concerns) -> RunDocument:
     return _with_python(backend.enrich(document))
 
 
-def enrich_cpu(document: RunDocument) -> RunDocument:
-    """What follows from the counters of a processor: functions, bandwidth, roofline."""
+def enrich_cpu(document: RunDocument, simulator: str) -> RunDocument:
+    """What follows from the counters of a processor: functions (by the tool `simulator`), bandwidth, roofline."""
     if not any(r.scope.kind == "function" for r in document.readings):
-        fresh = list(function_readings(document.profiles))
+        fresh = list(function_readings(document.profiles, simulator))
         document = replace(document, readings=merge_readings(document.readings, fresh))
     if (
         document.timings and document.timings[0].group is None
@@ -127,9 +127,9 @@ def summarize_cpu(document: RunDocument) -> list[Summary | None]:
     ]
 
 
-def summarize_cuda(document: RunDocument) -> list[Summary | None]:
+def summarize_cuda(document: RunDocument, lines: GpuToolLines) -> list[Summary | None]:
     """The GPU, then the host's Python and memory."""
-    return [*summarize_gpu_run(document), _python_summary(document), _memory_summary(document)]
+    return [*summarize_gpu_run(document, lines), _python_summary(document), _memory_summary(document)]
 
 
 def summarize_mps(document: RunDocument) -> list[Summary | None]:

@@ -161,8 +161,8 @@ def function_scope(spot: Hotspot) -> Scope:
     return Scope("function", spot.function, spot.library or spot.file)
 
 
-def function_readings(profiles: Sequence[Profile]) -> tuple[Reading, ...]:
-    """Metrics of the hottest functions from their own simulated counters; empty where there are none."""
+def function_readings(profiles: Sequence[Profile], tool: str) -> tuple[Reading, ...]:
+    """Metrics of the hottest functions from the counters that `tool` simulated for each; empty where there are none."""
     profile = counted_profile(profiles)
     if profile is None:
         return ()
@@ -171,7 +171,7 @@ def function_readings(profiles: Sequence[Profile]) -> tuple[Reading, ...]:
         for spot in hottest_functions(profile)
         for name, value in spot.counters.items()
     ]
-    return derive(counters, formula_table("valgrind"), "valgrind") if counters else ()
+    return derive(counters, formula_table(tool), tool) if counters else ()
 
 
 def summarize_functions(profiles: Sequence[Profile]) -> Summary | None:

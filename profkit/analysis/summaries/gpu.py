@@ -24,7 +24,6 @@ from profkit.analysis.summaries.gpu_memory import (
 )
 from profkit.analysis.summaries.gpu_time import (
     NO_TIMELINE,
-    TRACE_FIX,
     TRACE_METRICS,
     lacks_timeline,
     summarize_gpu,
@@ -41,7 +40,7 @@ from profkit.analysis.summaries.kernels import (
 from profkit.analysis.summaries.readings import absence_notes, absent_reading, merge_readings
 from profkit.analysis.summaries.roofline_points import kernel_roofline
 from profkit.core.formatting import figures, plural, quantity
-from profkit.core.types import RUN, Reading, RunDocument, Scope, Source, Summary
+from profkit.core.types import RUN, GpuToolLines, Reading, RunDocument, Scope, Source, Summary
 
 
 def check_consistency(document: RunDocument) -> RunDocument:
@@ -238,18 +237,19 @@ def _measured_replays(document: RunDocument, row: KernelRow) -> float | None:
 
 
 NOT_COLLECTED = "not collected"
-COLLECT = "ncu --set full, or profkit profile --backend cuda --depth full -- COMMAND"
 # What most kernels and devices do not have, and nobody misses: no word where there is none of it.
 _RARE = ("nvlink.", "cluster.", "memory.sectors_per_request.")
 NAMED = 12  # metrics named in one line
 
 
-def summarize_unknown(document: RunDocument, rows: Sequence[KernelRow]) -> Summary | None:
+def summarize_unknown(
+    document: RunDocument, rows: Sequence[KernelRow], lines: GpuToolLines
+) -> Summary | None:
     """Unavailable readings of kernels grouped by reason, then the doubtful ones; None where there are none."""
     grouped: dict[tuple[str, str | None], dict[str, list[str]]] = {}
     doubts: dict[str, list[str]] = {}
     nothing: dict[str, list[str]] = {}
-    collect = "--depth full" if document.plan is not None else COLLECT
+    collect = "--depth full" if document.plan is not None else lines.count_all
     counted = [row for row in rows if row.readings]
     told = {name for row in counted for name, reading in row.readings.items() if reading.value is not None}
     for row in counted:
@@ -274,10 +274,10 @@ def summarize_unknown(document: RunDocument, rows: Sequence[KernelRow]) -> Summa
     if not counted and rows and document.plan is None:
         notes.append(
             "Occupancy, bandwidth, conflicts, coalescing and what limits each kernel: a trace has times and no counters"
-            " (profkit profile --backend cuda -- COMMAND, or ncu on the same command)."
+            f" ({lines.count})."
         )
     if document.plan is None and document.trace is not None and lacks_timeline(document.trace):
-        notes.append(f"How busy the GPU was: {NO_TIMELINE} ({TRACE_FIX}).")
+        notes.append(f"How busy the GPU was: {NO_TIMELINE} (trace it: {lines.trace}).")
     if not notes:
         return None
     metrics = len({name for found in grouped.values() for name in found})
@@ -310,11 +310,11 @@ _COUNTED = {
 }
 
 
-def enrich_gpu(document: RunDocument) -> RunDocument:
+def enrich_gpu(document: RunDocument, lines: GpuToolLines) -> RunDocument:
     """The document with what its trace and its counters imply: doubts, the roofline and the class of each kernel."""
     if document.trace is not None:
         document = replace(
-            document, readings=merge_readings(document.readings, trace_readings(document.trace))
+            document, readings=merge_readings(document.readings, trace_readings(document.trace, lines))
         )
     document = check_consistency(document)
     fresh = [reading for row in kernel_rows(document) for reading in kernel_roofline(row)]
@@ -325,7 +325,7 @@ def enrich_gpu(document: RunDocument) -> RunDocument:
     )
 
 
-def summarize_gpu_run(document: RunDocument) -> list[Summary]:
+def summarize_gpu_run(document: RunDocument, lines: GpuToolLines) -> list[Summary]:
     """Kernels and timeline first, then each concern that something was counted for, what is not known, the cost."""
     rows = kernel_rows(document)
     is_run = document.plan is not None or bool(document.passes)
@@ -338,7 +338,7 @@ def summarize_gpu_run(document: RunDocument) -> list[Summary]:
         return [absent_reading(document, name, "counters", RUN) for name in names]
 
     found: list[Summary | None] = [
-        summarize_kernels(rows, chosen=is_run) if rows else None,
+        summarize_kernels(rows, other="" if is_run else lines.count_other) if rows else None,
         summarize_ranges(range_rows(document)),
         _gpu_summary(document, rows, is_run=is_run),
         summarize_occupancy(rows, missing("occupancy")),
@@ -348,7 +348,7 @@ def summarize_gpu_run(document: RunDocument) -> list[Summary]:
         summarize_execution(rows, missing("execution")),
         summarize_arithmetic(rows),
         summarize_stalls(rows) if any(longest_stalls(row) for row in rows) else None,
-        summarize_unknown(document, rows),
+        summarize_unknown(document, rows, lines),
         summarize_cost(document, rows),
     ]
     return [

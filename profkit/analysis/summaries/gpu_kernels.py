@@ -214,17 +214,18 @@ SHAPES = "in brackets: so many blocks of so many threads"
 BAR = 4  # characters of the bar beside a share
 
 
-def summarize_kernels(rows: Sequence[KernelRow], *, chosen: bool = True) -> Summary:
-    """Every kernel with its share of the GPU time, its class, and what decides most targets.
+def summarize_kernels(rows: Sequence[KernelRow], other: str = "") -> Summary:
+    """Every kernel with its share of the GPU time, what limits it, and what decides most targets.
 
-    `chosen`: by a plan of profkit's. In a report of anybody's a kernel that only fills tensors is worth a warning.
+    `other` is the line that counts another kernel. It is for reports that no plan of profkit's has made: of them a
+    kernel that only fills tensors is worth a warning.
     """
     table = kernel_table("Kernels by GPU time", rows, KERNEL_COLUMNS)
     if table is not None and any(_SHAPE.search(row[0]) for row in table.rows):
         table = replace(table, note="; ".join(filter(None, (table.note, SHAPES))))
     if table is not None:
         table = replace(table, main=True)
-    notes = _bottleneck_notes(rows) if chosen else (*_filling_note(rows), *_bottleneck_notes(rows))
+    notes = (*_filling_note(rows, other), *_bottleneck_notes(rows))
     return Summary("kernels", _kernels_headline(rows), (), (table,) if table is not None else (), notes)
 
 
@@ -259,13 +260,13 @@ def _bottleneck_notes(rows: Sequence[KernelRow]) -> tuple[str, ...]:
     return tuple(notes[:9])
 
 
-def _filling_note(rows: Sequence[KernelRow]) -> tuple[str, ...]:
-    found = next((row for row in rows if row.readings and _FILLS.search(row.scope.name or "")), None)
-    if found is None:
+def _filling_note(rows: Sequence[KernelRow], other: str) -> tuple[str, ...]:
+    filling = next((row for row in rows if row.readings and _FILLS.search(row.scope.name or "")), None)
+    if filling is None or not other:
         return ()
     return (
-        f"{found.brief} draws random numbers: the set-up of a program more often than its work "
-        "(another kernel: ncu --kernel-name regex:NAME, or --launch-skip N).",
+        f"{filling.brief} draws random numbers. That is more often the set-up of a program than its work "
+        f"(another kernel: {other}).",
     )
 
 

@@ -10,7 +10,17 @@ from profkit.analysis.summaries.cpu import is_sampled
 from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
 from profkit.analysis.summaries.readings import absence_notes, unavailable_reading
 from profkit.core.formatting import percent, plural, quantity, shortened
-from profkit.core.types import RUN, GpuTrace, Profile, Reading, RunDocument, Source, Summary, Table
+from profkit.core.types import (
+    RUN,
+    GpuToolLines,
+    GpuTrace,
+    Profile,
+    Reading,
+    RunDocument,
+    Source,
+    Summary,
+    Table,
+)
 
 DEVICES = 4  # of which each is told; of more the least and the most
 LARGE_SHARE = 0.1  # of the span: below, naming the largest part as the cause explains nothing
@@ -30,10 +40,9 @@ TRACE_METRICS = (
 )
 NO_TIMELINE = "the report tells of kernels one by one and has no timeline"
 NO_KERNEL = "no kernel is in the report"
-TRACE_FIX = "trace it: nsys profile -t cuda,nvtx COMMAND, or profkit profile --backend cuda -- COMMAND"
 
 
-def trace_readings(trace: GpuTrace) -> tuple[Reading, ...]:
+def trace_readings(trace: GpuTrace, lines: GpuToolLines) -> tuple[Reading, ...]:
     """What a trace tells of the whole run: how busy, how long, how starved; launches and transfers.
 
     gpu.utilization (%), time.gpu, time.gpu.idle (s), gpu.starved (% of the idle time), gpu.copying (%),
@@ -48,7 +57,9 @@ def trace_readings(trace: GpuTrace) -> tuple[Reading, ...]:
         return Reading(name, value, metric(name).unit, "measured", RUN, source)
 
     timeless = span is None and busy is None
-    no_span, fix = (NO_TIMELINE, TRACE_FIX) if timeless else ("the trace does not tell it", None)
+    no_span, fix = (
+        (NO_TIMELINE, f"trace it: {lines.trace}") if timeless else ("the trace does not tell it", None)
+    )
     if not trace.kernels and timeless:
         no_span, fix = NO_KERNEL, None
     idle = max(0.0, span - busy) if span is not None and busy is not None else None
@@ -271,8 +282,7 @@ def _range_table(trace: GpuTrace) -> Table:
     )
     more = len(trace.ranges) - TOP_RANGES
     note = f"and {plural(more, 'further range')}" if more > 0 else None
-    title = "Ranges (record_function)" if trace.tool == "torch_profiler" else "Ranges (NVTX)"
-    return Table(title, ("range", "entries", "wall time", "kernels", "GPU time"), rows, note)
+    return Table("Marked ranges", ("range", "entries", "wall time", "kernels", "GPU time"), rows, note)
 
 
 def _call_table(trace: GpuTrace) -> Table:

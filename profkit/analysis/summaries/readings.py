@@ -10,6 +10,7 @@ from profkit.core.types import (
     QUALITY_ORDER,
     RUN,
     Hotspot,
+    MetalTrace,
     PassName,
     Quality,
     Reading,
@@ -18,6 +19,7 @@ from profkit.core.types import (
     Scope,
     Source,
     Table,
+    Timing,
 )
 
 TOOL = "profkit"  # source of what is computed here from the readings of tools
@@ -224,22 +226,22 @@ def traced_iterations(document: RunDocument) -> int:
     if not trace.marked:
         return trace.repeats or 1
     asked = _asked_iterations(document)
-    if trace.tool == "xctrace":
-        return _metal_iterations(document, asked)
+    if document.metal is not None:
+        return _metal_iterations(document.metal, document.timings, asked)
     if asked is not None and _ran_as_asked(document, asked):
         return asked
     entries = [found.entries for found in trace.ranges if found.domain == "profkit"]
     return max(entries, default=0) or 1
 
 
-def _metal_iterations(document: RunDocument, asked: int | None) -> int:
+def _metal_iterations(metal: MetalTrace, timings: Sequence[Timing], asked: int | None) -> int:
     """What a benchmark was told to run, else the entries of the region that were found in the trace.
 
     That the benchmark followed cannot be checked by launches: how many calls one encoder holds is torch's to say.
     """
-    if asked is not None and any(timing.kind == "benchmark" for timing in document.timings):
+    if asked is not None and any(timing.kind == "benchmark" for timing in timings):
         return asked
-    return (document.metal.entries if document.metal is not None else 0) or 1
+    return metal.entries or 1
 
 
 def _ran_as_asked(document: RunDocument, asked: int) -> bool:

@@ -184,8 +184,8 @@ class Roofline:
 
 def roofline_of(document: RunDocument, rows: Sequence[KernelRow]) -> Roofline | None:
     """What can be drawn of a document and its kernels; None where there is no point with a roof above it."""
-    found = _device_roofline(rows) if document.backend == "cuda" else _processor_roofline(document)
-    return found if found is not None and found.spots else None
+    of_kernels = _device_roofline(rows)
+    return of_kernels if of_kernels.spots else _processor_roofline(document)
 
 
 def _device_roofline(rows: Sequence[KernelRow]) -> Roofline:

@@ -30,7 +30,6 @@ from profkit.core.types import (
 # the last 5 % has no say in any case, whichever kernels it is made of.
 DECIDING_SHARE = 0.05
 LISTED = 50  # kernels that get verdicts of their own; all of them count for the run's
-COUNT = "Count its kernels: profkit profile --backend cuda -- COMMAND, or ncu --set full on the same command."
 NAMED = 3  # in a sentence
 _NAME = 40  # characters of a kernel's name in a sentence
 
@@ -44,11 +43,14 @@ class _KernelVerdict:
     counted: bool
 
 
-def evaluate_kernel_targets(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
+def evaluate_kernel_targets(
+    document: RunDocument, targets: Sequence[Target], count: str = ""
+) -> tuple[Verdict, ...]:
     """For every target that speaks of kernels its verdict on the run, then those on each kernel, largest first.
 
     A kernel's gain is its share of the GPU time times what could be won of it, times the share of the time in which
-    the GPU was busy (taken as all of it where no trace tells, so that the gain stays an upper bound).
+    the GPU was busy (taken as all of it where no trace tells, so that the gain stays an upper bound). `count` is the
+    line that counts kernels.
     """
     spoken = [target for target in targets if "kernel" in target.scopes]
     if not document.kernels:
@@ -60,7 +62,7 @@ def evaluate_kernel_targets(document: RunDocument, targets: Sequence[Target]) ->
     shares = _shares(document.kernels)
     told = {r.metric for r in document.readings if r.scope.kind == "kernel"}
     busy = _busy_share(document)
-    why, fix, code = _why_uncounted(document)
+    why, fix, code = _why_uncounted(document, count)
     whole: list[Verdict] = []
     each: dict[Scope, list[Verdict]] = {}
     for target in spoken:
@@ -116,7 +118,7 @@ def _verdicts_on_regions(document: RunDocument, targets: Sequence[Target]) -> tu
 
 def _verdicts_without_kernels(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
     """A report without any kernel keeps no target: the same as one of which nothing is known."""
-    if document.plan is not None or document.passes or document.backend != "cuda":
+    if document.plan is not None or document.passes:
         return ()  # a run says it of its passes
     if any(timing.group is not None for timing in document.timings):
         return ()  # a sweep times, and counts nothing: its cases have profiles of their own
@@ -275,7 +277,7 @@ def _busy_share(document: RunDocument) -> float:
     return min(1.0, trace.busy / trace.span)
 
 
-def _why_uncounted(document: RunDocument) -> tuple[str, str | None, ReasonCode | None]:
+def _why_uncounted(document: RunDocument, count: str) -> tuple[str, str | None, ReasonCode | None]:
     """Why there are no counters of a kernel, and the line that would change it."""
     for result in document.passes:
         if result.name == "counters":
@@ -288,7 +290,11 @@ def _why_uncounted(document: RunDocument) -> tuple[str, str | None, ReasonCode |
                 None,
             )
     if document.plan is None:
-        return "the report has no counters of kernels", COUNT, None
+        return (
+            "the report has no counters of kernels",
+            f"Count its kernels: {count}." if count else None,
+            None,
+        )
     planned = [one for one in document.plan.passes if one.name == "counters"]
     if planned and planned[0].skipped:
         return f"the counters pass was skipped: {planned[0].skipped}", planned[0].fix, None
@@ -306,7 +312,7 @@ def _absent_reading(
     return Reading(target.metric, None, target.unit, "unavailable", scope, source, reason, fix=fix, code=code)
 
 
-def evaluate_run(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
+def evaluate_run(document: RunDocument, targets: Sequence[Target], count: str = "") -> tuple[Verdict, ...]:
     """The verdicts on an enriched, classed and summarized document.
 
     Of a run every target has a word, since its summaries say also what was not read; of a report only those of
@@ -320,5 +326,5 @@ def evaluate_run(document: RunDocument, targets: Sequence[Target]) -> tuple[Verd
         readings = [r for r in readings if r.value is not None or not r.metric.startswith("gpu.")]
     return (
         *evaluate_targets(targets, readings, context_of(document)),
-        *evaluate_kernel_targets(document, targets),
+        *evaluate_kernel_targets(document, targets, count),
     )

@@ -15,6 +15,7 @@ from profkit.analysis.summaries.gpu_kernels import (
 from profkit.analysis.summaries.gpu_time import time_by_limit, trace_readings
 from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.analysis.summaries.roofline_points import place_kernel
+from profkit.backends.cuda import CUDA
 from profkit.core.types import (
     RUN,
     Counter,
@@ -86,7 +87,7 @@ def test_a_report_without_anything_can_be_summed_up() -> None:
 
 
 def test_what_a_trace_tells_of_the_run() -> None:
-    told = {r.metric: (r.value, r.unit) for r in trace_readings(gpu.trace())}
+    told = {r.metric: (r.value, r.unit) for r in trace_readings(gpu.trace(), CUDA.tool_lines)}
     assert told == {
         "gpu.utilization": (pytest.approx(90.0), "%"),
         "time.gpu": (pytest.approx(8.3e-3), "s"),
@@ -97,11 +98,11 @@ def test_what_a_trace_tells_of_the_run() -> None:
         "transfer.bytes": (float(160 << 20), "B"),  # what is set is not copied
         "transfer.seconds": (pytest.approx(3e-3), "s"),
     }
-    assert {r.scope for r in trace_readings(gpu.trace())} == {RUN}
+    assert {r.scope for r in trace_readings(gpu.trace(), CUDA.tool_lines)} == {RUN}
 
 
 def test_counters_alone_have_no_timeline_and_say_what_has() -> None:
-    told = {r.metric: r for r in trace_readings(gpu.counted())}
+    told = {r.metric: r for r in trace_readings(gpu.counted(), CUDA.tool_lines)}
     assert told["time.gpu"].value == pytest.approx(240e-6)
     assert told["gpu.utilization"].value is None
     assert "no timeline" in (told["gpu.utilization"].reason or "")
@@ -151,14 +152,14 @@ def test_the_timeline_shows_idle_copies_ranges_and_the_host() -> None:
     assert rows["Starved"].startswith("80.0 % of the idle time")
     assert rows["Compiling"] == "1.60 s before it (just in time), left out"
     assert table(summary, "Copies").rows[0] == ("host to device", "10", "160 MiB", "3.00 ms", "55.9 GB/s")
-    assert table(summary, "Ranges (NVTX)").rows[0][0] == "mlp"
+    assert table(summary, "Marked ranges").rows[0][0] == "mlp"
     assert table(summary, "The host's calls").rows[0] == ("cudaLaunchKernel", "80", "400 µs")
 
 
 def test_a_range_has_its_domain_beside_it_where_they_have_several() -> None:
     trace = gpu.trace()
     mixed = replace(trace, ranges=(*trace.ranges, replace(trace.ranges[0], name="step", domain=None)))
-    rows = table(summed(replace(gpu.of_trace(), trace=mixed))["gpu"], "Ranges (NVTX)").rows
+    rows = table(summed(replace(gpu.of_trace(), trace=mixed))["gpu"], "Marked ranges").rows
     assert sorted(row[0] for row in rows) == ["mlp [profkit]", "step"]
 
 
@@ -586,7 +587,7 @@ def test_what_was_counted_over_several_kernels_has_a_table_of_its_own() -> None:
 def test_copies_whose_size_the_trace_does_not_tell_are_not_of_nothing() -> None:
     untold = replace(gpu.trace(), transfers=(replace(gpu.trace().transfers[0], bytes=0),))
     document = gpu.report(trace=untold)
-    moved = {reading.metric: reading for reading in trace_readings(untold)}["transfer.bytes"]
+    moved = {reading.metric: reading for reading in trace_readings(untold, CUDA.tool_lines)}["transfer.bytes"]
     assert (moved.quality, moved.reason) == ("unavailable", "the trace does not tell how much was copied")
     assert cells(summed(document)["gpu"], "Copies", 0)["bytes"] == "-"
 
