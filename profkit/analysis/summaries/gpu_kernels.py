@@ -172,7 +172,7 @@ def _stall_cell(number: int) -> Cell:
 
 # After the "Warp Stall Reasons" of NVIDIA's Nsight Compute documentation (Profiling Guide, Metrics Reference).
 STALL_MEANINGS = {
-    "long_scoreboard": "data from global, local or texture memory",
+    "long_scoreboard": "data from global or local memory (L1, L2 or DRAM)",
     "short_scoreboard": "data from shared memory, special functions or a dynamic branch",
     "barrier": "the other warps of its block at a barrier",
     "math_pipe_throttle": "a free arithmetic pipe",

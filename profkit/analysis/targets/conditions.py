@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from profkit.analysis.summaries.gpu_kernels import STALL_MEANINGS
 from profkit.analysis.targets.target import Condition, Gain, RooflineSide
 from profkit.core.formatting import figures, percent, quantity
 from profkit.core.types import QUALITY_ORDER, RUN, KernelBottleneck, Reading, Scope
@@ -16,28 +17,6 @@ _NAMES = {
     "warps": "the warps of its blocks",
     "blocks": "the number of blocks",
     "barriers": "barriers",
-}
-# Words of NVIDIA's profiling guide, "warp stall reasons", shortened.
-_STALLS = {
-    "barrier": "other warps of the block at a barrier",
-    "branch_resolving": "a branch target",
-    "dispatch_stall": "the dispatcher",
-    "drain": "stores to finish at the end",
-    "gmma": "tensor core operations (wgmma)",
-    "imc_miss": "constants not in their cache",
-    "lg_throttle": "room in the queue of local and global memory instructions",
-    "long_scoreboard": "data from global or local memory (L1, L2 or DRAM)",
-    "math_pipe_throttle": "a busy arithmetic pipe",
-    "membar": "a memory fence",
-    "mio_throttle": "room in the queue of shared memory and special functions",
-    "misc": "something rare",
-    "no_instruction": "instructions to be fetched",
-    "no_instructions": "instructions to be fetched",
-    "not_selected": "their turn (others were ready, too)",
-    "short_scoreboard": "data from shared memory or special functions",
-    "sleeping": "the end of their sleep",
-    "tex_throttle": "room in the queue of the texture unit",
-    "wait": "a fixed latency between dependent instructions",
 }
 # NVIDIA's rule for achieved occupancy: more than that below the theoretical one is worth a word of its own.
 BELOW_THEORY = 10.0  # points
@@ -106,9 +85,9 @@ def _explain_sectors(values: Mapping[str, float]) -> str:
     parts = []
     if (excess := values.get("memory.sectors.excess")) is not None:
         parts.append(f"{quantity(excess, 'count')} sectors too many")
-    for way, word in (("load", "loads"), ("store", "stores")):
-        if (each := values.get(f"memory.sectors_per_request.{way}")) is not None:
-            parts.append(f"{figures(each)} sectors per request of {word}")
+    for way in ("load", "store"):
+        if (sectors := values.get(f"memory.sectors_per_request.{way}")) is not None:
+            parts.append(f"{figures(sectors)} sectors per request of {way}s")
     return ", ".join(parts)
 
 
@@ -117,7 +96,8 @@ def _explain_waiting(values: Mapping[str, float]) -> str:
     if found is None:
         return ""
     name, share = found
-    return f"its warps wait for {_STALLS.get(name, name.replace('_', ' '))} ({100 * share:.0f} % of their waiting)"
+    meaning = STALL_MEANINGS.get(name, name.replace("_", " "))
+    return f"its warps wait for {meaning} ({100 * share:.0f} % of their waiting)"
 
 
 def _join_names(words: list[str]) -> str:
