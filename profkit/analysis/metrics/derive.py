@@ -94,12 +94,12 @@ def derive(
 
 
 def _one_scope(members: Sequence[Counter], scope: Scope, facts: _Facts) -> Iterable[Reading]:
-    told = _all_metrics(_index(members, facts.table), scope, facts)
+    readings = _all_metrics(_index(members, facts.table), scope, facts)
     if scope.kind == "function":
-        told = [reading for reading in told if reading.value is not None]
+        readings = [reading for reading in readings if reading.value is not None]
     pmus = sorted({c.pmu for c in members if c.pmu is not None})
     if len(pmus) < 2:
-        return told
+        return readings
     shared = [c for c in members if c.pmu is None]
     per_pmu: dict[str, dict[str, Reading]] = {}
     for pmu in pmus:
@@ -288,8 +288,8 @@ def _why_not(
             faults.append(f"{name} was not collected")
             code = "not-collected"
         elif counter.value is None:
-            said = f"{counter.name} is {_STATE_WORDS.get(counter.state, counter.state)}"
-            faults.append(f"{said} ({counter.reason})" if counter.reason else said)
+            fault = f"{counter.name} is {_STATE_WORDS.get(counter.state, counter.state)}"
+            faults.append(f"{fault} ({counter.reason})" if counter.reason else fault)
             code = None
     return "; ".join(faults), nearest, code
 

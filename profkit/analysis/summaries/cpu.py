@@ -43,9 +43,11 @@ SIMULATED = (
 
 def summarize_cache(readings: Sequence[Reading]) -> Summary:
     """Miss rates level by level; `readings` are the cache.* metrics of one scope."""
-    told = _known_values(readings)
+    values = _known_values(readings)
     levels = [
-        (name, told[f"cache.{key}.miss_rate"]) for key, name in _LEVELS if f"cache.{key}.miss_rate" in told
+        (name, values[f"cache.{key}.miss_rate"])
+        for key, name in _LEVELS
+        if f"cache.{key}.miss_rate" in values
     ]
     if not levels:
         return _unknown_summary("cache", "How well the caches serve is not known", readings)
@@ -62,31 +64,31 @@ _LEVELS = (("l1", "L1"), ("l2", "L2"), ("l3", "L3"), ("last", "the last level"))
 
 def summarize_branches(readings: Sequence[Reading]) -> Summary:
     """How often a branch was predicted wrongly; `readings` are the branch.* metrics of one scope."""
-    told = _known_values(readings)
-    if "branch.miss_rate" not in told:
+    values = _known_values(readings)
+    if "branch.miss_rate" not in values:
         return _unknown_summary("branches", "How well branches are predicted is not known", readings)
-    of = f" of {quantity(told['branch.count'])}" if "branch.count" in told else ""
+    of = f" of {quantity(values['branch.count'])}" if "branch.count" in values else ""
     headline = (
-        f"{percent(told['branch.miss_rate'])} %{of} branches are mispredicted{_common_quality(readings)}."
+        f"{percent(values['branch.miss_rate'])} %{of} branches are mispredicted{_common_quality(readings)}."
     )
     return _counted_summary("branches", headline, readings, "Branches", ())
 
 
 def summarize_instructions(readings: Sequence[Reading]) -> Summary:
     """Instructions, cycles, IPC and SIMD share of one scope."""
-    told = _known_values(readings)
-    if not told:
+    values = _known_values(readings)
+    if not values:
         return _unknown_summary("instructions", "How the core is used is not known", readings)
     parts: list[str] = []
-    if "ipc" in told:
-        parts.append(f"{told['ipc']:.2f} instructions per cycle")
-    elif "instructions" in told:
-        parts.append(f"{quantity(told['instructions'])} instructions")
-    if "simd.utilization" in told:
-        parts.append(f"{percent(told['simd.utilization'])} % of the floating-point arithmetic is SIMD")
+    if "ipc" in values:
+        parts.append(f"{values['ipc']:.2f} instructions per cycle")
+    elif "instructions" in values:
+        parts.append(f"{quantity(values['instructions'])} instructions")
+    if "simd.utilization" in values:
+        parts.append(f"{percent(values['simd.utilization'])} % of the floating-point arithmetic is SIMD")
     if not parts:
         parts = [
-            f"{metric(name).title.lower()} {quantity(v, metric(name).unit)}" for name, v in told.items()
+            f"{metric(name).title.lower()} {quantity(v, metric(name).unit)}" for name, v in values.items()
         ][:2]
     headline = f"{'; '.join(parts)}{_common_quality(readings)}."
     return _counted_summary("instructions", headline, readings, "Instructions", ())
@@ -120,7 +122,7 @@ def _counted_summary(
     concern: str, headline: str, readings: Sequence[Reading], title: str, notes: tuple[str, ...]
 ) -> Summary:
     table = metric_table(title, readings)
-    told = tuple(
+    remarks = tuple(
         f"{metric(r.metric).title}: {remark}."
         for r in readings
         if r.value is not None and (remark := _remark(r))
@@ -130,7 +132,7 @@ def _counted_summary(
         headline,
         tuple(readings),
         (table,) if table else (),
-        (*notes, *told, *absence_notes(readings)),
+        (*notes, *remarks, *absence_notes(readings)),
     )
 
 
@@ -186,21 +188,21 @@ def summarize_functions(profiles: Sequence[Profile]) -> Summary | None:
         ("from DRAM", _LAST_READ if _any_counted(profile, _LAST_READ) else _LAST_PLAIN),
         ("FLOPs", _FLOPS),
     ]
-    kept = [(title, names) for title, names in columns if _any_counted(profile, names)]
-    totals = {title: sum(_sum_counters(spot, names) for spot in profile.hotspots) for title, names in kept}
+    shown = [(title, names) for title, names in columns if _any_counted(profile, names)]
+    totals = {title: sum(_sum_counters(spot, names) for spot in profile.hotspots) for title, names in shown}
     rows = tuple(
         (
             function_place(spot, 36),
-            *(share_text(_sum_counters(spot, names), totals[title]) for title, names in kept),
+            *(share_text(_sum_counters(spot, names), totals[title]) for title, names in shown),
         )
         for spot in spots
     )
-    notes = tuple(f"{title}: {quantity(totals[title], 'count')} in all" for title, _ in kept)
+    notes = tuple(f"{title}: {quantity(totals[title], 'count')} in all" for title, _ in shown)
     headline = (
         f"{function_place(spots[0])} executes {share_text(_sum_counters(spots[0], ('Ir',)), totals['instructions'])}"
         f" of {quantity(totals['instructions'], 'count')} instructions (simulated)."
     )
-    table = Table("Functions by share of all", ("function", *(t for t, _ in kept)), rows, "; ".join(notes))
+    table = Table("Functions by share of all", ("function", *(t for t, _ in shown)), rows, "; ".join(notes))
     return Summary("functions", headline, (), (table,))
 
 

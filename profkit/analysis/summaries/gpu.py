@@ -60,9 +60,9 @@ def check_consistency(document: RunDocument) -> RunDocument:
                 continue
             left, right = _side_text(sides[0]), _side_text(sides[1])
             why = f"{check.says} do not agree ({left} {_relation_text(check.relation)} {right})"
-            found = doubts.setdefault((scope, artifact), {})
+            doubted = doubts.setdefault((scope, artifact), {})
             for name in check.doubts:
-                found.setdefault(name, why)
+                doubted.setdefault(name, why)
             broken.setdefault(check.says, []).append(scope.name or "?")
 
     def now(reading: Reading) -> Reading:
@@ -77,12 +77,12 @@ def check_consistency(document: RunDocument) -> RunDocument:
 
 
 def _readings_by_kernel(readings: Sequence[Reading]) -> Mapping[tuple[Scope, str | None, str], list[Reading]]:
-    found: dict[tuple[Scope, str | None, str], list[Reading]] = {}
+    by_kernel: dict[tuple[Scope, str | None, str], list[Reading]] = {}
     for reading in readings:
         if reading.scope.kind == "kernel" and reading.source.tool != "profkit":
             key = (reading.scope, reading.source.artifact, reading.source.tool)
-            found.setdefault(key, []).append(reading)
-    return found
+            by_kernel.setdefault(key, []).append(reading)
+    return by_kernel
 
 
 def _kernel_counts(document: RunDocument) -> Mapping[Scope, Mapping[str, float]]:
@@ -91,12 +91,12 @@ def _kernel_counts(document: RunDocument) -> Mapping[Scope, Mapping[str, float]]
     for reading in document.readings:
         if reading.value is not None and reading.source.tool != "profkit":
             artifacts.setdefault(reading.scope, set()).add(reading.source.artifact)
-    found: dict[Scope, dict[str, float]] = {}
+    counts: dict[Scope, dict[str, float]] = {}
     for counter in document.counters:
-        one = len(artifacts.get(counter.scope, ())) == 1
-        if one and counter.scope.kind == "kernel" and counter.value is not None:
-            found.setdefault(counter.scope, {})[counter.name] = counter.value
-    return found
+        one_artifact = len(artifacts.get(counter.scope, ())) == 1
+        if one_artifact and counter.scope.kind == "kernel" and counter.value is not None:
+            counts.setdefault(counter.scope, {})[counter.name] = counter.value
+    return counts
 
 
 def _side_text(value: float) -> str:
@@ -146,8 +146,8 @@ def weigh_coalescing(document: RunDocument) -> tuple[Reading, ...]:
     )
 
 
-def _weigh(reading: Reading, told: dict[str, float]) -> Reading:
-    loads, stores = (told.get(f"memory.sectors_per_request.{way}") for way in ("load", "store"))
+def _weigh(reading: Reading, values: dict[str, float]) -> Reading:
+    loads, stores = (values.get(f"memory.sectors_per_request.{way}") for way in ("load", "store"))
     if reading.value is None and loads is not None and loads > MOST_NEEDED:
         return Reading(
             reading.metric,
@@ -163,7 +163,7 @@ def _weigh(reading: Reading, told: dict[str, float]) -> Reading:
             ),
             reason=f"at most: {figures(loads)} sectors per request of loads, and no request can need more than 16",
         )
-    if reading.value is None or reading.value >= LOW or "memory.sectors.excess" in told:
+    if reading.value is None or reading.value >= LOW or "memory.sectors.excess" in values:
         return reading
     each = max(loads or 0.0, stores or 0.0)
     if not 0 < each <= PLAIN:
@@ -193,32 +193,32 @@ def summarize_cost(document: RunDocument, rows: Sequence[KernelRow]) -> Summary 
         metric_column("replayed for", "time.replayed"),
     )
     table = kernel_table("Replays", shown, columns)
-    told = []
+    sentences = []
     if counted:
         total = sum(counted.values())
-        told.append(
+        sentences.append(
             f"{plural(len(counted), 'launch configuration')} counted in"
             f" {plural(round(total), 'replay pass', 'replay passes')}"
         )
     spent = [p for p in document.passes if p.name in ON_DEVICE and p.state == "finished"]
-    for one in spent:
-        runs = f" ({one.cost:.1f} plain runs)" if one.cost is not None else ""
-        told.append(f"{one.name} took {quantity(one.seconds, 's')}{runs}")
-    if not told:
+    for result in spent:
+        runs = f" ({result.cost:.1f} plain runs)" if result.cost is not None else ""
+        sentences.append(f"{result.name} took {quantity(result.seconds, 's')}{runs}")
+    if not sentences:
         return None
-    text = "; ".join(told)
+    text = "; ".join(sentences)
     return Summary("cost", f"{text[0].upper()}{text[1:]}.", (), (table,) if table is not None else ())
 
 
 def _planned_replays(document: RunDocument) -> dict[Scope, int]:
     """Expected replay passes of each kernel, over all passes that were carried out."""
     finished = {result.name for result in document.passes if result.state == "finished"}
-    found: dict[Scope, int] = {}
+    replays: dict[Scope, int] = {}
     for each in document.plan.passes if document.plan is not None else ():
-        for one in each.kernels if each.name in finished else ():
-            if one.replays is not None:
-                found[one.kernel.scope] = found.get(one.kernel.scope, 0) + one.replays
-    return found
+        for plan in each.kernels if each.name in finished else ():
+            if plan.replays is not None:
+                replays[plan.kernel.scope] = replays.get(plan.kernel.scope, 0) + plan.replays
+    return replays
 
 
 def _measured_replays(document: RunDocument, row: KernelRow) -> float | None:
@@ -226,14 +226,14 @@ def _measured_replays(document: RunDocument, row: KernelRow) -> float | None:
     reading = row.readings.get("replay.passes")
     if reading is None or reading.value is None:
         return None
-    told = [
+    counts = [
         counter.value
         for counter in document.counters
         if counter.name == reading.source.counter
         and counter.scope == reading.scope
         and counter.value is not None
     ]
-    return sum(told) if told else reading.value
+    return sum(counts) if counts else reading.value
 
 
 NOT_COLLECTED = "not collected"
@@ -251,11 +251,13 @@ def summarize_unknown(
     nothing: dict[str, list[str]] = {}
     collect = "--depth full" if document.plan is not None else lines.count_all
     counted = [row for row in rows if row.readings]
-    told = {name for row in counted for name, reading in row.readings.items() if reading.value is not None}
+    with_value = {
+        name for row in counted for name, reading in row.readings.items() if reading.value is not None
+    }
     for row in counted:
         for name, reading in row.readings.items():
             if reading.value is None and reading.code == "nothing-to-measure":
-                if name in told or name.startswith(_RARE):
+                if name in with_value or name.startswith(_RARE):
                     continue  # where another kernel has it, the table shows which
                 nothing.setdefault(f"{metric(name).title} ({reading.reason})", []).append(row.brief)
             elif reading.value is None:
@@ -265,7 +267,7 @@ def summarize_unknown(
                 grouped.setdefault((reason, fix), {}).setdefault(name, []).append(row.brief)
             elif reading.doubt is not None:
                 doubts.setdefault(f"{metric(name).title}: {reading.doubt}", []).append(row.brief)
-    notes = [_reason_line(reason, fix, found, len(counted)) for (reason, fix), found in grouped.items()]
+    notes = [_reason_line(*why, metrics, len(counted)) for why, metrics in grouped.items()]
     notes += [
         f"Doubtful, {text} (in {_kernels_text(labels, len(counted))})." for text, labels in doubts.items()
     ]
@@ -280,17 +282,17 @@ def summarize_unknown(
         notes.append(f"How busy the GPU was: {NO_TIMELINE} (trace it: {lines.trace}).")
     if not notes:
         return None
-    metrics = len({name for found in grouped.values() for name in found})
-    counts = [plural(metrics, "metric")] if metrics else []
+    names = {name for metrics in grouped.values() for name in metrics}
+    counts = [plural(len(names), "metric")] if names else []
     counts += [plural(len(doubts), "doubtful reading")] if doubts else []
     headline = f"{' and '.join(counts)} of the kernels." if counts else "What this report cannot tell."
     return Summary("unknown", headline[0].upper() + headline[1:], (), (), tuple(notes))
 
 
-def _reason_line(reason: str, fix: str | None, found: dict[str, list[str]], counted: int) -> str:
-    titles = list(dict.fromkeys(metric(name).title for name in found))
+def _reason_line(reason: str, fix: str | None, kernels_by_metric: dict[str, list[str]], counted: int) -> str:
+    titles = list(dict.fromkeys(metric(name).title for name in kernels_by_metric))
     more = f" and {len(titles) - NAMED} more" if len(titles) > NAMED else ""
-    labels = list(dict.fromkeys(label for kernels in found.values() for label in kernels))
+    labels = list(dict.fromkeys(label for kernels in kernels_by_metric.values() for label in kernels))
     where = f" (in {_kernels_text(labels, counted)})" if len(labels) < counted else ""
     return f"{', '.join(titles[:NAMED])}{more}: {reason}{where}" + (f" ({fix})" if fix else "") + "."
 
@@ -337,8 +339,8 @@ def summarize_gpu_run(document: RunDocument, lines: GpuToolLines) -> list[Summar
         names = [n for n in _COUNTED[concern] if not any(n in row.readings for row in rows)]
         return [absent_reading(document, name, "counters", RUN) for name in names]
 
-    found: list[Summary | None] = [
-        summarize_kernels(rows, other="" if is_run else lines.count_other) if rows else None,
+    summaries: list[Summary | None] = [
+        summarize_kernels(rows, count_other="" if is_run else lines.count_other) if rows else None,
         summarize_ranges(range_rows(document)),
         _gpu_summary(document, rows, is_run=is_run),
         summarize_occupancy(rows, missing("occupancy")),
@@ -352,7 +354,7 @@ def summarize_gpu_run(document: RunDocument, lines: GpuToolLines) -> list[Summar
         summarize_cost(document, rows),
     ]
     return [
-        s for s in found if s is not None and (s.tables or s.readings or s.concern in ("unknown", "cost"))
+        s for s in summaries if s is not None and (s.tables or s.readings or s.concern in ("unknown", "cost"))
     ]
 
 

@@ -36,11 +36,11 @@ def occupancy_limiters(row: KernelRow) -> tuple[str, ...]:
     Empty where it is not known, and where every warp fits.
     """
     most = row.value("occupancy.theoretical")
-    told = {word: value for name, word in LIMITS.items() if (value := row.value(name)) is not None}
-    if not told or (most is not None and most >= FULL):
+    limits = {word: value for name, word in LIMITS.items() if (value := row.value(name)) is not None}
+    if not limits or (most is not None and most >= FULL):
         return ()
-    least = min(told.values())
-    return tuple(word for word, value in told.items() if value == least)
+    least = min(limits.values())
+    return tuple(word for word, value in limits.items() if value == least)
 
 
 def limiter_text(row: KernelRow) -> str | None:
@@ -86,10 +86,10 @@ def limiters_clause(held: Sequence[str]) -> str:
 
 def _limits_cell(row: KernelRow) -> str | None:
     """Blocks per multiprocessor that each resource allows, in the order of LIMITS: `3/1/16/32/-`."""
-    told = [row.value(name) for name in LIMITS]
-    if not any(value is not None for value in told):
+    limits = [row.value(name) for name in LIMITS]
+    if not any(value is not None for value in limits):
         return None
-    return "/".join("-" if value is None else f"{value:.0f}" for value in told)
+    return "/".join("-" if value is None else f"{value:.0f}" for value in limits)
 
 
 def _shape_cell(row: KernelRow) -> str | None:
@@ -130,12 +130,12 @@ def summarize_execution(rows: Sequence[KernelRow], missing: Sequence[Reading] = 
 
 def longest_stalls(row: KernelRow) -> list[tuple[str, float]]:
     """What warps of this kernel waited for, longest first: the reason in ncu's word, warps per issued instruction."""
-    found = [
+    stalls = [
         (name[len(STALL) :], reading.value)
         for name, reading in row.readings.items()
         if name.startswith(STALL) and reading.value is not None and reading.value > 0
     ]
-    return sorted(found, key=lambda pair: -pair[1])
+    return sorted(stalls, key=lambda pair: -pair[1])
 
 
 def summarize_stalls(rows: Sequence[KernelRow]) -> Summary:
@@ -161,11 +161,11 @@ def summarize_stalls(rows: Sequence[KernelRow]) -> Summary:
 
 def _stall_cell(number: int) -> Cell:
     def cell(row: KernelRow) -> str | None:
-        found = longest_stalls(row)
-        if number >= len(found):
+        stalls = longest_stalls(row)
+        if number >= len(stalls):
             return None
-        name, value = found[number]
-        return f"{shortened(name, 20)} {percent(100 * value / sum(part for _, part in found))} %"
+        name, value = stalls[number]
+        return f"{shortened(name, 20)} {percent(100 * value / sum(part for _, part in stalls))} %"
 
     return cell
 
@@ -214,18 +214,18 @@ SHAPES = "in brackets: so many blocks of so many threads"
 BAR = 4  # characters of the bar beside a share
 
 
-def summarize_kernels(rows: Sequence[KernelRow], other: str = "") -> Summary:
+def summarize_kernels(rows: Sequence[KernelRow], count_other: str = "") -> Summary:
     """Every kernel with its share of the GPU time, what limits it, and what decides most targets.
 
-    `other` is the line that counts another kernel. It is for reports that no plan of profkit's has made: of them a
-    kernel that only fills tensors is worth a warning.
+    `count_other` is the line that counts another kernel, of a report that no plan of profkit's has made: there a kernel
+    that only fills tensors is worth a warning.
     """
     table = kernel_table("Kernels by GPU time", rows, KERNEL_COLUMNS)
     if table is not None and any(_SHAPE.search(row[0]) for row in table.rows):
         table = replace(table, note="; ".join(filter(None, (table.note, SHAPES))))
     if table is not None:
         table = replace(table, main=True)
-    notes = (*_filling_note(rows, other), *_bottleneck_notes(rows))
+    notes = (*_filling_note(rows, count_other), *_bottleneck_notes(rows))
     return Summary("kernels", _kernels_headline(rows), (), (table,) if table is not None else (), notes)
 
 
@@ -260,13 +260,13 @@ def _bottleneck_notes(rows: Sequence[KernelRow]) -> tuple[str, ...]:
     return tuple(notes[:9])
 
 
-def _filling_note(rows: Sequence[KernelRow], other: str) -> tuple[str, ...]:
+def _filling_note(rows: Sequence[KernelRow], count_other: str) -> tuple[str, ...]:
     filling = next((row for row in rows if row.readings and _FILLS.search(row.scope.name or "")), None)
-    if filling is None or not other:
+    if filling is None or not count_other:
         return ()
     return (
         f"{filling.brief} draws random numbers. That is more often the set-up of a program than its work "
-        f"(another kernel: {other}).",
+        f"(another kernel: {count_other}).",
     )
 
 

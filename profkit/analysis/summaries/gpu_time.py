@@ -50,7 +50,7 @@ def trace_readings(trace: GpuTrace, lines: GpuToolLines) -> tuple[Reading, ...]:
     """
     span, busy = trace.span, trace.busy
 
-    def told(name: str, value: float | None, formula: str, reason: str, fix: str | None = None) -> Reading:
+    def reading(name: str, value: float | None, formula: str, reason: str, fix: str | None = None) -> Reading:
         source = Source(trace.tool, formula=formula)
         if value is None:
             return unavailable_reading(name, RUN, reason, fix, source)
@@ -67,40 +67,47 @@ def trace_readings(trace: GpuTrace, lines: GpuToolLines) -> tuple[Reading, ...]:
     if _has_only_copies(trace):
         used, no_span = None, NO_KERNEL  # the span is that of the copies: that they fill it says nothing
     waited = f"100 * share of the idle time in which nothing was launched ({trace.tool})"
-    found = [
-        told("gpu.utilization", used, "100 * union of kernels and copies / span", no_span, fix),
-        told("time.gpu", sum(k.total for k in trace.kernels), "sum of all kernels' times", ""),
-        told("time.gpu.idle", idle, "span - union of kernels and copies", no_span, fix),
-        told("gpu.starved", _as_percent(trace.starved), waited, no_span, fix),
-        *_copying_readings(trace, told),
-        told("launch.latency", trace.launch_latency, "median from launch call to its kernel", no_span, fix),
+    readings = [
+        reading("gpu.utilization", used, "100 * union of kernels and copies / span", no_span, fix),
+        reading("time.gpu", sum(k.total for k in trace.kernels), "sum of all kernels' times", ""),
+        reading("time.gpu.idle", idle, "span - union of kernels and copies", no_span, fix),
+        reading("gpu.starved", _as_percent(trace.starved), waited, no_span, fix),
+        *_copying_readings(trace, reading),
+        reading(
+            "launch.latency", trace.launch_latency, "median from launch call to its kernel", no_span, fix
+        ),
     ]
     if timeless:
-        return tuple(found)
-    copies = [one for one in trace.transfers if "memset" not in one.kind]
-    sizes = sum(one.bytes for one in copies)
+        return tuple(readings)
+    copies = [copy for copy in trace.transfers if "memset" not in copy.kind]
+    sizes = sum(copy.bytes for copy in copies)
     moved = float(sizes) if sizes or not copies else None
     return (
-        *found,
-        told("launch.count", float(trace.launches), "kernels launched", ""),
-        told("transfer.bytes", moved, "bytes of all copies", "the trace does not tell how much was copied"),
-        told(
-            "transfer.seconds", sum(one.seconds for one in copies), "time of all copies, overlaps and all", ""
+        *readings,
+        reading("launch.count", float(trace.launches), "kernels launched", ""),
+        reading(
+            "transfer.bytes", moved, "bytes of all copies", "the trace does not tell how much was copied"
+        ),
+        reading(
+            "transfer.seconds",
+            sum(copy.seconds for copy in copies),
+            "time of all copies, overlaps and all",
+            "",
         ),
     )
 
 
-def _copying_readings(trace: GpuTrace, told: Callable[..., Reading]) -> list[Reading]:
+def _copying_readings(trace: GpuTrace, reading: Callable[..., Reading]) -> list[Reading]:
     """The share of the span in which only copies ran; nothing where the trace does not tell it."""
     if trace.copying is None or not trace.span or not trace.kernels:
         return []
     share = 100 * min(1.0, trace.copying / trace.span)
-    return [told("gpu.copying", share, "100 * (busy - union of kernels) / span", "")]
+    return [reading("gpu.copying", share, "100 * (busy - union of kernels) / span", "")]
 
 
 def _has_only_copies(trace: GpuTrace) -> bool:
     """Whether copies and memsets are all that a trace has of the device; a graph traced as a whole is more."""
-    moved = sum(one.seconds for one in trace.transfers)
+    moved = sum(copy.seconds for copy in trace.transfers)
     return not trace.kernels and trace.busy is not None and 0 < trace.busy <= moved * 1.000001
 
 
@@ -139,7 +146,7 @@ def time_by_limit(trace: GpuTrace, rows: Sequence[KernelRow]) -> list[tuple[str,
     parts = {"the host": starved, "idle" if trace.starved is not None else "nothing": idle - starved}
     briefs = _short_labels(rows)
     total = sum(row.time.total for row in rows if row.time is not None)
-    copied = sum(one.seconds for one in trace.transfers)
+    copied = sum(copy.seconds for copy in trace.transfers)
     if total + copied > 0:
         busy = trace.busy / trace.span / (total + copied)
         parts["copies"] = copied * busy
@@ -172,7 +179,7 @@ def _gpu_headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
         what = "sums" if trace.transfers or trace.api else "counters"
         return f"{counted}, {total} in all; how busy the GPU was is not in a report of {what}."
     if _has_only_copies(trace):
-        moved = quantity(sum(one.seconds for one in trace.transfers), "s")
+        moved = quantity(sum(copy.seconds for copy in trace.transfers), "s")
         return f"{NO_KERNEL[0].upper()}{NO_KERNEL[1:]}, only copies and memsets: {moved} of them."
     if not trace.kernels and trace.busy == 0:
         return f"No kernel ran in the {quantity(trace.span, 's')} that were traced."
@@ -257,28 +264,31 @@ def _queue_text(trace: GpuTrace) -> str:
 def _transfer_table(trace: GpuTrace) -> Table:
     rows = tuple(
         (
-            one.kind,
-            str(one.count),
-            quantity(float(one.bytes), "B") if one.bytes > 0 else "-",  # AMD's traces do not tell it
-            quantity(one.seconds, "s"),
-            quantity(one.bytes / one.seconds, "B/s") if one.seconds > 0 and one.bytes > 0 else "-",
+            copies.kind,
+            str(copies.count),
+            quantity(float(copies.bytes), "B") if copies.bytes > 0 else "-",  # AMD's traces do not tell it
+            quantity(copies.seconds, "s"),
+            quantity(copies.bytes / copies.seconds, "B/s")
+            if copies.seconds > 0 and copies.bytes > 0
+            else "-",
         )
-        for one in sorted(trace.transfers, key=lambda one: -one.seconds)
+        for copies in sorted(trace.transfers, key=lambda copies: -copies.seconds)
     )
     return Table("Copies", ("kind", "count", "bytes", "time", "rate"), rows, main=True)
 
 
 def _range_table(trace: GpuTrace) -> Table:
-    several = len({one.domain for one in trace.ranges}) > 1  # a domain that all have tells nothing
+    several = len({entry.domain for entry in trace.ranges}) > 1  # a domain that all have tells nothing
     rows = tuple(
         (
-            shortened(one.name, 60) + (f" [{shortened(one.domain, 12)}]" if one.domain and several else ""),
-            str(one.entries),
-            quantity(one.seconds, "s"),
-            str(one.kernels),
-            quantity(one.gpu_seconds, "s"),
+            shortened(entry.name, 60)
+            + (f" [{shortened(entry.domain, 12)}]" if entry.domain and several else ""),
+            str(entry.entries),
+            quantity(entry.seconds, "s"),
+            str(entry.kernels),
+            quantity(entry.gpu_seconds, "s"),
         )
-        for one in sorted(trace.ranges, key=lambda one: -one.seconds)[:TOP_RANGES]
+        for entry in sorted(trace.ranges, key=lambda entry: -entry.seconds)[:TOP_RANGES]
     )
     more = len(trace.ranges) - TOP_RANGES
     note = f"and {plural(more, 'further range')}" if more > 0 else None
@@ -287,8 +297,8 @@ def _range_table(trace: GpuTrace) -> Table:
 
 def _call_table(trace: GpuTrace) -> Table:
     rows = tuple(
-        (shortened(one.name, 40), str(one.calls), quantity(one.seconds, "s"))
-        for one in sorted(trace.api, key=lambda one: -one.seconds)[:TOP_RANGES]
+        (shortened(call.name, 40), str(call.calls), quantity(call.seconds, "s"))
+        for call in sorted(trace.api, key=lambda call: -call.seconds)[:TOP_RANGES]
     )
     return Table("The host's calls", ("function", "calls", "time"), rows)
 
@@ -315,11 +325,11 @@ def _gpu_notes(trace: GpuTrace) -> list[str]:
 
 def _device_shares(trace: GpuTrace) -> str:
     """How busy each device was: `84.9 and 80.2 %`, and of many the least and the most."""
-    told = [percent(100 * min(1.0, share)) for share in trace.device_busy]
-    if len(told) > DEVICES:
+    shares = [percent(100 * min(1.0, share)) for share in trace.device_busy]
+    if len(shares) > DEVICES:
         lowest, highest = (percent(100 * min(1.0, f(trace.device_busy))) for f in (min, max))
         return f"{lowest} to {highest} %"
-    return f"{', '.join(told[:-1])} and {told[-1]} %"
+    return f"{', '.join(shares[:-1])} and {shares[-1]} %"
 
 
 def _percent_of(part: float, whole: float) -> str:
@@ -361,9 +371,9 @@ class TimeBreakdown:
 
 def time_breakdowns(document: RunDocument, rows: Sequence[KernelRow]) -> tuple[TimeBreakdown, ...]:
     """The wholes that a document tells of, the widest first; empty where it tells of none."""
-    found = [_limits_breakdown(document, rows), _kernels_breakdown(document, rows)] if rows else []
-    found += [_libraries_breakdown(profile) for profile in document.profiles]
-    return tuple(whole for whole in found if whole is not None and whole.parts)
+    breakdowns = [_limits_breakdown(document, rows), _kernels_breakdown(document, rows)] if rows else []
+    breakdowns += [_libraries_breakdown(profile) for profile in document.profiles]
+    return tuple(whole for whole in breakdowns if whole is not None and whole.parts)
 
 
 def _limits_breakdown(document: RunDocument, rows: Sequence[KernelRow]) -> TimeBreakdown | None:
@@ -406,9 +416,9 @@ def _kernels_breakdown(document: RunDocument, rows: Sequence[KernelRow]) -> Time
     total = sum(row.time.total for row in timed if row.time is not None) or None
     trace = document.trace
 
-    def part(name: str, told: str, share: float) -> TimePart:
+    def part(name: str, text: str, share: float) -> TimePart:
         reading = _share_reading(trace, share, OF_KERNELS) if trace is not None else None
-        return TimePart(name, share, f"{told}: {percent(100 * share)} %", reading=reading)
+        return TimePart(name, share, f"{text}: {percent(100 * share)} %", reading=reading)
 
     parts = [part(row.label, row.label, row.share or 0.0) for row in timed[:MOST_PARTS]]
     rest = sum(row.share or 0.0 for row in timed[MOST_PARTS:])

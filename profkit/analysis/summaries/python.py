@@ -46,8 +46,8 @@ def summarize_python(profiles: Sequence[Profile], missing: Reading | None = None
     `missing` says why there is no cProfile, where there is none. cProfile slows Python code and not native
     code: shares lean towards small Python functions, and the times are not those of the timing pass.
     """
-    found = {profile.kind: profile for profile in profiles}
-    own, imports = found.get("own-time"), found.get("imports")
+    by_kind = {profile.kind: profile for profile in profiles}
+    own, imports = by_kind.get("own-time"), by_kind.get("imports")
     if own is None:
         reading = missing or unavailable_reading("time.python", RUN, "there is no cProfile file")
         note = (f"To have it: {reading.fix}",) if reading.fix else ()
@@ -63,8 +63,8 @@ def summarize_python(profiles: Sequence[Profile], missing: Reading | None = None
     if imports is not None:
         readings.append(_time_reading("time.import", imports.total, "cumulative time of the import system"))
     tables = [_own_table(own)]
-    if "cumulative-time" in found:
-        tables.append(_cumulative_table(found["cumulative-time"]))
+    if "cumulative-time" in by_kind:
+        tables.append(_cumulative_table(by_kind["cumulative-time"]))
     if imports is not None and imports.hotspots:
         tables.append(_import_table(imports))
     return Summary(
@@ -160,15 +160,15 @@ def allocation_readings(allocations: Allocations) -> tuple[Reading, ...]:
     growth = allocations.growth
     peak = allocations.region_peak if allocations.region_peak is not None else allocations.peak
     where = "in the region" if allocations.region_peak is not None else "of the whole process"
-    found = [_memory_reading("memory.python_peak", float(peak), "B", f"largest traced size {where}")]
+    readings = [_memory_reading("memory.python_peak", float(peak), "B", f"largest traced size {where}")]
     if growth.low is None:
-        found.append(
+        readings.append(
             unavailable_reading("memory.python_growth", RUN, growth.reason, source=Source("tracemalloc"))
         )
     else:
         formula = "lower end of the 95 % interval of bytes held per iteration, at least 0"
-        found.append(_memory_reading("memory.python_growth", max(0.0, growth.low), "B/iteration", formula))
-    return tuple(found)
+        readings.append(_memory_reading("memory.python_growth", max(0.0, growth.low), "B/iteration", formula))
+    return tuple(readings)
 
 
 def _memory_reading(name: str, value: float, unit: str, formula: str) -> Reading:
@@ -231,8 +231,8 @@ def summarize_memory(
     if stored is not None:
         known = {(r.metric, r.scope) for r in stored.readings}
         more = tuple(r for r in readings if (r.metric, r.scope) not in known)
-        others = tuple(t for t in stored.tables if t.columns == LINE_COLUMNS)
-        joined = (table, *others) if table is not None else others
+        line_tables = tuple(t for t in stored.tables if t.columns == LINE_COLUMNS)
+        joined = (table, *line_tables) if table is not None else line_tables
         return replace(stored, readings=(*stored.readings, *more), tables=joined)
     resident = next((r.value for r in readings if r.metric == "memory.rss_peak"), None)
     process = f"The process holds {quantity(resident, 'B')} at most. " if resident is not None else ""
@@ -271,8 +271,8 @@ def summarize_triton(
 
 
 def _tuned_seconds(work: TritonWork) -> float | None:
-    told = [tuning.seconds for tuning in work.tunings if tuning.seconds is not None]
-    return sum(told) if told else None
+    seconds = [tuning.seconds for tuning in work.tunings if tuning.seconds is not None]
+    return sum(seconds) if seconds else None
 
 
 def _triton_headline(work: TritonWork, timings: Sequence[Timing]) -> str:
@@ -382,14 +382,14 @@ def _compile_notes(work: TritonWork, trace: GpuTrace | None) -> list[str]:
     new = work.binaries - work.cached
     if not new:
         return [f"Compiled: nothing; {plural(work.binaries, 'kernel')} lay in Triton's cache on disk.{apart}"]
-    others = (
+    cached = (
         f"; {work.cached} more lay in its cache on disk"
         if work.cached
         else "; its cache on disk had none of them"
     )
     took = quantity(work.compile_seconds, "s")
     return [
-        f"Compiled: {plural(new, 'kernel')} in {took} or more, by the times of their files{others}.{apart}"
+        f"Compiled: {plural(new, 'kernel')} in {took} or more, by the times of their files{cached}.{apart}"
     ]
 
 

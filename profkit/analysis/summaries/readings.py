@@ -31,16 +31,16 @@ def best_reading(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]
     Without any value the first unavailable one, which at least says why; None when nobody spoke of it.
     """
     order = {scope: place for place, scope in reversed(list(enumerate(scopes)))}
-    found = [r for r in readings if r.metric == name and r.scope in order]
-    if not found:
+    candidates = [r for r in readings if r.metric == name and r.scope in order]
+    if not candidates:
         return None
-    return min(found, key=lambda r: (r.value is None, order[r.scope], QUALITY_ORDER[r.quality]))
+    return min(candidates, key=lambda r: (r.value is None, order[r.scope], QUALITY_ORDER[r.quality]))
 
 
-def is_surer(one: Reading, other: Reading) -> bool:
+def is_surer(first: Reading, second: Reading) -> bool:
     """Whether both have a value and `one` is of better quality."""
-    told = one.value is not None and other.value is not None
-    return told and QUALITY_ORDER[one.quality] < QUALITY_ORDER[other.quality]
+    both_known = first.value is not None and second.value is not None
+    return both_known and QUALITY_ORDER[first.quality] < QUALITY_ORDER[second.quality]
 
 
 def merge_readings(old: Sequence[Reading], new: Sequence[Reading]) -> tuple[Reading, ...]:
@@ -51,8 +51,8 @@ def merge_readings(old: Sequence[Reading], new: Sequence[Reading]) -> tuple[Read
         for r in new
         if (known := places.get((r.metric, r.scope))) is None or (known.value is None and r.value is not None)
     }
-    kept = tuple(r for r in old if (r.metric, r.scope) not in better)
-    return (*kept, *better.values())
+    unchanged = tuple(r for r in old if (r.metric, r.scope) not in better)
+    return (*unchanged, *better.values())
 
 
 def main_scopes(document: RunDocument) -> tuple[Scope, ...]:
@@ -91,18 +91,18 @@ def derive_reading(
     """
     source = Source(TOOL, counter=", ".join(r.metric for r in inputs) or None, formula=formula)
     values: list[float] = []
-    for one in inputs:
-        if one.value is None:
-            why = one.reason or ""
-            said = why if one.code == "input" else f"it needs {one.metric}: {why}"
-            return unavailable_reading(name, scope, said, one.fix, source, "input")
-        values.append(one.value)
+    for reading in inputs:
+        if reading.value is None:
+            why = reading.reason or ""
+            needs = why if reading.code == "input" else f"it needs {reading.metric}: {why}"
+            return unavailable_reading(name, scope, needs, reading.fix, source, "input")
+        values.append(reading.value)
     try:
         value = compute(*values)
     except ZeroDivisionError:
         return unavailable_reading(name, scope, "nothing to divide by", source=source)
-    shares = [one.share for one in inputs if one.share is not None]
-    level = mixed_quality([*(one.quality for one in inputs), *([quality] if quality else [])])
+    shares = [reading.share for reading in inputs if reading.share is not None]
+    level = mixed_quality([*(reading.quality for reading in inputs), *([quality] if quality else [])])
     return Reading(
         name, value, metric(name).unit, level, scope, source, reason, share=min(shares, default=None)
     )
@@ -133,8 +133,8 @@ def unavailable_reading(
 def find_reading(document: RunDocument, name: str, source_pass: PassName = "counters") -> Reading:
     """The best reading of `name`, or an unavailable one with the reason that the pass behind it gives."""
     scopes = main_scopes(document)
-    found = best_reading(document.readings, name, scopes)
-    return found if found is not None else absent_reading(document, name, source_pass, scopes[0])
+    reading = best_reading(document.readings, name, scopes)
+    return reading if reading is not None else absent_reading(document, name, source_pass, scopes[0])
 
 
 def absent_reading(document: RunDocument, name: str, source_pass: PassName, scope: Scope) -> Reading:
@@ -230,7 +230,7 @@ def traced_iterations(document: RunDocument) -> int:
         return _metal_iterations(document.metal, document.timings, asked)
     if asked is not None and _ran_as_asked(document, asked):
         return asked
-    entries = [found.entries for found in trace.ranges if found.domain == "profkit"]
+    entries = [entry.entries for entry in trace.ranges if entry.domain == "profkit"]
     return max(entries, default=0) or 1
 
 
@@ -256,11 +256,11 @@ def _ran_as_asked(document: RunDocument, asked: int) -> bool:
 
 def _asked_iterations(document: RunDocument) -> int | None:
     """The iterations that the last step of the trace was told to run; None where it was told none or left out."""
-    told = [
+    iterations = [
         step.directive.iterations
         for planned in (document.plan.passes if document.plan is not None else ())
         if planned.name == "trace" and planned.skipped is None
         for step in planned.steps
         if step.directive is not None and step.directive.iterations
     ]
-    return told[-1] if told else None
+    return iterations[-1] if iterations else None

@@ -1,11 +1,7 @@
-"""What one iteration does and takes, and the peaks of this machine that it is held against.
+"""Memory bandwidth and arithmetic of a workload on the processor, against the peaks of this machine.
 
-Bandwidth: how much goes to memory and back, against what this machine was measured to move.
-
-The roofline: how much of what this machine can do the workload does, and under which roof it stands.
-
-After Williams, Waterman and Patterson, CACM 52 (2009) 65: attainable FLOP/s = min(peak arithmetic, arithmetic
-intensity * peak bandwidth). The peaks are measured on this machine, never looked up.
+The roofline after Williams, Waterman and Patterson, CACM 52 (2009) 65: attainable FLOP/s = min(peak arithmetic,
+arithmetic intensity * peak bandwidth). The peaks are measured on this machine, never looked up.
 """
 
 from __future__ import annotations
@@ -91,30 +87,30 @@ def choose_ceilings(peaks: Peaks | None, busy: float | None, scope: Scope) -> Ce
 
     `busy` is CPU time over wall time in per cent: 100 is one core all the time.
     """
-    one = busy is not None and busy <= ONE_THREAD
-    threads = 1 if one or peaks is None else peaks.threads
+    single = busy is not None and busy <= ONE_THREAD
+    threads = 1 if single or peaks is None else peaks.threads
     known = f"{busy / 100:.1f} cores kept busy" if busy is not None else "how many it used is not known"
-    why = f"one thread ({known})" if one else f"all {threads} threads ({known})"
+    why = f"one thread ({known})" if single else f"all {threads} threads ({known})"
 
-    def told(name: str, value: float | None) -> Reading:
+    def ceiling(name: str, value: float | None) -> Reading:
         unit = metric(name).unit
         if peaks is None or value is None:
             return unavailable_reading(name, scope, "the peaks of this machine were not measured")
         return Reading(name, value, unit, "measured", scope, Source(TOOL, formula=peaks.method))
 
     if peaks is None:
-        return Ceilings(told("bandwidth.dram", None), told("flops.rate", None), threads, why)
+        return Ceilings(ceiling("bandwidth.dram", None), ceiling("flops.rate", None), threads, why)
     bandwidth, flops = peaks.bandwidth_one, peaks.flops_f32_one
     if (
-        not one
+        not single
     ):  # on a busy machine all threads may have measured less than one, which was reached all the same
         bandwidth = max((p for p in (bandwidth, peaks.bandwidth_all) if p is not None), default=None)
         flops = max((p for p in (flops, peaks.flops_f32_all) if p is not None), default=None)
-    return Ceilings(told("bandwidth.dram", bandwidth), told("flops.rate", flops), threads, why)
+    return Ceilings(ceiling("bandwidth.dram", bandwidth), ceiling("flops.rate", flops), threads, why)
 
 
 def lower_ceiling(intensity: Reading | None, limit: Ceilings) -> CeilingKind | None:
-    """Which roof is lower at this intensity; None where intensity or a peak is unknown."""
+    """Which ceiling is lower at this intensity; None where intensity or a peak is unknown."""
     bandwidth, flops = limit.bandwidth.value, limit.flops.value
     if intensity is None or intensity.value is None or not bandwidth or flops is None:
         return None
@@ -169,9 +165,9 @@ def bandwidth_readings(work: Work, limit: Ceilings) -> tuple[Reading, ...]:
         f"100 * bandwidth.dram / measured peak ({limit.threads} threads)",
         scope,
     )
-    found = [dram, flag_implausible(share, *traffic_warnings(work.dram))]
+    derived = [dram, flag_implausible(share, *traffic_warnings(work.dram))]
     if work.declared_bytes is not None:
-        found.append(
+        derived.append(
             derive_reading(
                 "bandwidth.declared",
                 (work.seconds,),
@@ -180,14 +176,14 @@ def bandwidth_readings(work: Work, limit: Ceilings) -> tuple[Reading, ...]:
                 scope,
             )
         )
-    return tuple(found)
+    return tuple(derived)
 
 
 def summarize_bandwidth(readings: Sequence[Reading], limit: Ceilings, dram: Reading) -> Summary:
     """How much goes to memory and back, against what this machine was measured to move."""
-    told = {r.metric: r for r in readings}
-    rate, share = told["bandwidth.dram"], told["bandwidth.dram.share"]
-    rows = [dram, *readings] if dram.metric not in told else list(readings)
+    by_metric = {r.metric: r for r in readings}
+    rate, share = by_metric["bandwidth.dram"], by_metric["bandwidth.dram.share"]
+    rows = [dram, *readings] if dram.metric not in by_metric else list(readings)
     if rate.value is None and dram.value is not None:
         headline = (
             f"{quantity(dram.value, 'B')} to and from memory ({dram.quality}); in which time is not known."
@@ -216,8 +212,8 @@ def summarize_bandwidth(readings: Sequence[Reading], limit: Ceilings, dram: Read
     )
 
 
-# Above half of a roof the roof is what limits; below, something else does (latency, overhead, dependencies).
-NEAR_ROOF = 50.0
+# Above half of a ceiling that is what limits; below, something else does (latency, overhead, dependencies).
+NEAR_CEILING = 50.0
 # Counted and declared FLOPs further apart than this are not the same work, or not all of it was counted.
 FLOPS_APART = 0.10
 
@@ -268,7 +264,7 @@ def roofline_readings(work: Work, limit: Ceilings) -> tuple[Reading, ...]:
         f"100 * flops.rate / measured float32 peak ({limit.threads} threads)",
         scope,
     )
-    of_roof = derive_reading(
+    of_ceiling = derive_reading(
         "roofline.share",
         (rate, attainable),
         lambda r, a: 100 * r / a,
@@ -283,16 +279,20 @@ def roofline_readings(work: Work, limit: Ceilings) -> tuple[Reading, ...]:
         rate,
         flag_implausible(of_peak, BUSY_PEAK, NARROW),
         attainable,
-        flag_implausible(of_roof, *causes),
+        flag_implausible(of_ceiling, *causes),
     )
 
 
 def summarize_roofline(
     readings: Sequence[Reading], limit: Ceilings, peaks: Peaks | None, work: Work
 ) -> Summary:
-    """The position under the roofline, with the roofs of one thread and of all of them."""
-    told = {r.metric: r for r in readings}
-    rate, share, over = told["flops.rate"], told["roofline.share"], told["arithmetic_intensity"]
+    """The position under the roofline, with the ceilings of one thread and of all of them."""
+    by_metric = {r.metric: r for r in readings}
+    rate, share, over = (
+        by_metric["flops.rate"],
+        by_metric["roofline.share"],
+        by_metric["arithmetic_intensity"],
+    )
     under = lower_ceiling(over, limit)
     if share.value is not None and under is not None:
         limits = "memory" if under == "memory" else "arithmetic"
@@ -300,11 +300,11 @@ def summarize_roofline(
             share.reason or BEYOND_WHOLE  # a run of an older profkit names no cause
             if share.value > BEYOND
             else f"{limits} is what limits it"
-            if share.value >= NEAR_ROOF
+            if share.value >= NEAR_CEILING
             else f"{limits} would limit it, but something else does before"
         )
         headline = (
-            f"{quantity(rate.value, 'FLOP/s')} is {percent(share.value)} % of what the {under} roof allows at"
+            f"{quantity(rate.value, 'FLOP/s')} is {percent(share.value)} % of what the {under} ceiling allows at"
             f" {figures(over.value or 0.0)} FLOP/B: {near}."
         )
     else:

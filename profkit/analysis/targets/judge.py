@@ -65,19 +65,19 @@ def evaluate_targets(
 def _readings_of_run(target: Target, readings: Sequence[Reading]) -> list[Reading]:
     """The reading of every scope that has a value; without any the first that says why."""
     by_scope: dict[Scope, list[Reading]] = {}
-    for one in readings:
-        scope = one.scope
-        meant = one.metric == target.metric and scope.kind in target.scopes and scope.kind != "function"
+    for reading in readings:
+        scope = reading.scope
+        meant = reading.metric == target.metric and scope.kind in target.scopes and scope.kind != "function"
         if meant and scope.id is None:  # one PMU of a hybrid part: the reading without an id speaks for all
-            by_scope.setdefault(scope, []).append(one)
-    found = [
+            by_scope.setdefault(scope, []).append(reading)
+    best = [
         r for place, own in by_scope.items() if (r := best_reading(own, target.metric, [place])) is not None
     ]
-    told = [r for r in found if r.value is not None]
+    known = [r for r in best if r.value is not None]
     regions = {
-        r.value for r in told if r.scope.kind == "region"
+        r.value for r in known if r.scope.kind == "region"
     }  # a run that is its one region is judged once
-    return [r for r in told if r.scope.kind != "run" or r.value not in regions] or found[:1]
+    return [r for r in known if r.scope.kind != "run" or r.value not in regions] or best[:1]
 
 
 def verdict_on(
@@ -87,7 +87,7 @@ def verdict_on(
     threshold = target.threshold if target.threshold is not None else context.precision
     words = format_threshold(target.operator, threshold, target.unit) if threshold is not None else "as asked"
 
-    def said(
+    def verdict(
         word: VerdictWord,
         reason: str,
         advice: tuple[str, ...] = (),
@@ -115,30 +115,32 @@ def verdict_on(
     ]
     for condition, holds, value in looked:
         if holds is False:
-            return said("not-applicable", _condition_text(condition, value, context))
+            return verdict("not-applicable", _condition_text(condition, value, context))
     if reading.value is None:
         for condition in applicable_conditions(target.moot, reading.scope, readings):
             if evaluate_condition(condition, reading.scope, readings, context)[0] is True:
-                return said("not-applicable", _condition_text(condition, "", context))
+                return verdict("not-applicable", _condition_text(condition, "", context))
         fix = tuple(line for line in (reading.fix or target.unknown,) if line)
         reason = f"{metric(target.metric).title} not known: {reading.reason}"
-        return said("unknown", reason, fix, code=reading.code)
+        return verdict("unknown", reason, fix, code=reading.code)
     if reading.doubt is not None:
-        return said("unknown", f"{_value_text(target, reading)}, which is doubtful: {reading.doubt}")
+        return verdict("unknown", f"{_value_text(target, reading)}, which is doubtful: {reading.doubt}")
     if threshold is None:
-        return said("unknown", "the run does not say what was asked for")
+        return verdict("unknown", "the run does not say what was asked for")
     if any(holds is None for condition, holds, _ in looked if condition.roof is not None):
-        return said("unknown", f"{_value_text(target, reading)}, but which roof it is under is not known")
+        return verdict(
+            "unknown", f"{_value_text(target, reading)}, but whether memory or compute limits it is not known"
+        )
     if target.credible is not None and reading.value > target.credible:
         why = reading.reason or f"more than {target.credible:g} {target.unit} cannot be"
-        return said("unknown", f"{_value_text(target, reading)}; {why}")
+        return verdict("unknown", f"{_value_text(target, reading)}; {why}")
     for condition in applicable_conditions(target.guard, reading.scope, readings):
         holds, value = evaluate_condition(condition, reading.scope, readings, context)
         if holds is False:
             why = _condition_text(condition, value, context).replace(
                 "{why}", _remark_on(condition, readings) or value
             )
-            return said(
+            return verdict(
                 "unknown",
                 f"{_value_text(target, reading)}, but {why}",
                 (condition.fix,) * bool(condition.fix),
@@ -147,33 +149,33 @@ def verdict_on(
     if doubt is None and target.timed:
         doubt = _noise_warning(reading, threshold, readings)
     if doubt is not None:
-        return said("unknown", f"{_value_text(target, reading)}; {doubt}")
+        return verdict("unknown", f"{_value_text(target, reading)}; {doubt}")
     reason = f"{_value_text(target, reading)}; target {words}"
     if is_met(reading.value, target.operator, threshold):
-        return said("pass", reason)
+        return verdict("pass", reason)
     for condition in applicable_conditions(target.tolerated, reading.scope, readings):
         holds, value = evaluate_condition(condition, reading.scope, readings, context)
         if holds is True:
-            return said(
+            return verdict(
                 "pass", f"{_value_text(target, reading)}, but {_condition_text(condition, value, context)}"
             )
     unsure = any(holds is None and condition.where for condition, holds, _ in looked)
     for condition in applicable_conditions(target.excused, reading.scope, readings):
         holds, value = evaluate_condition(condition, reading.scope, readings, context)
         if holds is False:
-            return said(
+            return verdict(
                 "not-applicable",
                 f"{_value_text(target, reading)}, but {_condition_text(condition, value, context)}",
             )
         unsure = unsure or (holds is None and bool(condition.where))
     if unsure:
         why = context.kernel.reason if context.kernel is not None else "it was not counted"
-        return said("unknown", f"{_value_text(target, reading)}, but what limits it is not known: {why}")
+        return verdict("unknown", f"{_value_text(target, reading)}, but what limits it is not known: {why}")
     for condition in applicable_conditions(target.doubted, reading.scope, readings):
         holds, value = evaluate_condition(condition, reading.scope, readings, context)
         if holds is not True:
             why = f"{_value_text(target, reading)}, but {_condition_text(condition, value, context)}"
-            return said("unknown", why, (condition.fix,) * bool(condition.fix))
+            return verdict("unknown", why, (condition.fix,) * bool(condition.fix))
     name = reading.scope.name  # compared first: a sweep has thousands of scopes
     values = {
         r.metric: r.value
@@ -183,7 +185,7 @@ def verdict_on(
     if why := explain_miss(target.metric, values):
         reason += f"; {why}"
     won = largest_gain(target.gain, values, context.kernel)
-    return said(target.missed, reason, _advice(target, reading, readings, context), won)
+    return verdict(target.missed, reason, _advice(target, reading, readings, context), won)
 
 
 def _condition_text(condition: Condition, value: str, context: TargetContext) -> str:
@@ -258,13 +260,13 @@ def _advice(
 
 
 def _lower_roofline(readings: Sequence[Reading]) -> RooflineSide | None:
-    """The lower roof: where the roofline's share is more than the peak's, the memory roof is below it."""
-    told = {
+    """The lower ceiling: where the roofline's share is more than the peak's, that of memory is below it."""
+    values = {
         r.metric: r.value
         for r in readings
         if r.value is not None and r.scope.kind not in ("function", "kernel")
     }
-    under, flat = told.get("roofline.share"), told.get("flops.share")
+    under, flat = values.get("roofline.share"), values.get("flops.share")
     if under is None or flat is None:
         return None
     return "memory" if under > flat * (1 + 1e-9) else "compute"

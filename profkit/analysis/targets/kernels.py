@@ -156,7 +156,7 @@ def _verdict_on_run(
     for kernel in judged:
         by_word.setdefault(kernel.verdict.verdict, []).append(kernel)
     missed, unknown = by_word.get("fail", []), by_word.get("unknown", [])
-    kept, silent = by_word.get("pass", []), by_word.get("not-applicable", [])
+    met, silent = by_word.get("pass", []), by_word.get("not-applicable", [])
     unsure = [kernel for kernel in unknown if kernel.counted]
     lost, dark = _total_share(missed), _total_share(unknown) + rest
     without_counters = dark - _total_share(unsure)
@@ -193,11 +193,11 @@ def _verdict_on_run(
             advice=cause.advice if cause is not None else (),
             code=code,
         )
-    if kept and (_total_share(kept) >= DECIDING_SHARE or not silent):
-        part = _share_text(_total_share(kept))
-        reason = f"{part} of the GPU time is in kernels that meet it: {_kernel_list(kept)}; target {words}"
+    if met and (_total_share(met) >= DECIDING_SHARE or not silent):
+        part = _share_text(_total_share(met))
+        reason = f"{part} of the GPU time is in kernels that meet it: {_kernel_list(met)}; target {words}"
         if len(judged) == 1:
-            reason = kept[0].verdict.reason
+            reason = met[0].verdict.reason
         elif missed:
             reason += f"; too small to decide: {_kernel_list(missed)}"
         if silent and silent[0].share >= DECIDING_SHARE:
@@ -207,18 +207,18 @@ def _verdict_on_run(
         return replace(
             blank,
             reason=reason,
-            value=_deciding_value(target, kept),
-            quality=kept[0].verdict.quality,
-            weight=_total_share(kept),
+            value=_deciding_value(target, met),
+            quality=met[0].verdict.quality,
+            weight=_total_share(met),
         )
     if missed:
         part, least = _share_text(lost), f"{100 * DECIDING_SHARE:.0f} %"
         few = f"its kernels take {part} of the GPU time, less than {least}"
         return replace(blank, verdict="not-applicable", reason=f"{few}: {_kernel_list(missed)}", weight=lost)
-    if kept:
-        few = f"its kernels take only {_share_text(_total_share(kept))} of the GPU time, and they meet it"
+    if met:
+        few = f"its kernels take only {_share_text(_total_share(met))} of the GPU time, and they meet it"
         return replace(
-            blank, verdict="not-applicable", reason=f"{few}: {_kernel_list(kept)}", weight=_total_share(kept)
+            blank, verdict="not-applicable", reason=f"{few}: {_kernel_list(met)}", weight=_total_share(met)
         )
     lead = silent[0].verdict if silent else first
     reason = lead.reason if len(judged) == 1 else f"{_short_kernel_name(lead)}: {lead.reason}"

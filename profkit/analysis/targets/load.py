@@ -135,15 +135,15 @@ def _short_form(value: YamlValue) -> dict[str, YamlValue] | None:
     """`"< 8 %"` as the mapping that it stands for; None where it is not of that form."""
     if not isinstance(value.content, str):
         return None
-    found = _SHORT.fullmatch(value.content)
-    if found is None:
+    parts = _SHORT.fullmatch(value.content)
+    if parts is None:
         value.refuse(f"{value.content[:40]!r} is no threshold", 'write it like "< 5 %", or off')
-    operator = next(key for key, sign in OPERATORS.items() if sign == found[1])
+    operator = next(key for key, sign in OPERATORS.items() if sign == parts[1])
     try:
-        number = YamlValue(float(found[2]), value.line, value.file)
+        number = YamlValue(float(parts[2]), value.line, value.file)
     except ValueError:
-        value.refuse(f"{found[2]!r} is no number")
-    unit = {"unit": YamlValue(found[3], value.line, value.file)} if found[3] else {}
+        value.refuse(f"{parts[2]!r} is no number")
+    unit = {"unit": YamlValue(parts[3], value.line, value.file)} if parts[3] else {}
     return {operator: number, **unit}
 
 
@@ -195,13 +195,13 @@ def _advice(value: YamlValue) -> Advice:
 
 
 def _checked_keys(value: YamlValue, what: str, allowed: tuple[str, ...]) -> dict[str, YamlValue]:
-    found = value.mapping(what)
-    for key, item in found.items():
+    items = value.mapping(what)
+    for key, item in items.items():
         if key not in allowed:
             close = difflib.get_close_matches(key, allowed, n=1)
             hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(allowed)}"
             item.refuse(f"{what} has no {key!r}; {hint}")
-    return found
+    return items
 
 
 def _metric_name(value: YamlValue, what: str) -> str:

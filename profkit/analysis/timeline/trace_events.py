@@ -57,9 +57,9 @@ DEVICES = 1 << 20  # process numbers of devices begin here, behind those of the 
 class TraceEvents:
     """Writes one recording. Everything is made while it is taken: memory does not grow with the trace."""
 
-    def __init__(self, recording: Recording, told: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(self, recording: Recording, counted: Callable[[int], None] = lambda _: None) -> None:
         self._recording = recording
-        self._told = told  # hears after each block how many events there are
+        self._counted = counted  # hears after each block how many events there are
         self._events = 0
         self._tracks: dict[tuple[int, str, int], Tracks] = {}
         self._names: dict[tuple[int, int], str] = {}  # of tracks, by process and track number
@@ -72,7 +72,7 @@ class TraceEvents:
         yield '{"displayTimeUnit": "ns", "traceEvents": [\n'
         for lines in self._blocks():
             self._events += len(lines)
-            self._told(self._events)
+            self._counted(self._events)
             yield "".join(line + ",\n" for line in lines)
         yield ",\n".join(self._metadata())
         yield "\n]}\n"
@@ -123,14 +123,14 @@ class TraceEvents:
                 yield _arrow_event("s", key, start, place)
 
     def _ranges(self, ranges: Iterable[Range]) -> Iterator[str]:
-        for one in sorted(ranges, key=lambda r: (r.start, -(r.end if r.end is not None else 1 << 62))):
-            end = one.end if one.end is not None else max(self._last, one.start)
-            thread = one.thread if one.thread is not None else -1
-            place = self._place(one.process + 1, "ranges", thread, one.start, end)
-            args = {"domain": one.domain} if one.domain else {}
-            if one.end is None:
+        for entry in sorted(ranges, key=lambda r: (r.start, -(r.end if r.end is not None else 1 << 62))):
+            end = entry.end if entry.end is not None else max(self._last, entry.start)
+            thread = entry.thread if entry.thread is not None else -1
+            place = self._place(entry.process + 1, "ranges", thread, entry.start, end)
+            args = {"domain": entry.domain} if entry.domain else {}
+            if entry.end is None:
                 args["end"] = "it was still open when the recording ended"
-            yield _slice_event(one.name, "range", one.start, end, place, json.dumps(args) if args else "")
+            yield _slice_event(entry.name, "range", entry.start, end, place, json.dumps(args) if args else "")
 
     def _place(self, process: int, role: str, thread: int, start: int, end: int) -> tuple[int, int]:
         """Process and track number of a slice; a new track gets its name."""
@@ -233,11 +233,11 @@ class _Lanes:
 
 
 def mark_events(
-    marks: Iterable[TraceMark], source: str, told: Callable[[int], None] = lambda _: None
+    marks: Iterable[TraceMark], source: str, counted: Callable[[int], None] = lambda _: None
 ) -> Iterator[str]:
     """The document in pieces; memory does not grow with the number of marks.
 
-    `told` hears after each piece how many there are. Groups and tracks are numbered as they come.
+    `counted` hears after each piece how many there are. Groups and tracks are numbered as they come.
     """
     groups: dict[str, int] = {}
     lanes: dict[tuple[str, str], _Lanes] = {}
@@ -257,7 +257,7 @@ def mark_events(
             )
         lines.append(_mark_event(mark, process, number))
         if len(lines) == PIECE:
-            told(count)
+            counted(count)
             yield "".join(f"{line},\n" for line in lines)
             lines.clear()
     yield "".join(f"{line},\n" for line in lines)
@@ -281,8 +281,8 @@ def _mark_event(mark: TraceMark, process: int, track: int) -> str:
     name = mark.name if len(mark.name) <= MARK_NAME else f"{mark.name[: MARK_NAME - 1]}…"
     args = ""
     if mark.told:
-        told = {key: valid_text(v) if isinstance(v, str) else v for key, v in mark.told.items()}
-        args = f', "args": {json.dumps(told)}'
+        args_of_mark = {key: valid_text(v) if isinstance(v, str) else v for key, v in mark.told.items()}
+        args = f', "args": {json.dumps(args_of_mark)}'
     return (
         f'{{"ph": "X", "name": {json.dumps(valid_text(name))}, "cat": "{mark.category}", '
         f'"ts": {microseconds(mark.start)}, "dur": {microseconds(mark.end - mark.start)}, '

@@ -246,7 +246,7 @@ def test_the_roofline_of_a_kernel_holds_its_flops_against_the_lower_roof() -> No
     share = {r.scope: r.value for r in document.readings if r.metric == "roofline.share"}
     assert share == {gpu.ADD_NCU.scope: pytest.approx(100 * 5.0e12 / (1.25 * 4.81e12))}
     row = cells(summed(gpu.run())["arithmetic"], "Roofline", 0)
-    assert row["roof"].startswith("memory 6.01 TFLOP/s")
+    assert row["ceiling"].startswith("memory 6.01 TFLOP/s")
     assert row["ridge at"] == "12.5"
 
 
@@ -262,7 +262,7 @@ def test_tensor_cores_have_a_roof_of_their_own_where_their_flops_were_counted() 
     assert (share.value, share.quality) == (pytest.approx(95.0), "estimated")
     row = cells(summed(document)["arithmetic"], "Roofline", 0)
     assert (row["arithmetic"], row["FLOP/s"]) == ("tensor", "763 TFLOP/s")
-    assert row["roof"] == "compute 804 TFLOP/s"
+    assert row["ceiling"] == "compute 804 TFLOP/s"
     assert "does 763 TFLOP/s and keeps the tensor cores busy" in summed(document)["arithmetic"].headline
 
 

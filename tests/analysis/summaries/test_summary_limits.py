@@ -151,7 +151,7 @@ def test_the_headlines_are_sentences() -> None:
         "100 MB/s to and from memory, 0.66 % of the 15.2 GB/s that this machine reaches (estimated)."
     )
     assert summarize_roofline(roofline_readings(work(), limit), limit, peaks(), work()).headline == (
-        "10.0 GFLOP/s is 16.7 % of what the compute roof allows at 100 FLOP/B:"
+        "10.0 GFLOP/s is 16.7 % of what the compute ceiling allows at 100 FLOP/B:"
         " arithmetic would limit it, but something else does before."
     )
 

@@ -428,7 +428,7 @@ def test_a_trace_tells_how_to_have_its_kernels_counted() -> None:
 
 
 def test_a_kernel_with_a_tiny_share_passes_no_run_either() -> None:
-    # the large one is limited by arithmetic: bandwidth is does not apply to it
+    # the large one is limited by arithmetic: bandwidth does not apply to it
     large = {
         "sm.throughput": 90.0,
         "pipe.fp32.utilization": 90.0,
