@@ -37,7 +37,7 @@ from profkit.analysis.summaries.kernels import (
     metric_column,
     range_rows,
 )
-from profkit.analysis.summaries.readings import absence_notes, absent_reading, merge_readings
+from profkit.analysis.summaries.readings import absence_notes, absent_reading, add_readings
 from profkit.analysis.summaries.roofline_points import kernel_roofline
 from profkit.core.formatting import figures, plural, quantity
 from profkit.core.types import RUN, GpuToolLines, Reading, RunDocument, Scope, Source, Summary
@@ -315,16 +315,11 @@ _COUNTED = {
 def enrich_gpu(document: RunDocument, lines: GpuToolLines) -> RunDocument:
     """The document with what its trace and its counters imply: doubts, the roofline and the class of each kernel."""
     if document.trace is not None:
-        document = replace(
-            document, readings=merge_readings(document.readings, trace_readings(document.trace, lines))
-        )
+        document = add_readings(document, trace_readings(document.trace, lines))
     document = check_consistency(document)
-    fresh = [reading for row in kernel_rows(document) for reading in kernel_roofline(row)]
-    document = replace(document, readings=merge_readings(document.readings, fresh))
-    classes = classify_bottlenecks(document)
-    return replace(
-        document, kernels=classes, readings=merge_readings(document.readings, busiest_readings(classes))
-    )
+    document = add_readings(document, [r for row in kernel_rows(document) for r in kernel_roofline(row)])
+    bottlenecks = classify_bottlenecks(document)
+    return add_readings(replace(document, kernels=bottlenecks), busiest_readings(bottlenecks))
 
 
 def summarize_gpu_run(document: RunDocument, lines: GpuToolLines) -> list[Summary]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from profkit.analysis.metrics import metric
 from profkit.core.formatting import percent, quantity, shortened
@@ -53,6 +54,11 @@ def merge_readings(old: Sequence[Reading], new: Sequence[Reading]) -> tuple[Read
     }
     unchanged = tuple(r for r in old if (r.metric, r.scope) not in better)
     return (*unchanged, *better.values())
+
+
+def add_readings(document: RunDocument, new: Sequence[Reading]) -> RunDocument:
+    """The document with those of `new` that `merge_readings` takes."""
+    return replace(document, readings=merge_readings(document.readings, new)) if new else document
 
 
 def main_scopes(document: RunDocument) -> tuple[Scope, ...]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import truediv
 from typing import Literal
 
 from profkit.analysis.metrics import metric
@@ -31,7 +33,7 @@ CeilingKind = Literal["memory", "compute"]
 ONE_THREAD = 110.0
 
 
-# Peaks are the best of some runs and known to a few per cent; a share beyond this is a doubt about what it is made of.
+# Peaks are the best of some runs and known to a few per cent; a share beyond this says that an input is wrong.
 BEYOND = 105.0
 BEYOND_WHOLE = "more than the whole cannot be"
 BUSY_PEAK = "the peak was measured while the machine was busy: measure again when it is quiet"
@@ -59,8 +61,8 @@ def traffic_warnings(dram: Reading) -> tuple[str, ...]:
 class Work:
     """What one iteration does and takes, each as a reading that may be unavailable.
 
-    `seconds` is the median time; `dram` (B) and `flops` (FLOP) are per iteration; `busy` is CPU time over
-    wall time in %, None where unknown.
+    `seconds` is the median time; `dram` (B) and `flops` (FLOP) are per iteration, as the declared ones are; `busy` is
+    CPU time over wall time in %, None where unknown.
     """
 
     scope: Scope
@@ -89,8 +91,8 @@ def choose_ceilings(peaks: Peaks | None, busy: float | None, scope: Scope) -> Ce
     """
     single = busy is not None and busy <= ONE_THREAD
     threads = 1 if single or peaks is None else peaks.threads
-    known = f"{busy / 100:.1f} cores kept busy" if busy is not None else "how many it used is not known"
-    why = f"one thread ({known})" if single else f"all {threads} threads ({known})"
+    cores = f"{busy / 100:.1f} cores kept busy" if busy is not None else "how many it used is not known"
+    why = f"one thread ({cores})" if single else f"all {threads} threads ({cores})"
 
     def ceiling(name: str, value: float | None) -> Reading:
         unit = metric(name).unit
@@ -149,34 +151,23 @@ def _count_of_one_region(document: RunDocument, count: Reading) -> Reading:
 
 
 def bandwidth_readings(work: Work, limit: Ceilings) -> tuple[Reading, ...]:
-    """bandwidth.dram, its share of the peak, and what the declared bytes make of it."""
-    scope = work.scope
-    dram = derive_reading(
-        "bandwidth.dram",
-        (work.dram, work.seconds),
-        lambda b, s: b / s,
-        "dram.bytes per iteration / time.median",
-        scope,
+    """bandwidth.dram (B/s), its share of the peak (%), and what the declared bytes make of it (B/s)."""
+    derive = partial(derive_reading, scope=work.scope)
+    per_second = "dram.bytes per iteration / time.median"
+    dram = derive("bandwidth.dram", (work.dram, work.seconds), truediv, per_second)
+    of_peak = f"100 * bandwidth.dram / measured peak ({limit.threads} threads)"
+    share = derive("bandwidth.dram.share", (dram, limit.bandwidth), _percentage, of_peak)
+    readings = (dram, flag_implausible(share, *traffic_warnings(work.dram)))
+    if (declared := work.declared_bytes) is None:
+        return readings
+    formula = "bytes that the workload declares / time.median"
+    return *readings, derive(
+        "bandwidth.declared", (work.seconds,), lambda seconds: declared / seconds, formula
     )
-    share = derive_reading(
-        "bandwidth.dram.share",
-        (dram, limit.bandwidth),
-        lambda rate, peak: 100 * rate / peak,
-        f"100 * bandwidth.dram / measured peak ({limit.threads} threads)",
-        scope,
-    )
-    derived = [dram, flag_implausible(share, *traffic_warnings(work.dram))]
-    if work.declared_bytes is not None:
-        derived.append(
-            derive_reading(
-                "bandwidth.declared",
-                (work.seconds,),
-                lambda s: (work.declared_bytes or 0.0) / s,
-                "bytes that the workload declares / time.median",
-                scope,
-            )
-        )
-    return tuple(derived)
+
+
+def _percentage(part: float, whole: float) -> float:
+    return 100 * part / whole
 
 
 def summarize_bandwidth(readings: Sequence[Reading], limit: Ceilings, dram: Reading) -> Summary:
@@ -225,52 +216,24 @@ def roofline_readings(work: Work, limit: Ceilings) -> tuple[Reading, ...]:
     """
     scope, flops = work.scope, work.flops
     if flops.value is None and work.declared_flops is not None:
-        flops = Reading(
-            "flops",
-            work.declared_flops,
-            "FLOP",
-            "estimated",
-            scope,
-            Source(TOOL, "flops", formula="as the workload declares them"),
-            "as the workload declares them",
-        )
-    intensity = derive_reading(
-        "arithmetic_intensity",
-        (flops, work.dram),
-        lambda f, b: f / b,
-        "flops / dram.bytes",
-        scope,
-        reason=flops.reason,
-    )
-    rate = derive_reading(
-        "flops.rate",
-        (flops, work.seconds),
-        lambda f, s: f / s,
-        "flops / time.median",
-        scope,
-        reason=flops.reason,
-    )
-    attainable = derive_reading(
+        declared = "as the workload declares them"
+        source = Source(TOOL, "flops", formula=declared)
+        flops = Reading("flops", work.declared_flops, "FLOP", "estimated", scope, source, declared)
+    derive = partial(derive_reading, scope=scope)
+    inputs = (flops, work.dram)
+    intensity = derive("arithmetic_intensity", inputs, truediv, "flops / dram.bytes", reason=flops.reason)
+    inputs = (flops, work.seconds)
+    rate = derive("flops.rate", inputs, truediv, "flops / time.median", reason=flops.reason)
+    attainable = derive(
         "roofline.attainable",
         (intensity, limit.bandwidth, limit.flops),
         lambda i, bandwidth, peak: min(peak, i * bandwidth),
         f"min(peak FLOP/s, arithmetic_intensity * peak B/s), {limit.threads} threads",
-        scope,
     )
-    of_peak = derive_reading(
-        "flops.share",
-        (rate, limit.flops),
-        lambda r, peak: 100 * r / peak,
-        f"100 * flops.rate / measured float32 peak ({limit.threads} threads)",
-        scope,
-    )
-    of_ceiling = derive_reading(
-        "roofline.share",
-        (rate, attainable),
-        lambda r, a: 100 * r / a,
-        "100 * flops.rate / roofline.attainable",
-        scope,
-    )
+    formula = f"100 * flops.rate / measured float32 peak ({limit.threads} threads)"
+    of_peak = derive("flops.share", (rate, limit.flops), _percentage, formula)
+    formula = "100 * flops.rate / roofline.attainable"
+    of_ceiling = derive("roofline.share", (rate, attainable), _percentage, formula)
     causes = (
         traffic_warnings(work.dram) if lower_ceiling(intensity, limit) == "memory" else (BUSY_PEAK, NARROW)
     )
