@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from profkit.analysis.metrics.catalogue import MetricInfo, metric
 from profkit.analysis.metrics.formula import Formula
 from profkit.analysis.metrics.formulas import FormulaTable
+from profkit.core.formatting import joined
 from profkit.core.types import RUN, Counter, CounterState, Quality, Reading, ReasonCode, Scope, Source
 
 # A group that ran 99 % of the time is as good as one that ran all of it: perf truncates 99.99 % to 99.00.
@@ -279,7 +280,7 @@ def _why_not(
     if present(nearest) == 0:
         if table.chip is None and len(ways) > 1:  # anybody's report: no use in listing one vendor's events
             return "none of the events that tell it was collected", None, "not-collected"
-        return f"not collected: it needs {_listed(nearest.names)}", nearest, "not-collected"
+        return f"not collected: it needs {joined(nearest.names)}", nearest, "not-collected"
     faults: list[str] = []
     code: ReasonCode | None = None  # of the last one
     for name in nearest.names:
@@ -296,10 +297,6 @@ def _why_not(
 
 def _zero_code(way: Formula) -> ReasonCode | None:
     return "nothing-to-measure" if way.nothing else None
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _unavailable(

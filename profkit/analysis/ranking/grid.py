@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import floor, log10
 from typing import Literal
 
-from profkit.analysis.ranking.ranking import BASELINE, ComparisonGroup, efficiency, geometric_mean, winners
-from profkit.core.statistics import median
+from profkit.analysis.ranking.ranking import BASELINE, ComparisonGroup, efficiency, winners
+from profkit.core.statistics import geometric_mean, median
 from profkit.core.types import CaseResult, GridPoint, SweepDocument
 
 

@@ -1,26 +1,18 @@
-"""A sweep as the list of records that the comprehensive benchmarking guide describes, one per case.
-
-Its keys stay as they are, each computed as its name says; what makes them believable stands behind them.
-
-Who wins where, and by how much. Pure: results in, numbers out.
+"""A sweep's results: one record for each case, who wins where and by how much, which cases are wrong. Pure functions.
 
 Speed-ups are ratios, and the mean of ratios is the geometric one: the arithmetic mean of 2 and 1/2 says that somebody
-who is as often twice as fast as half as fast is 25 % faster.
-
-Over all panels of a sweep: who is fastest, in what, and how near the roofline all of it is.
-
-Which cases of a sweep are not right, and which of them somebody has to answer for.
+who is as often twice as fast as half as fast is 25 % faster. `guide_records` has the keys of the comprehensive
+benchmarking guide, each computed as its name says; what makes them believable stands behind them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log
 from typing import Any, TypeVar
 
-from profkit.core.statistics import median
+from profkit.core.statistics import geometric_mean, median
 from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeilings, SweepDocument
 
 FILE = "benchmark_results.json"
@@ -82,11 +74,6 @@ def efficiency(result: CaseResult, roofs: MeasuredCeilings) -> float | None:
     if not result.median or not roofs.bandwidth or not roofs.flops:
         return None
     return max((result.bytes or 0.0) / roofs.bandwidth, (result.flops or 0.0) / roofs.flops) / result.median
-
-
-def timed_results(results: Sequence[CaseResult]) -> list[CaseResult]:
-    """Those with a time."""
-    return [result for result in results if result.median]
 
 
 BASELINE = "PyTorch"
@@ -245,12 +232,6 @@ def slowest_cases(document: SweepDocument, count: int) -> tuple[CaseResult, ...]
     """The cases that take longest."""
     timed = [result for result in document.results if result.median]
     return tuple(sorted(timed, key=lambda result: -(result.median or 0.0))[:count])
-
-
-def geometric_mean(values: Iterable[float]) -> float | None:
-    """exp(mean(ln x)); None of nothing."""
-    logs = [log(value) for value in values if value > 0]
-    return exp(sum(logs) / len(logs)) if logs else None
 
 
 def _shared(panel: ComparisonGroup) -> frozenset[GridPoint]:

@@ -12,7 +12,7 @@ from profkit.analysis.summaries.readings import (
     metric_table,
     share_text,
 )
-from profkit.core.formatting import percent, quantity, shortened
+from profkit.core.formatting import joined, percent, quantity, shortened
 from profkit.core.types import Counter, Hotspot, Profile, Reading, Scope, Summary, Table
 
 CACHE = (
@@ -52,7 +52,7 @@ def summarize_cache(readings: Sequence[Reading]) -> Summary:
     if not levels:
         return _unknown_summary("cache", "How well the caches serve is not known", readings)
     words = [f"{percent(value)} % miss {name}" for name, value in levels]
-    headline = f"Of the accesses that reach each level, {_join_words(words)}{_common_quality(readings)}."
+    headline = f"Of the accesses that reach each level, {joined(words)}{_common_quality(readings)}."
     notes = (SIMULATED,) if any(r.quality == "simulated" for r in readings) else ()
     return _counted_summary(
         "cache", headline, readings, "Caches: share of the accesses to each level that miss", notes
@@ -102,10 +102,6 @@ def _common_quality(readings: Sequence[Reading]) -> str:
     """` (simulated)` where that holds for everything there is."""
     kinds = {r.quality for r in readings if r.value is not None}
     return f" ({next(iter(kinds))})" if len(kinds) == 1 and "measured" not in kinds else ""
-
-
-def _join_words(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _unknown_summary(concern: str, what: str, readings: Sequence[Reading]) -> Summary:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.cpu import is_sampled
 from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
-from profkit.analysis.summaries.readings import absence_notes, unavailable_reading
-from profkit.core.formatting import percent, plural, quantity, shortened
+from profkit.analysis.summaries.readings import absence_notes, share_text, unavailable_reading
+from profkit.core.formatting import joined, percent, plural, quantity, shortened
 from profkit.core.types import (
     RUN,
     GpuToolLines,
@@ -218,13 +218,13 @@ def _timeline_table(trace: GpuTrace) -> Table:
         idle = max(0.0, span - busy)
         copying = ""
         if trace.copying is not None and trace.kernels and trace.copying >= 0.001 * span:
-            copying = f"; only copying {_percent_of(trace.copying, span)}"
+            copying = f"; only copying {share_text(trace.copying, span)}"
         gap = f"; longest gap {quantity(trace.largest_gap, 's')}" if trace.largest_gap is not None else ""
         add("Traced", quantity(span, "s"))
         if trace.device_busy:
             add("Devices", f"{len(trace.device_busy)}, busy {_device_shares(trace)}; below, their mean")
-        add("Busy", f"{quantity(busy, 's')} ({_percent_of(busy, span)}{copying})")
-        add("Idle", f"{quantity(idle, 's')} ({_percent_of(idle, span)}){gap}")
+        add("Busy", f"{quantity(busy, 's')} ({share_text(busy, span)}{copying})")
+        add("Idle", f"{quantity(idle, 's')} ({share_text(idle, span)}){gap}")
         if trace.starved is not None and idle > 0:
             add(
                 "Starved", f"{percent(100 * trace.starved)} % of the idle time: the host had launched nothing"
@@ -325,15 +325,10 @@ def _gpu_notes(trace: GpuTrace) -> list[str]:
 
 def _device_shares(trace: GpuTrace) -> str:
     """How busy each device was: `84.9 and 80.2 %`, and of many the least and the most."""
-    shares = [percent(100 * min(1.0, share)) for share in trace.device_busy]
+    shares = [100 * min(1.0, share) for share in trace.device_busy]
     if len(shares) > DEVICES:
-        lowest, highest = (percent(100 * min(1.0, f(trace.device_busy))) for f in (min, max))
-        return f"{lowest} to {highest} %"
-    return f"{', '.join(shares[:-1])} and {shares[-1]} %"
-
-
-def _percent_of(part: float, whole: float) -> str:
-    return f"{percent(100 * part / whole)} %" if whole > 0 else "-"
+        return f"{percent(min(shares))} to {percent(max(shares))} %"
+    return f"{joined([percent(share) for share in shares])} %"
 
 
 MOST_PARTS = 40  # parts that are named; what is smaller than these goes together

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from profkit.analysis.summaries.gpu_kernels import STALL_MEANINGS
 from profkit.analysis.targets.target import Condition, Gain, RooflineSide
-from profkit.core.formatting import figures, percent, quantity
+from profkit.core.formatting import figures, joined, percent, quantity
 from profkit.core.types import QUALITY_ORDER, RUN, KernelBottleneck, Reading, Scope
 
 LIMITERS = ("registers", "shared", "warps", "blocks", "barriers")
@@ -66,9 +66,7 @@ def _explain_occupancy(values: Mapping[str, float]) -> str:
     if theory < 99.5 and (names := limiters(values)):
         blocks = values[f"occupancy.limit.{names[0]}"]
         each = f"{blocks:.0f} {'block' if blocks == 1 else 'blocks'} per multiprocessor"
-        parts.append(
-            f"{percent(theory)} % at most, limited by {_join_names([_NAMES[n] for n in names])} ({each})"
-        )
+        parts.append(f"{percent(theory)} % at most, limited by {joined([_NAMES[n] for n in names])} ({each})")
     elif theory < 99.5:
         parts.append(f"{percent(theory)} % at most")
     if achieved is not None and theory - achieved > BELOW_THEORY:
@@ -98,10 +96,6 @@ def _explain_waiting(values: Mapping[str, float]) -> str:
     name, share = stall
     meaning = STALL_MEANINGS.get(name, name.replace("_", " "))
     return f"its warps wait for {meaning} ({100 * share:.0f} % of their waiting)"
-
-
-def _join_names(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 SECTOR = 32  # bytes

@@ -1,9 +1,7 @@
-"""Sets of time: unions of intervals, what two of them share, the gaps between, and how many things were under way.
+"""Sets of time: unions of intervals, what two of them share, the gaps between, and how many intervals are open at once.
 
 A set is two columns of ns, begins and ends, in order, with a gap before each: 16 bytes for each stretch, however many
-intervals it is the union of.
-
-A set of time over a window, slice by slice: what a chart of it shows.
+intervals it is the union of. `slice_shares` and `slice_states` are what a chart shows of a set.
 """
 
 from __future__ import annotations

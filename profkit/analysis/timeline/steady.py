@@ -1,12 +1,10 @@
-"""Where a sequence repeats itself: with which period, from where to where, and how well. Pure functions on numbers.
+"""What of an unmarked trace is the workload: the part that repeats. Pure functions on numbers.
 
-A sequence is tested against itself shifted by a period: where the two agree for long, it repeats. That tolerates
-what real programs do now and then: an extra kernel in every tenth step disturbs one period around it and no more.
+A sequence of launches is tested against itself shifted by a period: where the two agree for long, it repeats. That
+tolerates what real programs do now and then: an extra kernel in every tenth step disturbs one period around it.
 
-In a trace that marks nothing: what repeats is the workload, and what happens once is set-up.
-
-Set-up may repeat as well: a loop that fills tensors, and above all autotuning, which runs every candidate thousands of
-times before the winner is used some dozens of times. Both are known by what they are made of.
+What happens once is set-up. Set-up may repeat as well: a loop that fills tensors, and above all autotuning, which runs
+every candidate thousands of times before the winner is used some dozens of times. Both are known by their kernels.
 """
 
 from __future__ import annotations
@@ -206,7 +204,7 @@ _FILLING = re.compile(
     re.IGNORECASE,
 )
 SMALL = (
-    0.25  # of the GPU time of what repeats most; below it a loop of other kernels is no part of the workload
+    0.25  # of the GPU time of what repeats most: below it a loop of other kernels is no part of the workload
 )
 
 
