@@ -271,7 +271,7 @@ def _why_not(
 ) -> tuple[str, Formula | None, ReasonCode | None]:
     """What stood in the way of the formula that came closest, counter by counter."""
     if not ways:
-        return "no event of this chip is known for it", None, None
+        return "this chip has no known event for it", None, None
 
     def present(way: Formula) -> float:
         return sum(table.resolve(name) in index for name in way.names) / len(way.names)
@@ -279,7 +279,7 @@ def _why_not(
     nearest = max(ways, key=present)
     if present(nearest) == 0:
         if table.chip is None and len(ways) > 1:  # anybody's report: no use in listing one vendor's events
-            return "none of the events that tell it was collected", None, "not-collected"
+            return "none of its events was collected", None, "not-collected"
         return f"not collected: it needs {joined(nearest.names)}", nearest, "not-collected"
     faults: list[str] = []
     code: ReasonCode | None = None  # of the last one

@@ -259,7 +259,7 @@ def _classify_kernel(
     if small is not None:
         return _bottleneck("launch", small, units)
     if top is None:
-        return _bottleneck("unknown", "none of the counters that tell it was collected", units)
+        return _bottleneck("unknown", "none of its counters was collected", units)
     if units.memory_known and units.compute_known:
         return _bottleneck(
             "latency", f"no unit is above {BUSY:.0f} % of its peak: {_evidence_text(units)}", units

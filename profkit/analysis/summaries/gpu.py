@@ -169,7 +169,7 @@ def _weigh(reading: Reading, values: dict[str, float]) -> Reading:
     if not 0 < each <= PLAIN:
         return reading
     few = f"{figures(each)} sectors per request are few, and lanes that share addresses look like waste"
-    return replace(reading, doubt=f"{few}; source counters tell (--depth full)")
+    return replace(reading, doubt=f"{few}; source counters show it exactly (--depth full)")
 
 
 ON_DEVICE = ("trace", "counters", "explain")
@@ -269,7 +269,7 @@ def summarize_unknown(
                 doubts.setdefault(f"{metric(name).title}: {reading.doubt}", []).append(row.brief)
     notes = [_reason_line(*why, metrics, len(counted)) for why, metrics in grouped.items()]
     notes += [
-        f"Doubtful, {text} (in {_kernels_text(labels, len(counted))})." for text, labels in doubts.items()
+        f"Contradicted: {text} (in {_kernels_text(labels, len(counted))})." for text, labels in doubts.items()
     ]
     if nothing:
         notes.append(f"Nothing to measure: {'; '.join(nothing)}.")
@@ -284,7 +284,7 @@ def summarize_unknown(
         return None
     names = {name for metrics in grouped.values() for name in metrics}
     counts = [plural(len(names), "metric")] if names else []
-    counts += [plural(len(doubts), "doubtful reading")] if doubts else []
+    counts += [plural(len(doubts), "contradicted reading")] if doubts else []
     headline = f"{' and '.join(counts)} of the kernels." if counts else "What this report cannot tell."
     return Summary("unknown", headline[0].upper() + headline[1:], (), (), tuple(notes))
 

@@ -65,7 +65,7 @@ def summarize_occupancy(rows: Sequence[KernelRow], missing: Sequence[Reading] = 
 def _occupancy_headline(rows: Sequence[KernelRow], missing: Sequence[Reading]) -> str:
     known = [row for row in rows if row.value("occupancy.achieved") is not None]
     if not known:
-        reason = next((r.reason for r in missing if r.reason), "no counter tells it")
+        reason = next((r.reason for r in missing if r.reason), "no counter for it was collected")
         return f"Achieved occupancy is not known: {reason}."
     top = known[0]
     share = f" ({percent(100 * top.share)} % of the GPU time)" if top.share is not None else ""
@@ -118,7 +118,7 @@ def summarize_execution(rows: Sequence[KernelRow], missing: Sequence[Reading] = 
     table = kernel_table("Warps and issue", rows, _EXECUTION)
     top = next((row for row in rows if row.value("warp.execution_efficiency") is not None), None)
     if top is None:
-        reason = next((r.reason for r in missing if r.reason), "no counter tells it")
+        reason = next((r.reason for r in missing if r.reason), "no counter for it was collected")
         headline = f"How many lanes of a warp work is not known: {reason}."
     else:
         lanes = top.value("warp.execution_efficiency") or 0.0
@@ -235,7 +235,7 @@ def summarize_ranges(rows: Sequence[KernelRow]) -> Summary | None:
     if table is None:
         return None
     what = plural(len(rows), "range")
-    headline = f"{what} of several kernels counted as one: what holds of each kernel in it is not known."
+    headline = f"{what} of several kernels counted as one: the values of its single kernels are not known."
     return Summary("ranges", headline, (), (replace(table, columns=("range", *table.columns[1:])),))
 
 

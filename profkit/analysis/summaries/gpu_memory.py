@@ -116,7 +116,7 @@ def _kernel_and_share(row: KernelRow) -> str:
 
 
 def _first_reason(missing: Sequence[Reading]) -> str:
-    return next((r.reason for r in missing if r.reason), "no counter tells it")
+    return next((r.reason for r in missing if r.reason), "no counter for it was collected")
 
 
 def _spills_column(loads: str, stores: str) -> KernelTableColumn:

@@ -38,7 +38,7 @@ TRACE_METRICS = (
     "transfer.bytes",
     "transfer.seconds",
 )
-NO_TIMELINE = "the report tells of kernels one by one and has no timeline"
+NO_TIMELINE = "the report has single kernels and no timeline"
 NO_KERNEL = "no kernel is in the report"
 
 
@@ -57,9 +57,7 @@ def trace_readings(trace: GpuTrace, lines: GpuToolLines) -> tuple[Reading, ...]:
         return Reading(name, value, metric(name).unit, "measured", RUN, source)
 
     timeless = span is None and busy is None
-    no_span, fix = (
-        (NO_TIMELINE, f"trace it: {lines.trace}") if timeless else ("the trace does not tell it", None)
-    )
+    no_span, fix = (NO_TIMELINE, f"trace it: {lines.trace}") if timeless else ("it is not in the trace", None)
     if not trace.kernels and timeless:
         no_span, fix = NO_KERNEL, None
     idle = max(0.0, span - busy) if span is not None and busy is not None else None
@@ -85,9 +83,7 @@ def trace_readings(trace: GpuTrace, lines: GpuToolLines) -> tuple[Reading, ...]:
     return (
         *readings,
         reading("launch.count", float(trace.launches), "kernels launched", ""),
-        reading(
-            "transfer.bytes", moved, "bytes of all copies", "the trace does not tell how much was copied"
-        ),
+        reading("transfer.bytes", moved, "bytes of all copies", "how much was copied is not in the trace"),
         reading(
             "transfer.seconds",
             sum(copy.seconds for copy in copies),
@@ -192,13 +188,13 @@ def _gpu_headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
     name, part = time_by_limit(trace, rows)[0]
     share = f"{percent(100 * part)} %"
     if part < LARGE_SHARE:
-        return f"{busy}. Nothing stands out: the largest part of it, {name}, is {share}."
+        return f"{busy}. No single cause: the largest part, {name}, is {share}."
     if name == "the host":
-        return f"{busy}. It is host-bound: {share} of the time nothing had been launched that it could do."
+        return f"{busy}. Host-bound: {share} of the time no work was queued."
     if name == "idle":
-        return f"{busy}. {share} of the time it waits with work queued: for copies, events or other streams."
+        return f"{busy}. For {share} of the time it waits although work is queued: for copies, events or other streams."
     if name == "nothing":
-        return f"{busy}. {share} of the time it does nothing; what it waits for is not in the report."
+        return f"{busy}. {share} of the time it is idle; what it waits for is not in the report."
     if name == "copies":
         return f"{busy}. Copies take the largest part of it, {share}."
     if name in BOTTLENECK_TITLES.values():
@@ -311,12 +307,12 @@ def _gpu_notes(trace: GpuTrace) -> list[str]:
         notes.append("Only what the marked region launched is counted.")
     elif trace.repeats is not None:
         notes.append(
-            f"No region is marked: what repeats is taken for the workload ({plural(trace.repeats, 'time')}),"
-            " what happens once for set-up."
+            f"No region is marked: the part that repeats counts as the workload ({plural(trace.repeats, 'time')}),"
+            " the rest as set-up."
         )
     else:
         notes.append(
-            "No region is marked, and no loop is most of it: the whole trace counts, set-up included."
+            "No region is marked and no loop takes most of it: the whole trace counts, set-up included."
         )
     if any(kernel.graph for kernel in trace.kernels):
         notes.append("Some kernels were launched by a CUDA graph: one launch call starts many of them.")
@@ -333,31 +329,42 @@ def _device_shares(trace: GpuTrace) -> str:
 
 MOST_PARTS = 40  # parts that are named; what is smaller than these goes together
 
-# How the shares came about.
-BUSY = "(busy - only copying) / span * time of these kernels / time of all kernels"
-LIMITED = {
-    "the host": "(span - busy) / span * share of the idle time in which nothing was launched",
-    "idle": "(span - busy) / span * share of the idle time in which work was queued",
-    "nothing": "(span - busy) / span",
-    "copies": "only copying / span",
+# The parts of the time in which no kernel ran, as `time_by_limit` names them: their title in a chart, and their formula.
+_IDLE = {
+    "the host": (
+        "the host had launched nothing",
+        "(span - busy) / span * share of the idle time in which nothing was launched",
+    ),
+    "idle": (
+        "idle with work queued",
+        "(span - busy) / span * share of the idle time in which work was queued",
+    ),
+    "nothing": ("idle", "(span - busy) / span"),
 }
-OF_KERNELS = "its time / the time of all kernels"
+_COPIES = ("only copies", "only copying / span")
+_KERNELS = "(busy - only copying) / span * time of these kernels / time of all kernels"
+_BUSY = (
+    "its time / time of all kernels and copies * busy / span"  # of a trace that does not tell copies apart
+)
 
 
 @dataclass(frozen=True)
 class TimePart:
-    """A part of the whole, 0..1; `idle` where nothing was done in it."""
+    """A part of a time: `share` of the whole, 0..1, and `text`, which says it in one sentence.
+
+    `idle`: nothing was done in it. `reading` is the share as a reading in %, with its formula.
+    """
 
     name: str
     share: float
-    told: str
+    text: str
     idle: bool = False
-    reading: Reading | None = None  # how its share came about
+    reading: Reading | None = None
 
 
 @dataclass(frozen=True)
 class TimeBreakdown:
-    """A time and what it is made of. `seconds` is None where the parts are of samples or counts."""
+    """A time and what it is made of, the largest part first. `seconds` is None where samples or counts were added."""
 
     title: str
     seconds: float | None
@@ -375,30 +382,14 @@ def _limits_breakdown(document: RunDocument, rows: Sequence[KernelRow]) -> TimeB
     trace = document.trace
     if trace is None or not trace.span:
         return None
-    waiting = {"the host", "idle", "nothing"}
-    words = {
-        "the host": "the host had launched nothing",
-        "idle": "idle with work queued",
-        "nothing": "idle",
-        "copies": "only copies",
-    }
-    parts = tuple(
-        TimePart(
-            words.get(name, name),
-            share,
-            f"{words.get(name, name)}: {percent(100 * share)} % of {quantity(trace.span, 's')}",
-            name in waiting,
-            _share_reading(trace, share, _share_formula(trace, name)),
-        )
-        for name, share in time_by_limit(trace, rows)[:MOST_PARTS]
-    )
-    return TimeBreakdown("The GPU's time, by what limits it", trace.span, parts)
-
-
-def _share_formula(trace: GpuTrace, name: str) -> str:
-    if trace.copying is None and name not in ("the host", "idle", "nothing"):
-        return "its time / time of all kernels and copies * busy / span"
-    return LIMITED.get(name, BUSY)
+    parts = []
+    for name, share in time_by_limit(trace, rows)[:MOST_PARTS]:
+        title, formula = _COPIES if name == "copies" else _IDLE.get(name, (name, _KERNELS))
+        if trace.copying is None and name not in _IDLE:
+            formula = _BUSY
+        text = f"{title}: {percent(100 * share)} % of {quantity(trace.span, 's')}"
+        parts.append(TimePart(title, share, text, name in _IDLE, _share_reading(trace, share, formula)))
+    return TimeBreakdown("The GPU's time, by what limits it", trace.span, tuple(parts))
 
 
 def _share_reading(trace: GpuTrace, share: float, formula: str) -> Reading:
@@ -412,7 +403,9 @@ def _kernels_breakdown(document: RunDocument, rows: Sequence[KernelRow]) -> Time
     trace = document.trace
 
     def part(name: str, text: str, share: float) -> TimePart:
-        reading = _share_reading(trace, share, OF_KERNELS) if trace is not None else None
+        reading = (
+            _share_reading(trace, share, "its time / the time of all kernels") if trace is not None else None
+        )
         return TimePart(name, share, f"{text}: {percent(100 * share)} %", reading=reading)
 
     parts = [part(row.label, row.label, row.share or 0.0) for row in timed[:MOST_PARTS]]

@@ -142,7 +142,7 @@ def _python_notes(own: Profile, imports: Profile | None) -> tuple[str, ...]:
     if imports is not None and own.total > 0 and imports.total > 0.5 * own.total:
         part = percent(100 * imports.total / own.total)
         notes.append(
-            f"Imports are {part} % of what was profiled: mark the work with profkit.region to see past them."
+            f"Imports are {part} % of what was profiled: mark the work with profkit.region to leave them out."
         )
     return tuple(notes)
 
@@ -363,17 +363,17 @@ def _tuning_notes(work: TritonWork) -> list[str]:
     ]
     if any(t.seconds is None and not t.cached for t in work.tunings):
         notes.append(
-            "Triton keeps what tuning took for the last key of each kernel alone: the sum is a least one."
+            "Triton keeps what tuning took for the last key of each kernel alone: the sum is a lower bound."
         )
     if work.left_out:
-        notes.append(f"{plural(work.left_out, 'further choice')} of Triton's are not kept.")
+        notes.append(f"{plural(work.left_out, 'further choice')} of Triton's are not listed.")
     return notes
 
 
 def _compile_notes(work: TritonWork, trace: GpuTrace | None) -> list[str]:
     loading = trace.compile_seconds if trace is not None else None
     apart = (
-        f" Loading them onto the device is apart: {quantity(loading, 's')}, by the trace." if loading else ""
+        f" Loading them onto the device took {quantity(loading, 's')} more, by the trace." if loading else ""
     )
     if not work.binaries:
         return []
@@ -420,7 +420,7 @@ def _agreement_notes(works: Sequence[TritonWork], shown: TritonWork) -> list[str
             if tuning.best != known:
                 notes.append(
                     f"{_pass_title(work)} ran {shortened(tuning.kernel, 40)} as {tuning.best}, the"
-                    f" {_pass_title(shown)[4:]} as {known}: Triton chose anew, and what they found is of two kernels."
+                    f" {_pass_title(shown)[4:]} as {known}: Triton chose again, so these are two kernels."
                 )
     if compared and not notes:
         return ["Every pass ran the same configurations."]

@@ -148,12 +148,12 @@ def absent_reading(document: RunDocument, name: str, source_pass: PassName, scop
     for result in document.passes:
         if result.name == source_pass:
             if result.state == "finished":
-                return unavailable_reading(name, scope, f"the {source_pass} pass did not tell it")
+                return unavailable_reading(name, scope, f"the {source_pass} pass did not measure it")
             ended = {"skipped": "was skipped", "failed": "failed"}.get(result.state, "was interrupted")
             reason = f"the {source_pass} pass {ended}" + (f": {result.reason}" if result.reason else "")
             return unavailable_reading(name, scope, reason, result.fix)
     if document.plan is None:
-        return unavailable_reading(name, scope, "the report does not tell it")
+        return unavailable_reading(name, scope, "it is not in the report")
     if source_pass in {planned.name for planned in document.plan.passes}:
         return unavailable_reading(name, scope, f"the run ended before its {source_pass} pass")
     asked = dict.fromkeys((*(planned.name for planned in document.plan.passes), source_pass))

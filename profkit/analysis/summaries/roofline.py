@@ -35,7 +35,7 @@ ONE_THREAD = 110.0
 
 # Peaks are the best of some runs and known to a few per cent; a share beyond this says that an input is wrong.
 BEYOND = 105.0
-BEYOND_WHOLE = "more than the whole cannot be"
+BEYOND_WHOLE = "a share above 100 % is not possible"
 BUSY_PEAK = "the peak was measured while the machine was busy: measure again when it is quiet"
 STREAMING = (
     "simulated traffic is too high where stores stream past the caches (memcpy and np.copyto of large arrays),"
@@ -177,7 +177,7 @@ def summarize_bandwidth(readings: Sequence[Reading], limit: Ceilings, dram: Read
     rows = [dram, *readings] if dram.metric not in by_metric else list(readings)
     if rate.value is None and dram.value is not None:
         headline = (
-            f"{quantity(dram.value, 'B')} to and from memory ({dram.quality}); in which time is not known."
+            f"{quantity(dram.value, 'B')} to and from memory ({dram.quality}); the time for it is not known."
         )
     elif rate.value is None:
         headline = f"Traffic to memory is not known: {rate.reason}."
@@ -264,7 +264,7 @@ def summarize_roofline(
             if share.value > BEYOND
             else f"{limits} is what limits it"
             if share.value >= NEAR_CEILING
-            else f"{limits} would limit it, but something else does before"
+            else f"{limits} would limit it, but something else limits it first"
         )
         headline = (
             f"{quantity(rate.value, 'FLOP/s')} is {percent(share.value)} % of what the {under} ceiling allows at"
@@ -280,7 +280,7 @@ def summarize_roofline(
     if counted is not None and declared and abs(counted - declared) > FLOPS_APART * declared:
         notes.append(
             f"Counted {quantity(counted, 'FLOP')} per iteration, declared {quantity(declared, 'FLOP')}:"
-            " the workload does other work than it says, or not all of it was counted."
+            " the declared number is wrong, or not all work was counted."
         )
     return Summary("roofline", headline, tuple(readings), tuple(tables), (*notes, *absence_notes(readings)))
 

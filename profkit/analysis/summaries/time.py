@@ -67,7 +67,7 @@ def _host_and_device_notes(name: str, sets: Sequence[SampleSet]) -> list[str]:
         if host > device * (1 + SIDES_APART):
             return [f"{name}: host-bound: {alone} to launch it."]
         if device > host * (1 + SIDES_APART):
-            return [f"{name}: {alone} to launch it, and hides behind it."]
+            return [f"{name}: {alone} to launch it, so the launch is hidden."]
         return [f"{name}: {alone} to launch it: both decide."]
     ratio = _median_known([samples.wall_ratio for samples in sets])
     if ratio is not None and ratio > WALL_APART:
@@ -206,7 +206,7 @@ def summarize_time(
     """
     if not timings:
         table = metric_table("Times in the report", reported)
-        remark = " The report tells other times." if table else ""
+        remark = " The report has other times." if table else ""
         return Summary(
             "time",
             f"No iteration was timed.{remark}",
@@ -241,7 +241,7 @@ def _time_headline(timing: Timing, readings: Sequence[Reading]) -> str:
     if median is None:
         return f"{timing.name} was not timed: the timing pass took no sample."
     count = sum(len(process.seconds) for process in timing.processes)
-    spread = f" {format_half_width(half)}" if half is not None else " (how exactly is not known)"
+    spread = f" {format_half_width(half)}" if half is not None else " (precision not known)"
     what = {"process": "whole process", "region": "entry"}.get(timing.kind, "iteration")
     processes = plural(len(timing.processes), "process", "processes")
     return (
@@ -252,7 +252,7 @@ def _time_headline(timing: Timing, readings: Sequence[Reading]) -> str:
 
 def format_half_width(half: float) -> str:
     """`±2.2 %`; beyond half of the value there is no centre to speak of."""
-    return f"±{percent(half)} %" if half <= 50 else f"±{half:.0f} % (too noisy to say more)"
+    return f"±{percent(half)} %" if half <= 50 else f"±{half:.0f} % (very noisy)"
 
 
 def _time_table(timing: Timing, readings: Sequence[Reading]) -> Table | None:

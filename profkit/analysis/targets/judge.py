@@ -124,7 +124,7 @@ def verdict_on(
         reason = f"{metric(target.metric).title} not known: {reading.reason}"
         return verdict("unknown", reason, fix, code=reading.code)
     if reading.doubt is not None:
-        return verdict("unknown", f"{_value_text(target, reading)}, which is doubtful: {reading.doubt}")
+        return verdict("unknown", f"{_value_text(target, reading)}, which is uncertain: {reading.doubt}")
     if threshold is None:
         return verdict("unknown", "the run does not say what was asked for")
     if any(holds is None for condition, holds, _ in looked if condition.roof is not None):

@@ -76,7 +76,7 @@ def evaluate_kernel_targets(
                 rest += 0.0 if own else share  # counted and without such a value: that is no open question
                 continue
             if reading is None:
-                missing = "the report does not tell it"
+                missing = "it is not in the report"
                 reading = replace(uncounted, scope=kernel.scope)
                 reading = replace(reading, reason=missing, fix=None, code=None) if own else reading
             verdict = verdict_on(target, reading, [*own, *around], TargetContext(kernel=kernel))

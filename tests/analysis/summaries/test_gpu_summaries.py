@@ -119,9 +119,9 @@ COPYING = replace(gpu.trace(), transfers=(replace(gpu.trace().transfers[0], seco
 @pytest.mark.parametrize(
     ("trace", "first", "words"),
     [
-        (HOST, "the host", "The GPU is busy 20.0 % of 10.0 ms. It is host-bound: 72.0 % of the time"),
-        (QUEUED, "idle", "72.0 % of the time it waits with work queued"),
-        (UNTOLD, "nothing", "80.0 % of the time it does nothing; what it waits for is not in the report"),
+        (HOST, "the host", "The GPU is busy 20.0 % of 10.0 ms. Host-bound: 72.0 % of the time"),
+        (QUEUED, "idle", "72.0 % of the time it waits although work is queued"),
+        (UNTOLD, "nothing", "80.0 % of the time it is idle; what it waits for is not in the report"),
         (COPYING, "copies", "Copies take the largest part of it"),
         (gpu.trace(), "nvjet_sm90_hsh_256x1…z_coopA_NNT", "_coopA_NNT takes the largest part of it, 55.7 %."),
     ],
@@ -166,14 +166,14 @@ def test_a_range_has_its_domain_beside_it_where_they_have_several() -> None:
 def test_a_workload_that_marks_nothing_is_told_how_it_was_understood() -> None:
     repeating = replace(gpu.trace(), marked=False, repeats=20, setup_seconds=0.5)
     summary = summed(gpu.report(trace=repeating))["gpu"]
-    assert any("what repeats is taken for the workload (20 times)" in note for note in summary.notes)
+    assert any("the part that repeats counts as the workload (20 times)" in note for note in summary.notes)
     assert dict(table(summary, "Timeline").rows)["Set-up"] == "500 ms of kernels before it, left out"
     assert dict(table(summary, "Timeline").rows)["Kernels"].endswith("4 in each repetition")
     many = summed(gpu.report(trace=replace(repeating, launches=29_560)))["gpu"]
     assert dict(table(many, "Timeline").rows)["Kernels"].endswith(", 1478 in each repetition")
     assert dict(table(summary, "Timeline").rows)["A repetition"] == "500 µs (mean, under the tracer)"
     once = summed(gpu.report(trace=replace(repeating, repeats=None)))["gpu"]
-    assert any("no loop is most of it" in note for note in once.notes)
+    assert any("no loop takes most of it" in note for note in once.notes)
 
 
 # ---------------------------------------------------------------- joining trace and counters
@@ -353,7 +353,7 @@ def test_what_is_not_known_is_told_once_for_each_reason() -> None:
 def test_counters_that_nobody_asked_for_are_one_line_however_their_lack_was_worded() -> None:
     reasons = (
         "not collected: it needs a",
-        "none of the events that tell it was collected",
+        "none of its events was collected",
         "x.sum was not collected",
     )
     names = ("memory.coalescing", "tensor.utilization", "cache.l2.miss_rate")
@@ -375,7 +375,7 @@ def test_a_doubt_is_told_with_the_kernels_that_it_is_about() -> None:
     )
     found = {s.concern: s for s in summarize(gpu.report(trace=gpu.counted(), readings=doubted))}
     assert any(
-        "Doubtful, DRAM bandwidth: more than it can be (in nvjet" in note for note in found["unknown"].notes
+        "Contradicted: DRAM bandwidth: more than it can be (in nvjet" in note for note in found["unknown"].notes
     )
     assert cells(found["kernels"], "Kernels by GPU time", 0)["DRAM rate"] == "1.30 TB/s?"
 
@@ -438,7 +438,7 @@ def notes_of(**changes: object) -> str:
 
 def test_a_time_says_which_side_decides_it() -> None:
     assert (
-        "the device alone takes 133 µs, the host alone 40.0 µs to launch it, and hides behind it"
+        "the device alone takes 133 µs, the host alone 40.0 µs to launch it, so the launch is hidden"
         in notes_of()
     )
     assert "host-bound" in notes_of(device_seconds=20e-6, host_seconds=80e-6)
@@ -523,7 +523,7 @@ def test_many_small_kernels_have_no_largest_one() -> None:
     )
     trace = replace(gpu.trace(), kernels=many, transfers=(), starved=0.0, busy=9.9e-3)
     headline = summed(gpu.report(trace=trace))["gpu"].headline
-    assert headline.endswith("Nothing stands out: the largest part of it, k0, is 3.3 %.")
+    assert headline.endswith("No single cause: the largest part, k0, is 3.3 %.")
 
 
 @pytest.mark.parametrize(
@@ -588,7 +588,7 @@ def test_copies_whose_size_the_trace_does_not_tell_are_not_of_nothing() -> None:
     untold = replace(gpu.trace(), transfers=(replace(gpu.trace().transfers[0], bytes=0),))
     document = gpu.report(trace=untold)
     moved = {reading.metric: reading for reading in trace_readings(untold, CUDA.tool_lines)}["transfer.bytes"]
-    assert (moved.quality, moved.reason) == ("unavailable", "the trace does not tell how much was copied")
+    assert (moved.quality, moved.reason) == ("unavailable", "how much was copied is not in the trace")
     assert cells(summed(document)["gpu"], "Copies", 0)["bytes"] == "-"
 
 

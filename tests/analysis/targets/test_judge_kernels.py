@@ -242,7 +242,7 @@ def test_a_doubtful_reading_decides_nothing() -> None:
     done, scope = judged(values)
     verdict = next(v for v in done.verdicts if v.target == "occupancy" and v.scope == scope)
     assert verdict.verdict == "unknown"
-    assert "doubtful: achieved and theoretical occupancy do not agree" in verdict.reason
+    assert "uncertain: achieved and theoretical occupancy do not agree" in verdict.reason
     assert any("these readings decide nothing" in note for note in done.notes)
 
 
