@@ -329,7 +329,7 @@ def _device_shares(trace: GpuTrace) -> str:
 
 MOST_PARTS = 40  # parts that are named; what is smaller than these goes together
 
-# The parts of the time in which no kernel ran, as `time_by_limit` names them: their title in a chart, and their formula.
+# The parts of the time in which no kernel ran, as `time_by_limit` names them: title in a chart, and formula.
 _IDLE = {
     "the host": (
         "the host had launched nothing",

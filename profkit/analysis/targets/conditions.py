@@ -198,7 +198,7 @@ class TargetContext:
     kernel: KernelBottleneck | None = None
 
 
-def best_reading(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Reading | None:
+def surest_reading(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Reading | None:
     """The best known reading of the metric `name` in the first of `scopes` that has one."""
     candidates = [r for r in readings if r.metric == name and r.scope in scopes]
     return min(
@@ -243,7 +243,7 @@ def evaluate_condition(
     for name in (condition.metric, condition.times, condition.over):
         if name is not None:
             known = [r for r in readings if r.value is not None and r.doubt is None]
-            reading = best_reading(known, name, around)
+            reading = surest_reading(known, name, around)
             if reading is None:
                 return None, "-"
             values.append(reading)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from profkit.analysis.kernel_names import short_name
 from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.readings import absent_reading
-from profkit.analysis.targets.conditions import TargetContext, best_reading
+from profkit.analysis.targets.conditions import TargetContext, surest_reading
 from profkit.analysis.targets.judge import context_of, evaluate_targets, verdict_on
 from profkit.analysis.targets.target import Target, format_threshold
 from profkit.core.formatting import percent, quantity
@@ -71,7 +71,7 @@ def evaluate_kernel_targets(
         uncounted = _uncounted(document, target, RUN, count)
         for kernel, share in zip(document.kernels, shares, strict=True):
             own = by_scope.get(kernel.scope, [])
-            reading = best_reading(own, target.metric, [kernel.scope])
+            reading = surest_reading(own, target.metric, [kernel.scope])
             if reading is None and not target.always:
                 rest += 0.0 if own else share  # counted and without such a value: that is no open question
                 continue
