@@ -8,7 +8,9 @@ from profkit.analysis.metrics import derive, formula_table, metric
 from profkit.analysis.summaries.readings import (
     TOP_FUNCTIONS,
     absence_notes,
+    first_reason,
     function_place,
+    make_summary,
     metric_table,
     share_text,
 )
@@ -105,7 +107,7 @@ def _common_quality(readings: Sequence[Reading]) -> str:
 
 
 def _unknown_summary(concern: str, what: str, readings: Sequence[Reading]) -> Summary:
-    reason = next((r.reason for r in readings if r.reason), "no counter was collected")
+    reason = first_reason(readings, "no counter was collected")
     return Summary(concern, f"{what}: {reason}.", tuple(readings), (), absence_notes(readings))
 
 
@@ -117,19 +119,13 @@ def _remark(reading: Reading) -> str | None:
 def _counted_summary(
     concern: str, headline: str, readings: Sequence[Reading], title: str, notes: tuple[str, ...]
 ) -> Summary:
-    table = metric_table(title, readings)
-    remarks = tuple(
+    remarks = [
         f"{metric(r.metric).title}: {remark}."
         for r in readings
         if r.value is not None and (remark := _remark(r))
-    )
-    return Summary(
-        concern,
-        headline,
-        tuple(readings),
-        (table,) if table else (),
-        (*notes, *remarks, *absence_notes(readings)),
-    )
+    ]
+    table = metric_table(title, readings)
+    return make_summary(concern, headline, readings, [table], (*notes, *remarks, *absence_notes(readings)))
 
 
 HOTTEST = 5  # functions that are judged: each of their verdicts is something to work on

@@ -37,7 +37,7 @@ from profkit.analysis.summaries.kernels import (
     metric_column,
     range_rows,
 )
-from profkit.analysis.summaries.readings import absence_notes, absent_reading, add_readings
+from profkit.analysis.summaries.readings import absence_notes, absent_reading, add_readings, make_summary
 from profkit.analysis.summaries.roofline_points import kernel_roofline
 from profkit.core.formatting import figures, plural, quantity
 from profkit.core.types import RUN, GpuToolLines, Reading, RunDocument, Scope, Source, Summary
@@ -207,7 +207,7 @@ def summarize_cost(document: RunDocument, rows: Sequence[KernelRow]) -> Summary 
     if not sentences:
         return None
     text = "; ".join(sentences)
-    return Summary("cost", f"{text[0].upper()}{text[1:]}.", (), (table,) if table is not None else ())
+    return make_summary("cost", f"{text[0].upper()}{text[1:]}.", (), [table])
 
 
 def _planned_replays(document: RunDocument) -> dict[Scope, int]:

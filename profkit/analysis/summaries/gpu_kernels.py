@@ -15,6 +15,7 @@ from profkit.analysis.summaries.kernels import (
     kernel_table,
     metric_column,
 )
+from profkit.analysis.summaries.readings import first_reason, make_summary
 from profkit.core.formatting import bar, figures, percent, plural, quantity, shortened
 from profkit.core.types import KernelBottleneck, Reading, Summary
 
@@ -57,16 +58,13 @@ def summarize_occupancy(rows: Sequence[KernelRow], missing: Sequence[Reading] = 
     if table is not None and "blocks per SM*" in table.columns:
         words = ", ".join(LIMITS.values())
         table = replace(table, note=" ".join(filter(None, (table.note, f"* as many as {words} allow"))))
-    return Summary(
-        "occupancy", _occupancy_headline(rows, missing), tuple(missing), (table,) if table is not None else ()
-    )
+    return make_summary("occupancy", _occupancy_headline(rows, missing), missing, [table])
 
 
 def _occupancy_headline(rows: Sequence[KernelRow], missing: Sequence[Reading]) -> str:
     known = [row for row in rows if row.value("occupancy.achieved") is not None]
     if not known:
-        reason = next((r.reason for r in missing if r.reason), "no counter for it was collected")
-        return f"Achieved occupancy is not known: {reason}."
+        return f"Achieved occupancy is not known: {first_reason(missing)}."
     top = known[0]
     share = f" ({percent(100 * top.share)} % of the GPU time)" if top.share is not None else ""
     text = f"{top.brief}{share} keeps {percent(top.value('occupancy.achieved') or 0.0)} % of the warps active"
@@ -118,14 +116,13 @@ def summarize_execution(rows: Sequence[KernelRow], missing: Sequence[Reading] = 
     table = kernel_table("Warps and issue", rows, _EXECUTION)
     top = next((row for row in rows if row.value("warp.execution_efficiency") is not None), None)
     if top is None:
-        reason = next((r.reason for r in missing if r.reason), "no counter for it was collected")
-        headline = f"How many lanes of a warp work is not known: {reason}."
+        headline = f"How many lanes of a warp work is not known: {first_reason(missing)}."
     else:
         lanes = top.value("warp.execution_efficiency") or 0.0
         ipc = top.value("ipc")
         rate = f", {figures(ipc)} instructions per cycle" if ipc is not None else ""
         headline = f"In {top.brief} {percent(lanes)} % of the lanes of an executed instruction work{rate}."
-    return Summary("execution", headline, tuple(missing), (table,) if table is not None else ())
+    return make_summary("execution", headline, missing, [table])
 
 
 def longest_stalls(row: KernelRow) -> list[tuple[str, float]]:
@@ -156,7 +153,7 @@ def summarize_stalls(rows: Sequence[KernelRow]) -> Summary:
         for word, meaning in STALL_MEANINGS.items()
         if any(word == name for row in rows[:5] for name, _ in longest_stalls(row)[:SHOWN])
     ]
-    return Summary("stalls", headline, (), (table,) if table is not None else (), tuple(notes))
+    return make_summary("stalls", headline, (), [table], notes)
 
 
 def _stall_cell(number: int) -> Cell:
@@ -226,7 +223,7 @@ def summarize_kernels(rows: Sequence[KernelRow], count_other: str = "") -> Summa
     if table is not None:
         table = replace(table, main=True)
     notes = (*_filling_note(rows, count_other), *_bottleneck_notes(rows))
-    return Summary("kernels", _kernels_headline(rows), (), (table,) if table is not None else (), notes)
+    return make_summary("kernels", _kernels_headline(rows), (), [table], notes)
 
 
 def summarize_ranges(rows: Sequence[KernelRow]) -> Summary | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from profkit.analysis.summaries.kernels import KernelRow, KernelTableColumn, kernel_table, metric_column
+from profkit.analysis.summaries.readings import first_reason, make_summary
 from profkit.analysis.summaries.roofline_points import (
     TENSOR,
     TENSOR_PEAK,
@@ -14,7 +15,7 @@ from profkit.analysis.summaries.roofline_points import (
     tensor_rate,
 )
 from profkit.core.formatting import figures, percent, quantity
-from profkit.core.types import Reading, Summary, Table
+from profkit.core.types import Reading, Summary
 
 # ncu's --cache-control: what it did to the caches before each replay.
 _CACHES = {
@@ -28,7 +29,7 @@ def summarize_gpu_bandwidth(rows: Sequence[KernelRow], missing: Sequence[Reading
     table = kernel_table("Bandwidth", rows, _BANDWIDTH)
     top = _first_with(rows, "bandwidth.dram.share") or _first_with(rows, "bandwidth.dram")
     if top is None:
-        headline = f"DRAM bandwidth is not known: {_first_reason(missing)}."
+        headline = f"DRAM bandwidth is not known: {first_reason(missing)}."
     else:
         rate, share, peak = (
             top.value(name) for name in ("bandwidth.dram", "bandwidth.dram.share", "bandwidth.dram.peak")
@@ -41,7 +42,7 @@ def summarize_gpu_bandwidth(rows: Sequence[KernelRow], missing: Sequence[Reading
             f"{percent(share)} %{whole}" if share is not None else "",
         ]
         headline = f"{_kernel_and_share(top)} {', '.join(part for part in parts if part)}."
-    return _table_summary("bandwidth", headline, missing, table)
+    return make_summary("bandwidth", headline, missing, [table])
 
 
 def summarize_gpu_cache(rows: Sequence[KernelRow], facts: Mapping[str, str]) -> Summary:
@@ -58,7 +59,7 @@ def summarize_gpu_cache(rows: Sequence[KernelRow], facts: Mapping[str, str]) -> 
         ]
         headline = f"Of the sectors that {_kernel_and_share(top)} asks for, {' and '.join(rates)}."
     state = _CACHES.get(facts.get("cache control", ""))
-    return _table_summary("cache", headline, (), table, (state,) if state and table else ())
+    return make_summary("cache", headline, (), [table], [state] if state and table else ())
 
 
 def summarize_access(rows: Sequence[KernelRow], missing: Sequence[Reading] = ()) -> Summary:
@@ -84,15 +85,9 @@ def summarize_access(rows: Sequence[KernelRow], missing: Sequence[Reading] = ())
     headline = (
         f"{text[0].upper()}{text[1:]}."
         if text
-        else f"How accesses are shaped is not known: {_first_reason(missing)}."
+        else f"How accesses are shaped is not known: {first_reason(missing)}."
     )
-    return _table_summary("access", headline, missing, table)
-
-
-def _table_summary(
-    concern: str, headline: str, missing: Sequence[Reading], table: Table | None, notes: Sequence[str] = ()
-) -> Summary:
-    return Summary(concern, headline, tuple(missing), (table,) if table is not None else (), tuple(notes))
+    return make_summary("access", headline, missing, [table])
 
 
 def _first_with(rows: Sequence[KernelRow], metric: str) -> KernelRow | None:
@@ -113,10 +108,6 @@ def _kernel_and_share(row: KernelRow) -> str:
     return (
         f"{row.brief} ({percent(100 * row.share)} % of the GPU time)" if row.share is not None else row.brief
     )
-
-
-def _first_reason(missing: Sequence[Reading]) -> str:
-    return next((r.reason for r in missing if r.reason), "no counter for it was collected")
 
 
 def _spills_column(loads: str, stores: str) -> KernelTableColumn:
@@ -176,9 +167,7 @@ def summarize_arithmetic(rows: Sequence[KernelRow]) -> Summary:
         )
     if any((place := place_kernel(row)) is not None and place.estimated for row in rows):
         notes.append(f"{TENSOR_PEAK[0].upper()}{TENSOR_PEAK[1:]}.")
-    return Summary(
-        "arithmetic", _arithmetic_headline(rows), (), tuple(t for t in tables if t is not None), tuple(notes)
-    )
+    return make_summary("arithmetic", _arithmetic_headline(rows), (), tables, notes)
 
 
 def _rows_with_place(rows: Sequence[KernelRow]) -> list[KernelRow]:

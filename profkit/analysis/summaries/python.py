@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from profkit.analysis.summaries.readings import (
     TOP_FUNCTIONS,
     absence_notes,
+    first_reason,
     function_place,
+    make_summary,
     metric_table,
     share_text,
     unavailable_reading,
@@ -88,45 +90,37 @@ def _python_headline(own: Profile, imports: Profile | None) -> str:
 
 
 def _own_table(profile: Profile) -> Table:
-    rows = tuple(
-        (
-            function_place(spot),
-            quantity(spot.own, "s"),
-            share_text(spot.own, profile.total),
-            _call_count(spot),
-        )
-        for spot in profile.hotspots[:TOP_FUNCTIONS]
-        if spot.own > LEAST * profile.total
-    )
+    rows = _function_rows(profile, [(spot, spot.own) for spot in profile.hotspots])
     return Table("Python functions by own time", ("function", "own", "share", "calls"), rows)
 
 
 def _cumulative_table(profile: Profile) -> Table:
-    ordered = sorted(profile.hotspots, key=lambda spot: -(spot.total or 0.0))
-    rows = tuple(
-        (
-            function_place(spot),
-            quantity(spot.total, "s"),
-            share_text(spot.total or 0.0, profile.total),
-            _call_count(spot),
-        )
-        for spot in ordered[:TOP_FUNCTIONS]
-        if spot.total and spot.total > LEAST * profile.total
-    )
+    rows = _function_rows(profile, [(spot, spot.total or 0.0) for spot in _by_total(profile)])
     return Table("Python functions with all they call", ("function", "total", "share", "calls"), rows)
 
 
+def _function_rows(profile: Profile, times: Sequence[tuple[Hotspot, float]]) -> tuple[tuple[str, ...], ...]:
+    return tuple(
+        (function_place(spot), quantity(seconds, "s"), share_text(seconds, profile.total), _call_count(spot))
+        for spot, seconds in times[:TOP_FUNCTIONS]
+        if seconds > LEAST * profile.total
+    )
+
+
+def _by_total(profile: Profile) -> list[Hotspot]:
+    return sorted(profile.hotspots, key=lambda spot: -(spot.total or 0.0))
+
+
 def _import_table(profile: Profile) -> Table:
-    ordered = sorted(profile.hotspots, key=lambda spot: -(spot.total or 0.0))
     rows = tuple(
         (_module_name(spot), quantity(spot.total, "s"), share_text(spot.total or 0.0, profile.total))
-        for spot in ordered[:IMPORT_ROWS]
+        for spot in _by_total(profile)[:IMPORT_ROWS]
     )
     return Table("Imports, each with what it imports in turn", ("module", "total", "share"), rows)
 
 
 def _module_name(spot: Hotspot) -> str:
-    """The module's file, short: `torch/__init__.py` is told by its last two parts."""
+    """The last two parts of the module's file: `torch/__init__.py`."""
     parts = (spot.file or spot.function).replace("\\", "/").split("/")
     return "/".join(parts[-2:])
 
@@ -236,14 +230,9 @@ def summarize_memory(
         return replace(stored, readings=(*stored.readings, *more), tables=joined)
     resident = next((r.value for r in readings if r.metric == "memory.rss_peak"), None)
     process = f"The process holds {quantity(resident, 'B')} at most. " if resident is not None else ""
-    reason = next((r.reason for r in missing if r.reason), "there is no tracemalloc result")
-    return Summary(
-        "memory",
-        f"{process}What Python holds is not known: {reason}.",
-        (*readings, *missing),
-        (table,) if table is not None else (),
-        absence_notes(missing),
-    )
+    reason = first_reason(missing, "there is no tracemalloc result")
+    headline = f"{process}What Python holds is not known: {reason}."
+    return make_summary("memory", headline, (*readings, *missing), [table], absence_notes(missing))
 
 
 TOP_TUNINGS = 6  # kernels in the table: more were tuned by hardly any workload, and nobody reads on

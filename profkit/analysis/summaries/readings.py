@@ -19,6 +19,7 @@ from profkit.core.types import (
     RunDocument,
     Scope,
     Source,
+    Summary,
     Table,
     Timing,
 )
@@ -160,6 +161,23 @@ def absent_reading(document: RunDocument, name: str, source_pass: PassName, scop
     names = ",".join(asked)
     reason = f"the {source_pass} pass was not asked for"
     return unavailable_reading(name, scope, reason, f"--passes {names}", code="not-asked")
+
+
+def make_summary(
+    concern: str,
+    headline: str,
+    readings: Sequence[Reading] = (),
+    tables: Sequence[Table | None] = (),
+    notes: Sequence[str] = (),
+) -> Summary:
+    """A summary of the tables that there are."""
+    shown = tuple(table for table in tables if table is not None)
+    return Summary(concern, headline, tuple(readings), shown, tuple(notes))
+
+
+def first_reason(readings: Sequence[Reading], otherwise: str = "no counter for it was collected") -> str:
+    """Why the first reading that says it has no value."""
+    return next((reading.reason for reading in readings if reading.reason), otherwise)
 
 
 NAME_WIDTH = 44  # what an 80-column terminal leaves a name beside three columns of numbers

@@ -20,6 +20,7 @@ from profkit.analysis.summaries.readings import (
     derive_reading,
     find_reading,
     main_scopes,
+    make_summary,
     metric_table,
     unavailable_reading,
 )
@@ -198,9 +199,7 @@ def summarize_bandwidth(readings: Sequence[Reading], limit: Ceilings, dram: Read
         )
     table = metric_table("Memory traffic", rows)
     notes = (f"Held against the measured peak of {limit.why}.",) if limit.bandwidth.value is not None else ()
-    return Summary(
-        "bandwidth", headline, tuple(readings), (table,) if table else (), (*notes, *absence_notes(rows))
-    )
+    return make_summary("bandwidth", headline, readings, [table], (*notes, *absence_notes(rows)))
 
 
 # Above half of a ceiling that is what limits; below, something else does (latency, overhead, dependencies).
@@ -272,7 +271,7 @@ def summarize_roofline(
         )
     else:
         headline = f"The position under the roofline is not known: {share.reason}."
-    tables = [t for t in (metric_table("Roofline", readings), _ceiling_table(peaks)) if t is not None]
+    tables = [metric_table("Roofline", readings), _ceiling_table(peaks)]
     notes = [f"Held against {limit.why}."] if share.value is not None else []
     if any(r.quality == "estimated" for r in readings) and work.dram.quality == "simulated":
         notes.append("Estimated: bytes and FLOPs are simulated on one core, the time is measured.")
@@ -282,7 +281,7 @@ def summarize_roofline(
             f"Counted {quantity(counted, 'FLOP')} per iteration, declared {quantity(declared, 'FLOP')}:"
             " the declared number is wrong, or not all work was counted."
         )
-    return Summary("roofline", headline, tuple(readings), tuple(tables), (*notes, *absence_notes(readings)))
+    return make_summary("roofline", headline, readings, tables, (*notes, *absence_notes(readings)))
 
 
 def _ceiling_table(peaks: Peaks | None) -> Table | None:
