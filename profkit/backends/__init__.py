@@ -19,6 +19,7 @@ from profkit.core.types import (
     Gpu,
     GpuToolLines,
     GpuTrace,
+    KernelInstruction,
     Machine,
     MetalTrace,
     PassPlan,
@@ -30,6 +31,7 @@ from profkit.core.types import (
     RunDocument,
     Stacks,
     Summary,
+    ToolRule,
     Verdict,
     Workload,
 )
@@ -79,6 +81,8 @@ class PassFindings:
     gpus: tuple[Gpu, ...] = ()
     trace: GpuTrace | None = None
     metal: MetalTrace | None = None
+    instructions: tuple[KernelInstruction, ...] = ()
+    rules: tuple[ToolRule, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     artifacts: tuple[str, ...] = ()  # files made from what the pass left

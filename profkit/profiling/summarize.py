@@ -137,6 +137,8 @@ def document_of(report: Report, path: Path) -> RunDocument:
         gpus=report.gpus,
         trace=report.trace,
         metal=report.metal,
+        instructions=report.instructions,
+        rules=report.rules,
         facts=report.facts,
         profiles=report.profiles,
         notes=report.warnings if facts_are_conditions else (*_facts_as_notes(report), *report.warnings),

@@ -375,7 +375,8 @@ def test_a_doubt_is_told_with_the_kernels_that_it_is_about() -> None:
     )
     found = {s.concern: s for s in summarize(gpu.report(trace=gpu.counted(), readings=doubted))}
     assert any(
-        "Contradicted: DRAM bandwidth: more than it can be (in nvjet" in note for note in found["unknown"].notes
+        "Contradicted: DRAM bandwidth: more than it can be (in nvjet" in note
+        for note in found["unknown"].notes
     )
     assert cells(found["kernels"], "Kernels by GPU time", 0)["DRAM rate"] == "1.30 TB/s?"
 
