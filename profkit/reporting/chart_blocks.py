@@ -166,7 +166,7 @@ class RooflineChart(Block):
                 format_quantity(spot.rate, "FLOP/s"),
                 spot.under,
             )
-            for spot in self.roofline.spots
+            for spot in self.roofline.points
         ]
         return (table(("", "intensity", "rate", "ceiling"), rows, title="Roofline"),)
 

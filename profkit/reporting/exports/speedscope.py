@@ -9,8 +9,8 @@ from pathlib import Path
 from profkit.analysis.stacks.files import write_speedscope
 from profkit.core.errors import UsageError
 from profkit.core.progress import Progress
-from profkit.core.types import Frame, GpuTrace, Profile, RunDocument, Stacks
-from profkit.reporting.exports.sources import XCTRACE, Sources
+from profkit.core.types import Frame, Profile, RunDocument, Stacks
+from profkit.reporting.exports.sources import Sources
 
 PIECE = 1 << 20  # characters
 HINT = "profkit profile --backend cpu --passes trace,cprofile -- COMMAND"
@@ -23,14 +23,13 @@ def pieces(sources: Sources, document: Callable[[], RunDocument], progress: Prog
     and function, and its name says so. Raises UsageError where there is neither.
     """
     run = document()
-    stacks_list = [*stacks_of(sources, progress), *_device(run.trace)]
-    stacks_list += [stacks for profile in run.profiles if (stacks := _table(profile)) is not None]
-    if not stacks_list:
+    stacks = [*stacks_of(sources, progress), *_device_time(run), *filter(None, map(_table, run.profiles))]
+    if not stacks:
         raise UsageError(f"{sources.name} has no stacks and no profile by function", HINT)
-    return _json_pieces(stacks_list, sources.name)
+    return _written(stacks, sources.name)
 
 
-def _json_pieces(stacks: list[Stacks], name: str) -> Iterator[str]:
+def _written(stacks: list[Stacks], name: str) -> Iterator[str]:
     """By way of a file: the writer writes one, and a large profile is not held as a text."""
     with tempfile.TemporaryDirectory(prefix="profkit-") as folder:
         path = Path(folder, "out.json")
@@ -45,31 +44,18 @@ def stacks_of(sources: Sources, progress: Progress) -> tuple[Stacks, ...]:
     if sources.stacks is None:
         return ()
     progress.begin("stacks", str(sources.stacks.path))
-    if sources.stacks.form in XCTRACE:
-        from profkit.profilers.xctrace.report import read_exports
-
-        stacks = read_exports(sources.stacks.path).stacks
-    else:
-        from profkit.profilers.perf.script import read_script
-
-        stacks = read_script(sources.stacks.path).stacks
+    stacks = sources.stacks.form.read(sources.stacks.path).stacks
     progress.end("read")
     return stacks
 
 
-def _device(trace: GpuTrace | None) -> list[Stacks]:
+def _device_time(document: RunDocument) -> list[Stacks]:
     weights: dict[tuple[Frame, ...], float] = {}
-    for kernel_time in trace.kernels if trace is not None else ():
-        stack = (
-            *(Frame(name, "range") for name in kernel_time.ranges),
-            Frame(kernel_time.kernel.name, kernel_time.kernel.id or None),
-        )
-        weights[stack] = weights.get(stack, 0.0) + kernel_time.total
-    title = (
-        "GPU time by encoder"
-        if trace is not None and trace.tool == "xctrace"
-        else "GPU time by range and kernel"
-    )
+    for time in document.trace.kernels if document.trace is not None else ():
+        kernel = Frame(time.kernel.name, time.kernel.id or None)
+        stack = (*(Frame(name, "range") for name in time.ranges), kernel)
+        weights[stack] = weights.get(stack, 0.0) + time.total
+    title = f"GPU time by {'encoder' if document.metal is not None else 'range and kernel'}"
     return [Stacks(title, "s", weights)] if weights else []
 
 

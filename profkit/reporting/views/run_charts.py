@@ -132,10 +132,8 @@ def _whole(whole: TimeBreakdown) -> StackedBar:
     title = f"{whole.title} ({format_quantity(whole.seconds, 's')})" if whole.seconds else whole.title
     description = "; ".join(f"{part.name} {format_percent(100 * part.share)} %" for part in whole.parts[:12])
     pieces = (
-        Piece(
-            part.name, part.share, part.told, part.idle, footnote_of(part.reading) if part.reading else None
-        )
-        for part in whole.parts
+        Piece(one.name, one.share, one.text, one.idle, footnote_of(one.reading) if one.reading else None)
+        for one in whole.parts
     )
     return StackedBar("time", title, f"{description}.", tuple(pieces))
 
