@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from profkit.analysis.kernel_names import narrower
-from profkit.core.formatting import shorten as shortened
+from profkit.core.formatting import shorten
 from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import TableColumn
 
@@ -142,8 +142,8 @@ class Screen:
         width = next(
             w for w in range(natural, least - 1, -1) if len(self._parts(columns, rows, indent, w)) == fewest
         )
-        shorten = narrower if columns[0].kernel else shortened
-        short_names = [name if len(name) <= width else shorten(name, width) for name in names]
+        shorten_name = narrower if columns[0].kernel else shorten
+        short_names = [name if len(name) <= width else shorten_name(name, width) for name in names]
         return short_names if len(set(short_names)) == len(set(names)) else list(names)
 
     def _parts(

@@ -56,7 +56,7 @@ def labels(names: Iterable[tuple[str, str]], width: int = WIDTH) -> Mapping[tupl
 
 
 def narrower(label: str, width: int) -> str:
-    """A label of `labels` in less room: the signature shorten as one, grid and block behind it kept."""
+    """A label of `labels` in less room: the signature shortened as one, grid and block behind it kept."""
     suffix = _BEHIND.search(label)
     behind = suffix[0] if suffix is not None else ""
     if len(behind) > width - 8:

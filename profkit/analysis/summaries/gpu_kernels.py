@@ -210,7 +210,7 @@ OCCUPANCY_METRICS = ("occupancy.achieved", "occupancy.theoretical")
 _FILLS = re.compile(r"^[^(]*(distribution_(elementwise|nullary)|randperm|generate_seed_pseudo)")
 _SHAPE = re.compile(r"\(\d[\dx]* of \d[\dx]*\)")  # behind a name that several configurations have
 SHAPES = "in brackets: so many blocks of so many threads"
-BAR = 4  # characters of the text_bar beside a share
+BAR = 4  # characters of the bar beside a share
 
 
 def summarize_kernels(rows: Sequence[KernelRow], count_other: str = "") -> Summary:

@@ -211,7 +211,7 @@ def _rate_cell(row: KernelRow) -> str | None:
 
 
 def _intensity_text(intensity: float) -> str:
-    """Three format_figures; a kernel that hardly touches DRAM has millions of FLOPs for a byte."""
+    """Three figures; a kernel that hardly touches DRAM has millions of FLOPs for a byte."""
     return format_figures(intensity) if intensity < 1e4 else format_quantity(intensity, "count")
 
 

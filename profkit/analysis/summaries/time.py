@@ -368,7 +368,7 @@ def distribution_of(timing: Timing, bins: int = BINS) -> SampleDistribution | No
 def _axis_ends(values: Sequence[float]) -> tuple[float, float]:
     """From the least to the most, or where a few lie far out, as far as all but those reach."""
     least, most = min(values), max(values)
-    low, high = (statistics.percentile(values, format_percent) for format_percent in CALM)
+    low, high = (statistics.percentile(values, percent) for percent in CALM)
     room = NEAR * (high - low)
     begin, end = max(least, low - room), min(most, high + room)
     if end - begin <= 1e-9 * abs(end):
