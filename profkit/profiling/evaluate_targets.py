@@ -31,7 +31,9 @@ def judge_document(document: RunDocument, targets: Sequence[Target]) -> RunDocum
     if kernels and backend_named(document.backend).per_kernel:
         enriched = _with_kernel_classes(enriched)
     summarized = replace(enriched, summaries=summarize_document(enriched))
-    judged = replace(summarized, verdicts=_of_what_works(summarized, evaluate_run(summarized, targets)))
+    count = backend_named(document.backend).tool_lines.count
+    verdicts = evaluate_run(summarized, targets, count)
+    judged = replace(summarized, verdicts=_of_what_works(summarized, verdicts))
     return replace(judged, insights=find_insights(judged))
 
 
