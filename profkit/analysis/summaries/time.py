@@ -367,11 +367,11 @@ def _axis_ends(values: Sequence[float]) -> tuple[float, float]:
     """From the least to the most, or where a few lie far out, as far as all but those reach."""
     least, most = min(values), max(values)
     low, high = (statistics.percentile(values, percent) for percent in CALM)
-    room = NEAR * (high - low)
-    begin, end = max(least, low - room), min(most, high + room)
+    margin = NEAR * (high - low)
+    begin, end = max(least, low - margin), min(most, high + margin)
     if end - begin <= 1e-9 * abs(end):
-        room = 0.01 * abs(end) or 1e-9
-        return max(0.0, begin - room), end + room
+        margin = 0.01 * abs(end) or 1e-9
+        return max(0.0, begin - margin), end + margin
     return begin, end
 
 

@@ -18,7 +18,7 @@ else:
     Columns: TypeAlias = Any
 
 # One thing that a device did. `key` joins it with the call that asked for it; `launch` (when that call began) and
-# `call` (how long it took) and `thread` (which made it) are -1 until `launches.LaunchBook` has found it, or where
+# `call` (how long it took) and `thread` (which made it) are -1 until `launches.PendingCalls` has found it, or where
 # there is none. `what` is the number of a configuration (kernel) or of a kind of transfer, by `kind`.
 ACTIVITY = [
     ("start", "i8"),
