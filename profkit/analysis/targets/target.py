@@ -88,9 +88,8 @@ class Target:
     guard: tuple[Condition, ...] = ()
     gain: Gain = "none"
     always: bool = False  # of kernels: spoken of, as unknown, also where no report has the metric at all
-    credible: float | None = (
-        None  # a value above it says something about the measurement, not about the workload
-    )
+    # A value above it says something about the measurement, not about the workload
+    credible: float | None = None
 
 
 def is_met(value: float, operator: Operator, threshold: float) -> bool:
