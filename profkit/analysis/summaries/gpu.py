@@ -44,7 +44,7 @@ from profkit.core.types import RUN, GpuToolLines, Reading, RunDocument, Scope, S
 
 
 def check_consistency(document: RunDocument) -> RunDocument:
-    """The document with its kernels' readings doubted where they contradict each other, and notes that say so.
+    """The document with its kernels' readings marked (`doubt`) where they contradict each other, and notes on it.
 
     Checked is within one kernel and one artifact: comparing reports is another matter. Doing it twice changes nothing.
     """
@@ -65,15 +65,14 @@ def check_consistency(document: RunDocument) -> RunDocument:
                 doubted.setdefault(name, why)
             contradictions.setdefault(check.says, []).append(scope.name or "?")
 
-    def now(reading: Reading) -> Reading:
+    def checked(reading: Reading) -> Reading:
         if reading.scope.kind != "kernel" or reading.value is None:
             return reading
         doubt = doubt_by_kernel.get((reading.scope, reading.source.artifact), {}).get(reading.metric)
         return reading if reading.doubt == doubt else replace(reading, doubt=doubt)
 
-    readings_now = tuple(now(reading) for reading in document.readings)
     notes = dict.fromkeys((*document.notes, *_contradiction_notes(contradictions)))
-    return replace(document, readings=readings_now, notes=tuple(notes))
+    return replace(document, readings=tuple(map(checked, document.readings)), notes=tuple(notes))
 
 
 def _readings_by_kernel(readings: Sequence[Reading]) -> Mapping[tuple[Scope, str | None, str], list[Reading]]:
