@@ -15,18 +15,7 @@ from profkit.reporting import junit, markdown, terminal
 from profkit.reporting import view as blocks
 from profkit.reporting.html import page
 from profkit.reporting.view import Block, Section, Status, View, plain_text
-from profkit.reporting.views import (
-    checks,
-    comparison,
-    history,
-    night,
-    plan,
-    replay,
-    run,
-    sweep,
-    sweep_check,
-    trend,
-)
+from profkit.reporting.views import checks, comparison, history, night, plan, run, sweep, sweep_check
 from tests import gpu_documents
 from tests import sweep_documents as sweeps
 from tests.regression.history.entries import entry, value
@@ -54,10 +43,10 @@ VIEWS: dict[str, View] = {
     "comparison": comparison.view(COMPARISONS[0]),
     "refusal": comparison.view(COMPARISONS[3]),
     "night": night.view(MIXED),
-    "nights": replay.nights_view([MIXED, MIXED]),
-    "trends": trend.view([Trend(SERIES), Trend(replace(SERIES, unit="B"))]),
-    "replay": replay.view([Replay(SERIES, (QUIET,) * 19 + (LOUD,))]),
-    "history": history.view([ENTRY], [], "history.sqlite", 1),
+    "nights": history.nights_view([MIXED, MIXED]),
+    "trends": history.trends_view([Trend(SERIES), Trend(replace(SERIES, unit="B"))]),
+    "replay": history.replay_view([Replay(SERIES, (QUIET,) * 19 + (LOUD,))]),
+    "history": history.history_view([ENTRY], [], "history.sqlite", 1),
     "entry": history.entry_view(ENTRY),
     "plan": plan.view(gpu_documents.plan()),
     "checks": checks.view([Check("perf", "missing", "not here", "apt install linux-perf")]),
