@@ -9,7 +9,6 @@ from pathlib import Path
 
 from profkit.analysis.ranking.grid import (
     AXES,
-    AxisSeries,
     SeriesLine,
     ShapeResult,
     results_by_shape,
@@ -27,7 +26,7 @@ from profkit.analysis.ranking.ranking import (
     rank_implementations,
     rank_overall,
 )
-from profkit.core.formatting import percent, plural, quantity, shortened
+from profkit.core.formatting import joined, percent, plural, quantity, shortened
 from profkit.core.types import CaseResult, GridPoint, SweepDocument
 from profkit.reporting.chart_blocks import (
     ChartPoint,
@@ -357,16 +356,12 @@ def _lines(group: ComparisonGroup, marks: Mapping[str, Marker]) -> Iterator[Bloc
     ]
     if not times:
         return
-    charts = [LineCharts(tuple(times), f"Time by {_axes(axes)}, at the largest sizes of the other axes:")]
+    names = joined([one.axis for one in axes])
+    charts = [LineCharts(tuple(times), f"Time by {names}, at the largest sizes of the other axes:")]
     if speedups:
-        charts.append(LineCharts(tuple(speedups), f"Speed-up over {BASELINE} by {_axes(axes)}:"))
-    title = f"By {_axes(axes)}"
+        charts.append(LineCharts(tuple(speedups), f"Speed-up over {BASELINE} by {names}:"))
+    title = f"By {names}"
     yield Detail((Charts(tuple(charts), _LINES_NOTE),), (charts[-1],), title)
-
-
-def _axes(axes: Sequence[AxisSeries]) -> str:
-    names = [one.axis for one in axes]
-    return ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else "".join(names)
 
 
 def _series(lines: Sequence[SeriesLine], marks: Mapping[str, Marker], unit: str) -> tuple[LineSeries, ...]:
