@@ -1,16 +1,15 @@
-"""Views of a sweep's grid: who is fastest at each shape, series along one axis, and all cases under the roofline."""
+"""Views of a sweep's grid: who is fastest at each shape, and series along one axis."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import floor, log10
 from typing import Literal
 
-from profkit.analysis.ranking.ranking import BASELINE, ComparisonGroup, efficiency, winners
-from profkit.core.statistics import geometric_mean, median
-from profkit.core.types import CaseResult, GridPoint, SweepDocument
+from profkit.analysis.ranking.ranking import BASELINE, ComparisonGroup, winners
+from profkit.core.statistics import geometric_mean
+from profkit.core.types import CaseResult, GridPoint
 
 
 @dataclass(frozen=True)
@@ -171,43 +170,3 @@ def _speedup_points(
 
 def _with_points(lines: Sequence[SeriesLine]) -> tuple[SeriesLine, ...]:
     return tuple(line for line in lines if line.stops)
-
-
-PER_DECADE = 2  # sizes that are told apart
-
-
-@dataclass(frozen=True)
-class TrafficSize:
-    """Cases that must move about as much: from `low` bytes up to `high`; by implementation the median share."""
-
-    low: float
-    high: float
-    shares: Mapping[str, float]
-
-
-def efficiency_by_traffic(document: SweepDocument) -> tuple[TrafficSize, ...]:
-    """The share of the roofline (1: all of it) by the bytes that a call must move, the smallest first."""
-    shares_by_size: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for result in document.results:
-        share = efficiency(result, document.roofs)
-        if result.bytes and share:
-            shares_by_size[floor(PER_DECADE * log10(result.bytes))][result.implementation].append(share)
-    return tuple(
-        TrafficSize(
-            10 ** (size / PER_DECADE),
-            10 ** ((size + 1) / PER_DECADE),
-            {name: median(shares) for name, shares in own.items()},
-        )
-        for size, own in sorted(shares_by_size.items())
-    )
-
-
-def roofline_points(document: SweepDocument) -> dict[str, tuple[tuple[float, float], ...]]:
-    """By implementation every case that has a time, as (FLOP per byte that must be moved, FLOP/s)."""
-    dots_by_name: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for result in document.results:
-        if result.median and result.bytes and result.flops:
-            dots_by_name[result.implementation].append(
-                (result.flops / result.bytes, result.flops / result.median)
-            )
-    return {name: tuple(dots) for name, dots in dots_by_name.items()}
