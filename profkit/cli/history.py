@@ -155,7 +155,7 @@ def list_(
     """The runs that are stored, the newest first."""
     from profkit.regression.history import HistoryFilter, open_history
     from profkit.reporting import json
-    from profkit.reporting.views.history import view
+    from profkit.reporting.views.history import history_view
 
     chosen = HistoryFilter(
         workload=workload,
@@ -168,12 +168,12 @@ def list_(
     )
     with open_history(history, read_only=True) as store:
         total = len(store.entries())
-        entries = store.entries(chosen)
+        found = store.entries(chosen)
         accepted, where = store.accepted(workload), str(store.path)
     if format is OutputFormat.json:
-        print_result(json.history(entries, accepted, where, total))
+        print_result(json.history(found, accepted, where, total))
     else:
-        print_view(view(entries, accepted, where, total), format)
+        print_view(history_view(found, accepted, where, total), format)
 
 
 @history.command("show", epilog="Example:  profkit history show last")
@@ -188,11 +188,11 @@ def show(
     from profkit.reporting.views.history import entry_view
 
     with open_history(history, read_only=True) as store:
-        run = store.entry(entry)
+        found = store.entry(entry)
     if format is OutputFormat.json:
-        print_result(json.entry(run))
+        print_result(json.entry(found))
     else:
-        print_view(entry_view(run), format)
+        print_view(entry_view(found), format)
 
 
 @history.command(
@@ -225,18 +225,18 @@ def trend(
     from profkit.regression.history import HistoryFilter, open_history
     from profkit.regression.trends import trend_of_file, trends_of
     from profkit.reporting import json
-    from profkit.reporting.views.trend import view
+    from profkit.reporting.views.history import trends_view
 
     if source is not None:
         if series:
             raise UsageError(
                 "a series comes from the history or from a file, not from both", "leave one of them out"
             )
-        file_trend, file = trend_of_file(source, column, by)
+        found, file = trend_of_file(source, column, by)
         if format is OutputFormat.json:
-            print_result(json.trend_of_file(file_trend, str(source), file.column, file.by, file.rows))
+            print_result(json.trend_of_file(found, str(source), file.column, file.by, file.rows))
         else:
-            print_view(view([file_trend]), format)
+            print_view(trends_view([found]), format)
         return
     if column is not None or by is not None:
         raise UsageError("--column and --by speak of a file", "--from FILE")
@@ -247,7 +247,7 @@ def trend(
     if format is OutputFormat.json:
         print_result(json.trends(trends, where))
     else:
-        print_view(view(trends), format)
+        print_view(trends_view(trends), format)
 
 
 @history.command(
@@ -273,7 +273,7 @@ def replay(
     from profkit.regression.history import HistoryFilter, open_history
     from profkit.regression.trends import replay_series, trends_of
     from profkit.reporting import json
-    from profkit.reporting.views.replay import view
+    from profkit.reporting.views.history import replay_view
 
     with open_history(history, read_only=True) as store:
         trends = trends_of(
@@ -284,7 +284,7 @@ def replay(
     if format is OutputFormat.json:
         print_result(json.replays(replays, where))
     else:
-        print_view(view(replays), format)
+        print_view(replay_view(replays), format)
 
 
 def format_minute(started: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, print_result
+from profkit.cli.options import FormatOption, OutputFormat, print_result, print_view
 from profkit.cli.profile import DepthOption
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ WITH_RESUME = ("resume", "again", "profile", "profile_depth", "results", "plan",
 WHAT, HOW, ON, OUT = "What is swept", "How it is measured", "Going on, and looking closer", "What comes out"
 
 
-class DeviceOption(str, Enum):
-    """Where the sweep runs."""
+class DeviceName(str, Enum):
+    """Where the sweep runs, as torch calls its devices."""
 
     auto = "auto"
     cuda = "cuda"
@@ -94,8 +94,8 @@ def sweep(
         str, typer.Option(help="forward, backward.", metavar="A,B", rich_help_panel=WHAT)
     ] = "forward",
     device: Annotated[
-        DeviceOption, typer.Option(help="auto is the GPU where there is one.", rich_help_panel=HOW)
-    ] = DeviceOption.auto,
+        DeviceName, typer.Option(help="auto is the GPU where there is one.", rich_help_panel=HOW)
+    ] = DeviceName.auto,
     gpus: Annotated[
         str,
         typer.Option(
@@ -288,14 +288,10 @@ def _show(document: SweepDocument, folder: Path, format: OutputFormat, *, detail
 
         whole = {"schema": "profkit.sweep/1", "folder": str(folder), "sweep": codec.to_plain_data(document)}
         print_result(json.dumps(whole, allow_nan=False, indent=1))
-    elif format is OutputFormat.markdown:
-        from profkit.reporting.sweep.markdown import render as render_markdown
-
-        print_result(render_markdown(document))
     else:
-        from profkit.reporting.sweep.terminal import render
+        from profkit.reporting.views.sweep import view
 
-        print_result(render(document, folder, details=details))
+        print_view(view(document, folder), format, details=details)
 
 
 def _show_plan(request: SweepRequest, format: OutputFormat) -> None:

@@ -1,8 +1,10 @@
-"""Exports: runs or reports go in, one text in a form that people, CI or viewers read comes out."""
+"""An export: runs or reports go in, one text in a form that people, CI or viewers read comes out."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,8 +14,8 @@ from profkit.core.errors import MachineError, ProfkitError, UsageError
 from profkit.core.progress import Progress, Silent
 from profkit.core.run_folder import FILE_NAME, chown_to_sudo_user, run_to_json
 from profkit.core.types import RunDocument, SweepDocument
-from profkit.core.whole_files import write_whole
 from profkit.profiling.summarize import converted_report, read_judged
+from profkit.reporting.view import View
 
 FOR_VIEWERS = {"html": ".html", "perfetto": ".json", "speedscope": ".json"}  # nothing to read on a terminal
 FOR_PEOPLE = ("terminal", "markdown", "html")
@@ -105,18 +107,17 @@ def render_sweep(source: Path, form: str) -> str | None:
     document = read_sweep_in(source) if form in FOR_PEOPLE else None
     if document is None:
         return None
+    from profkit.reporting.views.sweep import view
+
     if form == "html":
-        from profkit.reporting.sweep.html import render as page
+        from profkit.reporting.html.page import render
 
-        return page(document)
+        return render(view(document, source))
+    from profkit.reporting import markdown, terminal
+
     if form == "markdown":
-        from profkit.reporting.markdown import STEP_SUMMARY
-        from profkit.reporting.sweep.markdown import render as markdown
-
-        return markdown(document, STEP_SUMMARY)
-    from profkit.reporting.sweep.terminal import render as terminal
-
-    return terminal(document, source)
+        return markdown.render(view(document, source), markdown.STEP_SUMMARY)
+    return terminal.render(view(document, source), details=False)
 
 
 def _viewer_pieces(options: ExportOptions, progress: Progress) -> Iterator[str]:
@@ -154,28 +155,26 @@ def _render_documents(
             yield junit.render(list(map(view, documents)), strict=options.strict)
         case "markdown":
             from profkit.reporting import markdown
-            from profkit.reporting.markdown import fenced_block
-            from profkit.reporting.views.run import view
 
             limit = markdown.STEP_SUMMARY // max(1, len(documents))
             for document in documents:
-                swept = _sweep_digest(document, color=False)
-                yield fenced_block(swept) if swept else markdown.render(view(document), limit)
+                yield markdown.render(_short_view(document), limit)
         case "html":
             yield _html_page(documents[0], options, progress)
-        case _:
+        case "terminal":
             from profkit.reporting import terminal
-            from profkit.reporting.views.run import view
 
             for number, document in enumerate(documents):
-                yield ("\n" if number else "") + (_sweep_digest(document) or terminal.render(view(document)))
+                yield ("\n" if number else "") + terminal.render(_short_view(document))
+        case _:
+            raise ValueError(f"{options.form} is no form of a report")
 
 
-def _sweep_digest(document: RunDocument, *, color: bool | None = None) -> str:
-    """Of a sweep among others what fits a screen, and nothing of any other run: that is told whole."""
-    from profkit.reporting.sweep import check
+def _short_view(document: RunDocument) -> View:
+    """A run; of a sweep among others what fits a screen."""
+    from profkit.reporting.views import run, sweep_check
 
-    return check.render(document, color=color) if check.applies(document) else ""
+    return sweep_check.view(document) if sweep_check.is_sweep(document) else run.view(document)
 
 
 def _html_page(document: RunDocument, options: ExportOptions, progress: Progress) -> str:
@@ -205,24 +204,32 @@ def _json_text(documents: Sequence[RunDocument], faults: Sequence[ProfkitError],
 
         return run(documents[0])
     errors = [{"message": fault.message, "fix": fault.fix} for fault in faults]
-    whole = {
-        "schema": "profkit.runs/1",
-        "runs": [run_to_json(document) for document in documents],
-        "errors": errors,
-    }
+    whole = {"schema": "profkit.runs/1", "runs": [run_to_json(one) for one in documents], "errors": errors}
     return json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
 def _is_stream(path: Path) -> bool:
-    """/dev/stdout, a pipe: it is written through, so nothing that is there is lost."""
+    """/dev/stdout, a pipe: written through, since it cannot be replaced."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
-def write_export(path: Path, pieces: Iterator[str]) -> None:
-    """Write the text whole or not at all. Raises MachineError where it cannot be written (full disk, no permission)."""
+def write_whole(path: Path, pieces: Iterator[str]) -> None:
+    """Write the text whole or not at all: a former file stays where something fails.
+
+    Raises MachineError where it cannot be written (full disk, no permission).
+    """
+    if _is_stream(path):
+        with path.open("w", encoding="utf-8", errors="replace") as file:
+            file.writelines(pieces)
+        return
+    temporary = path.with_name(f".{path.name[:100]}.{os.getpid()}.tmp")
     try:
-        write_whole(path, pieces)
+        with temporary.open("w", encoding="utf-8", errors="replace") as file:
+            file.writelines(pieces)
+        os.replace(temporary, path)
     except OSError as error:
         raise MachineError(f"cannot write {path}: {error.strerror or error}", "--output FILE") from error
-    if path.is_file():
-        chown_to_sudo_user(path)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    chown_to_sudo_user(path)

@@ -9,6 +9,7 @@ from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import (
     Block,
     DataTable,
+    Detail,
     Facts,
     Findings,
     Fold,
@@ -176,6 +177,9 @@ def _block(block: Block, level: int) -> list[str]:
             return ["\n".join([*([f"**{escape_markdown(block.title)}**\n"] if block.title else []), *rows])]
         case DataTable():
             return [_table(block)]
+        case Detail(title=title) if title:
+            body = _blocks(block.blocks, level)
+            return [folded_block(escape_markdown(title), "\n\n".join(body))] if body else []
         case Findings():
             rows = [
                 f"{n}. **{_strong(finding.what)}**"

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from profkit.core.formatting import shorten
+
 ROWS = 8  # of a plot at most
 STEPS = (1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)  # from one row to the next, as a factor
 ROOF_ROWS = 12
@@ -111,10 +113,10 @@ def _powers(left: float, per_cell: float, cells: int) -> str:
         math.ceil(math.log10(left)), math.floor(math.log10(left) + per_cell * cells / 2.3) + 1
     ):
         at = round(math.log(10.0**power / left) / per_cell)
-        label = f"{10.0**power:g}"
-        if last + 1 < at and at + len(label) <= cells:
-            below[at : at + len(label)] = label
-            last = at + len(label)
+        told = f"{10.0**power:g}"
+        if last + 1 < at and at + len(told) <= cells:
+            below[at : at + len(told)] = told
+            last = at + len(told)
     return "".join(below).rstrip()
 
 
@@ -136,8 +138,8 @@ class _Piece:
         return "".join(name.rjust(self.wide) for name in self.columns).ljust(self.width)
 
     def line(self, row: int, fill: str) -> str:
-        texts = (self.cells.get((row, n), "").rjust(self.wide, fill) for n in range(len(self.columns)))
-        return "".join(texts).ljust(self.width, fill)
+        told = (self.cells.get((row, n), "").rjust(self.wide, fill) for n in range(len(self.columns)))
+        return "".join(told).ljust(self.width, fill)
 
 
 def _groups(plots: Sequence[Plot], base: float, step: float, room: int) -> list[list[_Piece]]:
@@ -156,19 +158,19 @@ def _groups(plots: Sequence[Plot], base: float, step: float, room: int) -> list[
 
 
 def _pieces(plot: Plot, base: float, step: float, room: int) -> list[_Piece]:
-    texts: dict[tuple[int, int], list[tuple[float, str]]] = {}
+    found: dict[tuple[int, int], list[tuple[float, str]]] = {}
     for letter, values in plot.marks.items():
         for column, value in enumerate(values):
             if value and math.isfinite(value):
-                texts.setdefault((_row(value, base, step), column), []).append((-value, letter))
-    cells = {place: "".join(letter for _, letter in sorted(marks)) for place, marks in texts.items()}
+                found.setdefault((_row(value, base, step), column), []).append((-value, letter))
+    cells = {place: "".join(letter for _, letter in sorted(marks)) for place, marks in found.items()}
     wide = max(map(len, (*plot.columns, *cells.values()))) + 1
     fits = max(1, room // wide)
     pieces = []
     for first in range(0, len(plot.columns), fits):
         columns = plot.columns[first : first + fits]
-        own = {(row, column - first): text for (row, column), text in cells.items()}
-        pieces.append(_Piece(plot.name, columns, own, wide))
+        own = {(row, column - first): told for (row, column), told in cells.items()}
+        pieces.append(_Piece(shorten(plot.name, room), columns, own, wide))
     return pieces
 
 
@@ -232,7 +234,7 @@ def plot(
         ]
     lines = [line.replace(chr(_BLANK), " ") for line in lines]
     sides = [names[0], *[""] * (height - 2), names[1]] if height > 1 else [names[0]]
-    result = [
+    told = [
         f"{side:>{margin}} {'┤' if side else '│'}{line}".rstrip()
         for side, line in zip(sides, lines, strict=True)
     ]
@@ -240,8 +242,8 @@ def plot(
         under = [" "] * cells
         for mark in marks:
             under[columns[mark] // 2] = "▲"
-        result.append(" " * (margin + 2) + "".join(under).rstrip())
-    return result
+        told.append(" " * (margin + 2) + "".join(under).rstrip())
+    return told
 
 
 def _columns(count: int, cells: int) -> list[int]:

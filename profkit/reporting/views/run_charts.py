@@ -77,16 +77,16 @@ def without_chart(anchor: str, title: str, headline: str, fix: str | None) -> Se
 
 def summary_of(document: RunDocument, concern: str) -> Summary | None:
     """What the run says of a concern."""
-    return next((summary for summary in document.summaries if summary.concern == concern), None)
+    return next((one for one in document.summaries if one.concern == concern), None)
 
 
 def threshold_mark(document: RunDocument, metric: str, scope: Scope | None = None) -> tuple[Mark, ...]:
     """The target on a metric as a mark across a bar: that of the scope, else that of any."""
     known = [verdict for verdict in document.verdicts if verdict.metric == metric]
     for verdict in sorted(known, key=lambda verdict: verdict.scope != scope):
-        match = _NUMBER.match(verdict.threshold)
-        if match:
-            return (Mark(float(match[1]), "target", f"target {verdict.threshold}"),)
+        found = _NUMBER.match(verdict.threshold)
+        if found:
+            return (Mark(float(found[1]), "target", f"target {verdict.threshold}"),)
     return ()
 
 
@@ -130,12 +130,12 @@ def time_section(document: RunDocument, kernels: Sequence[KernelRow]) -> Section
 
 def _whole(whole: TimeBreakdown) -> StackedBar:
     title = f"{whole.title} ({format_quantity(whole.seconds, 's')})" if whole.seconds else whole.title
-    description = "; ".join(f"{part.name} {format_percent(100 * part.share)} %" for part in whole.parts[:12])
+    told = "; ".join(f"{one.name} {format_percent(100 * one.share)} %" for one in whole.parts[:12])
     pieces = (
         Piece(one.name, one.share, one.text, one.idle, footnote_of(one.reading) if one.reading else None)
         for one in whole.parts
     )
-    return StackedBar("time", title, f"{description}.", tuple(pieces))
+    return StackedBar("time", title, f"{told}.", tuple(pieces))
 
 
 def _devices(busy: Sequence[float]) -> Bars:
@@ -148,8 +148,8 @@ def _devices(busy: Sequence[float]) -> Bars:
         )
         for number, share in enumerate(busy)
     )
-    description = ", ".join(bar.told for bar in bars)
-    return Bars("devices", "Busy, by device", f"Share of the time each was busy: {description}.", bars, 1.0)
+    told = ", ".join(bar.hover for bar in bars)
+    return Bars("devices", "Busy, by device", f"Share of the time each was busy: {told}.", bars, 1.0)
 
 
 def timing_section(document: RunDocument) -> Section | None:
@@ -157,11 +157,7 @@ def timing_section(document: RunDocument) -> Section | None:
     summary = summary_of(document, "time")
     spreads = [spread for timing in document.timings if (spread := distribution_of(timing)) is not None]
     if spreads:
-        charts = [
-            Distribution(timing_spread, ordered)
-            for timing_spread in spreads[:_TIMINGS]
-            for ordered in (False, True)
-        ]
+        charts = [Distribution(one, ordered) for one in spreads[:_TIMINGS] for ordered in (False, True)]
         more = len(spreads) - _TIMINGS
         note = f"{plural(more, 'further timing')} not drawn." if more > 0 else ""
         return Section(
@@ -185,13 +181,13 @@ def roofline_section(document: RunDocument, kernels: Sequence[KernelRow]) -> Sec
     # The next deeper set of counters; none of a report of others, and where there is no deeper one.
     deeper = {"gate": "--depth standard", "standard": "--depth full"}
     fix = deeper.get(document.plan.depth) if document.plan is not None else None
-    roofline = roofline_of(document, kernels)
-    if roofline is not None:
+    found = roofline_of(document, kernels)
+    if found is not None:
         note = (
             "Hollow points are estimated or simulated. Thick lines limit something here, thin ones nothing."
         )
-        blocks: list[Block] = [chart_group([RooflineChart(roofline)], note)]
-        if fix and sum(kernel.share for kernel in roofline.left_out) > _MUCH:
+        blocks: list[Block] = [chart_group([RooflineChart(found)], note)]
+        if fix and sum(one.share for one in found.left_out) > _MUCH:
             blocks.append(NoChart("Kernels that are not placed are more than 5 % of the time.", fix))
         return Section("Roofline", tuple(blocks), headline, anchor="roofline", repeats=True)
     if summary is not None:
@@ -249,15 +245,15 @@ def levels_section(document: RunDocument, kernels: Sequence[KernelRow]) -> Secti
         for name, readings in _level_readings(document, kernels)
         for chart in _levels(document, name, readings)
     ]
-    summaries = [summary for concern in ("bandwidth", "cache") if (summary := summary_of(document, concern))]
+    summaries = [one for concern in ("bandwidth", "cache") if (one := summary_of(document, concern))]
     if not charts and (not summaries or is_metal(document)):
         return None
-    headline = " ".join(summary.headline for summary in summaries)
+    headline = " ".join(one.headline for one in summaries)
     if charts:
         return Section(
             "Memory, level by level", (chart_group(charts),), headline, anchor="levels", repeats=True
         )
-    fix = next((fix for summary in summaries if (fix := _fix_of(summary))), None)
+    fix = next((fix for one in summaries if (fix := _fix_of(one))), None)
     return without_chart("levels", "Memory, level by level", headline, fix)
 
 
@@ -315,15 +311,15 @@ def _level(document: RunDocument, reading: Reading, title: str, before: str) -> 
     marks = threshold_mark(document, reading.metric, reading.scope)
     quality = f" ({reading.quality})" if reading.quality != "measured" else ""
     words = f"{before}{format_percent(reading.value)} %{' ?' if reading.doubt else ''}"
-    against = f"; {marks[0].told}" if marks else ""
+    against = f"; {marks[0].hover}" if marks else ""
     doubt = f"; doubted: {reading.doubt}" if reading.doubt else ""
     doubtful = reading.quality in ("simulated", "estimated") or reading.doubt is not None
-    description = f"{name}: {words}{quality}{against}{doubt}"
-    return Bar(title, reading.value, words, description, marks=marks, doubtful=doubtful, source=source)
+    told = f"{name}: {words}{quality}{against}{doubt}"
+    return Bar(title, reading.value, words, told, marks=marks, doubtful=doubtful, source=source)
 
 
 def _sentences(bars: Sequence[Bar]) -> str:
-    return ". ".join(bar.told for bar in bars) + "."
+    return ". ".join(bar.hover for bar in bars) + "."
 
 
 # ---------------------------------------------------------------- functions
@@ -395,13 +391,9 @@ def _function(spot: Hotspot, profile: Profile, value: float) -> Bar:
     share = f", {format_percent(100 * value / profile.total)} %" if profile.total > 0 else ""
     total = f", with callees {format_quantity(spot.total, profile.unit)}" if spot.total is not None else ""
     calls = f", {plural(spot.calls, 'call')}" if spot.calls is not None else ""
-    description = f"{function_place(spot)}: own {format_quantity(spot.own, profile.unit)}{total}{calls}"
+    told = f"{function_place(spot)}: own {format_quantity(spot.own, profile.unit)}{total}{calls}"
     return Bar(
-        function_place(spot),
-        spot.own,
-        f"{format_quantity(value, profile.unit)}{share}",
-        description,
-        spot.total,
+        function_place(spot), spot.own, f"{format_quantity(value, profile.unit)}{share}", told, spot.total
     )
 
 
@@ -435,18 +427,18 @@ def _peaks(document: RunDocument) -> list[Block]:
 
 
 def _allocated(extras: Extras) -> list[Block]:
-    allocations = extras.allocations
-    if allocations is None:
+    found = extras.allocations
+    if found is None:
         return []
-    growth = allocations.growth
-    headline = growth.reason[:1].upper() + growth.reason[1:]
+    growth = found.growth
+    told = growth.reason[:1].upper() + growth.reason[1:]
     if growth.per_iteration is not None:
-        headline += f": {format_quantity(growth.per_iteration, 'B')} each iteration."
-    points = tuple((float(x), float(y)) for x, y in allocations.points)
-    growing = [line for line in allocations.growing if line.size > 0] if growth.leak else []
+        told += f": {format_quantity(growth.per_iteration, 'B')} each iteration."
+    points = tuple((float(x), float(y)) for x, y in found.points)
+    growing = [line for line in found.growing if line.size > 0] if growth.leak else []
     return [
-        Growth("Held by Python after each iteration", headline, points),
-        *_source_lines("Lines that hold most", allocations.top),
+        Growth("Held by Python after each iteration", told, points),
+        *_source_lines("Lines that hold most", found.top),
         *_source_lines("Lines that grow", growing),
     ]
 
