@@ -118,25 +118,15 @@ def _timeline_table(metal: MetalTrace) -> Table:
     if window is not None and metal.window is not None and not metal.marked:
         rows.append(("Window", f"{quantity(window, 's')}, from the first work of the process to its last"))
     if metal.process_busy is not None:
-        rows.append(
-            (
-                "Process",
-                f"{quantity(metal.process_busy, 's')} busy{_bracketed_share(metal.process_busy, window)}",
-            )
-        )
+        rows.append(("Process", _share_cell(metal.process_busy, "busy", window)))
     if metal.device_busy is not None:
-        inside = ""
+        active = f"{_share_cell(metal.device_busy, 'active', span)} for all"
         if metal.window_busy is not None and window is not None and not metal.marked:
-            inside = f"; {quantity(metal.window_busy, 's')}{_bracketed_share(metal.window_busy, window)} in the window"
-        active = (
-            f"{quantity(metal.device_busy, 's')} active{_bracketed_share(metal.device_busy, span)} for all"
-        )
-        rows.append(("Device", active + inside))
+            active += f"; {_share_cell(metal.window_busy, '', window)} in the window"
+        rows.append(("Device", active))
     if idle is not None:
         gap = f"; longest gap {quantity(metal.longest_gap, 's')}" if metal.longest_gap else ""
-        rows.append(
-            ("Idle", f"{quantity(idle, 's')}{_bracketed_share(idle, window)} without the process{gap}")
-        )
+        rows.append(("Idle", f"{_share_cell(idle, '', window)} without the process{gap}"))
         rows += [("", f"{quantity(seconds, 's')}: {_IDLE[cause]}") for cause, seconds in idle_causes(metal)]
     if metal.queue_depth is not None:
         most = f", at most {metal.queue_most}" if metal.queue_most is not None else ""
@@ -147,9 +137,11 @@ def _timeline_table(metal: MetalTrace) -> Table:
     return Table("Timeline", ("what", "value"), tuple(rows), main=True)
 
 
-def _bracketed_share(part: float, whole: float | None) -> str:
+def _share_cell(part: float, what: str, whole: float | None) -> str:
+    """`23.0 ms active (4.0 %)`."""
     value = percent_of(part, whole)
-    return f" ({percent(value)} %)" if value is not None else ""
+    share = f"({percent(value)} %)" if value is not None else ""
+    return " ".join(word for word in (quantity(part, "s"), what, share) if word)
 
 
 def _buffer_table(metal: MetalTrace) -> Table:
@@ -218,71 +210,60 @@ def _metal_notes(metal: MetalTrace) -> list[str]:
     return notes
 
 
-HOST = "the host had submitted nothing"
-WAITING = "submitted, and not begun"
-OTHERS = "others had the GPU"
-
-
 def metal_time_breakdowns(trace: MetalTrace) -> tuple[TimeBreakdown, ...]:
     """The process' time, by what it did or waited for, and its GPU time by encoder; empty where neither is told."""
-    found = (
-        _window_breakdown(trace) or _span_breakdown(trace),
+    breakdowns = (
+        _process_breakdown(trace),
         work_breakdown("The process' GPU time, by encoder", trace.encoders),
     )
-    return tuple(whole for whole in found if whole is not None and whole.parts)
+    return tuple(breakdown for breakdown in breakdowns if breakdown is not None and breakdown.parts)
 
 
-def _window_breakdown(trace: MetalTrace) -> TimeBreakdown | None:
-    """From the first submission of the process to its last; None where it is not known what the gaps waited for."""
-    whole, busy = trace.window, trace.process_busy
-    if not whole or busy is None or trace.unsubmitted is None:
-        return None
-    rest = max(0.0, whole - busy - trace.unsubmitted - (trace.blocked or 0.0))
-    told = (
-        ("the process works on the GPU", busy, False, INTERVALS, "union of its intervals / window"),
-        (HOST, trace.unsubmitted, True, SUBMITTED, "gaps in which nothing was submitted / window"),
-        (OTHERS, trace.blocked or 0.0, True, INTERVALS, "gaps with work submitted, others on it / window"),
-        (WAITING, rest, True, SUBMITTED, "the rest of the gaps / window"),
-    )
-    return _breakdown("From the process' first submission to its last", whole, told)
-
-
-def _span_breakdown(trace: MetalTrace) -> TimeBreakdown | None:
-    """All that was recorded, where no window is known: who had the GPU."""
-    whole, busy = trace.span, trace.process_busy
-    if not whole or busy is None:
-        return None
-    others = trace.others
-    if others is None and trace.device_busy is not None:
-        others = max(0.0, trace.device_busy - busy)
-    told = [("the process works on the GPU", busy, False, INTERVALS, "union of its intervals / span")]
-    if others is not None:
-        told.append((OTHERS, others, True, STATES, "busy without the process / span"))
-        told.append(
-            ("nobody works on the GPU", max(0.0, whole - busy - others), True, STATES, "the rest / span")
-        )
+def _process_breakdown(trace: MetalTrace) -> TimeBreakdown | None:
+    """From the first submission of the process to its last, else all that was recorded: who had the GPU."""
+    busy, whole = trace.process_busy, trace.window
+    rows: list[tuple[str, float, str, str]]
+    if whole and busy is not None and trace.unsubmitted is not None:
+        title, blocked = "From the process' first submission to its last", trace.blocked or 0.0
+        rest = max(0.0, whole - busy - trace.unsubmitted - blocked)
+        rows = [
+            (
+                _IDLE["unsubmitted"],
+                trace.unsubmitted,
+                SUBMITTED,
+                "gaps in which nothing was submitted / window",
+            ),
+            (_IDLE["others"], blocked, INTERVALS, "gaps with work submitted, others on it / window"),
+            ("submitted, and not begun", rest, SUBMITTED, "the rest of the gaps / window"),
+        ]
+        of = "window"
+    elif (whole := trace.span) and busy is not None:
+        title, of, others = "The time that was recorded", "span", trace.others
+        if others is None and trace.device_busy is not None:
+            others = max(0.0, trace.device_busy - busy)
+        if others is None:
+            rows = [("the process does not", max(0.0, whole - busy), INTERVALS, "the rest / span")]
+        else:
+            idle = max(0.0, whole - busy - others)
+            rows = [
+                (_IDLE["others"], others, STATES, "busy without the process / span"),
+                ("nobody works on the GPU", idle, STATES, "the rest / span"),
+            ]
     else:
-        told.append(("the process does not", max(0.0, whole - busy), True, INTERVALS, "the rest / span"))
-    return _breakdown("The time that was recorded", whole, told)
-
-
-def _breakdown(
-    title: str,
-    seconds: float,
-    told: tuple[tuple[str, float, bool, str, str], ...] | list[tuple[str, float, bool, str, str]],
-) -> TimeBreakdown:
+        return None
+    work = ("the process works on the GPU", busy, INTERVALS, f"union of its intervals / {of}")
     parts = tuple(
         TimePart(
             name,
-            min(1.0, part / seconds),
-            f"{name}: {quantity(part, 's')}, {percent(100 * part / seconds)} %",
-            idle,
-            share_reading("Share of the time", 100 * part / seconds, table, formula),
+            min(1.0, seconds / whole),
+            f"{name}: {quantity(seconds, 's')}, {percent(100 * seconds / whole)} %",
+            place > 0,
+            share_reading("Share of the time", 100 * seconds / whole, table, formula),
         )
-        for name, part, idle, table, formula in told
-        if part > 0
+        for place, (name, seconds, table, formula) in enumerate((work, *rows))
+        if seconds > 0
     )
-    return TimeBreakdown(title, seconds, parts)
+    return TimeBreakdown(title, whole, parts)
 
 
 def work_breakdown(title: str, found: tuple[MetalWork, ...]) -> TimeBreakdown | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from profkit.analysis.kernel_names import short_name
 from profkit.analysis.metrics.catalogue import metal_counter_names
@@ -365,3 +366,40 @@ def absent_section(document: RunDocument) -> Section | None:
     tables = plural(len(absent), "table of Instruments is", "tables of Instruments are")
     headline = f"{tables} missing or empty here: what would follow from them is not known."
     return Section("Not in the trace", (body,), headline, Fold.REFERENCE, "not-in-trace")
+
+
+# ---------------------------------------------------------------- one table of a recording, without the others
+
+# How the notes of such exports begin.
+CONTENTS, TABLE = "a table of contents alone", "one table alone"
+NEEDED = (
+    "for what it does not tell, export the other tables of the recording into one folder with it (docs/mps.md has the"
+    " lines), and read that: profkit summarize FOLDER"
+)
+_UNTOLD = ": unavailable, "
+
+
+def is_alone(document: RunDocument) -> bool:
+    """Whether `document` was read from one such file."""
+    encoders = backend_named(document.backend).work == "encoder"
+    return encoders and any(note.startswith((CONTENTS, TABLE)) for note in document.notes)
+
+
+def what_it_tells(document: RunDocument) -> RunDocument:
+    """The same with what is known alone, and what else is needed in one note; any other document as it is."""
+    if not is_alone(document):
+        return document
+    kept = [
+        summary
+        for summary in document.summaries
+        if summary.concern == "gpu" or any(t.rows for t in summary.tables)
+    ]
+    return replace(
+        document,
+        verdicts=tuple(verdict for verdict in document.verdicts if verdict.verdict != "unknown"),
+        summaries=tuple(
+            replace(summary, notes=tuple(note for note in summary.notes if _UNTOLD not in note))
+            for summary in kept
+        ),
+        notes=(*document.notes, NEEDED),
+    )
