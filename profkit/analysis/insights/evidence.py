@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from profkit.analysis.kernel_names.owner import KernelOwner, kernel_owner
 from profkit.analysis.summaries.bottlenecks import filled_share
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
-from profkit.core.types import Bound, Gpu, KernelInstruction, Place, Reading, RunDocument
+from profkit.core.types import Bound, Gpu, GpuTrace, KernelInstruction, Place, Reading, RunDocument
 
 LEAST_SHARE = 0.02  # of the GPU time: a kernel with less is not worth a conclusion
 
@@ -94,7 +94,7 @@ class RunEvidence:
     document: RunDocument
     kernels: tuple[KernelEvidence, ...]
     debug_kernels: tuple[KernelEvidence, ...]
-    busy: float | None  # share of the traced time in which the device worked, 0..1; None: no timeline
+    busy: float | None  # share of the traced time in which a kernel ran, 0..1; None: no timeline
 
     @property
     def gpu_share(self) -> float:
@@ -114,7 +114,7 @@ def evidence_of(document: RunDocument) -> RunEvidence:
     """The kernels with at least 2 % of the GPU time (all of them where no time is known) and "
     "their values."""
     trace = document.trace
-    busy = min(1.0, trace.busy / trace.span) if trace is not None and trace.busy and trace.span else None
+    busy = _kernel_time_share(trace)
     counters: dict[tuple[str | None, str | None], dict[str, float]] = {}
     for counter in document.counters:
         if counter.scope.kind == "kernel" and counter.value is not None:
@@ -144,6 +144,12 @@ def evidence_of(document: RunDocument) -> RunEvidence:
         tuple(kernel for kernel in kernels if kernel.row.scope.name in debug),
         busy,
     )
+
+
+def _kernel_time_share(trace: GpuTrace | None) -> float | None:
+    if trace is None or not trace.span or not trace.busy:
+        return None
+    return min(1.0, max(0.0, trace.busy - (trace.copying or 0.0)) / trace.span)
 
 
 def unit_utilization(kernel: KernelEvidence) -> dict[str, float]:
