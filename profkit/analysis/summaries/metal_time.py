@@ -145,7 +145,7 @@ def _share_cell(part: float, what: str, whole: float | None) -> str:
 
 
 def _buffer_table(metal: MetalTrace) -> Table:
-    told: tuple[tuple[str, Spread | None], ...] = (
+    spreads: tuple[tuple[str, Spread | None], ...] = (
         ("On the GPU", metal.command_buffers),
         ("Submission to start", metal.latency),
         ("Submission to completion", metal.completion),
@@ -154,7 +154,7 @@ def _buffer_table(metal: MetalTrace) -> Table:
     )
     rows = tuple(
         (what, str(s.count), quantity(s.median, "s"), quantity(s.p95, "s"), quantity(s.longest, "s"))
-        for what, s in told
+        for what, s in spreads
         if s is not None and s.count
     )
     note = (
@@ -169,16 +169,16 @@ def _process_table(metal: MetalTrace) -> Table:
     """Who had the GPU; left out where the process was alone."""
     if len(metal.processes) < 2:
         return Table(PROCESSES, ("process", "time", "intervals"), ())
-    ordered = sorted(metal.processes, key=lambda one: (not one.target, -one.busy))
+    ordered = sorted(metal.processes, key=lambda process: (not process.target, -process.busy))
     rows = tuple(
         (
-            shortened(one.name, 34)
-            + (f" ({one.pid})" if one.pid is not None else "")
-            + ((", profiled" if metal.guessed is None else ", taken for it") if one.target else ""),
-            quantity(one.busy, "s"),
-            str(one.intervals),
+            shortened(process.name, 34)
+            + (f" ({process.pid})" if process.pid is not None else "")
+            + ((", profiled" if metal.guessed is None else ", taken for it") if process.target else ""),
+            quantity(process.busy, "s"),
+            str(process.intervals),
         )
-        for one in ordered[:TOP_PROCESSES]
+        for process in ordered[:TOP_PROCESSES]
     )
     rest = ordered[TOP_PROCESSES:]
     note = f"and {plural(len(rest), 'further process', 'further processes')}" if rest else None
@@ -196,9 +196,9 @@ def _metal_notes(metal: MetalTrace) -> list[str]:
     if metal.failed:
         notes.append(f"{plural(metal.failed, 'command buffer')} ended with an error, whoever submitted them.")
     if len(metal.devices) > 1 and metal.device is not None:
-        others = ", ".join(one.name for one in metal.devices if one.name != metal.device)
+        further = ", ".join(device.name for device in metal.devices if device.name != metal.device)
         notes.append(
-            f"All of this is of {metal.device}, which the process used most; seen besides: {others}."
+            f"All of this is of {metal.device}, which the process used most; seen besides: {further}."
         )
     if metal.marked:
         notes.append("Only what happened in the marked region is counted.")
@@ -238,15 +238,15 @@ def _process_breakdown(trace: MetalTrace) -> TimeBreakdown | None:
         ]
         of = "window"
     elif (whole := trace.span) and busy is not None:
-        title, of, others = "The time that was recorded", "span", trace.others
-        if others is None and trace.device_busy is not None:
-            others = max(0.0, trace.device_busy - busy)
-        if others is None:
+        title, of, by_others = "The time that was recorded", "span", trace.others
+        if by_others is None and trace.device_busy is not None:
+            by_others = max(0.0, trace.device_busy - busy)
+        if by_others is None:
             rows = [("the process does not", max(0.0, whole - busy), INTERVALS, "the rest / span")]
         else:
-            idle = max(0.0, whole - busy - others)
+            idle = max(0.0, whole - busy - by_others)
             rows = [
-                (_IDLE["others"], others, STATES, "busy without the process / span"),
+                (_IDLE["others"], by_others, STATES, "busy without the process / span"),
                 ("nobody works on the GPU", idle, STATES, "the rest / span"),
             ]
     else:
@@ -266,26 +266,26 @@ def _process_breakdown(trace: MetalTrace) -> TimeBreakdown | None:
     return TimeBreakdown(title, whole, parts)
 
 
-def work_breakdown(title: str, found: tuple[MetalWork, ...]) -> TimeBreakdown | None:
+def work_breakdown(title: str, works: tuple[MetalWork, ...]) -> TimeBreakdown | None:
     """GPU time by encoder, shader or channel: shares of their sum, since some may run side by side.
 
     None of one alone, and of no time.
     """
-    total = sum(one.seconds for one in found)
-    if total <= 0 or len(found) < 2:
+    total = sum(work.seconds for work in works)
+    if total <= 0 or len(works) < 2:
         return None
     formula = "its time / the time of all of them"
-    largest = sorted(found, key=lambda one: -one.seconds)
+    largest = sorted(works, key=lambda work: -work.seconds)
     parts = [
         TimePart(
-            one.name,
-            one.seconds / total,
-            f"{one.name}: {quantity(one.seconds, 's')}, {percent(100 * one.seconds / total)} %",
-            reading=share_reading("GPU time, share", 100 * one.seconds / total, INTERVALS, formula),
+            work.name,
+            work.seconds / total,
+            f"{work.name}: {quantity(work.seconds, 's')}, {percent(100 * work.seconds / total)} %",
+            reading=share_reading("GPU time, share", 100 * work.seconds / total, INTERVALS, formula),
         )
-        for one in largest[:MOST_PARTS]
+        for work in largest[:MOST_PARTS]
     ]
-    rest = sum(one.seconds for one in largest[MOST_PARTS:])
+    rest = sum(work.seconds for work in largest[MOST_PARTS:])
     if rest > 0:
         parts.append(TimePart(f"{len(largest) - MOST_PARTS} smaller ones", rest / total, "smaller ones"))
     return TimeBreakdown(title, total, tuple(parts))

@@ -121,11 +121,11 @@ def export_document(
 
 
 def _require_xctrace() -> str:
-    found = locate_xctrace()
-    if found.path is None:
-        fault = found.fault or Fault("xctrace is not here")
+    location = locate_xctrace()
+    if location.path is None:
+        fault = location.fault or Fault("xctrace is not here")
         raise MachineError(fault.reason, fault.fix)
-    return str(found.path)
+    return str(location.path)
 
 
 def _run_export(argv: Sequence[str], output: Path, most: int, seconds: float = TABLE_SECONDS) -> Fault | None:

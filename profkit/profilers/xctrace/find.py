@@ -117,12 +117,12 @@ def probe_xctrace() -> XctraceAbility:
     Nothing is recorded: a recording takes from some seconds to a minute. What only a recording shows (developer mode,
     a busy kernel trace) is told by the pass that meets it, and tried by the doctor.
     """
-    found = locate_xctrace()
-    if found.path is None:
-        fault = found.fault
+    location = locate_xctrace()
+    if location.path is None:
+        fault = location.fault
         reason, fix = (fault.reason, fault.fix) if fault is not None else ("xctrace is not here", INSTALL_FIX)
         return XctraceAbility(None, None, False, reason, fix)
-    return _probe_program(found.path)
+    return _probe_program(location.path)
 
 
 @lru_cache(maxsize=8)

@@ -45,7 +45,7 @@ class UnexportedTable:
 def write_unexported(folder: Path, left_out: Sequence[UnexportedTable]) -> None:
     """Note what an export into `folder` left out; nothing where all tables are there."""
     if left_out:
-        text = json.dumps([asdict(one) for one in left_out], indent=1) + "\n"
+        text = json.dumps([asdict(table) for table in left_out], indent=1) + "\n"
         (folder / UNEXPORTED).write_text(text, encoding="utf-8")
 
 
@@ -56,9 +56,9 @@ def read_unexported(folder: Path) -> tuple[UnexportedTable, ...]:
             content = json.loads(file.read(_MOST_BYTES))
         return tuple(
             UnexportedTable(
-                str(one["schema"]), str(one["reason"]), str(one["fix"]) if one.get("fix") else None
+                str(entry["schema"]), str(entry["reason"]), str(entry["fix"]) if entry.get("fix") else None
             )
-            for one in content
+            for entry in content
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return ()
@@ -75,7 +75,7 @@ def copy_notes(scratch: Path, folder: Path) -> None:
 
 def read_notes(folder: Path) -> tuple[RegionRecord, ...]:
     """Of each process that entered a region, what it noted. Raises UnreadableReport where a note is damaged."""
-    found = []
+    records = []
     for path in sorted(folder.glob(NOTE_FILES)):
         try:
             if path.stat().st_size > MOST_BYTES:
@@ -84,8 +84,8 @@ def read_notes(folder: Path) -> tuple[RegionRecord, ...]:
         except (OSError, UnicodeDecodeError) as error:
             raise UnreadableReport(f"{path} cannot be read: {error}") from error
         if record.regions or record.benchmarks:
-            found.append(record)
-    return tuple(found)
+            records.append(record)
+    return tuple(records)
 
 
 # How busy the GPU was is made of these two: without one that was recorded, what is left would say something else.
@@ -123,9 +123,9 @@ def is_complete_without(schemas: Collection[str], left: Collection[str]) -> bool
 
 def _find_schema(path: Path, head: bytes) -> str | None:
     """The table in a file that breaks off before its first row: by what it says, else by its name."""
-    found = _SCHEMA.search(head)
-    if found is not None:
-        return found[1].decode("ascii", "replace")
+    match = _SCHEMA.search(head)
+    if match is not None:
+        return match[1].decode("ascii", "replace")
     return path.stem if re.fullmatch(r"[\w.-]{1,100}", path.stem) else None
 
 
@@ -165,7 +165,7 @@ class RecordingExports:
         lost = [entry for entry in self.entries if entry.path == error.path]
         rest = replace(self, entries=tuple(entry for entry in self.entries if entry.path != error.path))
         broken = tuple(DamagedTable(entry.path, entry.schema, error) for entry in lost)
-        if not broken or not is_complete_without({one.schema for one in broken}, rest.schemas):
+        if not broken or not is_complete_without({table.schema for table in broken}, rest.schemas):
             raise error
         return replace(rest, broken=(*self.broken, *broken))
 
@@ -294,8 +294,8 @@ def _select_run(
 def _list_tables(path: Path) -> Iterator[TableFile]:
     """The tables of one file; of most files the first is all, and no further look is taken."""
     several = _has_several_nodes(path)
-    with closing(read_tables(path)) as found:
-        for table in found:
+    with closing(read_tables(path)) as tables:
+        for table in tables:
             yield TableFile(path, table.schema, table.run, table.position)
             if not several:
                 return
@@ -303,11 +303,11 @@ def _list_tables(path: Path) -> Iterator[TableFile]:
 
 def _has_several_nodes(path: Path) -> bool:
     """Whether `<node` comes twice: one scan of the bytes, much faster than reading."""
-    seen, tail = 0, b""
+    nodes, tail = 0, b""
     with path.open("rb") as file:
         while chunk := file.read(1 << 22):
-            seen += (tail + chunk).count(b"<node")
-            if seen > 1 or b"\0" in chunk[:64]:
+            nodes += (tail + chunk).count(b"<node")
+            if nodes > 1 or b"\0" in chunk[:64]:
                 return True
             tail = chunk[-4:]
     return False

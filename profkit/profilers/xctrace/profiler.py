@@ -76,8 +76,8 @@ def _root(head: bytes) -> str | None:
     decoded = text[:8192].decode(encoding, "replace").lstrip("\ufeff")
     if _LEAD.match(decoded) is None:
         return None
-    found = _ROOT.search(decoded)
-    return found[1] if found is not None else None
+    match = _ROOT.search(decoded)
+    return match[1] if match is not None else None
 
 
 # The tables that most of a report is made of: `report.wanted_schemas` has all.
