@@ -220,38 +220,23 @@ def metal_time_breakdowns(trace: MetalTrace) -> tuple[TimeBreakdown, ...]:
 
 
 def _process_breakdown(trace: MetalTrace) -> TimeBreakdown | None:
-    """From the first submission of the process to its last, else all that was recorded: who had the GPU."""
-    busy, whole = trace.process_busy, trace.window
-    rows: list[tuple[str, float, str, str]]
-    if whole and busy is not None and trace.unsubmitted is not None:
-        title, blocked = "From the process' first submission to its last", trace.blocked or 0.0
-        rest = max(0.0, whole - busy - trace.unsubmitted - blocked)
-        rows = [
-            (
-                _IDLE["unsubmitted"],
-                trace.unsubmitted,
-                SUBMITTED,
-                "gaps in which nothing was submitted / window",
-            ),
-            (_IDLE["others"], blocked, INTERVALS, "gaps with work submitted, others on it / window"),
-            ("submitted, and not begun", rest, SUBMITTED, "the rest of the gaps / window"),
-        ]
-        of = "window"
-    elif (whole := trace.span) and busy is not None:
-        title, of, by_others = "The time that was recorded", "span", trace.others
-        if by_others is None and trace.device_busy is not None:
-            by_others = max(0.0, trace.device_busy - busy)
-        if by_others is None:
-            rows = [("the process does not", max(0.0, whole - busy), INTERVALS, "the rest / span")]
-        else:
-            idle = max(0.0, whole - busy - by_others)
-            rows = [
-                (_IDLE["others"], by_others, STATES, "busy without the process / span"),
-                ("nobody works on the GPU", idle, STATES, "the rest / span"),
-            ]
-    else:
+    """The window of the process, else all that was recorded: its work, and what the idle time was."""
+    whole, idle = window_of(trace), idle_of(trace)
+    if not whole or idle is None or trace.process_busy is None:
         return None
-    work = ("the process works on the GPU", busy, INTERVALS, f"union of its intervals / {of}")
+    titles = {
+        trace.span: "The time that was recorded",
+        trace.window: "From the process' first submission to its last",
+    }
+    rows = [
+        ("the process works on the GPU", trace.process_busy, INTERVALS, "union of its intervals / it all")
+    ]
+    for cause, seconds in idle_causes(trace):
+        table = SUBMITTED if cause in ("unsubmitted", "queued") else INTERVALS
+        rows.append((_IDLE[cause], seconds, table, "gaps of which that is known / it all"))
+    rest = idle - sum(seconds for _, seconds, _, _ in rows[1:])
+    nobody = "nobody works on the GPU" if trace.others is not None else "the process does not"
+    rows.append((nobody, rest, STATES, "the rest / it all"))
     parts = tuple(
         TimePart(
             name,
@@ -260,10 +245,10 @@ def _process_breakdown(trace: MetalTrace) -> TimeBreakdown | None:
             place > 0,
             share_reading("Share of the time", 100 * seconds / whole, table, formula),
         )
-        for place, (name, seconds, table, formula) in enumerate((work, *rows))
-        if seconds > 0
+        for place, (name, seconds, table, formula) in enumerate(rows)
+        if seconds > 1e-9 * whole
     )
-    return TimeBreakdown(title, whole, parts)
+    return TimeBreakdown("The marked region" if trace.marked else titles[whole], whole, parts)
 
 
 def work_breakdown(title: str, works: tuple[MetalWork, ...]) -> TimeBreakdown | None:

@@ -122,10 +122,9 @@ def export_document(
 
 def _require_xctrace() -> str:
     location = locate_xctrace()
-    if location.path is None:
-        fault = location.fault or Fault("xctrace is not here")
-        raise MachineError(fault.reason, fault.fix)
-    return str(location.path)
+    if isinstance(location, Fault):
+        raise MachineError(location.reason, location.fix)
+    return str(location)
 
 
 def _run_export(argv: Sequence[str], output: Path, most: int, seconds: float = TABLE_SECONDS) -> Fault | None:

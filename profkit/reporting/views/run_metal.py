@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from profkit.analysis.kernel_names import short_name
 from profkit.analysis.metrics.catalogue import metal_counter_names
-from profkit.analysis.summaries.metal_readings import COUNTERS, INTERVALS, SAMPLES, SHADERS, STATES, TOOL
+from profkit.analysis.summaries.metal_readings import COUNTERS, INTERVALS, SAMPLES, SHADERS, TOOL
 from profkit.analysis.summaries.metal_time import share_reading
 from profkit.analysis.summaries.readings import best_reading, main_scopes
 from profkit.backends import backend_named
@@ -69,20 +69,15 @@ def _shares_of_time(document: RunDocument, trace: MetalTrace) -> Iterator[Bars]:
     if not trace.span:
         return
     bars: list[Bar] = []
+    scopes = main_scopes(document)
     if trace.process_busy is not None:
-        whole = trace.window or trace.span
-        formula = f"union of its intervals / {'window' if trace.window else 'span'}"
-        derived = share_reading("gpu.utilization", 100 * trace.process_busy / whole, INTERVALS, formula)
-        name = next(
-            (process.name for process in trace.processes if process.target), "the process that was profiled"
-        )
-        reading = _known(document, derived)
+        targets = (process.name for process in trace.processes if process.target)
+        name = next(targets, "the process that was profiled")
+        reading = best_reading(document.readings, "gpu.utilization", scopes)
         marks = threshold_mark(document, "gpu.utilization")
-        bars.append(_busy(name, trace.process_busy, whole, trace, reading, marks))
+        bars.append(_busy(name, trace.process_busy, trace.window or trace.span, trace, reading, marks))
     if trace.device_busy is not None:
-        share = 100 * trace.device_busy / trace.span
-        derived = share_reading("gpu.utilization.device", share, STATES, "union of Active / span")
-        reading = _known(document, derived)
+        reading = best_reading(document.readings, "gpu.utilization.device", scopes)
         bars.append(_busy("The GPU, whoever used it", trace.device_busy, trace.span, trace, reading))
     further = [process for process in trace.processes if not process.target]
     for process in further[:_PROCESSES]:
@@ -103,7 +98,7 @@ def _busy(
     seconds: float,
     whole: float,
     trace: MetalTrace,
-    reading: Reading,
+    reading: Reading | None,
     marks: tuple[Mark, ...] = (),
 ) -> Bar:
     share = 100 * seconds / whole
@@ -113,18 +108,10 @@ def _busy(
         part += " in the region"
     elif whole != trace.span:
         part += " from its first work to its last"
-    source = footnote_of(reading)
+    source = None if reading is None else footnote_of(reading)
     return Bar(
         label, min(100.0, share), f"{percent(share)} %", description, marks=marks, note=part, source=source
     )
-
-
-def _known(document: RunDocument, otherwise: Reading) -> Reading:
-    """The run's own reading of a metric, so that one number has one footnote; else how the chart made it."""
-    known = best_reading(document.readings, otherwise.metric, main_scopes(document))
-    if known is None or known.value is None or otherwise.value is None:
-        return otherwise
-    return known if abs(known.value - otherwise.value) <= 0.001 * max(1.0, abs(known.value)) else otherwise
 
 
 def _over_time(trace: MetalTrace) -> Iterator[OverTime]:
