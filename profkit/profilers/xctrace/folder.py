@@ -307,7 +307,7 @@ def _has_several_nodes(path: Path) -> bool:
     with path.open("rb") as file:
         while chunk := file.read(1 << 22):
             nodes += (tail + chunk).count(b"<node")
-            if nodes > 1 or b"\0" in chunk[:64]:
+            if nodes > 1:
                 return True
             tail = chunk[-4:]
     return False
