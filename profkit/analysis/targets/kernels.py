@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from profkit.analysis.kernel_names import short_name
+from profkit.analysis.kernel_names.owner import OWN_CODE, kernel_owner, owner_title
 from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.readings import absent_reading
 from profkit.analysis.targets.conditions import TargetContext, surest_reading
@@ -80,6 +81,10 @@ def evaluate_kernel_targets(
                 reading = replace(uncounted, scope=kernel.scope)
                 reading = replace(reading, reason=missing, fix=None, code=None) if own else reading
             verdict = verdict_on(target, reading, [*own, *around], TargetContext(kernel=kernel))
+            owner = kernel_owner(kernel.scope.name or "")
+            if target.own_code and owner not in OWN_CODE and verdict.verdict in ("fail", "unknown"):
+                reason = f"a kernel of {owner_title(owner)}: only the call of it can be changed"
+                verdict = replace(verdict, verdict="not-applicable", reason=reason, advice=(), gain=None)
             known = verdict.gain is not None and kernel.share is not None
             gain = (kernel.share or 0.0) * (verdict.gain or 0.0) * busy if known else None
             verdict = replace(verdict, weight=kernel.share, gain=gain)

@@ -115,7 +115,7 @@ def _target_value(name: str, value: YamlValue) -> Any:
     match name:
         case "says" | "unknown":
             return value.text(name)
-        case "always" | "timed":
+        case "always" | "timed" | "own_code":
             return value.flag(name)
         case "credible":
             return value.number(name)

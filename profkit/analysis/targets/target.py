@@ -87,6 +87,9 @@ class Target:
     # Looked at before the threshold: where one does not hold, the value says nothing of the workload, and is unknown.
     guard: tuple[Condition, ...] = ()
     gain: Gain = "none"
+    own_code: bool = (
+        False  # of kernels: asked of the user's own alone; how a library writes its own is its affair
+    )
     always: bool = False  # of kernels: spoken of, as unknown, also where no report has the metric at all
     credible: float | None = (
         None  # a value above it says something about the measurement, not about the workload

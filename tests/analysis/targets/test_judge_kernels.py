@@ -440,3 +440,14 @@ def test_a_kernel_with_a_tiny_share_passes_no_run_either() -> None:
     (verdict,) = [v for v in both.verdicts if v.target == "memory-bandwidth" and v.scope == RUN]
     assert verdict.verdict == "not-applicable"
     assert "only 0.10 % of the GPU time" in verdict.reason
+
+
+def test_a_librarys_kernel_is_not_held_to_targets_on_how_a_kernel_is_written() -> None:
+    """Of cuBLAS only the call can be changed: nobody sets its launch bounds."""
+    values = {**SAMPLES["addConstDouble3"], "occupancy.achieved": 12.5, "bandwidth.dram.share": 20.0}
+    values |= {"memory.throughput": 30.0}
+    for name, word in (("my_gemm", F), ("ampere_sgemm_128x64_tn", N)):
+        one = kernel(name)
+        done = judge_document(document({one: (1e-3, values)}), TARGETS)
+        assert words_of(done.verdicts, one.scope)["coalescing"] == word
+        assert words_of(done.verdicts, one.scope)["occupancy"] == word
