@@ -89,7 +89,7 @@ def _shares_of_time(document: RunDocument, trace: MetalTrace) -> Iterator[Bars]:
         more = len(further) - _PROCESSES
         legend = f"{plural(more, 'further process', 'further processes')} not drawn. " if more > 0 else ""
         legend += "Dotted line: target." if any(bar.marks for bar in bars) else ""
-        description = ". ".join(bar.told for bar in bars)
+        description = ". ".join(bar.hover for bar in bars)
         yield Bars("gpu-use", "Busy, of the time", f"{description}.", tuple(bars), 100.0, legend.strip())
 
 
@@ -183,7 +183,7 @@ def _work(what: str, works: Sequence[MetalWork], origin: str) -> tuple[Block, ..
         bars.append(Bar(_name(work), work.seconds, words, description, source=footnote_of(reading)))
     more = len(works) - len(bars)
     legend = f"{more} more in the table." if bars and more > 0 else ""
-    description = ". ".join(bar.told for bar in bars[:6])
+    description = ". ".join(bar.hover for bar in bars[:6])
     chart = Bars("metal-work", f"GPU time, by {what}", f"{description}.", tuple(bars), None, legend)
     rows: list[tuple[Text, ...]] = []
     for work in works[:_ROWS]:
@@ -261,7 +261,7 @@ def _percentages(document: RunDocument, trace: MetalTrace) -> Iterator[Bars]:
         more = len(counters) - len(bars)
         legend = "Light: the highest sample." + (f" {more} more in the table." if more > 0 else "")
         legend += " Dotted line: target." if any(bar.marks for bar in bars) else ""
-        description = ". ".join(bar.told for bar in bars[:8])
+        description = ". ".join(bar.hover for bar in bars[:8])
         yield Bars("gpu-counters", "Counters, in % of what there is", f"{description}.", bars, 100.0, legend)
 
 
@@ -299,7 +299,7 @@ def _rates(document: RunDocument, trace: MetalTrace) -> Iterator[Bars]:
         bars.insert(
             0, Bar("Read and written", both.value, words, description, marks=marks, source=footnote_of(both))
         )
-    description = ". ".join(bar.told for bar in bars[:6])
+    description = ". ".join(bar.hover for bar in bars[:6])
     legend = f"Light: the highest sample. {line}"
     yield Bars("gpu-rates", "Bandwidth", f"{description}.", tuple(bars), None, legend)
 
@@ -358,7 +358,7 @@ def _states(title: str, states: Sequence[MetalState], origin: str) -> Iterator[S
             description += f"; {quantity(state.busy, 's')} of it the process worked on the GPU"
         reading = share_reading("Share of the time", share, origin, "time in this state / time that is told")
         pieces.append(Piece(state.name, state.seconds / total, description, source=footnote_of(reading)))
-    described = ". ".join(piece.told for piece in pieces)
+    described = ". ".join(piece.hover for piece in pieces)
     yield StackedBar("gpu-states", f"{title} ({quantity(total, 's')})", f"{described}.", tuple(pieces))
 
 
