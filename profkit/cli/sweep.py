@@ -39,7 +39,7 @@ WHAT, HOW, ON, OUT = "What is swept", "How it is measured", "Going on, and looki
 
 
 class DeviceName(str, Enum):
-    """Where the sweep runs."""
+    """Where the sweep runs, as torch calls its devices."""
 
     auto = "auto"
     cuda = "cuda"
