@@ -88,7 +88,7 @@ def test_an_interrupt_reaches_the_workload_and_its_end_is_still_written(tmp_path
     child = subprocess.Popen(argv, stdout=subprocess.PIPE, start_new_session=True)
     assert child.stdout.readline() == b"ready\n"
     os.killpg(child.pid, signal.SIGINT)
-    child.wait(timeout=10)
+    child.wait(timeout=60)
     child.stdout.close()
     assert read_status(tmp_path / "s") == 42
 
