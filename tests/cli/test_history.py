@@ -246,7 +246,7 @@ def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path, run: Path) ->
 
 def test_names_that_would_harm_a_terminal_do_not(tmp_path: Path) -> None:
     with open_history(tmp_path / "h.sqlite") as history:
-        name = "\x1b[31m<script>\n'\"" + "x" * 4000
+        name = "\x1b[31m<script>\n'\"" + "x" * 1000
         history.add(entry(1, value(workload=name), workload=name, commit="\x1b[0m"))
     for verb in (["list"], ["show"], ["trend"], ["prune", "--keep", "1", "--dry-run"]):
         said = profkit("history", *verb, "--history", tmp_path / "h.sqlite", cwd=tmp_path)
