@@ -77,9 +77,9 @@ def _trend(trend: Trend) -> Iterator[Block]:
     yield TrendChart(trend)
     first, last = series.points[0].started, series.points[-1].started
     yield Paragraph(soft(f"{plural(len(series.points), 'value')}, {_day(first)} to {_day(last)}"))
-    for epoch in trend.epochs[1:]:
-        started = _day(series.points[epoch.first].started)
-        yield Paragraph(f"┊ {started}: a new epoch begins: {epoch.reason}")
+    for segment in trend.epochs[1:]:
+        started = _day(series.points[segment.first].started)
+        yield Paragraph(f"┊ {started}: a new segment begins: {segment.reason}")
     for change in trend.change_points:
         yield Paragraph(_change(series, change))
     if not trend.change_points and len(series.points) >= _LOOKED_AT:

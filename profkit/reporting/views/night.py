@@ -44,11 +44,11 @@ from profkit.reporting.views.night_text import (
     detectable,
     disturbances,
     duration,
-    epochs,
     evidence,
     missed_targets,
     name_of,
     next_commands,
+    segment_lines,
     trust_lines,
     word_of,
 )
@@ -112,7 +112,7 @@ def _blocks(night: Night, folder: Path | None) -> Iterator[Block]:
     watched = tuple(_status(w.name, m) for w in calm for m in alarming(w))
     if watched:
         yield Section("Watched, and failing nothing", (_statuses(watched),))
-    yield from notes([f"{w.name}: {line}" for w in night.workloads for line in epochs(w)], "Epochs")
+    yield from notes([f"{w.name}: {line}" for w in night.workloads for line in segment_lines(w)], "Segments")
     yield from notes(trust_lines(night), "How far to trust it")
     yield from notes(
         [*night.notes, *(f"{w.name}: {note}" for w in night.workloads for note in w.notes)], "Notes"
@@ -240,7 +240,7 @@ def _cases(night: Night, workload: WorkloadOutcome) -> Cases:
     facts = {"night": night.id, "outcome": workload.outcome, "code": workload.code}
     facts |= {"commit": night.commit} if night.commit else {}
     facts |= {"run": workload.run} if workload.run else {}
-    lines = [workload.reason, *causes(workload), *epochs(workload), *workload.notes]
+    lines = [workload.reason, *causes(workload), *segment_lines(workload), *workload.notes]
     lines += [f"{name_of(m)}: could have shown a change of {detectable(m)}" for m in workload.metrics]
     return Cases(
         f"{workload.name} on {workload.backend}",

@@ -140,14 +140,14 @@ def change_points(metric: MetricOutcome) -> list[str]:
     return lines
 
 
-def epochs(workload: WorkloadOutcome) -> list[str]:
+def segment_lines(workload: WorkloadOutcome) -> list[str]:
     """Where its series begin anew, each told once, the newest first."""
     lines: dict[str, None] = {}
     for metric in workload.metrics:
-        for epoch in reversed(metric.trend.epochs if metric.trend is not None else ()):
-            if epoch.cause != "begin" and metric.trend is not None:
-                when = metric.trend.series.points[epoch.first].started[:10]
-                lines[f"new epoch since {when}: {epoch.reason}"] = None
+        for segment in reversed(metric.trend.epochs if metric.trend is not None else ()):
+            if segment.cause != "begin" and metric.trend is not None:
+                when = metric.trend.series.points[segment.first].started[:10]
+                lines[f"new segment since {when}: {segment.reason}"] = None
     return sorted(lines, reverse=True)
 
 
