@@ -104,7 +104,7 @@ def test_no_folder_has_twenty_entries() -> None:
     # What Python compiled stays in folders that git has removed.
     entries = {
         place(folder): sum(
-            entry.suffix == ".py" or entry.name != "__pycache__" and any(entry.glob("[!_]*"))
+            entry.suffix == ".py" or (entry.name != "__pycache__" and any(entry.glob("[!_]*")))
             for entry in folder.iterdir()
         )
         for folder in folders
