@@ -5,40 +5,25 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from profkit.profilers.files import lines_of
+from profkit.profilers.files import copy_lines
 from profkit.profilers.redact import COMMAND, HOST, Redactor
 
-# `perf script --header`, `perf report`: "# hostname : vm"; `perf data convert --to-json`: "hostname": "vm",
-_HOST = re.compile(r"(\s*(?:#\s*(?:hostname|nodename)\s*:\s*|\"(?:hostname|nodename)\"\s*:\s*\"))[^\"\n]*")
-_COMMAND = re.compile(r"(\s*#\s*cmdline\s*:\s*).*")
-_COUNTED = re.compile(r"(\s*Performance counter stats for ).*(:\s*)$")
-_LIST = re.compile(r"\s*\"cmdline\"\s*:\s*\[")
+# What follows the pattern is private: the kind, what is written instead.
+_PRIVATE = (
+    (re.compile(r"\s*#\s*(?:hostname|nodename)\s*:\s*"), HOST, "host"),
+    (re.compile(r"\s*#\s*cmdline\s*:\s*"), COMMAND, "perf"),
+    (re.compile(r"\s*Performance counter stats for (?=.*:\s*$)"), COMMAND, "'program':"),
+)
 
 
 def scrub(source: Path, output: Path, redactor: Redactor) -> None:
     """Copy the text line by line to `output`, which must not be there yet."""
-    with (
-        source.open(encoding="utf-8", errors="surrogateescape", newline="") as lines,
-        output.open("x", encoding="utf-8", errors="surrogateescape", newline="") as copy,
-    ):
-        inside = False  # a command line, one word a line
-        for line in lines_of(lines, source):
-            end = line[len(line.rstrip("\r\n")) :]
-            if inside:
-                inside = "]" not in line
-                copy.write("" if inside else line[line.index("]") :])
-            elif found := _LIST.match(line):
-                redactor.note(COMMAND)
-                inside = "]" not in line
-                copy.write(found[0] + ("" if inside else line[line.rindex("]") :]))
-            elif found := _COMMAND.match(line):
-                redactor.note(COMMAND)
-                copy.write(found[1] + "perf" + end)
-            elif found := _COUNTED.match(line.rstrip("\r\n")):
-                redactor.note(COMMAND)
-                copy.write(f"{found[1]}'program'{found[2]}{end}")
-            elif found := _HOST.match(line):
-                redactor.note(HOST)
-                copy.write(found[1] + "host" + redactor.text(line[found.end() :]))
-            else:
-                copy.write(redactor.text(line))
+
+    def changed(line: str) -> str:
+        for pattern, kind, instead in _PRIVATE:
+            if (match := pattern.match(line)) is not None:
+                redactor.note(kind)
+                return match[0] + instead + line[len(line.rstrip("\r\n")) :]
+        return redactor.text(line)
+
+    copy_lines(source, output, changed)
