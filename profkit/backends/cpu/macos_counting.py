@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from profkit.analysis.metrics import derive, formula_table
 from profkit.analysis.metrics.formulas import FormulaTable
 from profkit.backends import PassFindings, PlanState, RunContext
-from profkit.backends.cpu.groups import (
+from profkit.backends.cpu.counting import (
     NATIVE_SECONDS,
     CountedGroup,
     as_estimate,

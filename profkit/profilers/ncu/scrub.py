@@ -33,7 +33,6 @@ from profkit.profilers.ncu.blocks import (
 )
 from profkit.profilers.ncu.report import split_command
 from profkit.profilers.ncu.scrub_records import Masker
-from profkit.profilers.private_forms import plain_release
 from profkit.profilers.redact import (
     ADDRESS,
     COMMAND,
@@ -45,6 +44,7 @@ from profkit.profilers.redact import (
     PATH,
     PROCESS,
     Redactor,
+    plain_release,
 )
 
 _PRIVATE = {"Process Name": (PROCESS, "process"), "Host Name": (HOST, "host")}

@@ -28,8 +28,15 @@ from profkit.profilers.nsys.scrub_texts import (
     scrub_message,
     scrub_property,
 )
-from profkit.profilers.private_forms import environment_variables
-from profkit.profilers.redact import COMMAND, ENVIRONMENT, HOST, PROCESS, USER, Redactor
+from profkit.profilers.redact import (
+    COMMAND,
+    ENVIRONMENT,
+    HOST,
+    PROCESS,
+    USER,
+    Redactor,
+    environment_variables,
+)
 
 _REFERENCE = re.compile(
     r"^\s*\"?(\w+)\"?\s+INTEGER[^\n]*REFERENCES\s+StringIds", re.IGNORECASE | re.MULTILINE

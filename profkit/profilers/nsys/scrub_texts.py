@@ -6,7 +6,6 @@ import contextlib
 import re
 from collections.abc import Callable
 
-from profkit.profilers.private_forms import environment_variables, plain_release
 from profkit.profilers.redact import (
     COMMAND,
     DEVICE,
@@ -19,6 +18,8 @@ from profkit.profilers.redact import (
     PROCESS,
     USER,
     Redactor,
+    environment_variables,
+    plain_release,
 )
 
 # Tables whose strings say what was done on the device or called on the host. CALLCHAINS hold symbols and modules.

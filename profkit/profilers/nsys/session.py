@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from profkit.core.status import unwrapped
 from profkit.core.types import Gpu
+from profkit.profilers.nsys.command import explain
 from profkit.profilers.nsys.database import Database
-from profkit.profilers.nsys.faults import explain
 
 _MOST_ROWS = 10_000
 _ERROR = 3  # ENUM_DIAGNOSTIC_SEVERITY_LEVEL

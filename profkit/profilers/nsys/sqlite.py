@@ -18,8 +18,8 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import plural
 from profkit.core.types import GpuTrace, Report
 from profkit.profilers.nsys.activities import CALLS, DeviceActivities, NonNumericColumn, UnorderedTable
+from profkit.profilers.nsys.command import GRAPH_FIX
 from profkit.profilers.nsys.database import Database, open_database
-from profkit.profilers.nsys.faults import GRAPH_FIX
 from profkit.profilers.nsys.session import read_complaints, read_facts, read_gpus, read_version, was_captured
 
 _EVENTS = "NVTX_EVENTS"

@@ -12,8 +12,8 @@ from profkit.analysis.timeline.records import Collected, Configuration, Recordin
 from profkit.analysis.timeline.trace import build_trace
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import ApiCall, GpuRange, GpuTrace, Kernel, KernelTime, Report, Transfer
+from profkit.profilers.nsys.command import explain
 from profkit.profilers.nsys.database import call_name
-from profkit.profilers.nsys.faults import explain
 from profkit.profilers.nsys.stats_tables import StatsTable, StatsText, parse_tables
 
 _SECONDS = {

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import CounterState, Report
-from profkit.profilers.perf.faults import explain
+from profkit.profilers.perf.command import explain
 from profkit.profilers.perf.stat_counters import CounterSums, StatRow
 
 # perf prints intervals as seconds with nine decimals and nothing else so.
