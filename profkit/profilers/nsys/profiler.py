@@ -92,7 +92,7 @@ class NsightSystems:
             "nsys-stats-csv",
             name,
             "nsys stats",
-            lazy_function("profkit.profilers.nsys.stats_tables.looks_like_stats"),
+            lazy_function("profkit.profilers.nsys.stats.looks_like_stats"),
             lazy_function("profkit.profilers.nsys.stats.read_stats"),
             lazy_function("profkit.profilers.scrub.scrub_text"),
         ),
