@@ -1,4 +1,4 @@
-"""A backend that only this test knows goes through profile, summarize, doctor and scrub: nothing else names one."""
+"""A backend that only this test knows goes through profile, record, summarize, doctor and scrub: nothing else names one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import pytest
 
 from profkit.backends import BACKENDS, Backend, BackendRun, CheckGroup, PassFindings, PlanState, RunContext
 from profkit.backends.passes import PlannedRun
-from profkit.core.types import RUN, Check, Gpu, PassName, PassPlan, PassResult, Reading, Source, Step
+from profkit.core.types import RUN, Check, Gpu, PassName, PassPlan, PassResult, Reading, Report, Source, Step
+from profkit.profilers.registry import PROFILERS
 from tests.cli_runner import ENVIRONMENT, Said, call_in_process
+from tests.profilers.test_made_up_profiler import TICKS, Ticks
 
 
 class AbacusRun(PlannedRun):
@@ -32,6 +34,9 @@ class Abacus(Backend):
     name = "abacus"
     targets = Path("targets.yaml")
 
+    def claims(self, report: Report) -> bool:
+        return report.tool == "ticks"
+
     def start(self, context: RunContext, gpus: tuple[Gpu, ...]) -> BackendRun:
         return AbacusRun(context, gpus)
 
@@ -44,6 +49,9 @@ def test_it_goes_through_every_command(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setitem(BACKENDS, "abacus", Abacus)
     for slow in ("hardware.noise.noise_checks", "profiling.doctor.machine.python_checks"):
         monkeypatch.setattr(f"profkit.{slow}", tuple)
+    monkeypatch.setitem(PROFILERS, "ticks", Ticks)
+    Path("ticks").write_text(TICKS)
+    Path("ticks").chmod(0o755)
     Path("beads.txt").write_text("7")
     Path("targets.yaml").write_text("targets: {beads: {metric: ipc, above: 9}}")
 
@@ -59,3 +67,5 @@ def test_it_goes_through_every_command(tmp_path: Path, monkeypatch: pytest.Monke
     assert call(f"scrub {folder} --output public").code == 0
     assert call("check public").code == 1
     assert call(f"report {folder} --format html").code == 0
+    assert call("record --tool ticks --report out -- true").code == 0
+    assert call("summarize out --format json").json()["backend"] == "abacus"

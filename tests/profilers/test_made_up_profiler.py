@@ -1,4 +1,4 @@
-"""A profiler that only this test knows goes through record, summarize, doctor and scrub: nothing else names a tool."""
+"""A profiler that only this test knows goes through profile, record, summarize, doctor and scrub: nothing else names a tool."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from profkit.backends import PassFindings, PlanState
+from profkit.backends.passes import PlannedRun
 from profkit.core.errors import Fault
-from profkit.core.types import Check, Counter, Report, Step
+from profkit.core.types import Check, Counter, PassName, PassPlan, PassResult, Report, Step
 from profkit.profilers.profiler import Format, Profiler, Recorder, RecordRequest
 from profkit.profilers.redact import COMMAND, Redactor
 from profkit.profilers.registry import PROFILERS
@@ -56,12 +58,27 @@ class Ticks:
         yield Check("ticks", "ok", "counts words")
 
 
+class TicksRun(PlannedRun):
+    name = "cpu"
+
+    def plan_pass(self, name: PassName, _: PlanState) -> list[PassPlan]:
+        report = self.context.folder / "artifacts" / "ticks.txt"
+        argv = ("./ticks", str(report), *self.context.workload.command)
+        return [PassPlan(name, "ticks", (Step("ticks", argv, ("artifacts/ticks.txt",), tool="ticks"),))]
+
+    def read_pass(self, _: PassPlan, result: PassResult) -> PassFindings:
+        return PassFindings(counters=read_ticks(self.context.folder / result.artifacts[0]).counters)
+
+
 def test_it_goes_through_every_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("ticks").write_text(TICKS)
     Path("ticks").chmod(0o755)
     load: Callable[[], Profiler] = Ticks  # where mypy compares it with the Protocol
     monkeypatch.setitem(PROFILERS, "ticks", load)
+    monkeypatch.setattr(
+        "profkit.backends.cpu.CpuBackend.start", lambda _, context, gpus: TicksRun(context, gpus)
+    )
     for slow in ("perf", "valgrind"):
         monkeypatch.delitem(PROFILERS, slow)
     for slow in ("hardware.noise.noise", "profiling.doctor.machine.python", "backends.cpu.peaks_check.peaks"):
@@ -81,4 +98,7 @@ def test_it_goes_through_every_command(tmp_path: Path, monkeypatch: pytest.Monke
         assert [(counter["name"], counter["value"]) for counter in document["counters"]] == [("ticks", 2.0)]
     refused = call("record --tool ticks --report other -- false")
     assert (refused.code, "it may not count" in refused.err) == (3, True)
+    profiled = call("profile --backend cpu --passes counters --format json -- true a b").json()
+    assert [(counter["name"], counter["value"]) for counter in profiled["counters"]] == [("ticks", 3.0)]
+    assert "it may not count" in call("profile --backend cpu --passes counters -- false").out
     assert "counts words" in call("doctor").out
