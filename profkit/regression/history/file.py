@@ -6,10 +6,7 @@ import contextlib
 import errno
 import os
 import shlex
-import shutil
 import sqlite3
-import sys
-import tempfile
 from pathlib import Path
 from urllib.parse import quote_from_bytes
 
@@ -96,13 +93,15 @@ def migrate_in_memory(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def copy_whole(connection: sqlite3.Connection, copy: Path) -> None:
-    """Copy a history as it stands, its log included, to `copy`: whole or not at all. Raises MachineError."""
+    """Copy a history as it stands to `copy`: whole or not at all. Raises MachineError."""
     temporary = copy.with_name(f".{copy.name}.{os.getpid()}.tmp")
     try:
         target = sqlite3.connect(temporary, isolation_level=None)
         try:
             connection.backup(target)
-            target.execute("PRAGMA journal_mode = DELETE")
+            target.execute(
+                "PRAGMA journal_mode = DELETE"
+            )  # the log of an older profkit's file goes with the copy
         finally:
             target.close()
         os.replace(temporary, copy)
@@ -113,24 +112,17 @@ def copy_whole(connection: sqlite3.Connection, copy: Path) -> None:
             f"df -h {copy.parent}",
         ) from error
     finally:
-        for name in (
-            temporary.name,
-            f"{temporary.name}-journal",
-            f"{temporary.name}-wal",
-            f"{temporary.name}-shm",
-        ):
-            with contextlib.suppress(OSError):
-                temporary.with_name(name).unlink()
+        _remove_database(temporary)
+
+
+def _remove_database(path: Path) -> None:
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 VARIABLE = "PROFKIT_HISTORY"
 DEFAULT = Path("reports/history.sqlite")  # beside the runs
 MAGIC = b"SQLite format 3\0"
-# The write-ahead log needs memory that all processes share, which these cannot give (sqlite.org/wal.html, 2.2).
-_NETWORKED = (
-    "nfs", "cifs", "smb", "afp", "webdav", "9p", "lustre", "gpfs", "beegfs", "ceph", "afs", "glusterfs",
-    "fuse.sshfs",
-)  # fmt: skip
 
 
 def default_path() -> Path:
@@ -138,11 +130,11 @@ def default_path() -> Path:
     return Path(os.environ.get(VARIABLE) or DEFAULT)
 
 
-def open_file(path: Path, *, write: bool, make_new: bool = True) -> tuple[sqlite3.Connection, Path | None]:
-    """A connection to the history at `path`, and a folder to remove afterwards where a copy of it had to be read.
+def open_file(path: Path, *, write: bool, make_new: bool = True) -> sqlite3.Connection:
+    """A connection to the history at `path`; with `write` and `make_new` a file that is not there is made.
 
-    With `write` and `make_new` a file that is not there is made. Raises UsageError (2) where there is none,
-    UnreadableReport (2) for anything that is no history, MachineError (3) where the system refuses.
+    Raises UsageError (2) where there is none, UnreadableReport (2) for anything that is no history, MachineError (3)
+    where the system refuses.
     """
     try:
         if not os.path.lexists(path):
@@ -153,18 +145,38 @@ def open_file(path: Path, *, write: bool, make_new: bool = True) -> tuple[sqlite
                 )
             create_file(path)
         _refuse_foreign(path)
+        return _connect(path)
     except OSError as error:
         raise MachineError(
             f"cannot read the history {path}: {error.strerror or error}", f"ls -l {shlex.quote(str(path))}"
         ) from error
-    except ValueError as error:  # a null byte in the name
-        raise UsageError(f"{str(path)!r} is no file name: {error}", "--history FILE") from error
-    try:
-        return _connect(path, write=write)
     except sqlite3.Error as error:
         raise explain_sqlite_error(path, error) from error
-    except UnicodeDecodeError as error:  # Python could not even tell what SQLite complained of
+    except UnicodeDecodeError as error:  # SQLite's own message cannot be decoded
         raise damage_error(path, "its schema cannot be read") from error
+    except ValueError as error:  # a null byte in the name
+        raise UsageError(f"{str(path)!r} is no file name: {error}", "--history FILE") from error
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    try:
+        return _open_readable(path, "mode=rw")
+    except sqlite3.OperationalError as error:
+        # A file with a write-ahead log, as an older profkit wrote it, in a folder that may only be read.
+        if "unable to open" not in str(error) and "readonly" not in str(error):
+            raise
+        return _open_readable(path, "immutable=1")
+
+
+def _open_readable(path: Path, mode: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(_uri(path, mode), uri=True, isolation_level=None, timeout=BUSY_SECONDS)
+    try:
+        connection.execute("PRAGMA synchronous = FULL")  # what was stored survives a power cut
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
 
 
 def _refuse_foreign(path: Path) -> None:
@@ -184,8 +196,7 @@ def _refuse_foreign(path: Path) -> None:
             f"{path} is empty, not a history", f"rm {shlex.quote(str(path))}, and it will be made anew"
         )
     if not head.startswith(MAGIC):
-        was = is_or_was_history(path)
-        if was:
+        if is_or_was_history(path):
             raise damage_error(path, "its first bytes were overwritten")
         raise UnreadableReport(
             f"{path} is no history: it is not an SQLite file; it was left as it is", "--history FILE"
@@ -200,10 +211,9 @@ def _refuse_foreign(path: Path) -> None:
             "--history FILE",
         )
     page = int.from_bytes(head[16:18], "big")
-    page = 65536 if page == 1 else page
-    pages = int.from_bytes(head[28:32], "big")
-    if size < pages * page and not _has_log(path):
-        raise damage_error(path, f"it is cut off: {size} bytes of {pages * page}")
+    expected = int.from_bytes(head[28:32], "big") * (65536 if page == 1 else page)
+    if size < expected and not path.with_name(f"{path.name}-wal").exists():
+        raise damage_error(path, f"it is cut off: {size} bytes of {expected}")
 
 
 def is_or_was_history(path: Path) -> bool:
@@ -214,16 +224,6 @@ def is_or_was_history(path: Path) -> bool:
     return ours or (b"CREATE TABLE point" in start and b"CREATE TABLE entry" in start)
 
 
-def _has_log(path: Path) -> bool:
-    """Whether a write-ahead log beside the file holds what is not in it yet."""
-    with contextlib.suppress(OSError):
-        return path.with_name(path.name + "-wal").stat().st_size > 0
-    return False
-
-
-# ---------------------------------------------------------------- made
-
-
 def create_file(path: Path) -> None:
     """Make an empty history under another name and link it to its own: no process sees half of one."""
     missing = [folder for folder in path.parents if not folder.exists()]
@@ -231,13 +231,10 @@ def create_file(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         hand_over(*missing)
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
+        temporary.unlink(missing_ok=True)
         try:
             connection = sqlite3.connect(_uri(temporary, "mode=rwc"), uri=True, isolation_level=None)
             try:
-                if not is_on_network(path.parent):
-                    connection.execute("PRAGMA journal_mode = WAL")
                 create(connection)
             finally:
                 connection.close()
@@ -245,14 +242,7 @@ def create_file(path: Path) -> None:
                 _link(temporary, path)
             hand_over(path)
         finally:
-            for name in (
-                temporary.name,
-                f"{temporary.name}-wal",
-                f"{temporary.name}-shm",
-                f"{temporary.name}-journal",
-            ):
-                with contextlib.suppress(OSError):
-                    temporary.with_name(name).unlink()
+            _remove_database(temporary)
     except sqlite3.Error as error:
         if "unable to open" in str(error):
             raise _creation_error(path, "no permission") from error
@@ -281,87 +271,12 @@ def _link(temporary: Path, path: Path) -> None:
             os.replace(temporary, path)
 
 
-def is_on_network(folder: Path) -> bool:
-    """Whether `folder` lies on a file system of the network, as far as Linux and macOS tell."""
-    try:
-        real = os.path.realpath(folder)
-        rows = [(place, kind) for place, kind in _mounts() if f"{real}/".startswith(place.rstrip("/") + "/")]
-    except OSError:
-        return False
-    return bool(rows) and max(rows, key=lambda row: len(row[0]))[1].startswith(_NETWORKED)
-
-
-def _mounts() -> list[tuple[str, str]]:
-    """Every mounted file system: where, and of which kind. Raises OSError where the system does not tell."""
-    if sys.platform == "darwin":
-        import psutil  # here: heavy
-
-        return [(part.mountpoint, part.fstype) for part in psutil.disk_partitions(all=True)]
-    lines = Path("/proc/self/mounts").read_text(errors="replace").splitlines()
-    return [(row[1], row[2]) for row in (line.split() for line in lines) if len(row) > 2]
-
-
-# ---------------------------------------------------------------- opened
-
-
-def _connect(path: Path, *, write: bool) -> tuple[sqlite3.Connection, Path | None]:
-    connection = _open_readable(path, "mode=rw", write=write)
-    if connection is not None:
-        _leave_log_mode(connection, path)
-        return connection, None
-    connection = _open_readable(path, "mode=ro", write=write)
-    if connection is not None:
-        return connection, None
-    # A folder that cannot be written to, or a full disk, has no place for the shared index of a write-ahead log.
-    if not _has_log(path):
-        connection = _open_readable(path, "immutable=1", write=write)
-        if connection is not None:
-            return connection, None
-    copies = Path(tempfile.mkdtemp(prefix="profkit-history-"))
-    try:
-        for name in (path.name, f"{path.name}-wal"):
-            with contextlib.suppress(FileNotFoundError):
-                shutil.copyfile(path.with_name(name), copies / name)
-        connection = _open(copies / path.name, "mode=rw")
-        version_of(connection)
-        connection.execute("PRAGMA query_only = 1")
-    except BaseException:
-        shutil.rmtree(copies, ignore_errors=True)
-        raise
-    return connection, copies
-
-
-def _open_readable(path: Path, mode: str, *, write: bool) -> sqlite3.Connection | None:
-    """A connection that can read, or None where this way of opening is not allowed here."""
-    connection = None
-    try:
-        connection = _open(path, mode)
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.OperationalError as error:
-        if connection is not None:
-            connection.close()
-        said = str(error).lower()
-        if "unable to open" in said or "readonly" in said or ("disk i/o" in said and not write):
-            return None
-        raise
-    except sqlite3.Error:
-        if connection is not None:
-            connection.close()
-        raise
-    return connection
-
-
-def _open(path: Path, mode: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(_uri(path, mode), uri=True, isolation_level=None, timeout=BUSY_SECONDS)
-    connection.execute("PRAGMA synchronous = FULL")  # what was stored survives a power cut
-    return connection
-
-
-def _leave_log_mode(connection: sqlite3.Connection, path: Path) -> None:
-    """A file that was copied to a network with its write-ahead log gives the log up, where no process has it open."""
-    if is_on_network(path.parent):
-        with contextlib.suppress(sqlite3.OperationalError):
-            connection.execute("PRAGMA journal_mode = DELETE")
+def leave_log_mode(connection: sqlite3.Connection) -> None:
+    """Older files have a write-ahead log, which needs memory that network file systems do not share."""
+    with contextlib.suppress(
+        sqlite3.OperationalError
+    ):  # another process has it open, or it may not be written
+        connection.execute("PRAGMA journal_mode = DELETE")
 
 
 def _uri(path: Path, mode: str) -> str:

@@ -1,7 +1,6 @@
-"""A series out of any text file: one value a line, or index,value, or a CSV file of a benchmark with more columns.
+"""A series out of a text file: one value a line, or index,value, or a CSV file of a benchmark with more columns.
 
-First the rows and fields (encoding, separator, header), then which column holds the values and which rows are of one
-build. Repeated measurements of one build become their median, as a night's repetitions do.
+Repeated measurements of one build become their median, as a night's repetitions do.
 """
 
 from __future__ import annotations
@@ -9,156 +8,18 @@ from __future__ import annotations
 import csv
 import re
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
+from math import isfinite
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.statistics import median
 
 LARGEST = 256 << 20  # bytes: five million rows of three columns
-LONGEST_LINE = 1 << 20  # characters; beyond that it is no table of numbers
 MISSING = {"", "nan", "na", "n/a", "null", "none", "-", "inf", "-inf", "+inf", "infinity"}
-SEPARATORS = (";", "\t", ",", "|")  # in this order: a decimal comma stands beside a semicolon
-EXPECTED = "one value a line, or index,value, or a CSV file with a header"
-_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
-
-
-@dataclass(frozen=True)
-class FileRow:
-    """One line: its number in the file, from 1 on, and its fields without blanks around them."""
-
-    line: int
-    fields: tuple[str, ...]
-
-
-@dataclass
-class FileTable:
-    """What the file holds: the names of its columns, () where it has no header, and its rows in order."""
-
-    names: tuple[str, ...]
-    rows: list[FileRow]
-    notes: list[str] = field(default_factory=list)
-
-
-def read_table(path: Path) -> FileTable:
-    """The rows of a text file. Blank lines and lines that begin with # are passed over.
-
-    UnreadableReport, in words, for what is no such file: absent, empty, binary, JSON, too large, without a number.
-    """
-    text = _text(path)
-    rows, separator = _rows(path, text)
-    if not rows:
-        raise UnreadableReport(f"{path.name} is empty: there is no value in it", f"give it {EXPECTED}")
-    names: tuple[str, ...] = ()
-    if _is_header(rows[0].fields):
-        names = rows.pop(0).fields
-    table = FileTable(names, rows)
-    if not rows:
-        raise UnreadableReport(f"{path.name} has a header and no value below it", f"give it {EXPECTED}")
-    width = max(len(names), len(rows[0].fields))
-    if len(rows) > 1 and len(rows[-1].fields) < width and not text.endswith(("\n", "\r")):
-        table.notes.append(f"the last line of {path.name} is cut off, and was left out")
-        rows.pop()
-    for row in rows:
-        if len(row.fields) != width:
-            fields = "1 field" if len(row.fields) == 1 else f"{len(row.fields)} fields"
-            split = {"\t": "a tab", " ": "a blank"}.get(separator, repr(separator))
-            raise UnreadableReport(
-                f"{path.name}, line {row.line}: {fields} where the others have {width}",
-                f"every line needs as many fields as the first, parted by {split}",
-            )
-    return table
-
-
-def parse_number(text: str) -> float | None:
-    """The number that a field is, with a point or a comma; None where it is none. NaN and infinity are none."""
-    if not _NUMBER.fullmatch(text):
-        return None
-    value = float(text.replace(",", "."))
-    return value if abs(value) != float("inf") else None
-
-
-def is_missing(text: str) -> bool:
-    """Whether a field says that there is no value."""
-    return text.lower() in MISSING
-
-
-def _is_header(fields: tuple[str, ...]) -> bool:
-    """Names, and no value among them: what begins with a digit is meant as a value, even where it is none (3.2ms)."""
-    return not all(map(is_missing, fields)) and not any(re.match(r"[+-]?[.,]?\d", each) for each in fields)
-
-
-def _text(path: Path) -> str:
-    with _explain_os_errors(path):
-        if path.stat().st_size > LARGEST:
-            raise UnreadableReport(
-                f"{path.name} is larger than {LARGEST >> 20} MB: too much for one series",
-                f"take its end: tail -n 100000 {path.name}",
-            )
-        with path.open("rb") as file:  # what has no size (a pipe, /dev/zero) is bounded, too
-            raw = file.read(LARGEST + 1)
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        text = raw.decode("utf-16", errors="replace")
-    else:
-        text = raw.decode("utf-8-sig", errors="replace")
-    if "\0" in text[:4096] or "\0" in text[-4096:]:
-        raise UnreadableReport(f"{path.name} is no text: it holds binary data", f"give it {EXPECTED}")
-    if text.lstrip()[:1] in ("{", "[", "<"):
-        raise UnreadableReport(f"{path.name} is JSON or markup, not a table of values", f"give it {EXPECTED}")
-    return text
-
-
-@contextmanager
-def _explain_os_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except IsADirectoryError as error:
-        raise UnreadableReport(f"{path} is a folder, not a series", "name a file in it") from error
-    except OSError as error:
-        raise UnreadableReport(
-            f"{path} cannot be read: {error.strerror}", f"ls -l {shlex.quote(str(path))}"
-        ) from error
-
-
-def _rows(path: Path, text: str) -> tuple[list[FileRow], str]:
-    """All lines with something on them, split; and by what."""
-    lines = (
-        (n, line)
-        for n, line in enumerate(re.split(r"\r\n|\n|\r", text), 1)
-        if line.strip() and not line.lstrip().startswith("#")
-    )
-    separator = ""
-    rows: list[FileRow] = []
-    for n, line in lines:
-        if len(line) > LONGEST_LINE:
-            raise UnreadableReport(
-                f"{path.name}, line {n} is longer than a million characters", f"give it {EXPECTED}"
-            )
-        separator = separator or _separator(line)
-        if separator == " ":
-            fields = line.split()
-        elif '"' in line:
-            try:
-                fields = next(csv.reader([line.strip()], delimiter=separator, skipinitialspace=True), [])
-            except csv.Error as error:  # a field of more than 128 KiB
-                raise UnreadableReport(f"{path.name}, line {n}: {error}", f"give it {EXPECTED}") from error
-        else:
-            fields = line.split(separator)
-        rows.append(FileRow(n, tuple(each.strip() for each in fields)))
-    return rows, separator or ","
-
-
-def _separator(line: str) -> str:
-    bare = re.sub(r'"[^"]*"', "", line)  # what stands in quotes parts nothing
-    for separator in SEPARATORS:
-        if separator in bare:
-            return separator
-    return " " if len(line.split()) > 1 and parse_number(line.split()[-1]) is not None else ","
-
-
+EXPECTED = "give it one value a line, or index,value, or a CSV file with a header"
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # What columns are called, the likeliest first. Compared in lower case, without blanks, units and underscores.
 VALUES = (
     "value", "median", "measurement", "mean", "seconds", "time", "duration", "realtime", "elapsed",
@@ -170,6 +31,7 @@ INDICES = (
     "epoch",
 )  # fmt: skip
 NO_BUILDS = "none"
+_LOOKED_AT = 1000  # rows that tell what a column holds
 
 
 @dataclass(frozen=True)
@@ -188,6 +50,19 @@ class SeriesFile:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Table:
+    """The rows of a file, each with the number of its line, and the names of the columns."""
+
+    path: Path
+    names: tuple[str, ...]
+    rows: list[tuple[int, tuple[str, ...]]]
+
+    def fields(self, column: int) -> list[str]:
+        """The first fields of a column."""
+        return [fields[column] for _, fields in self.rows[:_LOOKED_AT]]
+
+
 def read_series_file(path: Path, column: str | None = None, by: str | None = None) -> SeriesFile:
     """The series in a file. `column` and `by` name the values' and the builds' column, or number it from 1 on.
 
@@ -195,123 +70,182 @@ def read_series_file(path: Path, column: str | None = None, by: str | None = Non
     index). `by="none"` takes every row for itself. Neighbouring rows of one build become one value, their median.
     UnreadableReport where the file is no table or a value is no number, UsageError where it has no such column.
     """
-    table = read_table(path)
-    width = len(table.rows[0].fields)
-    names = table.names or tuple(f"column {k + 1}" for k in range(width))
-    value = _column_named(column, names, path) if column is not None else _value_column(table, names, path)
-    build = _build_column(table, names, value) if by is None else None
-    if by is not None and by != NO_BUILDS:
-        build = _column_named(by, names, path)
-    numbers = [_value(path, row, value, names) for row in table.rows]
-    if all(each is None for each in numbers):
+    table, notes = _read_table(path)
+    names = table.names
+    value = _column_named(column, table) if column is not None else _value_column(table)
+    if by is None:
+        build = _build_column(table, value)
+    else:
+        build = None if by == NO_BUILDS else _column_named(by, table)
+    numbers = [_value(table, line, fields, value) for line, fields in table.rows]
+    if all(number is None for number in numbers):
         raise UnreadableReport(f"{path.name} has no number in {names[value]}", "choose another column")
     if build is None:
-        labels = tuple(str(row.line) for row in table.rows)
-        return SeriesFile(
-            tuple(numbers), labels, tuple(range(len(numbers))), names[value], notes=tuple(table.notes)
-        )
-    return _by_build(table, numbers, build, names[value], names[build])
-
-
-def _by_build(table: FileTable, numbers: list[float | None], build: int, column: str, by: str) -> SeriesFile:
+        labels = tuple(str(line) for line, _ in table.rows)
+        return SeriesFile(tuple(numbers), labels, tuple(range(len(numbers))), names[value], None, notes)
     values: list[float | None] = []
-    labels, rows = [], []
-    for label, group in groupby(range(len(numbers)), key=lambda k: table.rows[k].fields[build]):
-        members = list(group)
-        known = [each for k in members if (each := numbers[k]) is not None]
-        values.append(median(known) if known else None)
-        labels.append(label)
-        rows.append(members[0])
-    notes = list(table.notes)
+    builds, firsts = [], []
+    for label, group in groupby(range(len(numbers)), key=lambda row: table.rows[row][1][build]):
+        rows = list(group)
+        measured = [number for row in rows if (number := numbers[row]) is not None]
+        values.append(median(measured) if measured else None)
+        builds.append(label)
+        firsts.append(rows[0])
     if len(values) < len(numbers):
-        notes.append(
-            f"{len(numbers)} rows of {len(values)} different {by} in turn: the median of each counts"
-        )
-    return SeriesFile(tuple(values), tuple(labels), tuple(rows), column, by, tuple(notes))
+        count = f"{len(numbers)} rows of {len(values)} different {names[build]}"
+        notes = (*notes, f"{count} in turn: the median of each counts")
+    return SeriesFile(tuple(values), tuple(builds), tuple(firsts), names[value], names[build], notes)
 
 
-def _value(path: Path, row: FileRow, value: int, names: tuple[str, ...]) -> float | None:
-    text = row.fields[value]
-    found = parse_number(text)
-    if found is None and not is_missing(text):
-        shown = text if len(text) <= 40 else text[:37] + "..."
+def _read_table(path: Path) -> tuple[_Table, tuple[str, ...]]:
+    """The rows of a text file, and notes. Blank lines and lines that begin with # are passed over."""
+    text = _read_text(path)
+    lines = [
+        (number, line.strip())
+        for number, line in enumerate(re.split(r"\r\n|\n|\r", text), 1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+    if not lines:
+        raise UnreadableReport(f"{path.name} is empty: there is no value in it", EXPECTED)
+    separator = _separator(lines[0][1])
+    rows = []
+    for number, line in lines:
+        try:
+            fields = line.split() if separator == " " else next(csv.reader([line], delimiter=separator))
+        except csv.Error as error:  # a field of more than 128 KiB
+            raise UnreadableReport(f"{path.name}, line {number}: {error}", EXPECTED) from error
+        rows.append((number, tuple(field.strip() for field in fields)))
+    names: tuple[str, ...] = ()
+    if _is_header(rows[0][1]):
+        names = rows.pop(0)[1]
+        if not rows:
+            raise UnreadableReport(f"{path.name} has a header and no value below it", EXPECTED)
+    width = max(len(names), len(rows[0][1]))
+    notes: tuple[str, ...] = ()
+    if len(rows) > 1 and len(rows[-1][1]) < width and not text.endswith(("\n", "\r")):
+        notes = (f"the last line of {path.name} is cut off, and was left out",)
+        rows.pop()
+    for number, row in rows:
+        if len(row) != width:
+            raise UnreadableReport(
+                f"{path.name}, line {number}: {len(row)} fields where the others have {width}",
+                "every line needs as many fields as the first",
+            )
+    return _Table(path, names or tuple(f"column {k + 1}" for k in range(width)), rows), notes
+
+
+def _read_text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(LARGEST + 1)
+    except IsADirectoryError as error:
+        raise UnreadableReport(f"{path} is a folder, not a series", "name a file in it") from error
+    except OSError as error:
         raise UnreadableReport(
-            f"{path.name}, line {row.line}: {shown!r} in {names[value]} is no number",
-            "leave the field empty where there is no value" if len(names) == 1 else "choose another column",
+            f"{path} cannot be read: {error.strerror}", f"ls -l {shlex.quote(str(path))}"
+        ) from error
+    if len(raw) > LARGEST:
+        raise UnreadableReport(
+            f"{path.name} is larger than {LARGEST >> 20} MB: too much for one series",
+            f"take its end: tail -n 100000 {shlex.quote(path.name)}",
         )
-    return found
+    text = raw.decode("utf-8-sig", errors="replace")
+    if "\0" in text or text.lstrip()[:1] in ("{", "[", "<"):
+        raise UnreadableReport(f"{path.name} is no table of values: it is binary, JSON or markup", EXPECTED)
+    return text
 
 
-def _column_named(asked: str, names: tuple[str, ...], path: Path) -> int:
+def _separator(line: str) -> str:
+    unquoted = re.sub(r'"[^"]*"', "", line)
+    return next((sign for sign in ";\t," if sign in unquoted), " " if " " in unquoted else ",")
+
+
+def _is_header(fields: tuple[str, ...]) -> bool:
+    """Names, and no value among them: what begins with a digit is meant as a value, even where it is none (3.2ms)."""
+    return not all(map(_is_missing, fields)) and not any(re.match(r"[+-]?\.?\d", field) for field in fields)
+
+
+def _parse_number(text: str) -> float | None:
+    value = float(text) if _NUMBER.fullmatch(text) else None
+    return value if value is not None and isfinite(value) else None
+
+
+def _is_missing(text: str) -> bool:
+    return text.lower() in MISSING
+
+
+def _value(table: _Table, line: int, fields: tuple[str, ...], column: int) -> float | None:
+    text = fields[column]
+    number = _parse_number(text)
+    if number is None and not _is_missing(text):
+        raise UnreadableReport(
+            f"{table.path.name}, line {line}: {text[:40]!r} in {table.names[column]} is no number",
+            "leave the field empty where there is no value, or choose another column",
+        )
+    return number
+
+
+# ---------------------------------------------------------------- which column is which
+
+
+def _column_named(name: str, table: _Table) -> int:
     """The column of that name, else of that number."""
-    for k, name in enumerate(names):
-        if name == asked:
-            return k
-    for k, name in enumerate(names):
-        if _plain_name(name) == _plain_name(asked):
-            return k
-    if asked.isdecimal() and 1 <= int(asked) <= len(names):
-        return int(asked) - 1
-    raise UsageError(f"{path.name} has no column {asked!r}", f"its columns are: {', '.join(names)}")
+    names = table.names
+    if name in names:
+        return names.index(name)
+    plain = [_plain_name(known) for known in names]
+    if _plain_name(name) in plain:
+        return plain.index(_plain_name(name))
+    if name.isdecimal() and 1 <= int(name) <= len(names):
+        return int(name) - 1
+    raise UsageError(f"{table.path.name} has no column {name!r}", f"its columns are: {', '.join(names)}")
 
 
-def _value_column(table: FileTable, names: tuple[str, ...], path: Path) -> int:
+def _value_column(table: _Table) -> int:
     """By its name; else the last column of numbers, since an index comes first."""
-    numeric = [k for k in range(len(names)) if _is_numeric(table, k)]
-    if not numeric:
-        row = table.rows[0]
-        raise UnreadableReport(
-            f"{path.name} is no series: there is no column of numbers in it (line {row.line}: {row.fields[-1][:40]!r})",
-            "give it one value a line, or index,value, or a CSV file with a header",
-        )
+    plain = [_plain_name(name) for name in table.names]
     for wanted in VALUES:
-        for k in range(len(names)):
-            if _plain_name(names[k]) == wanted and (wanted != "time" or k > 0 or len(names) == 1):
-                return k
-    if numeric[-1] == 0 and len(names) > 1 and _numbers_lines(table):
-        row = next(row for row in table.rows if parse_number(row.fields[1]) is None)
+        if wanted in plain and (wanted != "time" or plain.index(wanted) > 0 or len(plain) == 1):
+            return plain.index(wanted)
+    numeric = [k for k in range(len(plain)) if _is_numeric(table.fields(k))]
+    if not numeric:
+        line, fields = table.rows[0]
         raise UnreadableReport(
-            f"{path.name} counts its lines, and has no column of numbers beside: {row.fields[1][:40]!r} in line"
-            f" {row.line} is none",
+            f"{table.path.name} is no series: it has no column of numbers (line {line}: {fields[-1][:40]!r})",
+            EXPECTED,
+        )
+    counted = [_parse_number(field) for field in table.fields(0)]
+    counts = any(counted == [first + n for n in range(len(counted))] for first in (0, 1))
+    if numeric == [0] and len(plain) > 1 and counts:
+        raise UnreadableReport(
+            f"{table.path.name} counts its lines, and has no column of numbers beside that",
             "give it index,value; --column 1 takes the first all the same",
         )
     return numeric[-1]
 
 
-def _numbers_lines(table: FileTable) -> bool:
-    """Whether the first column only numbers the lines: 0, 1, 2, ... or 1, 2, 3, ..."""
-    first = parse_number(table.rows[0].fields[0])
-    return first in (0, 1) and all(
-        parse_number(r.fields[0]) == first + n for n, r in enumerate(table.rows[:1000])
-    )
+def _is_numeric(fields: list[str]) -> bool:
+    """Nine of ten are numbers, or say that there is none; and some are numbers."""
+    numbers = sum(_parse_number(field) is not None for field in fields)
+    return numbers > 0 and numbers + sum(map(_is_missing, fields)) >= 0.9 * len(fields)
 
 
-def _is_numeric(table: FileTable, column: int) -> bool:
-    """Nine of ten fields, among the first thousand, are numbers, or say that there is none; and some are."""
-    fields = [row.fields[column] for row in table.rows[:1000]]
-    numbers = sum(parse_number(each) is not None for each in fields)
-    return numbers > 0 and numbers + sum(is_missing(each) for each in fields) >= 0.9 * len(fields)
-
-
-def _build_column(table: FileTable, names: tuple[str, ...], value: int) -> int | None:
+def _build_column(table: _Table, value: int) -> int | None:
     """By its name; else a column before the values that repeats itself from row to row; else an index, if any."""
-    others = [k for k in range(len(names)) if k != value]
+    others = [k for k in range(len(table.names)) if k != value]
+    plain = {_plain_name(table.names[k]): k for k in reversed(others)}
     for wanted in BUILDS:
-        for k in others:
-            if _plain_name(names[k]) == wanted:
-                return k
+        if wanted in plain:
+            return plain[wanted]
     for k in others:
         if k < value and _has_groups(table, k):
             return k
-    for k in others:
-        if _plain_name(names[k]) in INDICES or len(others) == 1:
-            return k
-    return None
+    return next((k for k in others if _plain_name(table.names[k]) in INDICES or len(others) == 1), None)
 
 
-def _has_groups(table: FileTable, column: int) -> bool:
+def _has_groups(table: _Table, column: int) -> bool:
     """Whether rows come in groups that each have one value here, and no value comes back: several rows a build."""
-    runs = [label for label, _ in groupby(row.fields[column] for row in table.rows)]
+    runs = [label for label, _ in groupby(fields[column] for _, fields in table.rows)]
     return 1 < len(runs) < len(table.rows) and len(set(runs)) == len(runs)
 
 

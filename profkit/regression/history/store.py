@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import sqlite3
 import struct
 from collections.abc import Iterable, Iterator
@@ -20,6 +19,7 @@ from profkit.regression.history.file import (
     damage_error,
     default_path,
     explain_sqlite_error,
+    leave_log_mode,
     migrate_file,
     migrate_in_memory,
     open_file,
@@ -58,15 +58,17 @@ def open_history(path: Path | None = None, *, read_only: bool = False, make_new:
     UnreadableReport (2) for what is broken, foreign or of a newer profkit, MachineError (3) where the system refuses.
     """
     path = path if path is not None else default_path()
-    connection, copies = open_file(path, write=not read_only, make_new=make_new)
-    history = History(path, connection, copies)
+    connection = open_file(path, write=not read_only, make_new=make_new)
+    history = History(path, connection)
     try:
         with history._explain_errors():
             if not check_version(connection, path):
-                if read_only or copies is not None:
+                if read_only:
                     history._connection = migrate_in_memory(connection)
                 else:
                     migrate_file(connection, path)
+            if not read_only:
+                leave_log_mode(history._connection)
     except BaseException:
         history.close()
         raise
@@ -76,11 +78,9 @@ def open_history(path: Path | None = None, *, read_only: bool = False, make_new:
 class History:
     """An open history. Every change is a transaction: it is there as a whole after the call, or not at all."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, copies: Path | None = None) -> None:
-        """`copies`: a folder to remove at the end, where a copy of the file had to be opened."""
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
-        self._copies = copies
 
     def __enter__(self) -> History:
         return self
@@ -94,8 +94,6 @@ class History:
         """Close the file."""
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()
-        if self._copies is not None:
-            shutil.rmtree(self._copies, ignore_errors=True)
 
     # ------------------------------------------------------------ write
 

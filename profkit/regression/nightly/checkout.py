@@ -1,16 +1,13 @@
-"""The last good commit, checked out beside the present one: a git worktree in a temporary folder, taken down after.
+"""The last good commit, checked out beside the present one: a git worktree in a temporary folder, removed afterwards.
 
-Why it cannot be had is an answer and no fault of the night: the suspect then waits for further nights.
+Where it cannot be had, that is reported, and the candidate regression waits for further nights.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +20,11 @@ from profkit.regression.nightly.config import ConfirmSpec
 GIT_SECONDS = 300.0  # a large tree from a cold disk takes a minute; a wait for a password never ends
 # Nothing may ask for a password, no hook of the repository's may run for a copy that lives for minutes.
 _QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "LC_ALL": "C", "GIT_LFS_SKIP_SMUDGE": "0"}
-_PREFIX, _LOCK_NAME = "profkit-checkout-", ".alive"
-YOUNG_SECONDS = 60.0  # a checkout may be made just now, and not be held yet
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 
 
 class NoCheckout(Exception):
-    """Why there is no checkout of that commit tonight, and what would mend it."""
+    """Why there is no checkout of that commit tonight, and what would fix that."""
 
     def __init__(self, reason: str, fix: str | None = None) -> None:
         super().__init__(reason)
@@ -45,15 +40,15 @@ class Checkout:
     commit: str
 
     def path_inside(self, path: Path) -> Path:
-        """The same place in the checkout; raises Unavailable for what is outside of the repository or not there."""
+        """The same place in the checkout; raises NoCheckout for what is outside of the repository or not there."""
         try:
             inside = path.resolve().relative_to(self.root)
         except ValueError:
             raise NoCheckout(f"the workload runs in {path}, outside of the repository") from None
-        found = self.folder / inside
-        if not found.is_dir():
+        folder = self.folder / inside
+        if not folder.is_dir():
             raise NoCheckout(f"the folder {inside} is not in {self.commit[:12]}")
-        return found
+        return folder
 
     def command_inside(self, command: tuple[str, ...], cwd: Path) -> tuple[str, ...]:
         """The command as it runs in the checkout, where the workload ran in `cwd`.
@@ -69,8 +64,8 @@ class Checkout:
         if path.is_absolute():
             if not path.is_relative_to(self.root):
                 return word
-            there = self.folder / path.relative_to(self.root)
-            return str(there) if there.exists() else word
+            copied = self.folder / path.relative_to(self.root)
+            return str(copied) if copied.exists() else word
         with contextlib.suppress(OSError, ValueError, NoCheckout):
             if ("/" in word or "." in word) and (cwd / word).exists():
                 return word if (self.path_inside(cwd) / word).exists() else str(cwd / word)
@@ -79,17 +74,13 @@ class Checkout:
 
 def repository_of(folder: Path) -> Path | None:
     """The top folder of the git repository that `folder` lies in; None where there is none, or no git."""
-    if shutil.which("git") is None:
-        return None
-    done = _git(folder, "rev-parse", "--show-toplevel")
-    line = done.output_tail.removesuffix("\n") if done is not None and done.ok else ""
+    line = _git_line(folder, "rev-parse", "--show-toplevel")
     return Path(line).resolve() if line else None
 
 
 def commit_of(folder: Path) -> str | None:
-    """The commit that `folder` is at; None where that cannot be told."""
-    done = _git(folder, "rev-parse", "--verify", "HEAD") if shutil.which("git") is not None else None
-    return done.output_tail.strip() if done is not None and done.ok else None
+    """The commit that `folder` is at; None where it is in no repository."""
+    return _git_line(folder, "rev-parse", "--verify", "HEAD")
 
 
 @contextlib.contextmanager
@@ -102,7 +93,7 @@ def checked_out(
 ) -> Iterator[Checkout]:
     """`commit` of the repository around `folder`, set up and ready to run; gone again behind the block.
 
-    `log` is a folder for what git and the setup print. Raises Unavailable with the reason.
+    `log` is a folder for what git and the setup print. Raises NoCheckout with the reason.
     """
     root = repository_of(folder)
     if root is None:
@@ -112,10 +103,8 @@ def checked_out(
         raise NoCheckout(f"the last good commit cannot be checked out: {reason}")
     if not spec.checkout:
         _require_commit(root, commit)
-    _remove_abandoned()
-    place = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+    place = Path(tempfile.mkdtemp(prefix="profkit-checkout-")).resolve()
     target = place / root.name
-    alive = _lock_file(place / _LOCK_NAME)
     try:
         if spec.checkout:
             words = tuple(
@@ -130,48 +119,17 @@ def checked_out(
     finally:
         with defer_interrupts():  # an impatient second Ctrl-C must not leave it lying about
             if not spec.checkout:
-                _git(root, "worktree", "remove", "--force", "--force", str(target))
+                _git_line(root, "worktree", "remove", "--force", "--force", str(target))
             shutil.rmtree(place, ignore_errors=True)
             if not spec.checkout:
-                _git(root, "worktree", "prune")
-            if alive is not None:
-                os.close(alive)
-
-
-def _lock_file(path: Path) -> int | None:
-    """A lock that goes with this process, however it ends; None where there is none to be had."""
-    try:
-        handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        return None
-    return handle
-
-
-def _remove_abandoned() -> None:
-    """Remove the checkouts whose lock is free: of nights that were killed before they could remove them."""
-    for mark in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_LOCK_NAME}"):
-        with contextlib.suppress(OSError):
-            mine = mark.stat().st_uid == os.getuid() and not mark.is_symlink()
-            if not mine or time.time() - mark.stat().st_mtime < YOUNG_SECONDS:
-                continue
-            handle = _lock_file(mark)
-            if handle is not None:
-                shutil.rmtree(mark.parent, ignore_errors=True)
-                os.close(handle)
+                _git_line(root, "worktree", "prune")
 
 
 def _require_commit(root: Path, commit: str) -> None:
-    """Raise Unavailable where this clone does not have the commit."""
-    done = _git(root, "cat-file", "-e", f"{commit}^{{commit}}")
-    if done is not None and done.ok:
+    """Raise NoCheckout where this clone does not have the commit."""
+    if _git_line(root, "cat-file", "-e", f"{commit}^{{commit}}") is not None:
         return
-    shallow = _git(root, "rev-parse", "--is-shallow-repository")
-    if shallow is not None and shallow.output_tail.strip() == "true":
+    if _git_line(root, "rev-parse", "--is-shallow-repository") == "true":
         raise NoCheckout(
             f"this clone is shallow and does not have the last good commit {commit[:12]}",
             "git fetch --unshallow  # in GitHub Actions: actions/checkout with fetch-depth: 0",
@@ -182,7 +140,7 @@ def _require_commit(root: Path, commit: str) -> None:
 
 
 def _worktree(root: Path, target: Path, commit: str, log: Path, tick: Callable[[float], None] | None) -> None:
-    _git(root, "worktree", "prune")  # what a night that was killed left registered
+    _git_line(root, "worktree", "prune")  # what a night that was killed left registered
     words = ("git", "-C", str(root), *_NO_HOOKS, "worktree", "add", "--detach", str(target), commit)
     _run_step("git worktree", words, root, log / "checkout.log", GIT_SECONDS, tick)
     if (target / ".gitmodules").is_file():
@@ -198,7 +156,7 @@ def _run_step(
     timeout: float,
     tick: Callable[[float], None] | None,
 ) -> None:
-    """Run one step; raise Unavailable with its last line where it fails."""
+    """Run one step; raise NoCheckout with its last line where it fails."""
     with contextlib.suppress(OSError):
         log.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -207,13 +165,14 @@ def _run_step(
         raise NoCheckout(f"{what} cannot be run: {fault.message}", fault.fix) from None
     if not done.ok:
         lines = [line.strip() for line in done.output_tail.splitlines() if line.strip()]
-        said = f": {lines[-1][:200]}" if lines else ""
-        raise NoCheckout(f"{what} {done.ending()}{said}", f"cat {log}")
+        last = f": {lines[-1][:200]}" if lines else ""
+        raise NoCheckout(f"{what} {done.ending()}{last}", f"cat {log}")
 
 
-def _git(folder: Path, *words: str) -> process.ProcessOutcome | None:
-    """A short git command; None where it cannot be run at all."""
+def _git_line(folder: Path, *words: str) -> str | None:
+    """What a git command prints, without the newline at its end; None where it fails, or git is not installed."""
     try:
-        return process.run(["git", "-C", str(folder), *words], env=_QUIET, timeout=GIT_SECONDS)
+        done = process.run(["git", "-C", str(folder), *words], env=_QUIET, timeout=GIT_SECONDS)
     except UsageError:
         return None
+    return done.output_tail.removesuffix("\n") if done.ok else None

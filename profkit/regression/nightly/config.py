@@ -6,10 +6,9 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
 from itertools import pairwise
 from pathlib import Path, PurePath
-from typing import Literal, NoReturn, cast, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 from profkit.analysis.metrics import metric
 from profkit.analysis.targets.yaml_text import YamlValue, read_yaml
@@ -17,7 +16,22 @@ from profkit.backends import backend_names
 from profkit.core.errors import UsageError
 from profkit.core.types import Accepted, Depth, PassName, Scope
 from profkit.regression.detection.rules import NightRule, rule_for
-from profkit.regression.nightly.fields import Fields
+from profkit.regression.nightly.config_values import (
+    Parser,
+    choice,
+    command,
+    date,
+    flag,
+    items,
+    number,
+    path,
+    read_section,
+    seconds,
+    text,
+    text_list,
+    unparsed,
+    variables,
+)
 
 Annotate = Literal["auto", "always", "never"]
 
@@ -53,7 +67,7 @@ class WorkloadSpec:
     timing: float | None = None  # seconds of sampling in one process, as `profile --budget` takes it
     precision: float = 0.01
     cold: bool = False
-    gates: tuple[str, ...] | None = None  # None: as the rules say, and `DECLARED` must be there
+    gates: tuple[str, ...] | None = None  # None: as the rules say; time.median must be there
     watches: tuple[str, ...] = DEFAULT_WATCHES
     # By metric what is set on top of its rule (`regression.rule_for`): relative, absolute, nights, ...
     floors: Mapping[str, Mapping[str, float | str]] = field(default_factory=dict)
@@ -95,7 +109,7 @@ class CalibrateSpec:
 
 @dataclass(frozen=True)
 class Anchor:
-    """The old state that small steps are added up against; both None: the beginning of the epoch."""
+    """The old state that small steps are added up against; both None: the beginning of the segment."""
 
     commit: str | None = None
     date: str | None = None  # ISO 8601
@@ -129,91 +143,126 @@ class NightConfig:
 
 VERSION = 1
 EXAMPLE = Path(__file__).with_name("example.yaml")
-_TOP = (
-    "version", "name", "history", "output", "budget", "defaults", "workloads", "confirm", "calibrate",
-    "anchor", "accepted", "notify",
-)  # fmt: skip
-_SHARED = (
-    "backend", "depth", "passes", "targets", "env", "cwd", "timeout", "budget", "timing", "precision",
-    "cold", "gates", "watches", "floors",
-)  # fmt: skip
-_CONFIRM = ("enabled", "checkout", "setup", "setup_timeout", "rounds", "budget")
 
 
-def read_config(path: Path, *, profiling: bool = True) -> NightConfig:
-    """The file at `path`. Raises UsageError with file, line and fix for whatever is not as it should be.
+def read_config(file: Path, *, profiling: bool = True) -> NightConfig:
+    """The nightly's file. Raises UsageError with file, line and fix for whatever is not as it should be.
 
     With `profiling` every workload needs its command, and the folders it names must be there.
     """
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder, not a configuration", f"profkit nightly {path}/nightly.yaml")
-    if not path.exists():
+    if file.is_dir():
+        raise UsageError(f"{file} is a folder, not a configuration", f"profkit nightly {file}/nightly.yaml")
+    if not file.exists():
         raise UsageError(
-            f"there is no configuration {path}", f"profkit nightly --example > {path}  # then edit it"
+            f"there is no configuration {file}", f"profkit nightly --example > {file}  # then edit it"
         )
-    whole = read_yaml(path)
-    base = path.absolute().parent
-    top = Fields(whole, "the configuration", _TOP, base)
-    _check_version(top, whole)
-    shared = Fields(top.at("defaults"), "defaults", _SHARED, base) if "defaults" in top else None
-    usual = _read_workload(shared, WorkloadSpec("", cwd=base), profiling=profiling) if shared else None
-    workloads = _read_workloads(top, usual or WorkloadSpec("", cwd=base), base, profiling=profiling)
-    names = tuple(w.name for w in workloads)
-    output = top.path("output") or base / "reports"
-    history = top.path("history") or output / "history.sqlite"
-    return NightConfig(
-        path=path.absolute(),
-        name=top.text("name") or path.stem,
-        history=history,
+    whole = read_yaml(file)
+    _check_version(whole)
+    base = file.absolute().parent
+    workload_parsers = _workload_parsers(base, profiling=profiling)
+    top = read_section(whole, "the configuration", _top_parsers(base, workload_parsers), ("workloads",))
+    usual = _with_section(WorkloadSpec("", cwd=base), top.pop("defaults", {}))
+    workloads = _read_workloads(top.pop("workloads"), usual, workload_parsers, profiling=profiling)
+    names = tuple(workload.name for workload in workloads)
+    output = top.pop("output", base / "reports")
+    config = NightConfig(
+        path=file.absolute(),
+        name=top.pop("name", file.stem),
+        history=top.pop("history", output / "history.sqlite"),
         output=output,
         workloads=workloads,
-        budget=top.seconds("budget", None),
-        confirm=_read_confirm(top, base),
-        calibrate=_read_calibrate(top, base),
-        anchor=_read_anchor(top, base),
-        accepted=tuple(_read_accepted(item, names, base) for item in top.items("accepted")),
-        notify=_read_notify(top, base, (path.absolute(), history)),
+        accepted=tuple(_read_accepted(item, names) for item in top.pop("accepted", ())),
+        **{key: value for key, value in top.items() if key not in ("version", "notify")},
     )
+    notify = _read_notify(top["notify"], config) if "notify" in top else NotifySpec()
+    return replace(config, notify=notify)
 
 
-def _check_version(top: Fields, whole: YamlValue) -> None:
-    if "version" not in top:
+def _top_parsers(base: Path, workload_parsers: Mapping[str, Parser]) -> dict[str, Parser]:
+    return {
+        "version": unparsed,
+        "name": text,
+        "history": path(base),
+        "output": path(base),
+        "budget": seconds,
+        "defaults": lambda value, key: read_section(value, key, workload_parsers),
+        "workloads": unparsed,
+        "confirm": _read_confirm,
+        "calibrate": _read_calibrate,
+        "anchor": _read_anchor,
+        "accepted": items,
+        "notify": unparsed,
+    }
+
+
+def _workload_parsers(base: Path, *, profiling: bool) -> dict[str, Parser]:
+    """What a workload, or the defaults of all, may set."""
+    return {
+        "backend": choice("auto", *backend_names()),
+        "depth": choice(*get_args(Depth)),
+        "passes": _read_passes,
+        "targets": path(base, "file" if profiling else None),
+        "env": variables,
+        "cwd": path(base, "folder" if profiling else None),
+        "timeout": seconds,
+        "budget": seconds,
+        "timing": seconds,
+        "precision": number(0.0001, 0.5, 0.01),
+        "cold": flag,
+        "gates": _read_metrics,
+        "watches": _read_metrics,
+        "floors": _read_floors,
+    }
+
+
+def _with_section(usual: WorkloadSpec, section: Mapping[str, Any]) -> WorkloadSpec:
+    """The workload with what a section sets; its variables and floors stand beside those that are usual."""
+    env = {**usual.env, **section.get("env", {})}
+    floors = {**usual.floors, **section.get("floors", {})}
+    return replace(usual, **{**section, "env": env, "floors": floors})
+
+
+def _check_version(whole: YamlValue) -> None:
+    version = whole.mapping("the configuration").get("version")
+    if version is None or version.content is None:
         whole.refuse("the configuration does not say its version", f"version: {VERSION}")
-    found = top.at("version").content
-    if found != VERSION or isinstance(found, bool):
-        newer = isinstance(found, int) and found > VERSION
-        top.refuse(
-            "version",
-            f"version is {found!r}, and this profkit reads {VERSION}",
+    if version.content != VERSION or isinstance(version.content, bool):
+        newer = isinstance(version.content, int) and version.content > VERSION
+        version.refuse(
+            f"version is {version.content!r}, and this profkit reads {VERSION}",
             "upgrade profkit" if newer else f"version: {VERSION}",
         )
 
 
 def _read_workloads(
-    top: Fields, usual: WorkloadSpec, base: Path, *, profiling: bool
+    value: YamlValue, usual: WorkloadSpec, parsers: Mapping[str, Parser], *, profiling: bool
 ) -> tuple[WorkloadSpec, ...]:
-    items = top.at("workloads").content
-    if not isinstance(items, list) or not items:
-        top.refuse("workloads", "workloads must be a list of at least one", "workloads: [{name: ..., ...}]")
-    found: dict[str, WorkloadSpec] = {}
-    for item in items:
-        fields = Fields(item, "a workload", ("name", "command", *_SHARED), base)
-        name = fields.text("name")
-        if name is None:
+    if not isinstance(value.content, list) or not value.content:
+        value.refuse("workloads must be a list of at least one", "workloads: [{name: ..., ...}]")
+    specs: dict[str, WorkloadSpec] = {}
+    for item in value.content:
+        section = read_section(item, "a workload", {"name": text, "command": command, **parsers})
+        if "name" not in section:
             item.refuse("a workload has no name", "name: gated_mlp")
-        if name in found:
-            fields.refuse("name", f"there are two workloads called {name!r}", f"name: {name}-2")
-        command = fields.command("command")
-        if profiling and not command:
+        spec = _with_section(usual, section)
+        name = spec.name
+        if name in specs:
+            _refuse_key(item, "name", f"there are two workloads called {name!r}", f"name: {name}-2")
+        if profiling and not spec.command:
             item.refuse(f"workload {name!r} has no command", "command: [python, bench.py]")
-        if profiling and _is_sweep(command):
-            fields.refuse(
+        if profiling and _is_sweep(spec.command):
+            _refuse_key(
+                item,
                 "command",
                 f"workload {name!r} is a sweep, which is a run by itself and is not profiled as a workload",
                 f"profkit sweep --name {shlex.quote(name)} --output sweeps, then the nightly: --runs sweeps",
             )
-        found[name] = replace(_read_workload(fields, usual, profiling=profiling), name=name, command=command)
-    return tuple(found.values())
+        specs[name] = spec
+    return tuple(specs.values())
+
+
+def _refuse_key(item: YamlValue, key: str, message: str, fix: str) -> NoReturn:
+    item.mapping(key)[key].refuse(message, fix)
 
 
 def _is_sweep(command: Sequence[str]) -> bool:
@@ -222,69 +271,51 @@ def _is_sweep(command: Sequence[str]) -> bool:
     return any(pair == ("profkit", "sweep") for pair in pairwise(words))
 
 
-def _read_workload(fields: Fields, usual: WorkloadSpec, *, profiling: bool) -> WorkloadSpec:
-    """What a workload, or the defaults of all, sets on top of what is usual."""
-    passes = fields.text_list("passes")
-    if passes is not None:
-        for unknown in (p for p in passes if p not in get_args(PassName)):
-            fields.refuse(
-                "passes", f"there is no pass called {unknown!r}", f"passes: [{', '.join(get_args(PassName))}]"
-            )
-        if not passes:
-            fields.refuse("passes", "passes names none", "passes: [timing]")
-    kind = "file" if profiling else None
-    gates, watches = _read_metrics(fields, "gates"), _read_metrics(fields, "watches")
-    return replace(
-        usual,
-        backend=fields.choice("backend", ("auto", *backend_names()), usual.backend),
-        depth=cast(Depth, fields.choice("depth", get_args(Depth), usual.depth)),
-        passes=passes if passes is not None else usual.passes,
-        targets=fields.path("targets", kind=kind) or usual.targets,
-        env={**usual.env, **fields.text_mapping("env")},
-        cwd=fields.path("cwd", kind="folder" if profiling else None) or usual.cwd,
-        timeout=fields.seconds("timeout", usual.timeout),
-        budget=fields.seconds("budget", usual.budget) or usual.budget,
-        timing=fields.seconds("timing", usual.timing),
-        precision=fields.number("precision", usual.precision, 0.0001, 0.5),
-        cold=fields.flag("cold", usual.cold),
-        gates=gates if gates is not None else usual.gates,
-        watches=watches if watches is not None else usual.watches,
-        floors={**usual.floors, **_read_floors(fields)},
-    )
+def _read_passes(value: YamlValue, key: str) -> tuple[str, ...]:
+    passes = text_list(value, key)
+    for unknown in (name for name in passes if name not in get_args(PassName)):
+        value.refuse(f"there is no pass called {unknown!r}", f"passes: [{', '.join(get_args(PassName))}]")
+    if not passes:
+        value.refuse("passes names none", "passes: [timing]")
+    return passes
 
 
-def _read_metrics(fields: Fields, key: str) -> tuple[str, ...] | None:
-    found = fields.text_list(key)
-    for name in found or ():
-        _require_metric(fields, key, name)
-    return tuple(dict.fromkeys(found)) if found is not None else None
+def _read_metrics(value: YamlValue, key: str) -> tuple[str, ...]:
+    names = text_list(value, key)
+    for name in names:
+        _require_metric(value, key, name)
+    return tuple(dict.fromkeys(names))
 
 
-def _require_metric(fields: Fields, key: str, name: str) -> None:
+def _read_metric(value: YamlValue, key: str) -> str:
+    name = text(value, key)
+    _require_metric(value, key, name)
+    return name
+
+
+def _require_metric(value: YamlValue, key: str, name: str) -> None:
     try:
         metric(name)
     except UsageError as error:
-        fields.refuse(key, f"{key}: {error.message}", "docs/metrics.md lists all names")
+        value.refuse(f"{key}: {error.message}", "docs/metrics.md lists all names")
 
 
-def _read_floors(fields: Fields) -> Mapping[str, Mapping[str, float | str]]:
-    if "floors" not in fields:
-        return {}
-    found: dict[str, Mapping[str, float | str]] = {}
-    for name, item in fields.at("floors").mapping("floors").items():
-        _require_metric(fields, "floors", name)
+def _read_floors(value: YamlValue, key: str) -> Mapping[str, Mapping[str, float | str]]:
+    floors: dict[str, Mapping[str, float | str]] = {}
+    for name, item in value.mapping(key).items():
+        _require_metric(item, key, name)
         if isinstance(item.content, dict):
-            given = {key: _floor_value(value, key) for key, value in item.content.items()}
-        else:
-            given = {
-                "relative": item.content if isinstance(item.content, str) else _refuse_bare_number(item, name)
-            }
+            floor = {part: _floor_value(inner, part) for part, inner in item.content.items()}
+        elif isinstance(item.content, str):
+            floor = {"relative": item.content}
+        else:  # 2 could be meant as 2 % or as 200 %
+            item.refuse(f"the floor of {name} is {item.content!r}, not a percentage", f"{name}: 2 %")
         try:
-            rule_for(name, {name: given})
+            rule_for(name, {name: floor})
         except UsageError as fault:
             item.refuse(fault.message, fault.fix or f"{name}: 2 %")
-        found[name] = given
-    return found
+        floors[name] = floor
+    return floors
 
 
 def _floor_value(value: YamlValue, key: str) -> float | str:
@@ -297,117 +328,85 @@ def _floor_value(value: YamlValue, key: str) -> float | str:
     return content
 
 
-def _refuse_bare_number(item: YamlValue, name: str) -> NoReturn:
-    """A bare number is refused: 2 could be meant as 2 % or as 200 %."""
-    item.refuse(f"the floor of {name} is {item.content!r}, not a percentage", f"{name}: 2 %")
-
-
-def _read_confirm(top: Fields, base: Path) -> ConfirmSpec:
-    if "confirm" not in top:
-        return ConfirmSpec()
-    value, usual = top.at("confirm"), ConfirmSpec()
+def _read_confirm(value: YamlValue, key: str) -> ConfirmSpec:
     if isinstance(value.content, bool):
-        return replace(usual, enabled=value.content)
-    fields = Fields(value, "confirm", _CONFIRM, base)
-    checkout = fields.command("checkout")
-    if checkout == ("worktree",):
-        checkout = ()
-    if checkout and not {"{commit}", "{folder}"} <= {m for w in checkout for m in re.findall(r"\{\w+\}", w)}:
-        fields.refuse(
-            "checkout",
+        return ConfirmSpec(enabled=value.content)
+    parsers: dict[str, Parser] = {
+        "enabled": flag,
+        "checkout": _read_checkout,
+        "setup": command,
+        "setup_timeout": seconds,
+        "rounds": number(4, 200, ConfirmSpec.rounds),
+        "budget": seconds,
+    }
+    return ConfirmSpec(**read_section(value, key, parsers))
+
+
+def _read_checkout(value: YamlValue, key: str) -> tuple[str, ...]:
+    words = command(value, key)
+    if words == ("worktree",):
+        return ()
+    if not all(any(field in word for word in words) for field in ("{commit}", "{folder}")):
+        value.refuse(
             "the checkout command must say where {commit} and {folder} go",
             "checkout: [git, clone, --revision, '{commit}', /srv/mirror.git, '{folder}']",
         )
-    return ConfirmSpec(
-        enabled=fields.flag("enabled", usual.enabled),
-        checkout=checkout,
-        setup=fields.command("setup"),
-        setup_timeout=fields.seconds("setup_timeout", usual.setup_timeout) or usual.setup_timeout,
-        rounds=fields.whole_number("rounds", usual.rounds, 4, 200),
-        budget=fields.seconds("budget", usual.budget) or usual.budget,
-    )
+    return words
 
 
-def _read_calibrate(top: Fields, base: Path) -> CalibrateSpec:
-    if "calibrate" not in top:
-        return CalibrateSpec()
-    value, usual = top.at("calibrate"), CalibrateSpec()
+def _read_calibrate(value: YamlValue, key: str) -> CalibrateSpec:
     if isinstance(value.content, bool):
-        return usual if value.content else replace(usual, workloads=0)
-    fields = Fields(value, "calibrate", ("workloads", "rounds", "budget"), base)
-    return CalibrateSpec(
-        workloads=fields.whole_number("workloads", usual.workloads, 0, 1000),
-        rounds=fields.whole_number("rounds", usual.rounds, 4, 200),
-        budget=fields.seconds("budget", usual.budget) or usual.budget,
-    )
+        return CalibrateSpec() if value.content else CalibrateSpec(workloads=0)
+    parsers: dict[str, Parser] = {
+        "workloads": number(0, 1000, CalibrateSpec.workloads),
+        "rounds": number(4, 200, CalibrateSpec.rounds),
+        "budget": seconds,
+    }
+    return CalibrateSpec(**read_section(value, key, parsers))
 
 
-def _read_anchor(top: Fields, base: Path) -> Anchor:
-    if "anchor" not in top:
-        return Anchor()
-    fields = Fields(top.at("anchor"), "anchor", ("commit", "date"), base)
-    if ("commit" in fields) == ("date" in fields):
-        top.refuse("anchor", "anchor is a commit or a date", "anchor: {commit: 1a2b3c4d}")
-    if "date" in fields:
-        return Anchor(date=_read_date(fields, "date"))
-    return Anchor(commit=_read_commit(fields, "commit"))
+def _read_anchor(value: YamlValue, key: str) -> Anchor:
+    section = read_section(value, key, {"commit": _read_commit, "date": date})
+    if len(section) != 1:
+        value.refuse("anchor is a commit or a date", "anchor: {commit: 1a2b3c4d}")
+    return Anchor(**section)
 
 
-def _read_commit(fields: Fields, key: str) -> str:
+def _read_commit(value: YamlValue, key: str) -> str:
     """The beginning of a commit's hash. YAML takes 1234567 and 1e10000 for numbers: those want quotes."""
-    found = fields.at(key).content
-    if not isinstance(found, str) or re.fullmatch(r"[0-9a-fA-F]{7,64}", found) is None:
-        fields.refuse(
-            key,
-            f"{key} is {found!r}, not a commit of 7 characters or more",
+    content = value.content
+    if not isinstance(content, str) or re.fullmatch(r"[0-9a-fA-F]{7,64}", content) is None:
+        value.refuse(
+            f"{key} is {content!r}, not a commit of 7 characters or more",
             f'{key}: "1a2b3c4d"  # in quotes',
         )
-    return found.lower()
+    return content.lower()
 
 
-def _read_date(fields: Fields, key: str) -> str:
-    """A day or a moment, as ISO 8601 in UTC."""
-    found = fields.at(key).content
-    try:
-        when = datetime.fromisoformat(str(found).strip().replace("Z", "+00:00"))
-        when = when if when.tzinfo is not None else when.replace(tzinfo=timezone.utc)
-        return when.astimezone(timezone.utc).isoformat(timespec="seconds")
-    except (ValueError, OverflowError):
-        fields.refuse(key, f"{key} is {found!r}, not a date", f"{key}: 2026-11-20")
-
-
-def _read_accepted(item: YamlValue, names: Sequence[str], base: Path) -> Accepted:
-    fields = Fields(item, "an accepted change", ("workload", "metric", "since", "word", "by"), base)
-    workload = str(fields.at("workload").text("workload"))
-    if workload not in names:
-        fields.refuse(
-            "workload", f"there is no workload called {workload!r}", f"one of: {', '.join(names[:20])}"
-        )
-    name = fields.text("metric")
-    if name is not None:
-        _require_metric(fields, "metric", name)
-    if "word" not in fields:
+def _read_accepted(item: YamlValue, names: Sequence[str]) -> Accepted:
+    parsers: dict[str, Parser] = {
+        "workload": text,
+        "metric": _read_metric,
+        "since": date,
+        "word": text,
+        "by": text,
+    }
+    section = read_section(item, "an accepted change", parsers, ("workload", "since"))
+    if section["workload"] not in names:
+        fix = f"one of: {', '.join(names[:20])}"
+        _refuse_key(item, "workload", f"there is no workload called {section['workload']!r}", fix)
+    if "word" not in section:
         item.refuse("an accepted change needs a word: why it is the new normal", "word: now checks its input")
-    return Accepted(
-        workload=workload,
-        since=_read_date(fields, "since"),
-        word=fields.text("word") or "",
-        metric=name,
-        by=fields.text("by"),
-    )
+    return Accepted(**section)
 
 
-def _read_notify(top: Fields, base: Path, ours: tuple[Path, ...]) -> NotifySpec:
-    """Where to tell of the night; never onto `ours`, which hold more than a notice."""
-    if "notify" not in top:
-        return NotifySpec()
-    fields = Fields(top.at("notify"), "notify", ("junit", "summary", "annotations"), base)
-    for key in ("junit", "summary"):
-        named = fields.path(key)
-        if named is not None and named.resolve() in {each.resolve() for each in ours}:
-            fields.refuse(key, f"{key} would be written over {named}", f"{key}: another.file")
-    return NotifySpec(
-        junit=fields.path("junit"),
-        summary=fields.path("summary"),
-        annotations=cast(Annotate, fields.choice("annotations", get_args(Annotate), "auto")),
-    )
+def _read_notify(value: YamlValue, config: NightConfig) -> NotifySpec:
+    """Where to tell of the night; never onto the nightly's file or the history, which hold more than a notice."""
+    file = path(config.path.parent)
+    parsers: dict[str, Parser] = {"junit": file, "summary": file, "annotations": choice(*get_args(Annotate))}
+    spec = NotifySpec(**read_section(value, "notify", parsers))
+    own_files = {config.path.resolve(), config.history.resolve()}
+    for key, place in (("junit", spec.junit), ("summary", spec.summary)):
+        if place is not None and place.resolve() in own_files:
+            _refuse_key(value, key, f"{key} would be written over {place}", f"{key}: another.file")
+    return spec

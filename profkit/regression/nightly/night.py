@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal, cast
+from typing import cast
 
-from profkit.core.codec import build, plain
-from profkit.core.errors import Interrupted, MachineError, ProfkitError, UnreadableReport, WorkloadError
+from profkit.core.codec import plain
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, WorkloadError
 from profkit.core.formatting import figures, plural
 from profkit.core.types import Calibration, Incident, Json, MetricOutcome, Night, Outcome, WorkloadOutcome
 from profkit.regression.nightly.config import NotifySpec
@@ -18,6 +18,7 @@ from profkit.regression.nightly.session import write_text
 from profkit.reporting import junit, markdown
 from profkit.reporting.annotations import render as render_annotations
 from profkit.reporting.views.night import view
+from profkit.reporting.views.night_text import name_of
 
 # The worst first. What was not measured is worse than what could not be decided.
 OUTCOME_ORDER: tuple[Outcome, ...] = (
@@ -108,11 +109,12 @@ def _night_reason(workloads: Sequence[WorkloadOutcome]) -> str:
         return "no workload was looked at"
     first = workloads[0]
     if first.outcome == "pass":
-        seen = [m.detectable for w in workloads for m in w.metrics if m.gates and m.detectable is not None]
-        limit = (
-            f"; a change of {figures(100 * max(seen), 2)} % would have been seen everywhere" if seen else ""
+        sizes = [m.detectable for w in workloads for m in w.metrics if m.gates and m.detectable is not None]
+        if not sizes:
+            return "nothing regressed"
+        return (
+            f"nothing regressed; a change of {figures(100 * max(sizes), 2)} % would have been seen everywhere"
         )
-        return f"nothing regressed{limit}"
     alike = sum(w.outcome == first.outcome for w in workloads) - 1
     others = f"; and {plural(alike, 'other')}" if alike else ""
     return f"{first.name}: {first.reason}{others}"
@@ -121,46 +123,37 @@ def _night_reason(workloads: Sequence[WorkloadOutcome]) -> str:
 # ---------------------------------------------------------------- incidents
 
 
-@dataclass(frozen=True)
-class _ConvictedMetric:
-    """One gating metric that is convicted tonight."""
-
-    workload: str
-    metric: MetricOutcome
-
-
 def find_incidents(workloads: Sequence[WorkloadOutcome]) -> list[Incident]:
     """Changes with one beginning as one: of the same commit where it is known, else of the same night.
 
-    Only what is gated and convicted makes one: suspects wait, and watched metrics explain.
+    Only confirmed changes of metrics that gate make one: candidates wait, and watched metrics explain.
     """
-    groups: dict[tuple[str, str], list[_ConvictedMetric]] = {}
+    groups: dict[tuple[str, str], list[tuple[str, MetricOutcome]]] = {}
     for workload in workloads:
         for metric in workload.metrics:
             if metric.gates and metric.outcome in ("regressed", "improved") and metric.step != "target":
                 since = metric.commit or (metric.since or "")[:10]
-                groups.setdefault((metric.outcome, since), []).append(_ConvictedMetric(workload.name, metric))
-    found = [_build_incident(members) for members in groups.values()]
-    return sorted(found, key=lambda one: (OUTCOME_ORDER.index(one.outcome), -len(one.members)))
-
-
-def _build_incident(members: Sequence[_ConvictedMetric]) -> Incident:
-    outcome: Literal["regressed", "improved"] = (
-        "regressed" if members[0].metric.outcome == "regressed" else "improved"
+                groups.setdefault((metric.outcome, since), []).append((workload.name, metric))
+    incidents = [_build_incident(changes) for changes in groups.values()]
+    return sorted(
+        incidents, key=lambda incident: (OUTCOME_ORDER.index(incident.outcome), -len(incident.members))
     )
-    first = members[0].metric
-    names = list(dict.fromkeys(m.workload for m in members))
+
+
+def _build_incident(changes: Sequence[tuple[str, MetricOutcome]]) -> Incident:
+    """One incident of confirmed changes, each with the name of its workload."""
+    first = changes[0][1]
+    names = list(dict.fromkeys(name for name, _ in changes))
     what = names[0] if len(names) == 1 else plural(len(names), "workload")
-    verb = "regressed" if outcome == "regressed" else "improved"
     since = f" since {first.since[:10]}" if first.since else ""
     commit = f", with commit {first.commit[:12]}" if first.commit else ""
-    sizes = sorted(r for m in members if (r := _relative_size(m.metric)) is not None)
+    sizes = sorted(r for _, metric in changes if (r := _relative_size(metric)) is not None)
     size = ""
     if sizes:
         low, high = f"{100 * sizes[0]:+.2g} %", f"{100 * sizes[-1]:+.2g} %"
         size = f" by {low}" if low == high else f" by {low} to {high}"
-    told = tuple(f"{m.workload}: {_metric_title(m.metric)}: {m.metric.reason}" for m in members)
-    return Incident(f"{what} {verb}{size}{since}{commit}", outcome, told)
+    members = tuple(f"{name}: {name_of(metric)}: {metric.reason}" for name, metric in changes)
+    return Incident(f"{what} {first.outcome}{size}{since}{commit}", first.outcome, members)
 
 
 def _relative_size(metric: MetricOutcome) -> float | None:
@@ -170,10 +163,6 @@ def _relative_size(metric: MetricOutcome) -> float | None:
     if metric.value is None or not metric.expected:
         return None
     return metric.value / metric.expected - 1
-
-
-def _metric_title(metric: MetricOutcome) -> str:
-    return f"{metric.metric} of {metric.scope.name}" if metric.scope.name else metric.metric
 
 
 NIGHT_SCHEMA = "profkit.night/1"
@@ -205,17 +194,6 @@ def nights_to_text(nights: Sequence[Night], exit_code: int) -> str:
     return json.dumps(body, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
-def night_from_text(text: str) -> Night:
-    """The night behind `to_text`; raises UnreadableReport for anything else."""
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UnreadableReport(f"no whole JSON ({error})") from error
-    if not isinstance(data, dict) or data.get("schema") != NIGHT_SCHEMA:
-        raise UnreadableReport(f"not a night: its schema is not {NIGHT_SCHEMA}")
-    return build(Night, data)
-
-
 def _without_points(metric: MetricOutcome) -> MetricOutcome:
     if metric.trend is None:
         return metric
@@ -223,41 +201,38 @@ def _without_points(metric: MetricOutcome) -> MetricOutcome:
     return replace(metric, trend=replace(metric.trend, series=series))
 
 
-def write_reports(folder: Path, night: Night, *, strict: bool = False, html: bool = True) -> list[str]:
+def write_reports(folder: Path, night: Night, *, strict: bool = False) -> list[str]:
     """night.json, report.md, junit.xml and report.html into `folder`; what could not be written, in words."""
-    made: dict[str, Callable[[], str]] = {
-        "night.json": lambda: night_to_text(night),
-        "report.md": lambda: markdown.render(view(night)),
-        "junit.xml": lambda: junit.render([view(night)], strict=strict),
-    }
-    if html:
-        from profkit.reporting.html import page  # here: its templates cost 50 ms
+    from profkit.reporting.html import page  # here: its templates cost 50 ms
 
-        made["report.html"] = lambda: page.render(view(night))
-    troubles = []
-    for name, make in made.items():
-        try:
-            write_text(folder / name, make())
-        except ProfkitError as fault:
-            troubles.append(fault.message)
-    return troubles
+    blocks = view(night)
+    texts = {
+        "night.json": night_to_text(night),
+        "report.md": markdown.render(blocks),
+        "junit.xml": junit.render([blocks], strict=strict),
+        "report.html": page.render(blocks),
+    }
+    return [fault for name, text in texts.items() if (fault := _write_or_fault(folder / name, text))]
 
 
 def write_notices(spec: NotifySpec, night: Night, *, strict: bool = False) -> list[str]:
     """The files for others; what could not be written, in words: a broken notice costs no night."""
-    troubles = []
+    faults = []
     if spec.junit is not None:
-        try:
-            write_text(spec.junit, junit.render([view(night)], strict=strict))
-        except ProfkitError as fault:
-            troubles.append(fault.message)
-    summary = spec.summary or _step_summary()
+        faults.append(_write_or_fault(spec.junit, junit.render([view(night)], strict=strict)))
+    github = os.environ.get("GITHUB_STEP_SUMMARY")
+    summary = spec.summary or (Path(github) if github else None)
     if summary is not None:
-        try:
-            _append_summary(summary, night)
-        except ProfkitError as fault:
-            troubles.append(fault.message)
-    return troubles
+        faults.append(_append_summary(summary, night))
+    return [fault for fault in faults if fault is not None]
+
+
+def _write_or_fault(path: Path, text: str) -> str | None:
+    try:
+        write_text(path, text)
+    except ProfkitError as fault:
+        return fault.message
+    return None
 
 
 def annotations_of(spec: NotifySpec, night: Night) -> str:
@@ -268,17 +243,13 @@ def annotations_of(spec: NotifySpec, night: Night) -> str:
     return render_annotations(view(night)) if listening else ""
 
 
-def _step_summary() -> Path | None:
-    path = os.environ.get("GITHUB_STEP_SUMMARY")
-    return Path(path) if path else None
-
-
-def _append_summary(path: Path, night: Night) -> None:
-    """Behind what is there, within what GitHub shows of one step in all."""
+def _append_summary(path: Path, night: Night) -> str | None:
+    """Append the report, within what GitHub shows of one step in all; why it could not be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        there = path.stat().st_size if path.exists() else 0
+        size = path.stat().st_size if path.exists() else 0
         with path.open("a", encoding="utf-8") as file:
-            file.write(markdown.render(view(night), max(4096, markdown.STEP_SUMMARY - there - 1024)) + "\n")
+            file.write(markdown.render(view(night), max(4096, markdown.STEP_SUMMARY - size - 1024)) + "\n")
     except OSError as error:
-        raise MachineError(f"cannot write {path}: {error.strerror}") from error
+        return f"cannot write {path}: {error.strerror}"
+    return None

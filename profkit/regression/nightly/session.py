@@ -16,7 +16,7 @@ from profkit.core.codec import build, plain
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
 from profkit.core.progress import Progress
 from profkit.core.run_folder import clean_name, release_space, reserve_space
-from profkit.core.types import Calibration, Entry, Json, RunDocument
+from profkit.core.types import Entry, Json, RunDocument
 from profkit.regression.compare.causes.machine_state import thermal_throttling
 from profkit.regression.history import History, entry_of
 from profkit.regression.nightly import profile_process
@@ -52,7 +52,6 @@ class NightState:
     done: Mapping[str, WorkloadState] = field(default_factory=dict)
     rerun: Mapping[str, str] = field(default_factory=dict)
     calibrated: Mapping[str, str] = field(default_factory=dict)
-    calibration: Calibration | None = None
 
     def with_done(self, name: str, done: WorkloadState) -> NightState:
         """The state after a workload's profile."""

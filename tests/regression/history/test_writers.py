@@ -156,7 +156,6 @@ def test_a_file_that_may_not_grow_keeps_what_was_stored(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_can_still_be_read(tmp_path: Path) -> None:
-    """SQLite wants 32 kB beside the file even to read it."""
     path = tmp_path / "history.sqlite"
     with open_history(path) as history:
         history.add(entry(1))
@@ -212,22 +211,6 @@ def test_in_a_folder_that_may_only_be_read_writing_is_refused(read_only: Path) -
     )
 
 
-def test_a_log_beside_a_file_that_may_only_be_read_is_read_too(read_only: Path, tmp_path: Path) -> None:
-    """A writer was killed, and the last run is in the write-ahead log alone."""
-    folder = read_only.parent
-    folder.chmod(0o755)
-    read_only.chmod(0o644)
-    live = tmp_path / "live.sqlite"
-    shutil.copy(read_only, live)
-    with open_history(live) as history:
-        history.add(entry(2, workload="in the log"))
-        for suffix in ("", "-wal"):
-            shutil.copy(live.with_name(live.name + suffix), read_only.with_name(read_only.name + suffix))
-            read_only.with_name(read_only.name + suffix).chmod(0o444)
-    folder.chmod(0o555)
-    assert in_child(lambda: runs_of(read_only), user()) == "['mlp', 'in the log']"
-
-
 def test_a_file_that_nobody_may_read_is_told_so(tmp_path: Path, read_only: Path) -> None:
     read_only.chmod(0o000)
     assert "Permission denied" in in_child(lambda: runs_of(read_only), user())
@@ -239,15 +222,21 @@ def test_a_folder_that_is_a_file_is_told_so(tmp_path: Path) -> None:
         open_history(tmp_path / "reports" / "history.sqlite")
 
 
-def test_on_the_network_there_is_no_shared_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history_file, "is_on_network", lambda folder: False)
-    with open_history(tmp_path / "local.sqlite") as history:
-        assert history._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    monkeypatch.setattr(history_file, "is_on_network", lambda folder: True)
-    for name in ("local.sqlite", "remote.sqlite"):
-        with open_history(tmp_path / name) as history:
-            assert history._connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
-            assert history.add(entry(1))
+def test_a_file_with_a_log_of_an_older_profkit_is_read_and_loses_the_log(
+    read_only: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "history.sqlite"
+    shutil.copy(read_only, path)
+    sqlite3.connect(path).execute("PRAGMA journal_mode = WAL").connection.close()
+    path.chmod(0o644)
+    folder = read_only.parent
+    folder.chmod(0o755)
+    shutil.copy(path, folder / "log.sqlite")
+    folder.chmod(0o555)
+    assert in_child(lambda: runs_of(folder / "log.sqlite"), user()) == "['mlp']"
+    with open_history(path) as history:
+        assert history.add(entry(2))
+        assert history._connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
 def test_where_the_file_system_cannot_link_a_history_is_made_all_the_same(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,28 +43,6 @@ def test_what_a_killed_night_left_registered_is_no_hindrance(tmp_path: Path) -> 
     (tmp_path / "left" / ".git").unlink()
     with checked_out(place, head, USUAL, tmp_path / "log") as there:
         assert there.folder.is_dir()
-
-
-def test_the_checkout_of_a_killed_night_is_cleared_away_and_that_of_a_living_one_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = repository(tmp_path / "repo")
-    head = git(place, "rev-parse", "HEAD")
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
-    killed = os.fork()
-    if killed == 0:
-        with checked_out(place, head, USUAL, tmp_path / "log"):
-            os.kill(os.getpid(), signal.SIGKILL)
-    os.waitpid(killed, 0)
-    (left,) = (tmp_path / "tmp").iterdir()
-    monkeypatch.setattr("profkit.regression.nightly.checkout.YOUNG_SECONDS", -1.0)
-    with checked_out(place, head, USUAL, tmp_path / "log") as living:
-        assert not left.exists()
-        assert git(place, "worktree", "list").count("\n") == 1
-        with checked_out(place, head, USUAL, tmp_path / "log"):
-            assert (living.folder / "size.txt").exists()
-    assert list((tmp_path / "tmp").iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["trailing ", "two\nlines", "end\n", "-dash", "quo'te\"$(x)"])

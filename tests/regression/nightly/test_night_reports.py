@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from profkit.core.codec import build
 from profkit.core.types import (
     Calibration,
     Cause,
@@ -26,7 +27,7 @@ from profkit.core.types import (
     Verdict,
     WorkloadOutcome,
 )
-from profkit.regression.nightly.night import build_night, exit_code, night_from_text, night_to_text
+from profkit.regression.nightly.night import build_night, exit_code, night_to_text
 from tests.reporting.shown import night_annotations, night_junit, night_markdown, night_page, night_text
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\"'`|\u202e\udcff\n::error::x 100 %"
@@ -230,8 +231,10 @@ def test_text_from_outside_is_shown_and_never_obeyed() -> None:
     json.loads(night_to_text(one))
 
 
-def test_a_night_can_be_read_back() -> None:
-    assert night_from_text(night_to_text(MIXED)) == MIXED
+def test_the_document_of_a_night_has_all_of_it() -> None:
+    document = json.loads(night_to_text(MIXED))
+    assert document.pop("schema") == "profkit.night/1"
+    assert build(Night, document) == MIXED
 
 
 def test_markdown_keeps_within_what_a_step_summary_shows() -> None:

@@ -1,0 +1,185 @@
+"""The values of a nightly's file by their types; what is not understood is refused with its line and what to write.
+
+A parser takes a value and its key, and raises UsageError. `read_section` applies a table of them to a mapping.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from profkit.analysis.targets.yaml_text import YamlValue
+
+Parser: TypeAlias = Callable[[YamlValue, str], Any]
+
+_SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(s|min|h)?\s*")
+MOST_SECONDS = 7 * 86400.0  # a week: a number beyond it is a slip, and would overflow a wait
+
+
+def read_section(
+    value: YamlValue, what: str, parsers: Mapping[str, Parser], required: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """What a mapping sets, by key; `what` names the mapping in messages. A key without a value is not set."""
+    content = value.mapping(what)
+    for key, item in content.items():
+        if key not in parsers:
+            close = difflib.get_close_matches(key, parsers, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            item.refuse(f"{what} has no key {key!r}{hint}", f"one of: {', '.join(parsers)}")
+    given = {key: item for key, item in content.items() if item.content is not None}
+    for key in required:
+        if key not in given:
+            value.refuse(f"{what} has no {key}", f"{key}: ...")
+    return {key: parsers[key](item, key) for key, item in given.items()}
+
+
+def unparsed(value: YamlValue, _key: str) -> YamlValue:
+    """The value itself, for a mapping or list with a table of its own."""
+    return value
+
+
+def text(value: YamlValue, key: str) -> str:
+    """A text that is not blank."""
+    if isinstance(value.content, (int, float)) and not isinstance(value.content, bool):
+        value.refuse(f"{key} must be text", f'{key}: "{value.content}"')
+    content = value.text(key)
+    if not content.strip():
+        value.refuse(f"{key} is empty", f"{key}: NAME")
+    if "\0" in content:
+        value.refuse(f"{key} holds a null byte", "take it out")
+    return content
+
+
+def choice(*words: str) -> Parser:
+    """One of `words`."""
+
+    def parse(value: YamlValue, key: str) -> str:
+        if value.content not in words:
+            value.refuse(
+                f"{key} is {_shown(value.content)}, not one of {', '.join(words)}", f"{key}: {words[0]}"
+            )
+        return str(value.content)
+
+    return parse
+
+
+def flag(value: YamlValue, key: str) -> bool:
+    """true or false."""
+    return value.flag(key)
+
+
+def number(least: float, most: float, example: float) -> Parser:
+    """A number from `least` to `most`; a whole one where `example` is."""
+    whole = isinstance(example, int)
+
+    def parse(value: YamlValue, key: str) -> float:
+        content = value.content
+        fits = isinstance(content, int if whole else (int, float)) and not isinstance(content, bool)
+        if not fits or not least <= content <= most:  # type: ignore[operator]  # a number, as `fits` says
+            kind = "a whole number" if whole else "a number"
+            value.refuse(
+                f"{key} is {_shown(content)}, not {kind} from {least} to {most}", f"{key}: {example}"
+            )
+        return content  # type: ignore[return-value]
+
+    return parse
+
+
+def seconds(value: YamlValue, key: str) -> float:
+    """A time: a number of seconds, or `10 min`, `2 h`."""
+    content, duration = value.content, math.nan
+    if isinstance(content, (int, float)) and not isinstance(content, bool):
+        duration = float(content) if abs(content) <= MOST_SECONDS else math.inf
+    elif isinstance(content, str) and (match := _DURATION.fullmatch(content)) is not None:
+        duration = float(match[1]) * _SECONDS[match[2] or ""]
+    if not 0 < duration <= MOST_SECONDS:
+        value.refuse(f"{key} is {_shown(content)}, not a time between 0 and 7 days", f"{key}: 600  # seconds")
+    return duration
+
+
+def date(value: YamlValue, key: str) -> str:
+    """A day or a moment, as ISO 8601 in UTC."""
+    try:
+        when = datetime.fromisoformat(str(value.content).strip().replace("Z", "+00:00"))
+        when = when if when.tzinfo is not None else when.replace(tzinfo=timezone.utc)
+        return when.astimezone(timezone.utc).isoformat(timespec="seconds")
+    except (ValueError, OverflowError):
+        value.refuse(f"{key} is {value.content!r}, not a date", f"{key}: 2026-11-20")
+
+
+def path(base: Path, kind: str | None = None) -> Parser:
+    """A path, taken from `base`; with `kind` "file" or "folder" it must be there as such."""
+
+    def parse(value: YamlValue, key: str) -> Path:
+        place = (base / Path(text(value, key)).expanduser()).absolute()
+        if kind == "file" and not place.is_file():
+            value.refuse(f"{key}: there is no file {place}", f"write it, or take the line `{key}:` out")
+        if kind == "folder" and not place.is_dir():
+            fix = f"mkdir -p {shlex.quote(str(place))}, or another one"
+            value.refuse(f"{key}: there is no folder {place}", fix)
+        return place
+
+    return parse
+
+
+def command(value: YamlValue, key: str) -> tuple[str, ...]:
+    """A command: a list of words, or one text that is split as a shell would split it, without a shell."""
+    example = f"{key}: [python, bench.py]"
+    if isinstance(value.content, str):
+        try:
+            words = tuple(shlex.split(value.content))
+        except ValueError as error:
+            value.refuse(f"{key}: {error}", example)
+    else:
+        words = tuple(
+            _scalar_text(item, f"each word of {key} must be text", example) for item in items(value, key)
+        )
+    if not words or not words[0].strip():
+        value.refuse(f"{key} is empty", example)
+    if any("\0" in word for word in words):
+        value.refuse(f"{key} holds a null byte", "take it out")
+    return words
+
+
+def text_list(value: YamlValue, key: str) -> tuple[str, ...]:
+    """A list of texts, or one text with commas."""
+    if isinstance(value.content, str):
+        return tuple(part.strip() for part in value.content.split(",") if part.strip())
+    return tuple(item.text(f"each of {key}") for item in items(value, key))
+
+
+def items(value: YamlValue, key: str) -> list[YamlValue]:
+    """A list of anything."""
+    if not isinstance(value.content, list):
+        value.refuse(f"{key} must be a list", f"{key}: [...]")
+    return value.content
+
+
+def variables(value: YamlValue, key: str) -> dict[str, str]:
+    """Environment variables; numbers are taken as they were written."""
+    found = {}
+    for name, item in value.mapping(key).items():
+        found[name] = _scalar_text(item, f"{key}: {name} must be text", f'{name}: "1"')
+        if not name or "=" in name or "\0" in name + found[name]:
+            item.refuse(f"{key}: {name!r} is no variable with its value", 'NAME: "value"')
+    return found
+
+
+def _scalar_text(item: YamlValue, message: str, fix: str) -> str:
+    if isinstance(item.content, bool) or not isinstance(item.content, (str, int, float)):
+        item.refuse(message, fix)
+    return str(item.content)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, (list, dict)):
+        return "a list" if isinstance(value, list) else "a mapping"
+    shown = repr(value)
+    return shown if len(shown) <= 40 else shown[:37] + "..."
