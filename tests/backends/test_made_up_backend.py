@@ -1,4 +1,4 @@
-"""A backend that only this test knows goes through profile, record, summarize, doctor and scrub: nothing else names one."""
+"""A backend that only this test knows goes through every command: nothing else names one."""
 
 from __future__ import annotations
 
@@ -6,28 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from profkit.backends import BACKENDS, Backend, BackendRun, CheckGroup, PassFindings, PlanState, RunContext
-from profkit.backends.passes import PlannedRun
-from profkit.core.types import RUN, Check, Gpu, PassName, PassPlan, PassResult, Reading, Report, Source, Step
-from profkit.profilers.registry import PROFILERS
-from tests.cli_runner import ENVIRONMENT, Said, call_in_process
-from tests.profilers.test_made_up_profiler import TICKS, Ticks
+from profkit.backends import BACKENDS, Backend, BackendRun, CheckGroup, PassFindings, RunContext
+from profkit.core.types import RUN, Check, Gpu, PassPlan, PassResult, Reading, Report, Source
+from tests.profilers.test_made_up_profiler import Call, TicksRun
+from tests.profilers.test_made_up_profiler import call as call  # the fixture
 
 
-class AbacusRun(PlannedRun):
+class AbacusRun(TicksRun):
     name = "abacus"
 
-    def plan_pass(self, name: PassName, state: PlanState) -> list[PassPlan]:
-        file = "artifacts/beads.txt"
-        return [
-            PassPlan(
-                name, None, (Step("beads", ("cp", "beads.txt", str(self.context.folder / file)), (file,)),)
-            )
-        ]
-
     def read_pass(self, plan: PassPlan, result: PassResult) -> PassFindings:
-        beads = float((self.context.folder / result.artifacts[0]).read_text())
-        return PassFindings(readings=(Reading("ipc", beads, "", "measured", RUN, Source("abacus")),))
+        (ticks,) = super().read_pass(plan, result).counters
+        return PassFindings(readings=(Reading("ipc", ticks.value, "", "measured", RUN, Source("abacus")),))
 
 
 class Abacus(Backend):
@@ -44,20 +34,9 @@ class Abacus(Backend):
         return (CheckGroup("abacus", lambda: [Check("beads", "ok", "they move")]),)
 
 
-def test_it_goes_through_every_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_it_goes_through_every_command(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(BACKENDS, "abacus", Abacus)
-    for slow in ("hardware.noise.noise_checks", "profiling.doctor.machine.python_checks"):
-        monkeypatch.setattr(f"profkit.{slow}", tuple)
-    monkeypatch.setitem(PROFILERS, "ticks", Ticks)
-    Path("ticks").write_text(TICKS)
-    Path("ticks").chmod(0o755)
-    Path("beads.txt").write_text("7")
     Path("targets.yaml").write_text("targets: {beads: {metric: ipc, above: 9}}")
-
-    def call(line: str) -> Said:
-        return call_in_process(line.split(), tmp_path, ENVIRONMENT)
-
     done = call("profile --backend abacus --depth gate --precision 0.5 --check --format json -- true")
     assert done.code == 1, done.err
     (folder,) = Path("reports").iterdir()

@@ -1,4 +1,4 @@
-"""A profiler that only this test knows goes through profile, record, summarize, doctor and scrub: nothing else names a tool."""
+"""A profiler that only this test knows goes through every command: nothing else names a tool."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from profkit.profilers.redact import COMMAND, Redactor
 from profkit.profilers.registry import PROFILERS
 from tests.cli_runner import ENVIRONMENT, Said, call_in_process
 
+Call = Callable[[str], Said]
 TICKS = """#!/bin/sh
 # ticks OUTPUT COMMAND...: runs the command, and counts one tick for each of its words
 output=$1; shift
@@ -39,11 +40,7 @@ def scrub_ticks(source: Path, output: Path, redactor: Redactor) -> None:
 
 class Ticks:
     name = "ticks"
-    formats = (
-        Format(
-            name, name, "a file of ticks", lambda head: head.startswith(b"TICKS "), read_ticks, scrub_ticks
-        ),
-    )
+    formats = (Format(name, name, "ticks", lambda head: head.startswith(b"TICKS "), read_ticks, scrub_ticks),)
 
     def __init__(self) -> None:
         self.recorder = Recorder(self.step, follows_region=False)
@@ -67,38 +64,40 @@ class TicksRun(PlannedRun):
         return [PassPlan(name, "ticks", (Step("ticks", argv, ("artifacts/ticks.txt",), tool="ticks"),))]
 
     def read_pass(self, _: PassPlan, result: PassResult) -> PassFindings:
-        return PassFindings(counters=read_ticks(self.context.folder / result.artifacts[0]).counters)
+        left = [read_ticks(self.context.folder / name) for name in result.artifacts]
+        return PassFindings(counters=tuple(counter for report in left for counter in report.counters))
 
 
-def test_it_goes_through_every_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Calls profkit in a folder with `ticks`, and with nothing that takes long."""
     monkeypatch.chdir(tmp_path)
     Path("ticks").write_text(TICKS)
     Path("ticks").chmod(0o755)
     load: Callable[[], Profiler] = Ticks  # where mypy compares it with the Protocol
     monkeypatch.setitem(PROFILERS, "ticks", load)
-    monkeypatch.setattr(
-        "profkit.backends.cpu.CpuBackend.start", lambda _, context, gpus: TicksRun(context, gpus)
-    )
     for slow in ("perf", "valgrind"):
         monkeypatch.delitem(PROFILERS, slow)
     for slow in ("hardware.noise.noise", "profiling.doctor.machine.python", "backends.cpu.peaks_check.peaks"):
         monkeypatch.setattr(f"profkit.{slow}_checks", tuple)
+    return lambda line: call_in_process(line.split(), tmp_path, ENVIRONMENT)
 
-    def call(line: str) -> Said:
-        return call_in_process(line.split(), tmp_path, ENVIRONMENT)
 
+def test_it_goes_through_every_command(call: Callable[[str], Said], monkeypatch: pytest.MonkeyPatch) -> None:
     done = call("record --tool ticks --report out -- true --token=hf_12345678901234")
     assert done.code == 0, done.err
     assert call("scrub out --output public").code == 0
     assert "hf_" not in Path("public").read_text()
-    for name in ("out", "public"):
-        assert call(f"summarize {name}").code == 0
-        document = call(f"summarize {name} --format json").json()
-        assert document["tools"] == {"ticks": "1.2"}
-        assert [(counter["name"], counter["value"]) for counter in document["counters"]] == [("ticks", 2.0)]
+    monkeypatch.setattr("profkit.backends.cpu.CpuBackend.start", lambda _, *run: TicksRun(*run))
+    profile = "profile --backend cpu --passes counters"
+    for line in (
+        "summarize out --format json",
+        "summarize public --format json",
+        f"{profile} --format json -- true a",
+    ):
+        counters = call(line).json()["counters"]
+        assert [(counter["name"], counter["value"]) for counter in counters] == [("ticks", 2.0)]
     refused = call("record --tool ticks --report other -- false")
     assert (refused.code, "it may not count" in refused.err) == (3, True)
-    profiled = call("profile --backend cpu --passes counters --format json -- true a b").json()
-    assert [(counter["name"], counter["value"]) for counter in profiled["counters"]] == [("ticks", 3.0)]
-    assert "it may not count" in call("profile --backend cpu --passes counters -- false").out
+    assert "it may not count" in call(f"{profile} -- false").err
     assert "counts words" in call("doctor").out
