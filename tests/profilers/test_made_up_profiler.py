@@ -58,8 +58,7 @@ class TicksRun(PlannedRun):
     name = "cpu"
 
     def plan_pass(self, name: PassName, _: PlanState) -> list[PassPlan]:
-        report = self.context.folder / "artifacts" / "ticks.txt"
-        argv = ("./ticks", str(report), *self.context.workload.command)
+        argv = ("./ticks", f"{self.context.folder}/artifacts/ticks.txt", *self.context.workload.command)
         return [PassPlan(name, "ticks", (Step("ticks", argv, ("artifacts/ticks.txt",), tool="ticks"),))]
 
     def read_pass(self, _: PassPlan, result: PassResult) -> PassFindings:

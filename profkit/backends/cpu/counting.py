@@ -1,4 +1,8 @@
-"""Counters of the PMU, or without one of the kernel alone: perf stat, one process for each group of events."""
+"""Counters of the PMU, or without one of the kernel alone: perf stat, one process for each group of events.
+
+The groups are planned from the event table of this CPU, then tried on a tiny program. What several groups say together
+is read in the same way for perf and for Instruments.
+"""
 
 from __future__ import annotations
 

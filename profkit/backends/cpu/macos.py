@@ -1,4 +1,7 @@
-"""The run of a CPU on macOS: Time Profiler, and CPU Counters with a list of events, one process for each group."""
+"""The run of a CPU on macOS: Time Profiler, and CPU Counters with a list of events, one process for each group.
+
+Built from Instruments' exports and help texts, and against a stand-in: it has not run on a Mac yet.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
-"""What else uses or restricts the GPU: a part of a device, Windows around it, a service that samples its counters.
+"""CUDA as the doctor tells it: the devices, their driver, who may count, what traces, and what is in the way.
 
-The Python side of CUDA: does torch have it, does the driver suffice, and is there what names a region's range.
-
-Whether torch and Triton are there at all is told with the other packages (doctor/python.py).
-
-CUDA as the doctor tells it: the device, its driver, who may count, what traces, and what is in the way.
+Whether torch and Triton are there at all is told with the other packages.
 """
 
 from __future__ import annotations

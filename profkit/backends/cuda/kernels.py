@@ -1,6 +1,4 @@
-"""Which kernels are worth counting: the fewest launch configurations that make up the region's GPU time.
-
-Which launch of a configuration is counted, and how ncu is told.
+"""Which kernels are counted (the fewest configurations that make up the region's GPU time), and which launch of each.
 
 ncu has two ways to pick launches, and each matched launch that it does not count costs 10 ms (H200, ncu 2025.3):
 

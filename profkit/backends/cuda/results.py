@@ -1,8 +1,7 @@
-"""One kernel, two tools, two spellings: ncu says `<unnamed>::f<2>`, nsys `(anonymous namespace)::f<(int)2>`.
+"""What ncu left: counters and readings of every launch configuration, under the names that the trace gave them.
 
-What is counted stands under the name that the trace gave it, so that its share of time and its counters meet.
-
-What ncu left: counters and readings of every launch configuration, under the names that the trace gave them.
+The two tools spell a kernel differently: ncu says `<unnamed>::f<2>`, nsys `(anonymous namespace)::f<(int)2>`. Under one
+name a kernel's share of time and its counters meet.
 """
 
 from __future__ import annotations
