@@ -56,27 +56,27 @@ def plain_release(text: str) -> str:
     >>> plain_release("6.8.0-14-acmecloud"), plain_release("#14acme1 SMP PREEMPT_DYNAMIC")
     ('6.8.0', '#14')
     """
-    found = re.match(r"#?[\d.]*", text)
-    return found[0].rstrip(".") if found is not None else ""
+    match = re.match(r"#?[\d.]*", text)
+    return match[0].rstrip(".") if match is not None else ""
 
 
 def environment_variables(text: str) -> Iterable[tuple[str, str]]:
     """The names and values of an environment however it is written down."""
     try:
-        told = json.loads(text)
+        content = json.loads(text)
     except ValueError:
-        told = None
+        content = None
     except RecursionError:
         return
-    if isinstance(told, dict):
-        for name, value in told.items():
+    if isinstance(content, dict):
+        for name, value in content.items():
             if isinstance(value, str):
                 yield str(name), value
             elif isinstance(value, (list, dict)):
                 yield from environment_variables(json.dumps(value))
         return
-    if isinstance(told, list):
-        for entry in told:
+    if isinstance(content, list):
+        for entry in content:
             if isinstance(entry, str):
                 yield from environment_variables(entry)
             elif isinstance(entry, dict):
@@ -186,8 +186,8 @@ class Redactor:
         """`text` without what is private."""
         if not text:
             return text
-        result, found = (self._cached if len(text) < _SHORT else self._redact)(text)
-        for kind, count in found:
+        result, removed = (self._cached if len(text) < _SHORT else self._redact)(text)
+        for kind, count in removed:
             self.note(kind, count)
         return result
 
@@ -202,9 +202,9 @@ class Redactor:
     def note(self, kind: str, count: int = 1, example: str | None = None) -> None:
         """Remember that `count` things of `kind` were taken out; an `example` says what stands there now."""
         self._counts[kind] += count
-        told = self._examples.setdefault(kind, [])
-        if example is not None and example not in told and len(told) < 3:
-            told.append(example)
+        examples = self._examples.setdefault(kind, [])
+        if example is not None and example not in examples and len(examples) < 3:
+            examples.append(example)
 
     def removed(self) -> tuple[RemovedText, ...]:
         """What was taken out so far, kinds in their order."""
@@ -245,10 +245,10 @@ class Redactor:
         text = WINDOWS.sub(lambda found: self._path(re.sub(r"\\+", "/", found[0]), counted), text)
         return text, tuple(counts.items())
 
-    def _literal(self, found: str, counted: _Counted) -> str:
-        kind = self._known.get(found)
-        if found.startswith(("/", "~")):
-            return counted(kind or PATH, self._folder(found)) if kind else self._path(found, counted)
+    def _literal(self, literal: str, counted: _Counted) -> str:
+        kind = self._known.get(literal)
+        if literal.startswith(("/", "~")):
+            return counted(kind or PATH, self._folder(literal)) if kind else self._path(literal, counted)
         return counted(kind or OTHER, f"<{_WORDS.get(kind or OTHER, 'removed')}>")
 
     def _address(self, value: str, counted: _Counted) -> str:
@@ -264,9 +264,9 @@ class Redactor:
         folder, _, name = path.rstrip("/").rpartition("/")
         # A name without a dot in it may be a folder's, and the last folder of two is most often a person's.
         whole = "." not in name.lstrip(".") or (path.count("/") < 3 and path[0] == "/")
-        told = self._folder(path.rstrip("/")) if whole else f"{self._folder(folder)}/{name}"
-        self.note(PATH, 0, told)
-        return counted(PATH, told)
+        shown = self._folder(path.rstrip("/")) if whole else f"{self._folder(folder)}/{name}"
+        self.note(PATH, 0, shown)
+        return counted(PATH, shown)
 
     def _folder(self, folder: str) -> str:
         return self._folders.setdefault(folder, f"/folder-{len(self._folders) + 1}")

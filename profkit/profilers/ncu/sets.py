@@ -65,13 +65,13 @@ def chip_table() -> ChipTable:
     )
 
 
-def find_chip(told: str | None) -> str | None:
+def find_chip(name: str | None) -> str | None:
     """The chip called `told`, or the first of that compute capability ("8.6", "10.1"); None where it is not known."""
-    if told is None:
+    if name is None:
         return None
-    if told.upper() in chip_table().passes:
-        return told.upper()
-    capability = "11.0" if told == "10.1" else told  # Thor, before CUDA 13 renamed it
+    if name.upper() in chip_table().passes:
+        return name.upper()
+    capability = "11.0" if name == "10.1" else name  # Thor, before CUDA 13 renamed it
     return next((chip for chip, its in chip_table().capabilities.items() if its == capability), None)
 
 
@@ -96,11 +96,11 @@ def why_lacking(chip: str | None, metric: str) -> str | None:
     if chip is None or has_metric(chip, metric):
         return None
     for names in _RENAMED:
-        other = next(
+        renamed = next(
             (name for name in names if base in names and name != base and has_metric(chip, name)), None
         )
-        if other is not None:
-            return f"{chip} has no {metric}; it is {f'{other}.{suffix}' if suffix else other} there"
+        if renamed is not None:
+            return f"{chip} has no {metric}; it is {f'{renamed}.{suffix}' if suffix else renamed} there"
     if metric.startswith(_DISCRETE):
         return f"{chip} has no {metric}: its memory is the system's"
     return f"{chip} has no {metric}"
@@ -128,14 +128,14 @@ def lacking_metrics(chip: str | None, collected: Collection[str]) -> dict[str, s
     if known is None:
         return {}
     formulas = formula_table("ncu")
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for metric, ways in formulas.formulas.items():
         if metric in formulas.optional or any(set(way.names) <= set(collected) for way in ways):
             continue
         gaps = [next((n for n in way.names if not has_metric(known, n)), None) for way in ways]
         if gaps and gaps[0] is not None and None not in gaps:
-            found[gaps[0]] = why_lacking(known, gaps[0]) or ""
-    return found
+            reasons[gaps[0]] = why_lacking(known, gaps[0]) or ""
+    return reasons
 
 
 # Passes that ncu takes beyond those that NVIDIA's library plans. Where there are several, one more: so in seven
@@ -188,14 +188,14 @@ def metric_alternatives(
     Without those that `chip` is to be spared, and those that ncu `version` does not know yet.
     """
     described = _load_sets()[depth_name]
-    found = list(metric_alternatives(described["with"], chip, version)) if "with" in described else []
+    alternatives = list(metric_alternatives(described["with"], chip, version)) if "with" in described else []
     numbers = version_numbers(version)
     for entry in described["metrics"]:
         row: Mapping[str, Any] = entry if isinstance(entry, dict) else {"name": entry}
         too_old = numbers is not None and numbers < (version_numbers(row.get("since")) or ())
         if chip not in row.get("not_on", {}).get("chips", ()) and not too_old:
-            found.append(tuple(name.strip() for name in row["name"].split("|")))
-    return tuple(found)
+            alternatives.append(tuple(name.strip() for name in row["name"].split("|")))
+    return tuple(alternatives)
 
 
 def _expected_replays(depth_name: str, chip: str | None, sections: tuple[str, ...]) -> int | None:

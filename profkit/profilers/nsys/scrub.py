@@ -252,13 +252,13 @@ def list_tables(database: sqlite3.Connection) -> Iterator[SqliteTable]:
         columns = tuple(
             (row[1], row[2] or "") for row in database.execute(f"PRAGMA table_info({quote_name(name)})")
         )
-        told = {column.lower() for column in _REFERENCE.findall(sql or "")}
+        referring = {column.lower() for column in _REFERENCE.findall(sql or "")}
         points = frozenset(
             column
             for column, kind in columns
             if "CHAR" not in kind.upper()
             and "TEXT" not in kind.upper()
-            and (column.lower() in told or column.lower() in _STRING_COLUMNS)
+            and (column.lower() in referring or column.lower() in _STRING_COLUMNS)
         )
         yield SqliteTable(name, columns, points)
 

@@ -140,9 +140,9 @@ def _header(cells: list[str]) -> StatsTable | None:
     names, units, counted = [], {}, ""
     for cell in cells:
         matched = _HEADER.match(cell)
-        told = matched[1].lower() if matched else cell.lower()
-        name = _ALIASES.get(told, told)
-        counted = told if name == "count" else counted
+        title = matched[1].lower() if matched else cell.lower()
+        name = _ALIASES.get(title, title)
+        counted = title if name == "count" else counted
         names.append(name)
         if matched and matched[2] is not None:
             units[name] = matched[2]
@@ -317,12 +317,12 @@ def _empty_report_error(path: Path, text: StatsText) -> UnreadableReport:
         return UnreadableReport(
             f"{path} holds tables as nsys stats prints them for people", "nsys stats --format csv REPORT"
         )
-    said = f"SKIPPED: {text.skipped[0]}" if text.skipped else ""
-    fault = explain(said, 0) if said else None
+    remark = f"SKIPPED: {text.skipped[0]}" if text.skipped else ""
+    fault = explain(remark, 0) if remark else None
     if fault is not None:
         return UnreadableReport(f"{path} holds no table: {fault.reason}", fault.fix)
-    said = said or "the trace has nothing of what was asked for"
-    return UnreadableReport(f"{path} holds no table of nsys stats with a row in it: {said}")
+    remark = remark or "the trace has nothing of what was asked for"
+    return UnreadableReport(f"{path} holds no table of nsys stats with a row in it: {remark}")
 
 
 def _with_sums(trace: GpuTrace, sections: Iterable[StatsTable]) -> tuple[GpuTrace, list[str]]:
@@ -369,7 +369,7 @@ def _section_kind(section: StatsTable) -> str:
 
 
 def _kernel_times(sections: Tables) -> tuple[KernelTime, ...]:
-    found: dict[Kernel, KernelTime] = {}
+    times: dict[Kernel, KernelTime] = {}
     for section in sections:
         for row in section.rows:
             total, launches = cell_seconds(section, row, "total time"), whole_number(row.get("count"))
@@ -380,27 +380,27 @@ def _kernel_times(sections: Tables) -> tuple[KernelTime, ...]:
             )
             median, least, most = (cell_seconds(section, row, column) for column in ("med", "min", "max"))
             new = KernelTime(kernel, launches, total, median, least, most)
-            found[kernel] = _merge_kernel_times(found[kernel], new) if kernel in found else new
-    return tuple(sorted(found.values(), key=lambda k: -k.total))
+            times[kernel] = _merge_kernel_times(times[kernel], new) if kernel in times else new
+    return tuple(sorted(times.values(), key=lambda k: -k.total))
 
 
-def _merge_kernel_times(one: KernelTime, other: KernelTime) -> KernelTime:
+def _merge_kernel_times(first: KernelTime, second: KernelTime) -> KernelTime:
     """Of a kernel that comes twice, as in two ranges. Two medians make none."""
-    least = [time for time in (one.least, other.least) if time is not None]
-    most = [time for time in (one.most, other.most) if time is not None]
-    launches, total = one.launches + other.launches, one.total + other.total
-    return KernelTime(one.kernel, launches, total, None, min(least, default=None), max(most, default=None))
+    least = [time for time in (first.least, second.least) if time is not None]
+    most = [time for time in (first.most, second.most) if time is not None]
+    launches, total = first.launches + second.launches, first.total + second.total
+    return KernelTime(first.kernel, launches, total, None, min(least, default=None), max(most, default=None))
 
 
 def _calls(sections: Tables) -> tuple[ApiCall, ...]:
-    found = [
+    calls = [
         ApiCall(call_name(row["name"]), count, spent)
         for section in sections
         for row in section.rows
         if (count := whole_number(row.get("count"))) is not None
         and (spent := cell_seconds(section, row, "total time")) is not None
     ]
-    return tuple(sorted(found, key=lambda call: -call.seconds))
+    return tuple(sorted(calls, key=lambda call: -call.seconds))
 
 
 def _launch_call(sections: Tables) -> float | None:
@@ -421,7 +421,7 @@ def _transfers(times: Tables, sizes: Tables) -> tuple[Transfer, ...]:
         for row in section.rows
         if (total := cell_bytes(section, row, "total")) is not None
     }
-    found = [
+    transfers = [
         Transfer(copy_kind(row["name"]), count, size[row["name"]], spent)
         for section in times
         for row in section.rows
@@ -430,7 +430,7 @@ def _transfers(times: Tables, sizes: Tables) -> tuple[Transfer, ...]:
         and (count := whole_number(row.get("count"))) is not None
         and (spent := cell_seconds(section, row, "total time")) is not None
     ]
-    return tuple(sorted(found, key=lambda transfer: -transfer.seconds))
+    return tuple(sorted(transfers, key=lambda transfer: -transfer.seconds))
 
 
 def _with_ranges(trace: GpuTrace, kernels: Tables, projections: Tables) -> GpuTrace:

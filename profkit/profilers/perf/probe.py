@@ -129,27 +129,27 @@ class PerfAbility:
 
 def probe_perf() -> PerfAbility:
     """Try everything that profkit needs of perf; about half a second where perf works."""
-    found = find_perf()
+    perf = find_perf()
     paranoid = read_paranoid()
-    if found.path is None:
-        fault = Fault(found.reason or "perf is not installed", found.fix)
+    if perf.path is None:
+        fault = Fault(perf.reason or "perf is not installed", perf.fix)
         return PerfAbility(None, None, paranoid=paranoid, fault=fault, record_fault=fault)
     with tempfile.TemporaryDirectory(prefix="profkit-perf-") as name:
         folder = Path(name)
-        clock, outcome = _count_events(found.path, folder, ("task-clock", "page-faults"))
+        clock, outcome = _count_events(perf.path, folder, ("task-clock", "page-faults"))
         if all(counter.value is None for counter in clock):
             fault = _make_fault(outcome, "perf stat counted nothing")
-            return PerfAbility(found.path, found.version, paranoid=paranoid, fault=fault, record_fault=fault)
-        census, user_only = _take_census(found.path, folder)
-        record_fault = _try_record(found.path, folder)
-        everywhere, _ = _count_events(found.path, folder, ("cpu-clock",), system_wide=True)
+            return PerfAbility(perf.path, perf.version, paranoid=paranoid, fault=fault, record_fault=fault)
+        census, user_only = _take_census(perf.path, folder)
+        record_fault = _try_record(perf.path, folder)
+        everywhere, _ = _count_events(perf.path, folder, ("cpu-clock",), system_wide=True)
         return PerfAbility(
-            path=found.path,
-            version=found.version,
+            path=perf.path,
+            version=perf.version,
             software_ok=True,
             hardware_ok={"cycles", "instructions"} <= {c.name for c in census if c.value is not None},
             record_ok=record_fault is None,
-            control_fifo_ok=_obeys_control(found.path, folder),
+            control_fifo_ok=_obeys_control(perf.path, folder),
             system_wide_ok=any(counter.value is not None for counter in everywhere),
             user_only=user_only,
             paranoid=paranoid,
@@ -180,14 +180,14 @@ def find_refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str,
     One event that perf does not know makes it refuse the whole group, and the run with it: better known before.
     An event that was on no counter this time (another kind of core) is not refused.
     """
-    found: dict[str, Counter] = {}
+    refused: dict[str, Counter] = {}
     with tempfile.TemporaryDirectory(prefix="profkit-perf-") as name:
         folder = Path(name)
         for group in groups:
             counters, outcome = _count_events(perf, folder, group)
             if outcome is None:
                 continue
-            told = {(c.name, c.pmu): c for c in counters}
+            by_name = {(c.name, c.pmu): c for c in counters}
             if (
                 not counters
                 and group[0] == CLOCK.code
@@ -195,16 +195,16 @@ def find_refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str,
             ):
                 # not even the kernel's clock: it is not the events that are refused, and to try each tells no more
                 names = {event: split_name(event) for event in group}
-                found |= {e: replace(clock, name=n.name, pmu=n.pmu) for e, n in names.items()}
+                refused |= {e: replace(clock, name=n.name, pmu=n.pmu) for e, n in names.items()}
                 continue
             for event in group:
                 one = split_name(event)
-                counter = told.get((one.name, one.pmu))
+                counter = by_name.get((one.name, one.pmu))
                 if not counters and (counter := _count_alone(perf, folder, event)).state == "not-supported":
                     counter = replace(counter, name=one.name, pmu=one.pmu)
                 if counter is not None and counter.state == "not-supported":
-                    found[event] = counter
-    return found
+                    refused[event] = counter
+    return refused
 
 
 def _count_alone(perf: str, folder: Path, event: str) -> Counter:
