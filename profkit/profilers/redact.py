@@ -282,22 +282,9 @@ _WORDS = {
     FOLDER: "folder",
     DEVICE: "device",
 }
-_COMMON = {
-    "python",
-    "python3",
-    "pytorch",
-    "triton",
-    "nvidia",
-    "cublas",
-    "kernel",
-    "profkit",
-    "xterm-256color",
-    "linux-gnu",
-    "en_us.utf-8",
-    "c.utf-8",
-    "localhost",
-    "production",
-    "--backend",
-    "--iterations",
-    "--config",
-}
+_COMMON = frozenset(
+    (
+        "python python3 pytorch triton nvidia cublas kernel profkit xterm-256color linux-gnu "
+        "en_us.utf-8 c.utf-8 localhost production --backend --iterations --config "
+    ).split()
+)
