@@ -162,16 +162,16 @@ def choose_groups(machine: Machine, perf: PerfAbility) -> EventChoice:
     groups = plan_groups(table, METRICS, perf.rights, watchdog=watchdog)
     tried: set[tuple[str, ...]] = set()
     for _ in range(ROUNDS):
-        found = find_refused_events(perf.path, [group for group in groups if group not in tried])
+        newly_refused = find_refused_events(perf.path, [group for group in groups if group not in tried])
         tried |= set(groups)
-        if not found:
+        if not newly_refused:
             break
-        refused |= found
+        refused |= newly_refused
         groups = plan_groups(table.without(refused), METRICS, perf.rights, watchdog=watchdog)
     if all(event in refused for group in groups for event in group):  # not events but counting is refused
         return EventChoice(plan_groups(table, METRICS, perf.rights, watchdog=watchdog))
-    kept = (tuple(event for event in group if event not in refused) for group in groups)
-    return EventChoice(tuple(group for group in kept if group), tuple(refused.values()))
+    accepted = (tuple(event for event in group if event not in refused) for group in groups)
+    return EventChoice(tuple(group for group in accepted if group), tuple(refused.values()))
 
 
 # What is held against the time of one iteration: of no use where it was counted over something else.

@@ -66,10 +66,10 @@ def choose_counting(machine: Machine, xctrace: XctraceAbility) -> CountingChoice
         return CountingChoice(chip, reason="macOS has no table of this processor's events in /usr/share/kpep")
     shown = recording_options(CPU_COUNTERS)
     options = tuple(counter_options(shown, group) for group in groups)
-    made = tuple(text for text in options if text is not None)
-    if len(made) < len(groups):
+    texts = tuple(text for text in options if text is not None)
+    if len(texts) < len(groups):
         return CountingChoice(chip, reason=_NO_LIST, fix=_FIX_LIST)
-    return CountingChoice(chip, groups, made, events.from_macos)
+    return CountingChoice(chip, groups, texts, events.from_macos)
 
 
 def plan_counting(

@@ -128,12 +128,12 @@ def read_simulation(context: RunContext, plan: PassPlan) -> PassFindings:
     mix = instruction_mix(*files["simulate-l2"])
     counters = [*levels.counters, *(mix.counters() if mix is not None else ())]
     counters = [c for c in counters if c.scope.kind != "region"]  # one region is the run; see per_iteration
-    kept = divide_counters(_known_functions(counters), count)
+    per_iteration = divide_counters(_known_functions(counters), count)
     of_mix = {counter.name for counter in (mix.counters() if mix is not None else ())}
     artifacts = {name: f"artifacts/{paths[0].name}" for name, paths in files.items()}
     readings = tuple(
         _with_artifact(reading, artifacts, OF_SECOND_RUN | of_mix)
-        for reading in derive(kept, formula_table("valgrind"), "valgrind")
+        for reading in derive(per_iteration, formula_table("valgrind"), "valgrind")
     )
     notes = [*levels.warnings, *(mix.notes if mix is not None else ())]
     if count > 1:
@@ -145,7 +145,7 @@ def read_simulation(context: RunContext, plan: PassPlan) -> PassFindings:
     # The run that is not slowed by instruction addresses has source lines: it is the one to look at by function.
     by_function = reports.get("simulate-l3", reports["simulate-l2"])
     return PassFindings(
-        counters=tuple(c for c in kept if c.scope.kind != "function"),
+        counters=tuple(c for c in per_iteration if c.scope.kind != "function"),
         readings=readings,
         profiles=tuple(divide_profile(p, count) for p in by_function.profiles[:1]),
         notes=tuple(notes),
