@@ -282,9 +282,7 @@ _WORDS = {
     FOLDER: "folder",
     DEVICE: "device",
 }
-_COMMON = frozenset(
-    (
-        "python python3 pytorch triton nvidia cublas kernel profkit xterm-256color linux-gnu "
-        "en_us.utf-8 c.utf-8 localhost production --backend --iterations --config "
-    ).split()
-)
+_COMMON = {
+    "python", "python3", "pytorch", "triton", "nvidia", "cublas", "kernel", "profkit", "xterm-256color", "linux-gnu",
+    "en_us.utf-8", "c.utf-8", "localhost", "production", "--backend", "--iterations", "--config",
+}  # fmt: skip
