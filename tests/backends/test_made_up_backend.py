@@ -17,7 +17,9 @@ class AbacusRun(TicksRun):
 
     def read_pass(self, plan: PassPlan, result: PassResult) -> PassFindings:
         (ticks,) = super().read_pass(plan, result).counters
-        return PassFindings(readings=(Reading("ipc", ticks.value, "", "measured", RUN, Source("abacus")),))
+        return PassFindings(
+            readings=(Reading("time.geometric_mean", ticks.value, "s", "measured", RUN, Source("abacus")),)
+        )
 
 
 class Abacus(Backend):
@@ -36,12 +38,14 @@ class Abacus(Backend):
 
 def test_it_goes_through_every_command(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(BACKENDS, "abacus", Abacus)
-    Path("targets.yaml").write_text("targets: {beads: {metric: ipc, above: 9}}")
+    Path("targets.yaml").write_text("targets: {beads: {metric: time.geometric_mean, below: 0.5}}")
     done = call("profile --backend abacus --depth gate --precision 0.5 --check --format json -- true")
     assert done.code == 1, done.err
     (folder,) = Path("reports").iterdir()
     for shown in (done, call(f"summarize {folder} --format json"), call(f"check {folder} --format json")):
-        assert [(v["metric"], v["verdict"]) for v in shown.json()["verdicts"]] == [("ipc", "fail")]
+        assert [(v["metric"], v["verdict"]) for v in shown.json()["verdicts"]] == [
+            ("time.geometric_mean", "fail")
+        ]
     assert "they move" in call("doctor --backend abacus").out
     assert call(f"scrub {folder} --output public").code == 0
     assert call("check public").code == 1
