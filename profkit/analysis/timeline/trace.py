@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profkit.analysis.timeline.launches import CodeLoading, LaunchBook, bounds_with_copies, launch_order
+from profkit.analysis.timeline.launches import CodeLoading, PendingCalls, bounds_with_copies, launch_order
 from profkit.analysis.timeline.records import Columns, Recording, Spool
 from profkit.analysis.timeline.steady import SteadyPart, fills_memory, find_steady
 from profkit.analysis.timeline.sums import Sums
@@ -37,23 +37,25 @@ def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[str, ...]]:
 
 def _gather(recording: Recording, activities: Spool, calls: Spool, loading: CodeLoading) -> None:
     """Join both streams as they come: a call begins before what it asks for."""
-    book = LaunchBook()
+    pending_calls = PendingCalls()
     pending = iter(recording.calls)
     reached = -(1 << 62)
     for block in recording.activities:
         latest = int(block["start"].max()) if len(block) else reached
         while reached < latest and (more := next(pending, None)) is not None:
-            reached = _take_calls(more, book, calls, loading, reached)
-        book.join(block)
+            reached = _take_calls(more, pending_calls, calls, loading, reached)
+        pending_calls.join(block)
         activities.add(block)
     for more in pending:
-        reached = _take_calls(more, book, calls, loading, reached)
+        reached = _take_calls(more, pending_calls, calls, loading, reached)
 
 
-def _take_calls(block: Columns, book: LaunchBook, calls: Spool, loading: CodeLoading, reached: int) -> int:
+def _take_calls(
+    block: Columns, pending_calls: PendingCalls, calls: Spool, loading: CodeLoading, reached: int
+) -> int:
     if not len(block):
         return reached
-    book.add(block)
+    pending_calls.add(block)
     loading.add(block)
     calls.add(block)
     return max(reached, int(block["start"].max()))
@@ -80,14 +82,14 @@ def _part_that_counts(
         return (
             whole,
             None,
-            ("nothing is marked, and no loop is most of it: all of it counts, set-up included",),
+            ("nothing is marked and no loop takes most of it: the whole trace counts, set-up included",),
         )
     after = len(order.sequence) - steady.last
     whose = " of the busiest device" if order.lanes > 1 else ""
     note = (
-        f"nothing is marked: what repeats is taken for the workload ({steady.repeats} times, "
+        f"nothing is marked: the part that repeats counts as the workload ({steady.repeats} times, "
         f"{steady.last - steady.first} of {len(order.sequence)} launches{whose}), "
-        f"what came before for set-up{_left_out_text(after)}"
+        f"what came before as set-up{_left_out_text(after)}"
     )
     bounds = bounds_with_copies(activities, order, steady)
     return TimeWindows((bounds,), marked=False, tight=True), steady, (note,)

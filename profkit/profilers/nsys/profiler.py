@@ -73,6 +73,7 @@ class NsightSystems:
             lambda head: head.startswith(b"SQLite format 3\x00"),
             lazy_function("profkit.profilers.nsys.sqlite.read_sqlite"),
             lazy_function("profkit.profilers.nsys.scrub.scrub"),
+            time_line=lazy_function("profkit.profilers.nsys.sqlite.time_line"),
         ),
         Format(
             "nsys-rep",

@@ -168,6 +168,7 @@ class Perf:
             lazy_function("profkit.profilers.perf.script.looks_like_script"),
             lazy_function("profkit.profilers.perf.script.read_script"),
             scrub,
+            has_stacks=True,
         ),
     )
     recorder = Recorder(recording_step)

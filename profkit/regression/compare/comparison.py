@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_of
+from profkit.backends import backend_named
 from profkit.core.types import Comparison, Difference, KernelChange, RunDocument, Side
 from profkit.regression.compare.causes import causes_of
 from profkit.regression.compare.causes.evidence import Evidence
@@ -94,7 +95,8 @@ def compare(
             differences=found,
             fix="--force compares them all the same" if barred else None,
         )
-    functions = () if metrics or whole & {"valgrind", "perf"} else function_changes(baseline, candidate)
+    unlike = whole & set(backend_named(baseline.backend).function_tools)
+    functions = () if metrics or unlike else function_changes(baseline, candidate)
     causes = causes_of(Evidence(baseline, candidate, changes, matched, kernels, functions))
     outcome, reason, fix = outcome_of(changes, kernels, kernel_doubts, asked=bool(metrics))
     if not metrics or {MEAN_METRIC, "time.median"} & set(metrics):
