@@ -97,10 +97,10 @@ def entry_at(path: Path, options: AddOptions = AddOptions()) -> Entry:
     elif path.is_dir() and folder_format(path) is None:
         raise _folder_error(path)
     else:
-        found = None if path.is_dir() else _import_result(path, workload, commit)
+        imported = None if path.is_dir() else _import_result(path, workload, commit)
         entry = (
-            found
-            if found is not None
+            imported
+            if imported is not None
             else entry_of(summarize_report(path), path=str(path), id=_content_id(path))
         )
     entry = entry if workload is None else with_workload(entry, workload)
@@ -157,8 +157,8 @@ def _content_id(path: Path) -> str:
     Of a folder, those of its files in the order of their names.
     """
     digest = hashlib.sha256()
-    for one in sorted(entry for entry in path.iterdir() if entry.is_file()) if path.is_dir() else [path]:
-        with one.open("rb") as file:
+    for part in sorted(entry for entry in path.iterdir() if entry.is_file()) if path.is_dir() else [path]:
+        with part.open("rb") as file:
             while piece := file.read(1 << 20):
                 digest.update(piece)
     return digest.hexdigest()[:ID_LENGTH]
@@ -173,8 +173,8 @@ def accept_change(history: History, options: AcceptOptions) -> tuple[Accepted, b
     runs = history.entries(HistoryFilter(workload))
     if not runs:
         names = sorted({entry.workload for entry in history.entries()})
-        near = difflib.get_close_matches(workload, names, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        similar = difflib.get_close_matches(workload, names, n=1)
+        hint = f"; did you mean {similar[0]}?" if similar else ""
         raise UsageError(f"{history.path} holds no workload {workload!r}{hint}", "profkit history list")
     if not word:
         raise UsageError("a change is accepted with a word that says why", '--because "WORDS"')
@@ -205,5 +205,5 @@ def entries_to_prune(history: History, options: PruneOptions) -> tuple[Entry, ..
 def _start_of_change(runs: Sequence[Entry], since: str | None) -> str:
     if since is None:
         return runs[-1].started
-    found = [entry for entry in runs if entry.id.startswith(since)]
-    return found[0].started if len(found) == 1 else iso_time(microseconds(since))
+    matches = [entry for entry in runs if entry.id.startswith(since)]
+    return matches[0].started if len(matches) == 1 else iso_time(microseconds(since))

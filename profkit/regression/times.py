@@ -20,9 +20,9 @@ def parse_time(text: str) -> datetime:
 
     Raises UsageError where the text is no moment. Python 3.10 reads neither `Z` nor nanoseconds by itself.
     """
-    found = _FORM.fullmatch(text.strip())
-    if found is not None:
-        year, month, day, hour, minute, second, fraction, zone = found.groups()
+    match = _FORM.fullmatch(text.strip())
+    if match is not None:
+        year, month, day, hour, minute, second, fraction, zone = match.groups()
         micro = int((fraction or "0").ljust(6, "0")[:6])
         try:
             naive = datetime(

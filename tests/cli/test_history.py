@@ -88,10 +88,10 @@ def test_a_result_may_be_given_a_workload_and_a_commit(tmp_path: Path) -> None:
     assert {one["key"]["workload"] for one in shown["values"]} == {"my tools"}
 
 
-def test_a_trend_is_told_with_its_epoch_and_its_change(year: Path, tmp_path: Path) -> None:
+def test_a_trend_is_told_with_its_segment_and_its_change(year: Path, tmp_path: Path) -> None:
     said = profkit("history", "trend", "mlp", "--history", year, cwd=tmp_path, env={"COLUMNS": "80"})
     assert said.code == 0, said.err
-    assert "┊ 2026-01-21: a new epoch begins: another machine" in said.out
+    assert "┊ 2026-01-21: a new segment begins: another machine" in said.out
     assert "▲ 2026-02-10: 1.00 ms to 1.10 ms, +10" in said.out
     assert "worse" in said.out
     assert max(map(len, said.out.splitlines())) <= 80

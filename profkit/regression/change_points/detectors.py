@@ -42,12 +42,12 @@ def welch_scan(values: NDArray[np.float64], limit: float = SCAN_LIMIT) -> list[i
     t = welch_statistic(values)
     candidates = np.flatnonzero(t >= limit)
     taken = np.zeros(len(values), dtype=bool)
-    kept = []
+    strongest = []
     for place in candidates[np.argsort(-t[candidates], kind="stable")].tolist():
         if not taken[place]:
-            kept.append(place)
+            strongest.append(place)
             taken[max(0, place - SCAN_APART) : place + SCAN_APART + 1] = True
-    return sorted(kept)
+    return sorted(strongest)
 
 
 def welch_statistic(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -111,7 +111,7 @@ def e_divisive(values: NDArray[np.float64], limit: float = ENERGY_LIMIT) -> list
 def _search_splits(values: NDArray[np.float64], test: _StudentTest, limit: float) -> list[int]:
     """Window by window the places that split a stretch into two that differ, until the best split of all is none."""
     n, start = len(values), 0
-    found: set[int] = set()
+    places: set[int] = set()
     while start < n:
         end = min(n, start + WINDOW)
         pieces = [_best_split(values, start, end)]
@@ -126,9 +126,9 @@ def _search_splits(values: NDArray[np.float64], test: _StudentTest, limit: float
                 _best_split(values, best.first, best.place),
                 _best_split(values, best.place, best.last),
             ]
-        found.update(cuts)
+        places.update(cuts)
         start = max(max(cuts, default=0), start + WINDOW // 2)
-    return sorted(found)
+    return sorted(places)
 
 
 def _drop_weakest(places: list[int], test: _StudentTest, n: int, limit: float) -> list[int]:

@@ -85,11 +85,11 @@ def find_candidates(values: NDArray[np.float64]) -> list[Candidate]:
     E-divisive never decides alone (on tailed noise it would alarm one series in ten): it is asked where another spoke.
     """
     spread = step_scale(values)
-    found: dict[str, Sequence[int]] = {"scan": welch_scan(values)}
-    found["pelt"] = l1_partition(values, PENALTY * log(len(values)) * spread) if spread > 0 else []
-    if found["scan"] or found["pelt"]:
-        found["e-divisive"] = e_divisive(values)
-    return [c for c in gather_votes(found) if c.votes != ("e-divisive",)]
+    places: dict[str, Sequence[int]] = {"scan": welch_scan(values)}
+    places["pelt"] = l1_partition(values, PENALTY * log(len(values)) * spread) if spread > 0 else []
+    if places["scan"] or places["pelt"]:
+        places["e-divisive"] = e_divisive(values)
+    return [c for c in gather_votes(places) if c.votes != ("e-divisive",)]
 
 
 def _audited_changes(series: NDArray[np.float64], indices: list[int]) -> tuple[ChangePoint, ...]:
@@ -117,8 +117,8 @@ def _finite_values(values: Sequence[float | None]) -> tuple[NDArray[np.float64],
     import numpy as np
 
     whole = np.array([np.nan if value is None else value for value in values], dtype=float)
-    there = np.flatnonzero(np.isfinite(whole))
-    return whole[there], there.tolist()
+    positions = np.flatnonzero(np.isfinite(whole))
+    return whole[positions], positions.tolist()
 
 
 def _rescale(series: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -139,7 +139,7 @@ def _notes(nights: int, present: int, correlation: float | None) -> tuple[str, .
         notes.append(f"{plural(present, 'value')}: too few to look for a change, which takes {FEWEST}")
     elif present < BACK + FORE:
         notes.append(
-            f"with fewer than {BACK + FORE} values ({present}) only two of the three detectors can speak"
+            f"with fewer than {BACK + FORE} values ({present}) one of the three detectors cannot be used"
         )
     if correlation is not None and correlation >= STRONG_CORRELATION:
         worth = round(100 * (1 - correlation) / (1 + correlation))

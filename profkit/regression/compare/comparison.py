@@ -59,44 +59,46 @@ def compare(
     """
     metrics, floor, paths, force = options.metrics, options.floor, options.paths, options.force
     sides = _side_of(baseline, paths[0]), _side_of(candidate, paths[1])
-    found = _with_intended(
+    differences = _with_intended(
         fingerprint_differences(fingerprint_of(baseline), fingerprint_of(candidate)), options.across
     )
-    refused = [d for d in found if d.tier == "must" and not d.tools]
+    refused = [d for d in differences if d.tier == "must" and not d.tools]
     unfit = _unusable_runs(baseline, candidate)
     if (refused or unfit) and not force:
         reason = "; ".join([*unfit, *map(_difference_text, refused)])
-        said = f"They must not be compared: {reason}."
-        return Comparison(*sides, "refused", said, differences=found, fix=_fix_for_refusal(refused, unfit))
-    barred = [d for d in found if d.tier == "must" and d.tools] if not force else []
+        sentence = f"They must not be compared: {reason}."
+        return Comparison(
+            *sides, "refused", sentence, differences=differences, fix=_fix_for_refusal(refused, unfit)
+        )
+    barred = [d for d in differences if d.tier == "must" and d.tools] if not force else []
     whole = {tool for difference in barred if not difference.metrics for tool in difference.tools}
     traced = not whole & _tracing_tools(baseline, candidate)
     matched = match_kernels(baseline, candidate) if traced else MatchedKernels((), (), ())
     kernels = kernel_changes(baseline, candidate, matched, floor) if not metrics else ()
-    kernels, kernel_doubts = without_state_effects(kernels, baseline, candidate)
+    kernels, disturbed = without_state_effects(kernels, baseline, candidate)
     swept = is_sweep(baseline) and is_sweep(candidate)
     wanted = {*metrics, "time.median"} if swept and MEAN_METRIC in metrics else metrics
     pairs = pairs_of(baseline, candidate, _main_kernels(matched, kernels), wanted, barred)
     grouped = decide_sweep(baseline, candidate, pairs, floor) if swept else SweepDecision(())
     alone = _other_pairs(pairs, grouped)
-    found_alone = decide_pairs(alone, floor)
+    single_changes = decide_pairs(alone, floor)
     if metrics:
-        meant = [c for c in (*grouped.changes, *found_alone) if c.metric in metrics]
-        changes = tuple(replace(change, role="decides") for change in meant)
+        asked_for = [c for c in (*grouped.changes, *single_changes) if c.metric in metrics]
+        changes = tuple(replace(change, role="decides") for change in asked_for)
     else:
-        changes = (*grouped.changes, *found_alone)
+        changes = (*grouped.changes, *single_changes)
     changes = without_machine_effects(changes, baseline, candidate)
     if not changes and not kernels:
         return Comparison(
             *sides,
             "refused",
             _nothing_in_common(metrics, baseline, candidate, barred),
-            differences=found,
+            differences=differences,
             fix="--force compares them all the same" if barred else None,
         )
     functions = () if metrics or whole & {"valgrind", "perf"} else function_changes(baseline, candidate)
     causes = causes_of(Evidence(baseline, candidate, changes, matched, kernels, functions))
-    outcome, reason, fix = outcome_of(changes, kernels, kernel_doubts, asked=bool(metrics))
+    outcome, reason, fix = outcome_of(changes, kernels, disturbed, asked=bool(metrics))
     if not metrics or {MEAN_METRIC, "time.median"} & set(metrics):
         outcome, reason, fix = outcome_of_sweep((outcome, reason, fix), grouped, changes)
     if baseline == candidate:
@@ -106,14 +108,14 @@ def compare(
         outcome,
         reason,
         forced=force and bool(refused or unfit),
-        differences=found,
+        differences=differences,
         changes=worst_first(changes),
         kernels=kernels,
         functions=functions,
         causes=causes,
         looked_at=tested_count(changes),
         notes=(
-            *_collect_notes(baseline, candidate, pairs, found, force=force),
+            *_collect_notes(baseline, candidate, pairs, differences, force=force),
             *filter(None, [grouped.note]),
         ),
         fix=fix,
@@ -132,10 +134,10 @@ def _side_of(document: RunDocument, path: str) -> Side:
     )
 
 
-def _with_intended(found: tuple[Difference, ...], across: Collection[str]) -> tuple[Difference, ...]:
+def _with_intended(differences: tuple[Difference, ...], across: Collection[str]) -> tuple[Difference, ...]:
     """The differences; those that are what is compared weigh no more, and say so."""
     why = "this is what is compared, as asked for"
-    return tuple(replace(d, tier="should", meaning=why) if d.name in across else d for d in found)
+    return tuple(replace(d, tier="should", meaning=why) if d.name in across else d for d in differences)
 
 
 def _fix_for_refusal(refused: Sequence[Difference], unfit: Sequence[str]) -> str:
@@ -147,11 +149,14 @@ def _fix_for_refusal(refused: Sequence[Difference], unfit: Sequence[str]) -> str
 
 def _unusable_runs(baseline: RunDocument, candidate: RunDocument) -> list[str]:
     """A run that is going on, or whose workload failed, has no numbers to rely on."""
-    said = {"failed": "the workload failed in the {}", "running": "the {} is still running, or was killed"}
+    sentences = {
+        "failed": "the workload failed in the {}",
+        "running": "the {} is still running, or was killed",
+    }
     return [
-        said[document.state].format(name)
+        sentences[document.state].format(name)
         for name, document in (("baseline", baseline), ("candidate", candidate))
-        if document.state in said
+        if document.state in sentences
     ]
 
 
@@ -191,7 +196,7 @@ def _collect_notes(
     baseline: RunDocument,
     candidate: RunDocument,
     pairs: Sequence[MetricPair],
-    found: Sequence[Difference],
+    differences: Sequence[Difference],
     *,
     force: bool,
 ) -> tuple[str, ...]:
@@ -201,12 +206,14 @@ def _collect_notes(
             notes.append(f"The {name} was interrupted: what was measured before is compared.")
         if document.revision is not None and document.revision.dirty:
             notes.append(f"The {name} had changes that are in no commit.")
-    for difference in found:
+    for difference in differences:
         if difference.tier == "must" and difference.tools and not force:
             which = " of caches and memory" if difference.metrics else ""
             notes.append(
                 f"What {', '.join(difference.tools)} measured{which} is left out: {_difference_text(difference)}."
             )
     if not any(pair.sampled for pair in pairs):
-        notes.append("No time has samples in both: single values are judged by how far such values differ.")
+        notes.append(
+            "No time was sampled in both runs: single values are compared, with the noise that is usual for them."
+        )
     return tuple(notes)

@@ -90,24 +90,24 @@ def _match_by(
     first, second = _group_by(before, key), _group_by(after, key)
     taken: set[int] = set()
     for name, members in first.items():
-        others = second.get(name, [])
-        if reshaped and (len(members) > 1 or len(others) > 1):
+        counterparts = second.get(name, [])
+        if reshaped and (len(members) > 1 or len(counterparts) > 1):
             continue
-        for one, other in zip(members, others, strict=False):
-            pairs.append(KernelPair(one, other, reshaped))
-            taken |= {id(one), id(other)}
+        for own, counterpart in zip(members, counterparts, strict=False):
+            pairs.append(KernelPair(own, counterpart, reshaped))
+            taken |= {id(own), id(counterpart)}
     return [k for k in before if id(k) not in taken], [k for k in after if id(k) not in taken]
 
 
 def _group_by(
     times: Sequence[KernelTime], key: Callable[[Kernel], Hashable | None]
 ) -> dict[Hashable, list[KernelTime]]:
-    found: dict[Hashable, list[KernelTime]] = {}
+    groups: dict[Hashable, list[KernelTime]] = {}
     for time in times:
         name = key(time.kernel)
         if name is not None:
-            found.setdefault(name, []).append(time)
-    return found
+            groups.setdefault(name, []).append(time)
+    return groups
 
 
 def _exact_key(kernel: Kernel) -> Hashable:
@@ -148,13 +148,13 @@ def kernel_changes(
     Seconds are per iteration of what counts; of a report of counters alone, per launch.
     """
     before, after = _TracedRun(baseline), _TracedRun(candidate)
-    found = [
+    changes = [
         _kernel_change(pair, before, after, KERNEL_FLOOR if floor is None else floor)
         for pair in matched.pairs
     ]
-    found += [_kernel_of_one_run(time, before, "vanished") for time in matched.vanished]
-    found += [_kernel_of_one_run(time, after, "appeared") for time in matched.appeared]
-    return tuple(sorted(found, key=lambda change: -abs(added_seconds(change))))
+    changes += [_kernel_of_one_run(time, before, "vanished") for time in matched.vanished]
+    changes += [_kernel_of_one_run(time, after, "appeared") for time in matched.appeared]
+    return tuple(sorted(changes, key=lambda change: -abs(added_seconds(change))))
 
 
 def added_seconds(change: KernelChange) -> float:
@@ -244,16 +244,16 @@ def function_changes(baseline: RunDocument, candidate: RunDocument) -> tuple[Fun
     error that their number leaves (binomial); a profile under a tracer has no such error, so 2 % of all must differ.
     """
     after = {(profile.title, profile.unit): profile for profile in candidate.profiles}
-    found: list[FunctionChange] = []
+    changes: list[FunctionChange] = []
     for profile in baseline.profiles:
-        other = after.get((profile.title, profile.unit))
-        if other is None or profile.total <= 0 or other.total <= 0:
+        counterpart = after.get((profile.title, profile.unit))
+        if counterpart is None or profile.total <= 0 or counterpart.total <= 0:
             continue
         if profile.unit == "instructions":
-            found += sorted(_instruction_changes(profile, other), key=_largest_first)[:MOST_FUNCTIONS]
+            changes += sorted(_instruction_changes(profile, counterpart), key=_largest_first)[:MOST_FUNCTIONS]
         elif profile.kind in ("functions", "own-time"):
-            found += sorted(_sample_changes(profile, other), key=_largest_first)[:MOST_FUNCTIONS]
-    return tuple(found)
+            changes += sorted(_sample_changes(profile, counterpart), key=_largest_first)[:MOST_FUNCTIONS]
+    return tuple(changes)
 
 
 def _largest_first(change: FunctionChange) -> float:
@@ -275,13 +275,16 @@ def _instruction_changes(before: Profile, after: Profile) -> Iterator[FunctionCh
 def _sample_changes(before: Profile, after: Profile) -> Iterator[FunctionChange]:
     noise = _sample_count(before), _sample_count(after)
     for first, second, spot in _pair_spots(before, after):
-        one, two = (first or 0.0) / before.total, (second or 0.0) / after.total
-        middle = (one + two) / 2
+        share_before, share_after = (first or 0.0) / before.total, (second or 0.0) / after.total
+        middle = (share_before + share_after) / 2
         error = SIGMAS * sqrt(middle * (1 - min(1.0, middle)) * sum(1 / count for count in noise))
-        if abs(two - one) - error < SAMPLES_SHARE:
+        if abs(share_after - share_before) - error < SAMPLES_SHARE:
             continue
-        shares = [None if value is None else 100 * part for value, part in ((first, one), (second, two))]
-        reason = f"{figures(100 * one)} % became {figures(100 * two)} % of {_profiled_quantity(before)}"
+        percents = 100 * share_before, 100 * share_after
+        reason = f"{figures(percents[0])} % became {figures(percents[1])} % of {_profiled_quantity(before)}"
+        shares = [
+            None if value is None else part for value, part in zip((first, second), percents, strict=True)
+        ]
         yield _function_change(before, "%", shares[0], shares[1], spot, reason)
 
 
@@ -300,20 +303,20 @@ def _sample_count(profile: Profile) -> float:
 def _pair_spots(before: Profile, after: Profile) -> Iterator[tuple[float | None, float | None, Hotspot]]:
     first, second = _spots_by_name(before), _spots_by_name(after)
     for key in dict.fromkeys((*first, *second)):
-        one, two = first.get(key), second.get(key)
-        spot = two or one
+        spot_before, spot_after = first.get(key), second.get(key)
+        spot = spot_after or spot_before
         assert spot is not None
-        yield (one.own if one else None), (two.own if two else None), spot
+        yield (spot_before.own if spot_before else None), (spot_after.own if spot_after else None), spot
 
 
 def _spots_by_name(profile: Profile) -> dict[tuple[str, str], Hotspot]:
     """By name and library; of two of one name the larger."""
-    found: dict[tuple[str, str], Hotspot] = {}
+    spots: dict[tuple[str, str], Hotspot] = {}
     for spot in profile.hotspots:
         key = (spot.function, os.path.basename(spot.library or ""))
-        if key not in found or found[key].own < spot.own:
-            found[key] = spot
-    return found
+        if key not in spots or spots[key].own < spot.own:
+            spots[key] = spot
+    return spots
 
 
 def _function_change(

@@ -10,7 +10,7 @@ from profkit.core.statistics import MAD_TO_SIGMA
 from profkit.regression.detection.rules import NightRule
 
 LONG_WINDOW = 120  # nights that tell autocorrelation and how often a series leaves its limits: four months
-FOLLOWING_SIGMAS = 2.5  # sigma beyond which a night that follows a suspect one says the same
+FOLLOWING_SIGMAS = 2.5  # sigma beyond which a night that follows a candidate says the same
 CORRELATED = 0.2  # autocorrelation from which the spread of 24 nights understates the spread of all
 WANDERING = 0.75  # from which three nights are one: the effective number of 24 nights is below 4
 LEAST_FOR_CORRELATION = 20  # nights below which autocorrelation is not estimated: its standard error is 0.22
@@ -22,7 +22,7 @@ DETECTED = 1.2816  # sigma by which 9 of 10 nights of a changed level lie beyond
 
 @dataclass(frozen=True)
 class ControlLimits:
-    """`centre` and `sigma` of the nights before, and the edges beyond which a night is suspect."""
+    """`centre` and `sigma` of the nights before, and the edges beyond which a night is a candidate."""
 
     centre: float
     sigma: float
@@ -84,22 +84,25 @@ def widened_limits(
     Where neighbours are autocorrelated, a few nights show only a part of the spread and of the centre's error: with
     v = (1 + r) / (1 - r) sigma grows by 1 / sqrt(1 - v / n), the error of the centre by sqrt(v), and the sigma of all
     120 nights counts where it is larger. Where the level has left the near limits before (two modes, spikes), the edge
-    moves out until only 1 night, and 1 in 50, lies beyond it. `followed`: the edge for a night after a suspect one, by
+    moves out until only 1 night, and 1 in 50, lies beyond it. `followed`: the edge for a night after a candidate, by
     what an AR(1) makes of a value at 4 sigma, 4 r + 2.5 sqrt(1 - r^2), and never below the floor. `guess`: the
     autocorrelation of the level before, or what is taken for it.
     """
     past = level[-LONG_WINDOW:]
     correlation = autocorrelation(past, guess)
-    kept, n = max(correlation, 0.0), near.nights
-    times = (1 + kept) / (1 - kept)
+    r, n = max(correlation, 0.0), near.nights
+    times = (1 + r) / (1 - r)
     sigma = near.sigma
-    if kept > CORRELATED:
+    if r > CORRELATED:
         sigma = max(sigma, mad_sigma_about(_residuals_of_line(past), 0.0)) / sqrt(max(0.25, 1 - times / n))
     wide = sigma / near.sigma if near.sigma else 1.0
     wide *= sqrt((1 + MEDIAN_VARIANCE * times / n) / (1 + MEDIAN_VARIANCE / n))
     edges = wide * (near.high - near.low) / 2 if near.sigma else (near.high - near.low) / 2
     if followed:
-        edges *= min(1.0, (rule.sigmas * kept + FOLLOWING_SIGMAS * sqrt(1 - kept * kept)) / rule.sigmas)
+        edges *= min(
+            1.0,
+            (rule.sigmas * r + FOLLOWING_SIGMAS * sqrt(1 - r * r)) / rule.sigmas,
+        )
     edges = max(edges, rule.floor(near.centre))
     low, high = near.centre - edges, near.centre + edges
     allowed = 1 + len(past) // 50
@@ -172,8 +175,8 @@ def find_drift(
     if abs(shift) <= floor or shift * last < 0:
         return None
     far = widened_limits(recent_limits(level, inherited, rule), level, rule, guess=guess)
-    kept = max(far.correlation, 0.0)
-    error = far.sigma * sqrt(MEDIAN_VARIANCE * (1 + kept) / (1 - kept) * (0.5 / week + 1 / ANCHOR_NIGHTS))
+    r = max(far.correlation, 0.0)
+    error = far.sigma * sqrt(MEDIAN_VARIANCE * (1 + r) / (1 - r) * (0.5 / week + 1 / ANCHOR_NIGHTS))
     if far.correlation > WANDERING or abs(shift) - DRIFT_SIGMAS * error <= floor:
         return None
     return (1 if shift > 0 else -1), ControlLimits(
@@ -236,7 +239,7 @@ def find_run(
         if nights * log(share) >= log(RUN_CHANCE):
             continue
         limits = widened_limits(recent_limits(past, inherited, rule), past, rule, guess=guess)
-        kept = max(limits.correlation, 0.0)
-        if nights * (1 - kept) / (1 + kept) * log(share) < log(RUN_CHANCE):
+        r = max(limits.correlation, 0.0)
+        if nights * (1 - r) / (1 + r) * log(share) < log(RUN_CHANCE):
             return SameSideRun(nights, side, limits)
     return None

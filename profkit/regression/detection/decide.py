@@ -98,7 +98,7 @@ def decide_every_night(
 
 @dataclass(frozen=True)
 class LateRegression:
-    """A change in the bad direction that stands, that nobody accepted, and that no night convicted.
+    """A change in the bad direction that is still there, that nobody accepted, and that no night confirmed.
 
     `seen`: the index of the night in which the detectors saw it first.
     """
@@ -251,12 +251,11 @@ def _build_trend(
     notes = []
     if correlation is not None and correlation > 0.5:
         notes.append(
-            f"nights follow those before them (autocorrelation {correlation:.1f}): three in a row say less than"
-            " they seem"
+            f"neighbouring nights are correlated (autocorrelation {correlation:.1f}): three in a row are weak evidence"
         )
     machines = {p.machine for p in series.points if p.valid}
     if len(machines) > 1:
-        notes.append(f"{len(machines)} machines: each is held against its own past")
+        notes.append(f"{len(machines)} machines: each is compared with its own nights")
     left_out = sum(not p.valid for p in series.points)
     if left_out:
         notes.append(f"{left_out} of {len(series.points)} nights are not valid and decide nothing")

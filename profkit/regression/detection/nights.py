@@ -29,7 +29,7 @@ from profkit.regression.detection.control_limits import (
     widened_limits,
 )
 from profkit.regression.detection.rules import NightRule
-from profkit.regression.detection.segments import accepted_cuts, seconds_since_epoch
+from profkit.regression.detection.segments import accepted_cuts, microseconds_or_none
 
 SCATTER_SIGMAS = 3.3  # sigma between the extremes of three nights: 1 in 20 quiet triples is wider
 SCATTER_SHARE = 1.5  # of that distance; a step that is larger stands out however wide its nights are
@@ -37,10 +37,10 @@ SCATTER_SHARE = 1.5  # of that distance; a step that is larger stands out howeve
 
 @dataclass(frozen=True)
 class OpenRegression:
-    """A convicted regression: when it began, what it left, and how it was found. Indices are of the series."""
+    """A confirmed regression: when it began, what it left, and how it was found. Indices are of the series."""
 
     first: int
-    convicted: int
+    confirmed: int
     last_good: int | None
     before: ControlLimits
     step: DecisionStep
@@ -96,7 +96,7 @@ class MachineSeries:
             if self.standing is not None and side_of(self.standing.before, value) == self.bad:
                 result = self._open_or_pass(
                     None, self.last_good
-                )  # its level is young, and still what was convicted
+                )  # its level is young, and still what was confirmed
             self._add_to_level(index, value)
             return result
         centre = median_of_sorted(self.window)
@@ -131,7 +131,7 @@ class MachineSeries:
 
     @property
     def chance(self) -> float:
-        """The share of nights that left the limits and were convicted of nothing."""
+        """The share of nights that left the limits and confirmed nothing."""
         return (self.outside + 0.5) / (self.judged + 1)
 
     def relative_sigma(self) -> float | None:
@@ -221,9 +221,9 @@ class MachineSeries:
 
     def _report_run(self, run: SameSideRun, word: ConfirmWord | None) -> NightResult:
         """Many nights on one side, none of them far out: a level of its own all the same."""
-        kept = len(self.level) - run.nights
-        self.streak = list(zip(self.indices[kept:], self.level[kept:], strict=True))
-        del self.level[kept:], self.indices[kept:]
+        length = len(self.level) - run.nights
+        self.streak = list(zip(self.indices[length:], self.level[length:], strict=True))
+        del self.level[length:], self.indices[length:]
         self.window = sorted(self.level[-self.rule.window :])
         self.outside += run.nights
         self.side = run.side
@@ -286,7 +286,7 @@ class MachineSeries:
         return NightResult("regressed", step, step, limits, nights, first, last_good, standing=self.standing)
 
     def _nights_wanted(self, limits: ControlLimits) -> int:
-        """Nights that convict: 3, and 2 more where they lie too far apart to be one level, as when noise has grown."""
+        """Nights in a row that confirm: 3, or 5 where they lie too far apart to be one level: the noise has grown."""
         values = [value for _, value in self.streak]
         scatter = max(values) - min(values)
         least = min(abs(value - limits.centre) for value in values)
@@ -428,9 +428,9 @@ def _without_repeats(
     """A regression that stands on another machine already, and that this one had no good night since, is no news."""
     if result.outcome != "regressed" or result.code == "standing":
         return result
-    for other in states:
-        stands = other.standing
-        if other is not state and stands is not None and (result.last_good or 0) < stands.convicted:
+    for state_of_other in states:
+        stands = state_of_other.standing
+        if state_of_other is not state and stands is not None and (result.last_good or 0) < stands.confirmed:
             return replace(result, code="standing")
     return result
 
@@ -441,18 +441,19 @@ def _anchors(points: Sequence[Point], anchor: str | None) -> dict[int, tuple[flo
         return {}
     start = next((i for i, p in enumerate(points) if p.commit and p.commit.startswith(anchor)), None)
     if start is None:
-        try:
-            since = seconds_since_epoch(anchor)
-            start = next((i for i, p in enumerate(points) if seconds_since_epoch(p.started) >= since), None)
-        except ValueError:
+        since = microseconds_or_none(anchor)
+        if since is None:
             return {}
-    found: dict[str, list[float]] = {}
+        start = next(
+            (i for i, p in enumerate(points) if (microseconds_or_none(p.started) or 0) >= since), None
+        )
+    by_machine: dict[str, list[float]] = {}
     ends: dict[int, tuple[float, ...]] = {}
     for i in range(start, len(points)) if start is not None else ():
         point = points[i]
         if not is_usable(point):
             continue
-        values = found.setdefault(point.machine, [])
+        values = by_machine.setdefault(point.machine, [])
         values.append(point.value)
         if len(values) == ANCHOR_NIGHTS:
             ends[i] = tuple(values)

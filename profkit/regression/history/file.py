@@ -32,30 +32,30 @@ def damage_error(path: Path, what: str) -> UnreadableReport:
 
 def explain_sqlite_error(path: Path, error: sqlite3.Error) -> ProfkitError:
     """The fault behind an error of SQLite. By its text: Python 3.10 does not tell SQLite's codes."""
-    said = str(error)
+    message = str(error)
     where = shlex.quote(str(path.parent))
-    if "locked" in said or "busy" in said:
+    if "locked" in message or "busy" in message:
         return MachineError(
-            f"the history {path} was kept busy by another process for more than {BUSY_SECONDS:.0f} s",
+            f"another process has been writing to the history {path} for more than {BUSY_SECONDS:.0f} s",
             "try again when it is done",
         )
-    if "full" in said:
+    if "full" in message:
         return MachineError(
             f"cannot write to the history {path}: the disk is full; what was stored before is whole",
             f"df -h {where}",
         )
-    if "readonly" in said or "read-only" in said:
+    if "readonly" in message or "read-only" in message:
         return MachineError(
             f"cannot write to the history {path}: it, or its folder, is read-only",
             "--history FILE in a folder that you may write to",
         )
-    if "unable to open" in said:
+    if "unable to open" in message:
         return MachineError(
             f"cannot open the history {path}: no permission, or no space for its journal", f"ls -l {where}"
         )
-    if "disk i/o" in said.lower():
-        return MachineError(f"cannot use the history {path}: {said}", f"df -h {where}; ls -l {where}")
-    return damage_error(path, said.encode("ascii", "replace").decode())
+    if "disk i/o" in message.lower():
+        return MachineError(f"cannot use the history {path}: {message}", f"df -h {where}; ls -l {where}")
+    return damage_error(path, message.encode("ascii", "replace").decode())
 
 
 def migrate_file(connection: sqlite3.Connection, path: Path) -> None:
@@ -65,10 +65,10 @@ def migrate_file(connection: sqlite3.Connection, path: Path) -> None:
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if (found := version_of(connection)) < VERSION:
+        if (version := version_of(connection)) < VERSION:
             reader = sqlite3.connect(path)  # the lock keeps writers out, not readers
             try:
-                copy_whole(reader, path.with_name(f"{path.name}.v{found}"))
+                copy_whole(reader, path.with_name(f"{path.name}.v{version}"))
             finally:
                 reader.close()
             migrate(connection)
@@ -108,7 +108,7 @@ def copy_whole(connection: sqlite3.Connection, copy: Path) -> None:
         hand_over(copy)
     except (OSError, sqlite3.Error) as error:
         raise MachineError(
-            f"cannot lay a copy at {copy}, which comes before anything is changed: {error}",
+            f"cannot write {copy}, a copy from before the change: {error}",
             f"df -h {copy.parent}",
         ) from error
     finally:
@@ -285,13 +285,13 @@ def _uri(path: Path, mode: str) -> str:
 
 def check_version(connection: sqlite3.Connection, path: Path) -> bool:
     """Whether the file is of the present version; False where it is older. Raises where it is newer."""
-    found = version_of(connection)
-    if found > VERSION:
+    version = version_of(connection)
+    if version > VERSION:
         raise UnreadableReport(
-            f"the history {path} was written by a newer profkit (version {found} of its tables; this one knows"
+            f"the history {path} was written by a newer profkit (version {version} of its tables; this one knows"
             f" {VERSION})",
             "upgrade profkit, or use another file: --history FILE",
         )
-    if found < 1:
-        raise damage_error(path, f"its version is {found}")
-    return found == VERSION
+    if version < 1:
+        raise damage_error(path, f"its version is {version}")
+    return version == VERSION

@@ -84,19 +84,19 @@ def _copy_rows(sql: sqlite3.Connection, path: Path, target: Path) -> RescueResul
         raise UnreadableReport(f"nothing of the history {path} can be read any more", "the last backup of it")
     values = _readable_values(sql, entries)
     expected = sum(count for _, count in entries.values())
-    kept = 0
+    rescued = 0
     with open_history(target) as history:
         for number, (entry, _) in entries.items():
-            found = tuple(values.get(number, ()))
-            history.add(replace(entry, values=found))
-            kept += len(found)
+            readable = tuple(values.get(number, ()))
+            history.add(replace(entry, values=readable))
+            rescued += len(readable)
         changes = 0
         for row in _readable_rows(sql, "accepted", "workload, metric, since, word, by, seal"):
             with contextlib.suppress(*_FAULTS):
                 changes += history.accept(accepted_of(row[1:]))
     total = _stored_total(sql)
     lost = max(0, total - len(entries)) if total is not None else None
-    return RescueResult(len(entries), kept, changes, lost, expected - kept)
+    return RescueResult(len(entries), rescued, changes, lost, expected - rescued)
 
 
 def _readable_entries(sql: sqlite3.Connection) -> Iterator[tuple[int, tuple[Entry, int]]]:
@@ -115,7 +115,7 @@ def _readable_values(
     sql: sqlite3.Connection, entries: dict[int, tuple[Entry, int]]
 ) -> dict[int, list[Value]]:
     """Whatever can be read of the values of every run."""
-    found: dict[int, list[Value]] = {}
+    values: dict[int, list[Value]] = {}
     for number, *columns in _readable_rows(sql, "series", SERIES_COLUMNS):
         try:
             named = series_of(tuple(columns))
@@ -124,8 +124,8 @@ def _readable_values(
         for row in _readable_points(sql, number, entries):
             with contextlib.suppress(*_FAULTS):
                 if row[0] == number and row[1] in entries:
-                    found.setdefault(row[1], []).append(value_of(*named, row))
-    return found
+                    values.setdefault(row[1], []).append(value_of(*named, row))
+    return values
 
 
 def _readable_points(sql: sqlite3.Connection, series: int, entries: dict[int, Any]) -> list[tuple[Any, ...]]:

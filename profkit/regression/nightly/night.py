@@ -16,7 +16,7 @@ from profkit.core.types import Calibration, Incident, Json, MetricOutcome, Night
 from profkit.regression.nightly.config import NotifySpec
 from profkit.regression.nightly.session import write_text
 from profkit.reporting import junit, markdown
-from profkit.reporting.annotations import render as render_annotations
+from profkit.reporting.ci import annotation_lines
 from profkit.reporting.views.night import view
 from profkit.reporting.views.night_text import name_of
 
@@ -240,7 +240,7 @@ def annotations_of(spec: NotifySpec, night: Night) -> str:
     listening = spec.annotations == "always" or (
         spec.annotations == "auto" and os.environ.get("GITHUB_ACTIONS") == "true"
     )
-    return render_annotations(view(night)) if listening else ""
+    return annotation_lines(view(night)) if listening else ""
 
 
 def _append_summary(path: Path, night: Night) -> str | None:

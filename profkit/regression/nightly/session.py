@@ -121,7 +121,7 @@ def nightly_lock(output: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise MachineError(
-                f"another nightly is running with {output}: two at once would measure each other",
+                f"another nightly is running with {output}: two at once would disturb each other",
                 "wait for it, or use another output:",
             ) from None
         except OSError:  # a file system without locks
@@ -221,14 +221,14 @@ def _measure_workload(session: NightSession, spec: WorkloadSpec) -> WorkloadStat
 def folder_name(name: str, names: Sequence[str]) -> str:
     """What the folder of `name` is called, one of `names`: its own, also where others are alike when cleaned."""
     taken: set[str] = set()
-    for each in names:
-        clean = clean_name(each)
+    for workload in names:
+        clean = clean_name(workload)
         number = 1
-        while (found := clean if number == 1 else f"{clean}-{number}") in taken:
+        while (candidate := clean if number == 1 else f"{clean}-{number}") in taken:
             number += 1
-        if each == name:
-            return found
-        taken.add(found)
+        if workload == name:
+            return candidate
+        taken.add(candidate)
     return clean_name(name)
 
 
@@ -268,7 +268,7 @@ def throttling_reason(document: RunDocument) -> str | None:
                 return f"throttled all the time ({why})"
             if process.throttled > len(process.seconds):
                 return (
-                    f"throttled: {process.throttled} samples thrown away, {len(process.seconds)} left ({why})"
+                    f"throttled: {process.throttled} samples discarded, {len(process.seconds)} left ({why})"
                 )
     hot = [r for m in document.moments for d in m.devices for r in d.throttle if r != _POWER]
     hot += [reason for moment in document.moments for reason in moment.slowed]

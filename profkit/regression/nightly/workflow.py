@@ -74,19 +74,19 @@ def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path)
 def _plan_workload(spec: WorkloadSpec, past: Sequence[NightState]) -> PlannedWorkload:
     usual = next((s.done[spec.name].seconds for s in past if s.done.get(spec.name) is not None), None)
     document, fault = plan_once(spec)
-    told = [
-        one
-        for one in _list_or_empty(document.get("passes"))
-        if isinstance(one, dict) and not one.get("skipped")
+    passes = [
+        item
+        for item in _list_or_empty(document.get("passes"))
+        if isinstance(item, dict) and not item.get("skipped")
     ]
-    costs = [one.get("cost") for one in told]
+    costs = [item.get("cost") for item in passes]
     numbers = [float(cost) for cost in costs if isinstance(cost, (int, float))]
     return PlannedWorkload(
         name=spec.name,
         command=spec.command,
         cwd=str(spec.cwd),
         backend=str(document.get("backend") or spec.backend),
-        passes=tuple(dict.fromkeys(str(one.get("name")) for one in told)),
+        passes=tuple(dict.fromkeys(str(item.get("name")) for item in passes)),
         gates=spec.declared,
         usual=usual,
         most=spec.budget,
@@ -109,13 +109,13 @@ def _list_or_empty(value: Any) -> list[Any]:
 
 def _recent_states(nights: Path) -> list[NightState]:
     """The last nights, the newest first; what cannot be read is passed over."""
-    found = []
+    states = []
     with contextlib.suppress(OSError):
         for folder in sorted(nights.iterdir(), key=lambda p: p.name, reverse=True)[:LOOKED]:
             with contextlib.suppress(ProfkitError):
                 state = read_state(folder)
-                found += [state] if state is not None else []
-    return found
+                states += [state] if state is not None else []
+    return states
 
 
 NIGHTS = "nights"
@@ -215,15 +215,21 @@ def confirm_candidates(
         past = _past(session, spec)
         if past is None or spec.name in session.state.rerun:
             continue
-        found = [m for m in past.decide_metrics(session.config.anchor) if m.gates and is_candidate(m)]
-        if not found:
+        candidates = [m for m in past.decide_metrics(session.config.anchor) if m.gates and is_candidate(m)]
+        if not candidates:
             continue
         if not session.config.confirm.enabled:
-            session.save(session.state.with_rerun(spec.name, "re-runs are turned off (confirm: enabled)"))
+            session.save(
+                session.state.with_rerun(spec.name, "re-runs are turned off (confirm: {enabled: false})")
+            )
             continue
         session.progress.begin(f"{spec.name} again", "tonight's checkout and the last good commit in turn")
         result = rerun(
-            session, spec, past.entry, past.last_good(found[0]), [_candidate(spec, m) for m in found]
+            session,
+            spec,
+            past.entry,
+            past.last_good(candidates[0]),
+            [_candidate(spec, m) for m in candidates],
         )
         results[spec.name] = dict(result.words)
         session.progress.end(_summary(result))

@@ -18,7 +18,7 @@ def view(entries: Sequence[Entry], accepted: Sequence[Accepted], path: str, tota
     if not entries:
         empty = "It is empty: profkit history add RUN"
         if total:
-            empty = f"The filter leaves none of its {plural(total, 'run')}."
+            empty = f"None of its {plural(total, 'run')}."
         return View(f"{path}: no runs. {empty}", ())
     rows = [
         (
@@ -75,7 +75,7 @@ def _entry_blocks(entry: Entry) -> Iterator[Block]:
         yield Paragraph(f"and {plural(len(order) - _SCOPES, 'more scope')}: --format json has all of them")
     reasons = dict.fromkeys(value.doubt for value in entry.values if value.doubt)
     if reasons:
-        yield Items(tuple(f"doubted: {reason}" for reason in reasons))
+        yield Items(tuple(f"contradicted: {reason}" for reason in reasons))
 
 
 def _scope(scope: Scope, values: Sequence[Value]) -> Section:
@@ -88,14 +88,14 @@ def _scope(scope: Scope, values: Sequence[Value]) -> Section:
             quantity(value.value, value.unit),
             _interval(value),
             _samples(value),
-            "doubted" if value.doubt else value.quality,
+            "contradicted" if value.doubt else value.quality,
         ]
         for value in values
     ]
     empty = {1: "-", 2: "-", 3: "measured"}
-    kept = [n for n in range(4) if n not in empty or any(row[n] != empty[n] for row in rows)]
-    titles = [TableColumn(columns[n]) if columns[n] == "quality" else columns[n] for n in kept]
-    body = [(value.key.metric, *(row[n] for n in kept)) for value, row in zip(values, rows, strict=True)]
+    shown = [n for n in range(4) if n not in empty or any(row[n] != empty[n] for row in rows)]
+    titles = [TableColumn(columns[n]) if columns[n] == "quality" else columns[n] for n in shown]
+    body = [(value.key.metric, *(row[n] for n in shown)) for value, row in zip(values, rows, strict=True)]
     return Section(
         f"{what} {scope.name or ''}".rstrip(),
         (table(("metric", *titles), body),),

@@ -1,4 +1,4 @@
-"""What is said of a night: its words, and the sentences on its metrics and workloads."""
+"""Texts of a night: the words of its outcomes, and the sentences on its metrics and workloads."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ def missed_targets(workload: WorkloadOutcome) -> list[str]:
 
 def causes(workload: WorkloadOutcome) -> list[str]:
     """Why it changed, as far as the counters of tonight's run and of the last good one tell."""
-    found = workload.comparison.causes if workload.comparison is not None else ()
-    return [cause.sentence for cause in found if cause.kind not in DISTURBANCES]
+    all_causes = workload.comparison.causes if workload.comparison is not None else ()
+    return [cause.sentence for cause in all_causes if cause.kind not in DISTURBANCES]
 
 
 def disturbances(workload: WorkloadOutcome) -> list[str]:
     """What disturbed the measuring of tonight's run or the last good one: no reason for a change."""
-    found = workload.comparison.causes if workload.comparison is not None else ()
-    return [" ".join((c.sentence, *c.evidence)) for c in found if c.kind in DISTURBANCES]
+    all_causes = workload.comparison.causes if workload.comparison is not None else ()
+    return [" ".join((c.sentence, *c.evidence)) for c in all_causes if c.kind in DISTURBANCES]
 
 
 def evidence(metric: MetricOutcome) -> list[str]:
@@ -104,7 +104,7 @@ def evidence(metric: MetricOutcome) -> list[str]:
         lines.append(f"side by side with the last good commit: {by}, between {low} and {high}")
     good, here = metric.good_commit, metric.commit
     if metric.outcome in ("regressed", "ambiguous") and good and here and good != here:
-        lines.append(f"what came in: git log {good[:12]}..{here[:12]}")
+        lines.append(f"commits since then: git log {good[:12]}..{here[:12]}")
     return lines
 
 
@@ -113,8 +113,14 @@ def next_commands(workload: WorkloadOutcome) -> list[str]:
     if workload.outcome != "regressed" or workload.code == TARGET:
         return []
     lines = []
-    if (found := workload.comparison) is not None and found.baseline.path and found.candidate.path:
-        lines.append(f"profkit compare {' '.join(_short_paths(found.baseline.path, found.candidate.path))}")
+    if (
+        (comparison := workload.comparison) is not None
+        and comparison.baseline.path
+        and comparison.candidate.path
+    ):
+        lines.append(
+            f"profkit compare {' '.join(_short_paths(comparison.baseline.path, comparison.candidate.path))}"
+        )
     accept = f"profkit history accept {shlex.quote(workload.name)} --because WHY  # if it is meant to be so"
     return [*lines, accept]
 
@@ -136,37 +142,37 @@ def change_points(metric: MetricOutcome) -> list[str]:
         when = f" on {point.started[:10]}" if point.started else ""
         commit = f" with {point.commit[:12]}" if point.commit else ""
         values = f"{quantity(point.before, metric.unit)} → {quantity(point.after, metric.unit)}{ratio}"
-        lines.append(f"changed{when}{commit}: {values}; {plural(len(point.votes), 'detector')} of 3 say so")
+        lines.append(f"changed{when}{commit}: {values}; found by {len(point.votes)} of 3 detectors")
     return lines
 
 
-def epochs(workload: WorkloadOutcome) -> list[str]:
-    """Where its series begin anew, each told once, the newest first."""
+def new_segments(workload: WorkloadOutcome) -> list[str]:
+    """Where a new segment of its series begins, each once, the newest first."""
     lines: dict[str, None] = {}
     for metric in workload.metrics:
-        for epoch in reversed(metric.trend.epochs if metric.trend is not None else ()):
-            if epoch.cause != "begin" and metric.trend is not None:
-                when = metric.trend.series.points[epoch.first].started[:10]
-                lines[f"new epoch since {when}: {epoch.reason}"] = None
+        trend = metric.trend
+        for segment in trend.epochs if trend is not None else ():
+            if segment.cause != "begin" and trend is not None:
+                when = trend.series.points[segment.first].started[:10]
+                lines[f"new segment since {when}: {segment.reason}"] = None
     return sorted(lines, reverse=True)
 
 
 def trust_lines(night: Night) -> list[str]:
-    """How many metrics chance alone puts outside of their limits, and what the same code against itself showed."""
+    """How many metrics chance alone puts outside of their limits, and how the same code compared with itself."""
     lines = []
     if night.looked_at:
-        line = f"{night.suspects} of {plural(night.looked_at, 'metric')} outside of their bands"
+        line = f"{night.suspects} of {plural(night.looked_at, 'metric')} outside of their control limits"
         by_chance = night.expected_false
         lines.append(
             line + (f"; {figures(by_chance, 2)} expected by chance" if by_chance is not None else "")
         )
     if (c := night.calibration) is not None and c.looked_at:
-        alarms = (
-            f"{plural(c.alarms, 'alarm')} in {plural(c.looked_at, 'trial')} of the same code against itself"
-        )
-        line = f"{alarms}, {figures(c.expected, 2)} expected by chance"
+        alarms = plural(c.alarms, "false alarm")
+        line = f"{alarms} in {plural(c.looked_at, 'comparison')} of the same code with itself"
+        line += f", {figures(c.expected, 2)} expected by chance"
         if c.noise is not None:
-            line += f"; one and the same differed by {figures(c.noise * 100, 2)} % (median)"
+            line += f"; the two sides differed by {figures(c.noise * 100, 2)} % (median)"
         if c.worst is not None:
             line += f", {figures(c.worst * 100, 2)} % at most"
         lines.append(line)

@@ -18,14 +18,14 @@ _USUAL = ("held", "new", "standing", "seen-before", "returning", "perhaps-better
 def view(replays: Sequence[Replay]) -> View:
     """Each series with its sums and every night on which something new is said."""
     blocks = []
-    for one in replays:
-        key = one.series.key
+    for replay in replays:
+        key = replay.series.key
         scope = f" ({key.scope.kind} {key.scope.name})" if key.scope.name else ""
-        rule = f" by another rule ({', '.join(one.rule)})" if one.rule else ""
-        headline = f"{plural(len(one.outcomes), 'night')}{rule}: {_sums(one.outcomes)}"
+        rule = f" by another rule ({', '.join(replay.rule)})" if replay.rule else ""
+        headline = f"{plural(len(replay.outcomes), 'night')}{rule}: {_sums(replay.outcomes)}"
         events = tuple(
             (f"{night} ", Span(o.outcome, status=OUTCOMES[o.outcome]), f": {o.reason}")
-            for night, o in _events(one)
+            for night, o in _events(replay)
         )
         inner: list[Block] = [Items(events[:_MOST])] if events else []
         left = len(events) - _MOST
@@ -35,13 +35,13 @@ def view(replays: Sequence[Replay]) -> View:
 
 
 def _sums(outcomes: Sequence[MetricOutcome]) -> str:
-    """`2 regressions, 14 suspect nights, 7 new`; what stands is of the regressions and not counted again."""
+    """`2 regressions, 14 quiet nights, 7 new`: how many nights of each kind."""
     counts = Counter(o.code if o.code == "standing" else o.outcome for o in outcomes)
     names = {
         "regressed": ("regression", "regressions"),
-        "standing": ("night with an open regression", "nights on which one stands"),
+        "standing": ("night with an open regression", "nights with an open regression"),
         "improved": ("improvement", "improvements"),
-        "ambiguous": ("suspect night", "suspect nights"),
+        "ambiguous": ("night with a candidate regression", "nights with a candidate regression"),
         "invalid": ("night that is not valid", "nights that are not valid"),
         "pass": ("quiet night", "quiet nights"),
         "new": ("new", "new"),
@@ -49,14 +49,14 @@ def _sums(outcomes: Sequence[MetricOutcome]) -> str:
     return ", ".join(plural(counts[word], *name) for word, name in names.items() if counts[word]) or "nothing"
 
 
-def _events(one: Replay) -> list[tuple[str, MetricOutcome]]:
+def _events(replay: Replay) -> list[tuple[str, MetricOutcome]]:
     """Nights on which something new is said, and that did not say the same the night before."""
-    found, before = [], ""
-    for point, outcome in zip(one.series.points, one.outcomes, strict=True):
+    events, before = [], ""
+    for point, outcome in zip(replay.series.points, replay.outcomes, strict=True):
         if outcome.code not in _USUAL and not (outcome.code == before == "collapse"):
-            found.append((point.started[:10], outcome))
+            events.append((point.started[:10], outcome))
         before = outcome.code
-    return found
+    return events
 
 
 # ---------------------------------------------------------------- many nights

@@ -1,4 +1,4 @@
-"""Series over time: the line, where its epochs begin and where it changed; and what each night would have been."""
+"""Series over time: the line, where its segments begin and where it changed; and what each night would have been."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOOKED_AT = 10  # values from which changes are looked for; below, a note of th
 
 
 def view(trends: Sequence[Trend]) -> View:
-    """Each trend as a chart with what is to be said of it, those that changed first; then all of them as a table."""
+    """Each trend as a chart with its changes and notes, those that changed first; then all of them as a table."""
     ordered = sorted(trends, key=lambda trend: (not trend.change_points, -len(trend.series.points)))
     blocks: list[Block] = [
         Section(title_of(trend.series), tuple(_trend(trend))) for trend in ordered[:_MOST_PLOTS]
@@ -26,7 +26,7 @@ def view(trends: Sequence[Trend]) -> View:
     left = len(ordered) - _MOST_PLOTS
     if left > 0:
         blocks.append(
-            Paragraph(f"{left} more are not drawn; name them: profkit history trend WORKLOAD:METRIC")
+            Paragraph(f"{left} more are not drawn. To see one: profkit history trend WORKLOAD:METRIC")
         )
     if len(ordered) == 1:
         return View(title_of(ordered[0].series), tuple(_trend(ordered[0])))
@@ -49,9 +49,9 @@ def _trend(trend: Trend) -> Iterator[Block]:
     yield TrendChart(trend)
     first, last = series.points[0].started, series.points[-1].started
     yield Paragraph(soft(f"{plural(len(series.points), 'value')}, {_day(first)} to {_day(last)}"))
-    for epoch in trend.epochs[1:]:
-        started = _day(series.points[epoch.first].started)
-        yield Paragraph(f"┊ {started}: a new epoch begins: {epoch.reason}")
+    for segment in trend.epochs[1:]:
+        started = _day(series.points[segment.first].started)
+        yield Paragraph(f"┊ {started}: a new segment begins: {segment.reason}")
     for change in trend.change_points:
         yield Paragraph(_change(series, change))
     if not trend.change_points and len(series.points) >= _LOOKED_AT:

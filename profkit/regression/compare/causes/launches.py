@@ -51,8 +51,8 @@ def find_other_kernels(evidence: Evidence) -> Iterator[Cause]:
     lines += [f"new: {kernel_label(k.name)}, {quantity(k.candidate_seconds, 's')}" for k in new[:_NAMED]]
     yield Cause(
         "algorithm",
-        f"Other {work_units(evidence)} do the work: {percent(100 * before)} % of the GPU time was in such that are "
-        f"gone, {percent(100 * after)} % is in new ones.",
+        f"Other {work_units(evidence)} do the work: {percent(100 * before)} % of the GPU time was in some that "
+        f"are gone, {percent(100 * after)} % is in new ones.",
         evidence=tuple(lines),
     )
 
@@ -64,13 +64,13 @@ def find_autotuning(evidence: Evidence) -> Iterator[Cause]:
         return
     before, after = _tuned_choices(evidence.baseline), _tuned_choices(evidence.candidate)
     for (kernel, key), best in before.items():
-        other = after.get((kernel, key))
-        if other is not None and other != best:
+        chosen = after.get((kernel, key))
+        if chosen is not None and chosen != best:
             yield Cause(
                 "triton",
                 f"Triton chose another configuration of {kernel} for {key}.",
                 Scope("kernel", kernel),
-                (f"{best} -> {other}",),
+                (f"{best} -> {chosen}",),
             )
 
 

@@ -92,10 +92,10 @@ def _google_values(data: JsonNode, left_out: list[str]) -> Iterator[MeasuredValu
     left_out[:] = dict.fromkeys(left_out)
     for name, samples in rows.items():
         yield from _google_benchmark_values(name, samples, {})
-    for name, told in aggregates.items():
-        if name not in rows and any(word in told for word in ("median", "mean")):
+    for name, rows_of_name in aggregates.items():
+        if name not in rows and any(word in rows_of_name for word in ("median", "mean")):
             yield from _google_benchmark_values(
-                name, [told.get("median", told.get("mean", JsonNode(None)))], told
+                name, [rows_of_name.get("median", rows_of_name.get("mean", JsonNode(None)))], rows_of_name
             )
 
 
@@ -126,12 +126,12 @@ def _google_benchmark_values(
 
 def _seconds_of_rows(rows: list[JsonNode], field: str) -> tuple[float, ...]:
     """A time of every row in seconds; rows of an unknown unit have none."""
-    found = []
+    times = []
     for row in rows:
         value, scale = row.at(field).number(), _SECONDS.get(row.at("time_unit").text() or "ns")
         if value is not None and scale is not None:
-            found.append(value * scale)
-    return tuple(found)
+            times.append(value * scale)
+    return tuple(times)
 
 
 HYPERFINE = "hyperfine"
@@ -158,37 +158,39 @@ def read_hyperfine(data: JsonNode) -> ToolResult:
 
 
 def _hyperfine_values(data: JsonNode, left_out: list[str]) -> Iterator[MeasuredValue]:
-    for one in data.at("results").items():
-        name = one.at("command").text()
+    for result in data.at("results").items():
+        name = result.at("command").text()
         if name is None:
-            left_out.append(f"{one.place} has no command")
+            left_out.append(f"{result.place} has no command")
             continue
-        codes = sorted({code for code in one.at("exit_codes").numbers() if code != 0})
+        codes = sorted({code for code in result.at("exit_codes").numbers() if code != 0})
         failed = f"the command ended with {', '.join(f'{code:.0f}' for code in codes)}" if codes else None
-        told = {
-            "time.median": one.at("median").number(),
-            "time.mean": one.at("mean").number(),
-            "time.minimum": one.at("min").number(),
-            "time.maximum": one.at("max").number(),
-            "time.user": one.at("user").number(),
-            "time.system": one.at("system").number(),
+        times = {
+            "time.median": result.at("median").number(),
+            "time.mean": result.at("mean").number(),
+            "time.minimum": result.at("min").number(),
+            "time.maximum": result.at("max").number(),
+            "time.user": result.at("user").number(),
+            "time.system": result.at("system").number(),
         }
-        found = list(time_values(_with_parameters(name, one), [one.at("times").numbers()], told, failed))
-        if not found:
+        values = list(
+            time_values(_with_parameters(name, result), [result.at("times").numbers()], times, failed)
+        )
+        if not values:
             left_out.append(f"{name}: no time was measured")
-        yield from found
+        yield from values
 
 
-def _with_parameters(name: str, one: JsonNode) -> str:
+def _with_parameters(name: str, result: JsonNode) -> str:
     """The command; parameters are in it already, unless it was named."""
-    told = [
+    parameters = [
         f"{key}={value.words()}"
-        for key, value in one.at("parameters").fields()
+        for key, value in result.at("parameters").fields()
         if value.words() not in (None, "")
     ]
     return (
-        f"{name} ({', '.join(told)})"
-        if told and not all(str(t).partition("=")[2] in name for t in told)
+        f"{name} ({', '.join(parameters)})"
+        if parameters and not all(str(t).partition("=")[2] in name for t in parameters)
         else name
     )
 
@@ -213,7 +215,7 @@ _NVBENCH_SAMPLES = "nv/json/bin:nv/cold/sample_times"
 
 def is_nvbench(data: JsonNode) -> bool:
     """Told by devices with multiprocessors beside benchmarks with states."""
-    states = any(isinstance(one.at("states").data, list) for one in data.at("benchmarks").items())
+    states = any(isinstance(benchmark.at("states").data, list) for benchmark in data.at("benchmarks").items())
     return isinstance(data.at("devices").data, list) and states
 
 
@@ -221,7 +223,11 @@ def read_nvbench(data: JsonNode, path: Path) -> ToolResult:
     """The states of all benchmarks; each is a region: the benchmark with its axes."""
     argv = next(data.at("meta").at("argv").items(), JsonNode(None)).text()
     version = data.at("meta").at("version").at("nvbench").at("string").text()
-    used = {device.words() for one in data.at("benchmarks").items() for device in one.at("devices").items()}
+    used = {
+        device.words()
+        for benchmark in data.at("benchmarks").items()
+        for device in benchmark.at("devices").items()
+    }
     devices = [device for device in data.at("devices").items() if not used or device.at("id").words() in used]
     left_out: list[str] = []
     several = len(devices) > 1
@@ -246,24 +252,24 @@ def read_nvbench(data: JsonNode, path: Path) -> ToolResult:
 def _nvbench_values(
     data: JsonNode, path: Path, left_out: list[str], *, several: bool
 ) -> Iterator[MeasuredValue]:
-    for one in data.at("benchmarks").items():
-        for state in one.at("states").items():
-            name = _nvbench_name(one, state, several=several)
+    for benchmark in data.at("benchmarks").items():
+        for state in benchmark.at("states").items():
+            name = _nvbench_name(benchmark, state, several=several)
             if state.at("is_skipped").truth():
                 left_out.append(f"{name}: {state.at('skip_reason').text() or 'it was skipped'}")
                 continue
             summaries = dict(_nvbench_summaries(state))
-            told: dict[str, float | None] = {}
+            times: dict[str, float | None] = {}
             for tag, metric in _NVBENCH_TIMES.items():
                 if (value := summaries.get(tag, JsonNode(None)).at("value").number()) is not None:
-                    told[metric] = value
+                    times[metric] = value
             samples, why = _nvbench_samples(summaries.get(_NVBENCH_SAMPLES), path)
             if why is not None:
                 left_out.append(f"{name}: its samples {why}")
-            found = list(time_values(name, [samples], told))
-            if not found:
+            values = list(time_values(name, [samples], times))
+            if not values:
                 left_out.append(f"{name}: no time was measured")
-            yield from found
+            yield from values
             for tag, (metric, unit, better) in _NVBENCH_OTHERS.items():
                 value = summaries.get(tag, JsonNode(None)).at("value").number()
                 if value is not None:
@@ -283,7 +289,7 @@ def _named_values(rows: JsonNode) -> JsonNode:
     return JsonNode({name: value for name, value in named.items() if name is not None}, rows.place)
 
 
-def _nvbench_name(one: JsonNode, state: JsonNode, *, several: bool) -> str:
+def _nvbench_name(benchmark: JsonNode, state: JsonNode, *, several: bool) -> str:
     """`copy[Elements=2^20 T=I32]`, with the device where there are several."""
     axes = [
         f"{axis.at('name').text() or '?'}={axis.at('input_string').text() or axis.at('value').words() or ''}"
@@ -291,7 +297,7 @@ def _nvbench_name(one: JsonNode, state: JsonNode, *, several: bool) -> str:
     ]
     device = [f"Device={state.at('device').words()}"] if several else []
     inside = " ".join([*device, *axes])
-    name = one.at("name").text() or f"benchmark {one.place}"
+    name = benchmark.at("name").text() or f"benchmark {benchmark.place}"
     return f"{name}[{inside}]" if inside else name
 
 
@@ -328,5 +334,5 @@ def _nvbench_samples(summary: JsonNode | None, path: Path) -> tuple[tuple[float,
     count = summary.at("size").number()
     if count is None or len(content) != 4 * count:
         return (), f"are not whole: {len(content)} bytes for {count or 0:.0f} samples"
-    found = struct.unpack(f"<{len(content) // 4}f", content)
-    return tuple(sample for sample in found if math.isfinite(sample) and sample >= 0), None
+    samples = struct.unpack(f"<{len(content) // 4}f", content)
+    return tuple(sample for sample in samples if math.isfinite(sample) and sample >= 0), None

@@ -72,23 +72,23 @@ def read_pytest_benchmark(data: JsonNode) -> ToolResult:
 
 
 def _pytest_values(data: JsonNode, left_out: list[str]) -> Iterator[MeasuredValue]:
-    for one in data.at("benchmarks").items():
-        name = one.at("fullname").text() or one.at("name").text()
-        stats = one.at("stats")
+    for benchmark in data.at("benchmarks").items():
+        name = benchmark.at("fullname").text() or benchmark.at("name").text()
+        stats = benchmark.at("stats")
         if name is None:
-            left_out.append(f"{one.place} has no name")
+            left_out.append(f"{benchmark.place} has no name")
             continue
-        told = {
+        times = {
             "time.median": stats.at("median").number(),
             "time.mean": stats.at("mean").number(),
             "time.minimum": stats.at("min").number(),
             "time.maximum": stats.at("max").number(),
         }
-        found = list(time_values(name, [stats.at("data").numbers()], told))
-        if not found:
+        values = list(time_values(name, [stats.at("data").numbers()], times))
+        if not values:
             left_out.append(f"{name}: no time was measured")
-        yield from found
-        for label, extra in one.at("extra_info").fields():
+        yield from values
+        for label, extra in benchmark.at("extra_info").fields():
             value = extra.number()
             if value is not None and not isinstance(extra.data, str):
                 yield MeasuredValue(name, f"extra.{label}", "", "none", value)
@@ -115,31 +115,31 @@ def read_pyperf(data: JsonNode) -> ToolResult:
     benchmarks = list(data.at("benchmarks").items())
     dates = [
         date
-        for one in benchmarks
-        for run in one.at("runs").items()
+        for benchmark in benchmarks
+        for run in benchmark.at("runs").items()
         if (date := run.at("metadata").at("date").text())
     ]
 
-    def told(name: str) -> str | None:
-        own = (one.at("metadata").at(name).words() for one in benchmarks)
+    def metadata(name: str) -> str | None:
+        own = (benchmark.at("metadata").at(name).words() for benchmark in benchmarks)
         return common.at(name).words() or next((word for word in own if word), None)
 
     return ToolResult(
         source=PYPERF,
         workload=PYPERF,
         backend="cpu",
-        started=min(dates) if dates else told("date"),
+        started=min(dates) if dates else metadata("date"),
         machine={
-            "machine.cpu": told("cpu_model_name"),
-            "machine.cores": told("cpu_count"),
-            "machine.system": (told("platform") or "").partition("-")[0],
-            "machine.governor": told("cpu_governor"),
-            "software.python": told("python_version"),
-            "machine.affinity": told("cpu_affinity"),
+            "machine.cpu": metadata("cpu_model_name"),
+            "machine.cores": metadata("cpu_count"),
+            "machine.system": (metadata("platform") or "").partition("-")[0],
+            "machine.governor": metadata("cpu_governor"),
+            "software.python": metadata("python_version"),
+            "machine.affinity": metadata("cpu_affinity"),
         },
         measured=tuple(_pyperf_values(benchmarks, common, left_out)),
         facts={
-            "tools": f"{PYPERF} {told('perf_version') or ''}".strip(),
+            "tools": f"{PYPERF} {metadata('perf_version') or ''}".strip(),
             "started": "local time of that machine, taken as UTC",
         },
         left_out=tuple(left_out),
@@ -149,20 +149,20 @@ def read_pyperf(data: JsonNode) -> ToolResult:
 def _pyperf_values(
     benchmarks: list[JsonNode], common: JsonNode, left_out: list[str]
 ) -> Iterator[MeasuredValue]:
-    for one in benchmarks:
-        name = one.at("metadata").at("name").text() or common.at("name").text()
-        unit = one.at("metadata").at("unit").text() or common.at("unit").text() or "second"
-        groups = [values for run in one.at("runs").items() if (values := run.at("values").numbers())]
+    for benchmark in benchmarks:
+        name = benchmark.at("metadata").at("name").text() or common.at("name").text()
+        unit = benchmark.at("metadata").at("unit").text() or common.at("unit").text() or "second"
+        groups = [values for run in benchmark.at("runs").items() if (values := run.at("values").numbers())]
         if name is None or not groups:
-            left_out.append(f"{name or one.place}: no value was measured")
+            left_out.append(f"{name or benchmark.place}: no value was measured")
             continue
         metric, sign, better = _PYPERF_UNITS.get(unit, _PYPERF_UNITS["integer"])
         if metric == "time.median":
             yield from time_values(name, groups, {})
         else:
-            kept = tuple(tuple(group) for group in groups)
+            samples = tuple(tuple(group) for group in groups)
             yield MeasuredValue(
-                name, metric, sign, better, median([v for group in kept for v in group]), kept
+                name, metric, sign, better, median([v for group in samples for v in group]), samples
             )
 
 
@@ -192,7 +192,7 @@ def read_asv(data: JsonNode, path: Path) -> ToolResult:
             f"{path} is a result of an asv before 0.5, in its old format", "asv update, then add it again"
         )
     machine = _load_if_there(path.with_name("machine.json"))
-    told = _load_if_there(path.parent.parent / "benchmarks.json")
+    benchmarks = _load_if_there(path.parent.parent / "benchmarks.json")
     params, left_out = data.at("params"), list[str]()
     started = data.at("date").number()
     return ToolResult(
@@ -209,7 +209,7 @@ def read_asv(data: JsonNode, path: Path) -> ToolResult:
             "machine.memory": machine.at("ram").words() or params.at("ram").words(),
             "asv.environment": _asv_environment(data),
         },
-        measured=tuple(_asv_values(data, told, left_out)),
+        measured=tuple(_asv_values(data, benchmarks, left_out)),
         commit=data.at("commit_hash").text(),
         facts={
             "environment": data.at("env_name").text(),
@@ -219,7 +219,7 @@ def read_asv(data: JsonNode, path: Path) -> ToolResult:
     )
 
 
-def _asv_values(data: JsonNode, told: JsonNode, left_out: list[str]) -> Iterator[MeasuredValue]:
+def _asv_values(data: JsonNode, benchmarks: JsonNode, left_out: list[str]) -> Iterator[MeasuredValue]:
     columns = [column.text() for column in data.at("result_columns").items()]
     for name, row in data.at("results").fields():
         cells = dict(zip(columns, row.items(), strict=False)) if isinstance(row.data, list) else {}
@@ -227,9 +227,9 @@ def _asv_values(data: JsonNode, told: JsonNode, left_out: list[str]) -> Iterator
         if not isinstance(result.data, list):
             left_out.append(f"{name}: it failed")
             continue
-        kind = told.at(name).at("type").text() or name.rpartition(".")[2].partition("_")[0].lower()
+        kind = benchmarks.at(name).at("type").text() or name.rpartition(".")[2].partition("_")[0].lower()
         metric, unit, better = _ASV_KINDS.get(kind, _ASV_KINDS["track"])
-        unit = unit or told.at(name).at("unit").text() or ""
+        unit = unit or benchmarks.at(name).at("unit").text() or ""
         samples = list(cells.get("samples", JsonNode(None)).items())
         labels = _asv_labels(name, cells.get("params", JsonNode(None)), len(result.data))
         for index, value in enumerate(result.items()):

@@ -73,8 +73,8 @@ class JsonNode:
 
     def numbers(self) -> tuple[float, ...]:
         """The finite numbers of a list."""
-        found = (inner.number() for inner in self.items())
-        return tuple(value for value in found if value is not None)
+        values = (inner.number() for inner in self.items())
+        return tuple(value for value in values if value is not None)
 
 
 def load_json(path: Path) -> JsonNode:
@@ -130,14 +130,14 @@ def time_values(
     doubt: str | None = None,
 ) -> Iterable[MeasuredValue]:
     """The times of one benchmark in seconds, as the tool tells them; a median that it does not tell, of its samples."""
-    kept = tuple(tuple(group) for group in groups if group)
-    told = dict(summary)
-    if told.get("time.median") is None and kept:
-        told["time.median"] = median([sample for group in kept for sample in group])
-    for metric, value in told.items():
+    samples = tuple(tuple(group) for group in groups if group)
+    times = dict(summary)
+    if times.get("time.median") is None and samples:
+        times["time.median"] = median([sample for group in samples for sample in group])
+    for metric, value in times.items():
         if value is not None and value >= 0:
             yield MeasuredValue(
-                name, metric, "s", "lower", value, kept if metric == "time.median" else (), doubt
+                name, metric, "s", "lower", value, samples if metric == "time.median" else (), doubt
             )
 
 
@@ -159,7 +159,9 @@ def entry_of_result(
         started = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc).isoformat(timespec="seconds")
         facts["started"] = "the time of the file; it does not say itself when it was measured"
     features = tuple(comparability_field(field, value) for field, value in result.machine.items() if value)
-    values = {value.key: value for value in (_value(name, result.backend, one) for one in result.measured)}
+    values = {
+        value.key: value for value in (_value(name, result.backend, measured) for measured in result.measured)
+    }
     canonical = json.dumps(content, sort_keys=True).encode()
     return Entry(
         id=hashlib.sha256(canonical).hexdigest()[:ID_LENGTH],
@@ -193,21 +195,21 @@ def comparability_field(name: str, value: str | None) -> Feature:
 
 
 def _machine(features: Sequence[Feature]) -> str:
-    words = sorted(f"{one.name}={one.value}" for one in features if one.tier == "must")
+    words = sorted(f"{feature.name}={feature.value}" for feature in features if feature.tier == "must")
     return hashlib.sha256("\n".join(words).encode()).hexdigest()[:12]
 
 
-def _value(workload: str, backend: str, one: MeasuredValue) -> Value:
-    centre = combine(one.groups) if one.groups else None
-    key = SeriesKey(workload, backend, one.metric, Scope("region", one.name))
+def _value(workload: str, backend: str, measured: MeasuredValue) -> Value:
+    centre = combine(measured.groups) if measured.groups else None
+    key = SeriesKey(workload, backend, measured.metric, Scope("region", measured.name))
     return Value(
         key=key,
-        unit=one.unit,
-        better=one.better,
-        value=one.value,
+        unit=measured.unit,
+        better=measured.better,
+        value=measured.value,
         quality="measured",
         low=centre.low if centre is not None else None,
         high=centre.high if centre is not None else None,
-        groups=one.groups,
-        doubt=one.doubt,
+        groups=measured.groups,
+        doubt=measured.doubt,
     )
