@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
 
 BACK, FORE = 24, 12  # values before and after a place
-SCAN_LIMIT = (
-    5.0  # t from which on a place counts; Perfherder's own 7 finds a third less on practitioners' series
-)
+# The statistic t from which on a place counts; Perfherder's own 7 finds a third less on practitioners' series.
+SCAN_LIMIT = 5.0
 SCAN_APART = 6  # of two places nearer than this the stronger one stands
 
 
@@ -81,12 +80,10 @@ def _centre_and_error(
     return means, ((windows - means[:, None]) ** 2).sum(axis=1) / (size - 1) / size
 
 
-WINDOW = (
-    50  # values that are searched at a time; the next window begins at the last change, or half a window on
-)
-ENERGY_LIMIT = (
-    1e-5  # p, two-sided, uncorrected for the search; Otava's own .001 alarms every fifth series of pure noise
-)
+# Values that are searched at a time; the next window begins at the last change, or half a window on.
+WINDOW = 50
+# The value p, two-sided, uncorrected for the search; Otava's own .001 alarms every fifth series of pure noise.
+ENERGY_LIMIT = 1e-5
 FIRST_ENERGY_LIMIT = 10 * ENERGY_LIMIT  # what may stand until the neighbours of all places are known
 
 

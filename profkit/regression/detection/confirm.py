@@ -35,12 +35,10 @@ class Confirmation:
 
 FIRST_ROUNDS = 4  # rounds below which a spread is a guess
 MOST_ROUNDS = 20
-ALPHA = (
-    0.02  # of calling the same different: two-sided, over all looks at the rounds of one metric in one night
-)
-ALPHA_SAME = (
-    0.1  # of calling a change that is as large as the floor the same; the nights to come would still see it
-)
+# Of calling the same different: two-sided, over all looks at the rounds of one metric in one night.
+ALPHA = 0.02
+# Of calling a change that is as large as the floor the same; the nights to come would still see it.
+ALPHA_SAME = 0.1
 TRIM = 8  # of so many rounds the largest and the smallest are left out of the mean
 
 

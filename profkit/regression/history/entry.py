@@ -16,9 +16,8 @@ from profkit.core.formatting import quantity
 from profkit.core.statistics import combine
 from profkit.core.types import Direction, Entry, Reading, RunDocument, Scope, SeriesKey, Timing, Value
 
-KERNELS_KEPT = (
-    20  # largest GPU time first; what is counted makes up 95 % of it, in real programs some ten kernels
-)
+# Largest GPU time first; what is counted makes up 95 % of it, in real programs some ten kernels.
+KERNELS_KEPT = 20
 ID_LENGTH = 16  # hexadecimal digits: a billion runs share one with a chance of 3 %
 CONTRADICTS = 0.01  # half of the smallest change of a time that counts; of a run that is whole both are equal
 # Of a kernel is kept what is good in one direction, and these, which tell why that moved.

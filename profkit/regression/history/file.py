@@ -196,16 +196,12 @@ def _refuse_foreign(path: Path) -> None:
             f"{path} is empty, not a history", f"rm {shlex.quote(str(path))}, and it will be made anew"
         )
     if not head.startswith(MAGIC):
-        if is_or_was_history(path):
-            raise damage_error(path, "its first bytes were overwritten")
         raise UnreadableReport(
             f"{path} is no history: it is not an SQLite file; it was left as it is", "--history FILE"
         )
     if len(head) < 100:
         raise damage_error(path, f"it ends after {len(head)} bytes")
-    if int.from_bytes(head[68:72], "big") != APPLICATION:
-        if is_or_was_history(path):
-            raise damage_error(path, "its header was overwritten")
+    if not is_history(path):
         raise UnreadableReport(
             f"{path} is an SQLite file of another program, not a history; it was left as it is",
             "--history FILE",
@@ -216,12 +212,11 @@ def _refuse_foreign(path: Path) -> None:
         raise damage_error(path, f"it is cut off: {size} bytes of {expected}")
 
 
-def is_or_was_history(path: Path) -> bool:
-    """Whether a file is or was a history: by its header, or by our tables, whatever became of the header."""
+def is_history(path: Path) -> bool:
+    """Whether a file is a history, whole or not, by its header."""
     with path.open("rb") as file:
-        start = file.read(1 << 20)  # the tables are made first, so they stand at the beginning
-    ours = start.startswith(MAGIC) and start[68:72] == APPLICATION.to_bytes(4, "big")
-    return ours or (b"CREATE TABLE point" in start and b"CREATE TABLE entry" in start)
+        head = file.read(72)
+    return head.startswith(MAGIC) and head[68:72] == APPLICATION.to_bytes(4, "big")
 
 
 def create_file(path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.run_folder import hand_over
-from profkit.regression.history.file import is_or_was_history
+from profkit.regression.history.file import is_history
 from profkit.regression.history.store import History
 
 COLUMNS = (
@@ -35,7 +35,7 @@ def export_table(history: History, target: Path, *, workload: str | None = None,
         )
     if target.exists() and not force:
         raise UsageError(f"{target} exists already", "--force, or another name")
-    if target.is_file() and is_or_was_history(target):  # whatever --force means, it is not this
+    if target.is_file() and is_history(target):  # whatever --force means, it is not this
         raise UsageError(f"{target} is a history, and no table is written over it", "--to another name")
     write = _write_csv if target.suffix.lower() == ".csv" else _parquet_writer()
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")

@@ -202,7 +202,7 @@ def _measure_workload(session: NightSession, spec: WorkloadSpec) -> WorkloadStat
         return WorkloadState(
             "out-of-time", f"the night's budget of {spent:.0f} s was spent before it began", "budget: ..."
         )
-    into = session.folder / "runs" / folder_name(spec.name, [each.name for each in session.config.workloads])
+    into = session.folder / "runs" / clean_name(spec.name)
     try:
         ran = profile_process.profile_once(replace(spec, budget=budget), into, session.progress.tick)
     except ProfkitError as fault:  # the disk is full: the next may need less
@@ -216,20 +216,6 @@ def _measure_workload(session: NightSession, spec: WorkloadSpec) -> WorkloadStat
         seconds=ran.seconds,
     )
     return _store_run(session, done, ran)
-
-
-def folder_name(name: str, names: Sequence[str]) -> str:
-    """What the folder of `name` is called, one of `names`: its own, also where others are alike when cleaned."""
-    taken: set[str] = set()
-    for workload in names:
-        clean = clean_name(workload)
-        number = 1
-        while (candidate := clean if number == 1 else f"{clean}-{number}") in taken:
-            number += 1
-        if workload == name:
-            return candidate
-        taken.add(candidate)
-    return clean_name(name)
 
 
 def _store_run(session: NightSession, done: WorkloadState, ran: ProfileResult) -> WorkloadState:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 from profkit.core.codec import plain
 from profkit.core.errors import ProfkitError, UsageError
@@ -74,23 +73,18 @@ def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path)
 def _plan_workload(spec: WorkloadSpec, past: Sequence[NightState]) -> PlannedWorkload:
     usual = next((s.done[spec.name].seconds for s in past if s.done.get(spec.name) is not None), None)
     document, fault = plan_once(spec)
-    passes = [
-        item
-        for item in _list_or_empty(document.get("passes"))
-        if isinstance(item, dict) and not item.get("skipped")
-    ]
-    costs = [item.get("cost") for item in passes]
-    numbers = [float(cost) for cost in costs if isinstance(cost, (int, float))]
+    passes = [planned for planned in document.get("passes", ()) if not planned.get("skipped")]
+    costs = [planned.get("cost") for planned in passes]
     return PlannedWorkload(
         name=spec.name,
         command=spec.command,
         cwd=str(spec.cwd),
         backend=str(document.get("backend") or spec.backend),
-        passes=tuple(dict.fromkeys(str(item.get("name")) for item in passes)),
+        passes=tuple(dict.fromkeys(planned["name"] for planned in passes)),
         gates=spec.declared,
         usual=usual,
         most=spec.budget,
-        runs=sum(numbers) if numbers and len(numbers) == len(costs) else None,
+        runs=sum(costs) if costs and None not in costs else None,
         reason=fault.reason if fault is not None else None,
         fix=fault.fix if fault is not None else None,
     )
@@ -101,10 +95,6 @@ def plan_to_text(plan: NightPlan) -> str:
     body = plain(plan)
     assert isinstance(body, dict)
     return json.dumps({"schema": PLAN_SCHEMA, **body}, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
-
-
-def _list_or_empty(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _recent_states(nights: Path) -> list[NightState]:
