@@ -16,8 +16,9 @@ from profkit.profilers.files import read_head
 from profkit.profilers.registry import folder_format, recognise_format
 from profkit.profiling.summarize import summarize_report
 from profkit.regression.history import History, HistoryFilter, entry_of
+from profkit.regression.history.benchmark_tools import TOOLS
 from profkit.regression.history.entry import ID_LENGTH
-from profkit.regression.history.imports import SOURCES, begins_like_json, import_file
+from profkit.regression.history.imports import begins_like_json, import_file
 from profkit.regression.times import iso_time, microseconds
 
 
@@ -129,7 +130,7 @@ def _import_result(path: Path, workload: str | None, commit: str | None) -> Entr
         if entry is None:
             raise UnreadableReport(
                 f"{path} is JSON, but of no tool that is known: neither a profiler's report nor a result of"
-                f" {', '.join(SOURCES)}",
+                f" {', '.join(tool.name for tool in TOOLS)}",
                 "profkit history add --help says what is read",
             ) from None
         return entry
