@@ -59,33 +59,46 @@ class Visit:
         assert self.said == []
 
 
+# One open page for each kind of context: a new context costs the browser more than the page that is shown in it.
+_pages: dict[tuple[Any, str], Any] = {}
+
+
 @contextlib.contextmanager
 def visit(browser: Any, path: Path, **context: Any) -> Iterator[Visit]:
-    """The page at `path` in a context of its own; at the end it must have been quiet."""
-    opened = browser.new_context(**context)
-    page = opened.new_page()
+    """The page at `path`, in a browser that has kept nothing of other pages; at the end it must have been quiet."""
+    key = (browser, repr(sorted(context.items())))
+    page = _pages.pop(key, None) or browser.new_context(**context).new_page()
     page.set_default_timeout(20_000)  # a machine of two cores that is busy
     made = Visit(page, path)
     own = path.as_uri()
-    page.on(
-        "request", lambda asked: made.requests.append(asked.url) if asked.url.split("#")[0] != own else None
-    )
-    # What the policy stopped was told to playwright, and never sent.
-    page.on(
-        "requestfailed", lambda asked: made.requests.remove(asked.url) if asked.failure == "csp" else None
-    )
-    page.on("console", lambda line: made.said.append(f"{line.type}: {line.text}"))
-    page.on("pageerror", lambda error: made.said.append(f"error: {error}"))
 
     def refuse(dialog: Any) -> None:
         made.said.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
-    page.on("dialog", refuse)
-    page.goto(own)
-    yield made
-    made.is_quiet()
-    opened.close()
+    listeners = {
+        "request": lambda asked: made.requests.append(asked.url) if asked.url.split("#")[0] != own else None,
+        # What the policy stopped was told to playwright, and never sent.
+        "requestfailed": lambda asked: made.requests.remove(asked.url) if asked.failure == "csp" else None,
+        "console": lambda line: made.said.append(f"{line.type}: {line.text}"),
+        "pageerror": lambda error: made.said.append(f"error: {error}"),
+        "dialog": refuse,
+    }
+    for event, listener in listeners.items():
+        page.on(event, listener)
+    try:
+        page.goto(own)
+        yield made
+        made.is_quiet()
+        page.evaluate("localStorage.clear()")
+    except BaseException:
+        page.context.close()
+        raise
+    for event, listener in listeners.items():
+        page.remove_listener(event, listener)
+    page.emulate_media(media="null", color_scheme=context.get("color_scheme", "light"))
+    page.goto("about:blank")
+    _pages[key] = page
 
 
 @pytest.fixture(scope="session")

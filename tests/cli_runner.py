@@ -1,7 +1,7 @@
 """Calls the command line as a user does, in a folder of its own.
 
-Commands that start nothing (`summarize`, `check`, `report`, `history`, `compare`) run inside the process of the tests,
-which saves each of them the start of Python; all others, and those that a test asks for, in a process of their own.
+A command runs inside the process of the tests, which saves it the start of Python and all imports: half of what most of
+them cost. `sweep`, and what a test asks for, has a process of its own.
 """
 
 from __future__ import annotations
@@ -48,7 +48,14 @@ class Said:
         return json.loads(self.out)
 
 
-STARTS_NOTHING = {"summarize", "check", "report", "history", "compare"}
+# What a process learns about the programs of its machine, once.
+PROBES = (
+    ("profkit.profilers.ncu.probe", "probe_ncu"),
+    ("profkit.profilers.nsys.probe", "probe_nsys"),
+    ("profkit.profilers.valgrind.probe", "probe_valgrind"),
+    ("profkit.profilers.xctrace.find", "_ask_xcrun"),
+    ("profkit.profilers.xctrace.find", "_probe_program"),
+)
 
 
 def profkit(
@@ -58,10 +65,10 @@ def profkit(
     timeout: float = 120,
     process: bool | None = None,
 ) -> Said:
-    """Call `profkit` with `arguments` in `cwd`; in a process of its own where `process` or else the verb says so."""
+    """Call `profkit` with `arguments` in `cwd`; in a process of its own where `process` or else the command says so."""
     words = [str(argument) for argument in arguments]
     if process is None:
-        process = not words or words[0] not in STARTS_NOTHING
+        process = not words or words[0] == "sweep"
     if not process:
         return call_in_process(words, cwd, {**ENVIRONMENT, **(env or {})})
     done = subprocess.run(
@@ -84,6 +91,9 @@ def call_in_process(words: list[str], cwd: Path, env: dict[str, str]) -> Said:
 
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace") for _ in range(2))
     code: object = 0
+    for module, probe in PROBES:
+        if module in sys.modules:
+            getattr(sys.modules[module], probe).cache_clear()
     with (
         contextlib.chdir(cwd) if sys.version_info >= (3, 11) else _folder(cwd),
         mock.patch.dict(os.environ, env, clear=True),

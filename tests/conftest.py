@@ -21,6 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # Hundreds of tests start Python. Without the compiled files each start compiles the package anew.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# `python` and `python3` in a script are the Python of the tests, also where its environment is not activated.
+os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
 
 
 # How long an example takes depends on the machine and on who else uses it.

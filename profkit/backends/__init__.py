@@ -18,6 +18,7 @@ from profkit.core.types import (
     Depth,
     Gpu,
     GpuTrace,
+    KernelInstruction,
     Machine,
     MetalTrace,
     PassPlan,
@@ -29,6 +30,7 @@ from profkit.core.types import (
     RunDocument,
     Stacks,
     Summary,
+    ToolRule,
     Verdict,
     Workload,
 )
@@ -78,6 +80,8 @@ class PassFindings:
     gpus: tuple[Gpu, ...] = ()
     trace: GpuTrace | None = None
     metal: MetalTrace | None = None
+    instructions: tuple[KernelInstruction, ...] = ()
+    rules: tuple[ToolRule, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     artifacts: tuple[str, ...] = ()  # files made from what the pass left

@@ -215,6 +215,8 @@ class RunCollector:
             trace=known.trace or findings.trace,
             metal=merge_metal_traces(known.metal, findings.metal),
             triton=(*known.triton, *read_triton(plan)),
+            instructions=(*known.instructions, *findings.instructions),
+            rules=(*known.rules, *findings.rules),
             facts=_merge_facts(known.facts, findings.facts, plan.tool),
             counters=(*known.counters, *findings.counters),
             readings=_merge_readings(known.readings, findings.readings),

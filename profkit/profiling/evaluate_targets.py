@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from profkit.analysis.insights import find_insights
 from profkit.analysis.summaries import compose
 from profkit.analysis.summaries.bottlenecks import busiest_readings, classify_bottlenecks
 from profkit.analysis.summaries.gpu import check_consistency, weigh_coalescing
@@ -28,7 +29,8 @@ def judge_document(document: RunDocument, targets: Sequence[Target]) -> RunDocum
     if kernels and backend_named(document.backend).per_kernel:
         enriched = _with_kernel_classes(enriched)
     summarized = replace(enriched, summaries=summarize_document(enriched))
-    return replace(summarized, verdicts=evaluate_run(summarized, targets))
+    judged = replace(summarized, verdicts=evaluate_run(summarized, targets))
+    return replace(judged, insights=find_insights(judged))
 
 
 def enrich_document(document: RunDocument) -> RunDocument:

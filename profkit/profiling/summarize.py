@@ -136,6 +136,8 @@ def document_of(report: Report, path: Path) -> RunDocument:
         gpus=report.gpus,
         trace=report.trace,
         metal=report.metal,
+        instructions=report.instructions,
+        rules=report.rules,
         facts=report.facts,
         profiles=report.profiles,
         notes=report.warnings if has_conditions else (*_facts_as_notes(report), *report.warnings),

@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 from cli_runner import ENVIRONMENT, PROFKIT, Said, profkit, runs
 
+from profkit.hardware import nvml
 from tests.conftest import ROOT
 from tests.cuda_stand_in import nvidia as nvidia
 
@@ -100,7 +101,8 @@ def _validator() -> Any:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, nvidia: Path) -> Bench:
+def bench(tmp_path: Path, nvidia: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    monkeypatch.setattr(nvml, "LIBRARIES", (str(nvidia / "libnvidia-ml.so.1"),))  # of this process
     made = Bench(tmp_path, {"LD_LIBRARY_PATH": str(nvidia), "TRITON_CACHE_AUTOTUNING": "1"})
     made.tool("nsys")
     made.tool("ncu")

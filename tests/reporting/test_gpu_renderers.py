@@ -206,12 +206,15 @@ def test_the_first_screen_of_24_lines_says_what_to_do(name: str) -> None:
     assert at < kernels
 
 
-def test_without_details_no_failure_is_told_twice() -> None:
+@pytest.mark.parametrize("concluded", [True, False])
+def test_without_details_no_failure_is_told_twice(concluded: bool) -> None:
     document = DOCUMENTS["run"]
+    assert document.insights
+    document = document if concluded else replace(document, insights=())
     text = " ".join(run_text(document, color=False, details=False).split())
     for action in views_run_text.actions(document):
         assert text.count(" ".join(action.why.split())) == 1
-    assert "see above" in text
+    assert ("see above" in text) is not concluded
 
 
 def test_a_trace_says_in_one_line_that_its_kernels_could_be_counted() -> None:

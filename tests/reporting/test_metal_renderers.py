@@ -171,6 +171,17 @@ def test_notes_tell_what_must_be_known_of_the_numbers() -> None:
     assert ("Compiling", "300 ms of Metal's compiler for the process") in found.tables[0].rows
 
 
+def test_a_queue_without_completions_is_one_until_the_end_on_the_gpu() -> None:
+    queue = {
+        done: dict(
+            next(s for s in judged(metal.report(trace)).summaries if s.concern == "gpu").tables[0].rows
+        )
+        for done, trace in ((True, metal.metal()), (False, metal.metal(completion=None)))
+    }
+    assert "until done on the GPU" in queue[False]["Queue"]
+    assert "until" not in queue[True]["Queue"]
+
+
 def test_a_recorded_m1_is_told_as_it_was(fixtures: Path) -> None:
     """Truths of the recording: active for 23.0 of 578 ms (4.0 %), 1,001 intervals of the process in 8.26 ms."""
     document = summarize_report(fixtures / "xctrace" / "m1-metal-system-trace")

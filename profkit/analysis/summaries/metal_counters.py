@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from profkit.analysis.metrics import metal_counter_names, metric
 from profkit.analysis.summaries.metal_readings import (
@@ -85,76 +86,67 @@ DECLARED_REMARK = "declared by the workload, not counted"
 UNCHECKED = "the figure of the chip is one report's"
 
 
-def share_of_peak(
+def _share_of_peak(
     metal: MetalTrace, rate: float, chip: ChipSpecification, quality: Quality, remark: str | None
 ) -> Reading:
     """bandwidth.gpu.share: the rate as a share of what the chip is specified with."""
-    peak = chip.bandwidth
-    if not peak:
+    if not chip.bandwidth:
         return missing_reading(metal, "bandwidth.gpu.share", chip.reason or UNSPECIFIED, chip.fix)
-    value = 100 * rate / peak
-    formula = f"100 * bandwidth.gpu / {quantity(peak, 'B/s')} (specification of {chip.name})"
+    value = 100 * rate / chip.bandwidth
+    formula = f"100 * bandwidth.gpu / {quantity(chip.bandwidth, 'B/s')} (specification of {chip.name})"
     if not chip.bandwidth_checked:
         quality, remark = "estimated", UNCHECKED
     if value > BEYOND:
         remark = FROM_CACHE
-    return metal_reading(
-        metal, "bandwidth.gpu.share", value, COUNTER_TABLES, formula, quality=quality, remark=remark
-    )
+    source = COUNTER_TABLES, formula
+    return metal_reading(metal, "bandwidth.gpu.share", value, *source, quality=quality, remark=remark)
 
 
-def estimated_bandwidth(
+def _declared_bandwidth(
     document: RunDocument, metal: MetalTrace, chip: ChipSpecification, uncounted: str | None
 ) -> list[Reading]:
     """From the bytes that the workload declares over the union of its time on the GPU; else why there is none.
 
     `uncounted`: what is wrong with the counters that were recorded.
     """
-    rate, why = _declared_rate(document, metal, "bytes")
-    formula = "declared bytes * iterations / union of the process on the GPU"
-    if rate is None:
+    rate = _declared_rate(document, metal, "bytes")
+    if isinstance(rate, str):
         reason, fix, _ = explain_absence(metal, COUNTER_TABLES, NOT_RECORDED)
         if metal.counters and uncounted is not None:
             reason, fix = uncounted, None
-        return [
-            missing_reading(metal, name, f"{reason}, and {why}", fix)
-            for name in ("bandwidth.gpu", "bandwidth.gpu.share")
-        ]
+        names = ("bandwidth.gpu", "bandwidth.gpu.share")
+        return [missing_reading(metal, name, f"{reason}, and {rate}", fix) for name in names]
+    formula = "declared bytes * iterations / union of the process on the GPU"
     return [
         _declared_reading(metal, "bandwidth.gpu", rate, formula),
-        share_of_peak(metal, rate, chip, "estimated", DECLARED_REMARK),
+        _share_of_peak(metal, rate, chip, "estimated", DECLARED_REMARK),
     ]
 
 
-def arithmetic_readings(document: RunDocument, metal: MetalTrace, chip: ChipSpecification) -> list[Reading]:
+def _arithmetic_readings(document: RunDocument, metal: MetalTrace, chip: ChipSpecification) -> list[Reading]:
     """flops.gpu.rate, its share of the chip's float32 figure, and the intensity: only where work is declared."""
-    rate, why = _declared_rate(document, metal, "flops")
-    if rate is None:
-        declared = document.timings and document.timings[0].flops
-        return (
-            [missing_reading(metal, name, why, MARK) for name in ("flops.gpu.rate", "flops.gpu.share")]
-            if declared
-            else []
-        )
-    formula = "declared FLOP * iterations / union of the process on the GPU"
-    remark = DECLARED_REMARK
-    found = [_declared_reading(metal, "flops.gpu.rate", rate, formula)]
+    timing = document.timings[0] if document.timings else None
+    if timing is None or not timing.flops:
+        return []
+    rate = _declared_rate(document, metal, "flops")
+    if isinstance(rate, str):
+        return [missing_reading(metal, name, rate, MARK) for name in ("flops.gpu.rate", "flops.gpu.share")]
+    remark, formula = DECLARED_REMARK, "declared FLOP * iterations / union of the process on the GPU"
+    readings = [_declared_reading(metal, "flops.gpu.rate", rate, formula)]
     if not chip.flops:
         why = chip.reason or "the float32 rate of this chip is not known"
-        found.append(missing_reading(metal, "flops.gpu.share", why, chip.fix))
+        readings.append(missing_reading(metal, "flops.gpu.share", why, chip.fix))
     else:
-        of = (
-            f"100 * flops.gpu.rate / {quantity(chip.flops, 'FLOP/s')} (specification of {chip.name}, float32)"
-        )
+        of = f"{quantity(chip.flops, 'FLOP/s')} (specification of {chip.name}, float32)"
         part = 100 * rate / chip.flops
-        if part > BEYOND:
-            remark = NARROW
-        found.append(_declared_reading(metal, "flops.gpu.share", part, of, remark))
-    timing = document.timings[0]
-    if timing.flops and timing.bytes:
-        intensity, of = timing.flops / timing.bytes, "declared FLOP / declared bytes"
-        found.append(_declared_reading(metal, "arithmetic_intensity", intensity, of, remark, ()))
-    return found
+        remark = NARROW if part > BEYOND else remark
+        readings.append(
+            _declared_reading(metal, "flops.gpu.share", part, f"100 * flops.gpu.rate / {of}", remark)
+        )
+    if timing.bytes:
+        intensity, formula = timing.flops / timing.bytes, "declared FLOP / declared bytes"
+        readings.append(_declared_reading(metal, "arithmetic_intensity", intensity, formula, remark, ()))
+    return readings
 
 
 def _declared_reading(
@@ -170,23 +162,18 @@ def _declared_reading(
     )
 
 
-def _declared_rate(document: RunDocument, metal: MetalTrace, what: str) -> tuple[float | None, str]:
+def _declared_rate(document: RunDocument, metal: MetalTrace, what: Literal["flops", "bytes"]) -> float | str:
     """FLOP or bytes per second of the process's time on the GPU by what the workload declares; else why not."""
     timing = document.timings[0] if document.timings else None
     amount = None if timing is None else timing.flops if what == "flops" else timing.bytes
-    words = "the workload declares no " + ("FLOP" if what == "flops" else "bytes")
     if not amount:
-        return None, words
+        return f"the workload declares no {'FLOP' if what == 'flops' else 'bytes'}"
     if not metal.process_busy:
-        return None, "the time of the process on the GPU is not known"
+        return "the time of the process on the GPU is not known"
     if not metal.marked:
-        return None, "without a marked region nobody knows how many iterations were traced"
-    return amount * metal_iterations(document, metal) / metal.process_busy, ""
-
-
-def metal_iterations(document: RunDocument, metal: MetalTrace) -> int:
-    """How often the work of the timing was traced: as the plan told a benchmark, else the entries of the region."""
-    return max(traced_iterations(document), metal.entries, 1)
+        return "without a marked region nobody knows how many iterations were traced"
+    # As the plan told a benchmark, else the entries of the region.
+    return amount * max(traced_iterations(document), metal.entries, 1) / metal.process_busy
 
 
 AT_WORK = "mean of the samples in which the process had work on the GPU"
@@ -214,8 +201,11 @@ class _Value:
 def counter_readings(document: RunDocument, metal: MetalTrace) -> tuple[Reading, ...]:
     """Occupancy, limiter, bandwidth and arithmetic of the run; unavailable ones with the way to get them."""
     chip = chip_specification(document, metal)
-    found = [_share_reading(metal, name) for name in SHARES]
-    return (*found, *_bandwidth_readings(document, metal, chip), *arithmetic_readings(document, metal, chip))
+    return (
+        *(_share_reading(metal, name) for name in SHARES),
+        *_bandwidth_readings(document, metal, chip),
+        *_arithmetic_readings(document, metal, chip),
+    )
 
 
 def known_counters(metal: MetalTrace) -> Sequence[MetalCounter]:
@@ -230,10 +220,13 @@ def _share_reading(metal: MetalTrace, name: str) -> Reading:
     if value.unit != "%":
         why = f"{value.name} is counted in {value.unit or 'no unit'} here, and not in per cent"
         return missing_reading(metal, name, why, None)
-    most = min(100.0, value.value)  # two counters that stop a moment apart pass 100 by a hair
-    reading = metal_reading(
-        metal, name, most, COUNTER_TABLES, value.formula, quality=value.quality, remark=value.name
-    )
+    # Two counters that stop a moment apart pass 100 by a hair.
+    return _counted_reading(metal, name, min(100.0, value.value), value)
+
+
+def _counted_reading(metal: MetalTrace, name: str, amount: float, value: _Value) -> Reading:
+    source = COUNTER_TABLES, value.formula
+    reading = metal_reading(metal, name, amount, *source, quality=value.quality, remark=value.name)
     return replace(reading, doubt=value.doubt)
 
 
@@ -310,49 +303,27 @@ def _format_number(value: float, unit: str) -> str:
 
 def _bandwidth_readings(document: RunDocument, metal: MetalTrace, chip: ChipSpecification) -> list[Reading]:
     values = [_counter_value(metal, name) for name in RATES]
-    rated = [
-        (value, _rate_reading(metal, name, value, chip)) for name, value in zip(RATES, values, strict=True)
-    ]
-    found = [
-        replace(r, doubt=v.doubt) if isinstance(v, _Value) and r.value is not None else r for v, r in rated
-    ]
+    readings = [_rate_reading(metal, name, value, chip) for name, value in zip(RATES, values, strict=True)]
     known = [value for value in values if isinstance(value, _Value)]
     units = {value.unit for value in known}
     if len(known) < len(RATES) or not units <= {"B/s", "%"}:
-        return [
-            *found,
-            *estimated_bandwidth(
-                document, metal, chip, next((r.reason for r in found if r.value is None), None)
-            ),
-        ]
-    doubt = next((one.doubt for one in known if one.doubt is not None), None)
-    quality: Quality = "measured" if all(one.quality == "measured" for one in found) else "estimated"
-    names = ", ".join(one.name for one in known)
-    formula = f"read + write; each: {known[0].formula}"
-    rates = [one.value for one in found if one.value is not None]
+        why = next((reading.reason for reading in readings if reading.value is None), None)
+        return [*readings, *_declared_bandwidth(document, metal, chip, why)]
+    doubt = next((value.doubt for value in known if value.doubt is not None), None)
+    names, formula = ", ".join(value.name for value in known), f"read + write; each: {known[0].formula}"
+    rates = [reading.value for reading in readings if reading.value is not None]
     if len(rates) == len(RATES):
-        whole = sum(rates)
-        rate = metal_reading(
-            metal, "bandwidth.gpu", whole, COUNTER_TABLES, formula, quality=quality, remark=names
-        )
-        part = share_of_peak(metal, whole, chip, quality, names)
-        return [
-            *found,
-            replace(rate, doubt=doubt),
-            replace(part, doubt=doubt if part.value is not None else None),
-        ]
-    unknown = missing_reading(metal, "bandwidth.gpu", chip.reason or UNSPECIFIED, chip.fix)
-    if units != {"%"}:
-        return [
-            *found,
-            unknown,
-            missing_reading(metal, "bandwidth.gpu.share", chip.reason or UNSPECIFIED, chip.fix),
-        ]
-    whole = sum(one.value for one in known)  # in per cent of a peak that is not known here
-    of = metal_reading(
-        metal, "bandwidth.gpu.share", whole, COUNTER_TABLES, formula, quality="estimated", remark=names
-    )
-    return [*found, unknown, replace(of, doubt=doubt)]
+        measured = all(reading.quality == "measured" for reading in readings)
+        both = _Value(sum(rates), "B/s", "measured" if measured else "estimated", names, formula, doubt)
+        rate = _counted_reading(metal, "bandwidth.gpu", both.value, both)
+        part = _share_of_peak(metal, both.value, chip, both.quality, names)
+        return [*readings, rate, part if part.value is None else replace(part, doubt=doubt)]
+    why, share = chip.reason or UNSPECIFIED, "bandwidth.gpu.share"
+    part = missing_reading(metal, share, why, chip.fix)
+    if units == {"%"}:  # of a peak that is not known here
+        both = _Value(sum(value.value for value in known), "%", "estimated", names, formula, doubt)
+        part = _counted_reading(metal, share, both.value, both)
+    return [*readings, missing_reading(metal, "bandwidth.gpu", why, chip.fix), part]
 
 
 def _rate_reading(metal: MetalTrace, name: str, value: _Value | str, chip: ChipSpecification) -> Reading:
@@ -360,14 +331,12 @@ def _rate_reading(metal: MetalTrace, name: str, value: _Value | str, chip: ChipS
     if isinstance(value, str):
         return _missing_counter(metal, name, value)
     if value.unit == "B/s":
-        return metal_reading(
-            metal, name, value.value, COUNTER_TABLES, value.formula, quality=value.quality, remark=value.name
-        )
+        return _counted_reading(metal, name, value.value, value)
     if value.unit != "%":
         why = f"{value.name} is counted in {value.unit or 'no unit'} here, and not in bytes per second"
         return missing_reading(metal, name, why, None)
     if not chip.bandwidth:
         return missing_reading(metal, name, chip.reason or UNSPECIFIED, chip.fix)
     formula = f"{value.formula}{OF_PEAK} {chip.name}'s bandwidth"
-    rate = value.value / 100 * chip.bandwidth
-    return metal_reading(metal, name, rate, COUNTER_TABLES, formula, quality="estimated", remark=value.name)
+    estimate = replace(value, formula=formula, quality="estimated")
+    return _counted_reading(metal, name, value.value / 100 * chip.bandwidth, estimate)

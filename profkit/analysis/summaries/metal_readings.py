@@ -14,7 +14,6 @@ from profkit.core.types import (
     GpuTrace,
     MetalState,
     MetalTrace,
-    MetalWork,
     Moment,
     Quality,
     Reading,
@@ -117,49 +116,39 @@ def slowed_reading(metal: MetalTrace, moments: Sequence[Moment] = ()) -> Reading
     tells at one of `moments`, slow it down all the time. Without performance states nobody knows that nothing slowed it
     down: a cool GPU may have been in its lowest one.
     """
-    causes: list[tuple[float, str]] = []
-    known = False
+    held = {reason: moment.when for moment in moments for reason in moment.slowed}
+    causes = [(100.0, f"the system reported {reason} {when}") for reason, when in held.items()]
     if metal.low_power:
         causes.append((100.0, "low power mode was on"))
-    held = {reason: moment.when for moment in moments for reason in moment.slowed}
-    causes += [(100.0, f"the system reported {reason} {when}") for reason, when in held.items()]
-    if metal.induced is not None and metal.induced.strip().lower() == LOWEST:
-        known = True
+    induced = (metal.induced or "").strip().lower() == LOWEST
+    if induced:
         causes.append((100.0, f"the recording asked for the performance state {metal.induced}"))
-    if metal.performance:
-        counted = all(state.busy is not None for state in metal.performance)
-        times = [(s.name, (s.busy or 0.0) if counted else s.seconds) for s in metal.performance]
-        total = sum(seconds for _, seconds in times)
-        low = sum(seconds for name, seconds in times if name.strip().lower() == LOWEST)
-        known = known or total > 0
-        if total > 0 and low > 0:
-            part = 100 * low / total
-            of = "its work" if counted else "the time"
-            causes.append(
-                (part, f"the GPU was in the performance state Minimum for {percent(part)} % of {of}")
-            )
-    if metal.thermal:
-        total = sum(state.seconds for state in metal.thermal)
-        hot = [s for s in metal.thermal if holds_down(s.name) and s.seconds > 0]
-        if total > 0 and hot:
-            part = 100 * sum(state.seconds for state in hot) / total
-            names = " and ".join(state.name for state in hot[:2])
-            causes.append((part, f"the thermal state was {names} for {percent(part)} % of the time"))
+    at_work = all(state.busy is not None for state in metal.performance)
+    clocks = [(s.name.strip().lower(), (s.busy or 0.0) if at_work else s.seconds) for s in metal.performance]
+    whole = sum(seconds for _, seconds in clocks)
+    low = percent_of(sum(seconds for name, seconds in clocks if name == LOWEST), whole)
+    if low:
+        of = "its work" if at_work else "the time"
+        causes.append((low, f"the GPU was in the performance state Minimum for {percent(low)} % of {of}"))
+    hot = [state for state in metal.thermal if holds_down(state.name) and state.seconds > 0]
+    part = percent_of(sum(s.seconds for s in hot), sum(s.seconds for s in metal.thermal))
+    if hot and part is not None:
+        names = " and ".join(state.name for state in hot[:2])
+        causes.append((part, f"the thermal state was {names} for {percent(part)} % of the time"))
     causes.sort(reverse=True)
     most = causes[0][0] if causes else 0.0
     untold = COOL if metal.thermal else NO_STATES
     if metal.performance:
         untold = "the trace tells no performance state of the time in which the process worked"
-    blind = (
-        "" if metal.thermal or causes else ", as far as its performance states tell: it has no thermal ones"
-    )
+    blind = ", as far as its performance states tell: it has no thermal ones"
+    nothing = NOTHING if metal.thermal else f"{NOTHING}{blind}"
     return metal_reading(
         metal,
         "gpu.slowed",
-        most if known or most > DECIDES else None,
-        (PERFORMANCE, THERMAL) if not metal.thermal else (PERFORMANCE,),
+        most if induced or whole > 0 or most > DECIDES else None,
+        (PERFORMANCE,) if metal.thermal else (PERFORMANCE, THERMAL),
         "the larger share: lowest performance state, thermal state other than Nominal",
-        remark="; ".join(text for _, text in causes) or f"{NOTHING}{blind}",
+        remark="; ".join(text for _, text in causes) or nothing,
         otherwise=untold,
     )
 
@@ -251,59 +240,29 @@ def _busy_readings(metal: MetalTrace, trace: GpuTrace | None) -> list[Reading]:
     starved = percent_of(metal.unsubmitted, idle)
     if starved is None and trace is not None and trace.starved is not None and idle:
         starved = 100 * trace.starved
-    total = sum(work.seconds for work in metal.encoders) if metal.encoders else None
-    tables = (INTERVALS,)
+    encoders = sum(work.seconds for work in metal.encoders) if metal.encoders else None
     where = "region" if metal.marked else "window of the process"
-    nothing = NOTHING_RAN if busy == 0 else "the process's own intervals are not in the trace"
-    found = [
-        metal_reading(
-            metal,
-            "gpu.utilization",
-            percent_of(busy, window),
-            tables,
-            f"100 * union of the process / {where}",
-            otherwise=nothing,
-        ),
-        metal_reading(
-            metal,
-            "gpu.utilization.device",
-            percent_of(metal.device_busy, metal.span),
-            *_device_source(metal),
-        ),
-        metal_reading(
-            metal,
-            "gpu.utilization.alone",
-            percent_of(most, window),
-            tables,
-            "100 * (union of the process + time in which others had the GPU instead) / window",
-        ),
-        metal_reading(
-            metal,
-            "gpu.others",
-            percent_of(metal.others, metal.span),
-            tables,
-            "100 * others alone on the GPU / span",
-        ),
-        metal_reading(metal, "gpu.window", window, tables, where),
-        metal_reading(metal, "time.gpu", total, (ENCODERS, INTERVALS), "sum of all encoders' times"),
-        metal_reading(metal, "time.gpu.idle", idle, tables, "window - union of the process"),
-        metal_reading(
-            metal,
-            "gpu.starved",
-            starved,
-            (SUBMITTED, INTERVALS),
-            "100 * idle time in which the host had submitted nothing / idle time",
-            otherwise="the GPU did not idle" if idle == 0 else "the submissions are not in the trace",
-        ),
-        metal_reading(
-            metal, "gpu.gap", metal.longest_gap, tables, "longest time without an interval of the process"
-        ),
-    ]
+    together = "100 * (union of the process + time in which others had the GPU instead) / window"
+    own = (INTERVALS,)
+    rows: list[tuple[str, float | None, tuple[str, ...], str]] = [
+        ("gpu.utilization", percent_of(busy, window), own, f"100 * union of the process / {where}"),
+        ("gpu.utilization.device", percent_of(metal.device_busy, metal.span), *_device_source(metal)),
+        ("gpu.utilization.alone", percent_of(most, window), own, together),
+        ("gpu.others", percent_of(metal.others, metal.span), own, "100 * others alone on the GPU / span"),
+        ("gpu.window", window, own, where),
+        ("time.gpu", encoders, (ENCODERS, INTERVALS), "sum of all encoders' times"),
+        ("time.gpu.idle", idle, own, "window - union of the process"),
+        ("gpu.starved", starved, (SUBMITTED, INTERVALS),
+         "100 * idle time in which the host had submitted nothing / idle time"),
+        ("gpu.gap", metal.longest_gap, own, "longest time without an interval of the process"),
+    ]  # fmt: skip
     if metal.marked:
-        found.append(
-            metal_reading(metal, "gpu.entries", float(metal.entries), tables, "entries of the marked region")
-        )
-    return found
+        rows.append(("gpu.entries", float(metal.entries), own, "entries of the marked region"))
+    otherwise = {
+        "gpu.utilization": NOTHING_RAN if busy == 0 else "the process's own intervals are not in the trace",
+        "gpu.starved": "the GPU did not idle" if idle == 0 else "the submissions are not in the trace",
+    }
+    return [metal_reading(metal, *row, otherwise=otherwise.get(row[0], NOT_TOLD)) for row in rows]
 
 
 def _device_source(metal: MetalTrace) -> tuple[tuple[str, ...], str]:
@@ -340,55 +299,28 @@ def _add_warnings(metal: MetalTrace, readings: list[Reading]) -> list[Reading]:
 
 
 def _queue_readings(metal: MetalTrace) -> list[Reading]:
-    buffers, latency, done = metal.command_buffers, metal.latency, metal.completion
-    submitted, intervals = (SUBMITTED, COMPLETED), (INTERVALS,)
+    buffers, most = metal.command_buffers, metal.queue_most
+    submitted, own = (SUBMITTED, COMPLETED), (INTERVALS,)
     # Where no completion is told each counts until it ended on the GPU, which is 0.1 ms or so earlier.
-    whole, until = (True, "completed") if done is not None else (False, "ended on the GPU")
-    quality: Quality = "measured" if whole else "estimated"
-    remark = None if whole else "until the end on the GPU: completions are not in the trace"
+    whole = metal.completion is not None
+    until = "completed" if whole else "ended on the GPU"
+    rows: list[tuple[str, float | None, tuple[str, ...], str]] = [
+        ("queue.latency", _spread_median(metal.latency), own, "median of the begin on the GPU - the submission"),
+        ("queue.depth", metal.queue_depth, submitted, f"mean of submitted - {until} over the time"),
+        ("queue.most", None if most is None else float(most), submitted,
+         f"largest number of submitted and not {until}"),
+        ("buffer.count", None if buffers is None else float(buffers.count), own,
+         "command buffers of the process"),
+        ("buffer.time", _spread_median(buffers), own, "median of the union of each one's intervals"),
+        ("buffer.completion", _spread_median(metal.completion), submitted,
+         "median of completion - submission"),
+    ]  # fmt: skip
+    remark = "until the end on the GPU: completions are not in the trace"
     return [
-        metal_reading(
-            metal,
-            "queue.latency",
-            _spread_median(latency),
-            intervals,
-            "median of the begin on the GPU - the submission",
-        ),
-        metal_reading(
-            metal,
-            "queue.depth",
-            metal.queue_depth,
-            submitted,
-            f"mean of submitted - {until} over the time",
-            quality=quality,
-            remark=remark,
-        ),
-        metal_reading(
-            metal,
-            "queue.most",
-            float(metal.queue_most) if metal.queue_most is not None else None,
-            submitted,
-            f"largest number of submitted and not {until}",
-            quality=quality,
-            remark=remark,
-        ),
-        metal_reading(
-            metal,
-            "buffer.count",
-            float(buffers.count) if buffers is not None else None,
-            intervals,
-            "command buffers of the process",
-        ),
-        metal_reading(
-            metal,
-            "buffer.time",
-            _spread_median(buffers),
-            intervals,
-            "median of the union of each one's intervals",
-        ),
-        metal_reading(
-            metal, "buffer.completion", _spread_median(done), submitted, "median of completion - submission"
-        ),
+        metal_reading(metal, *row, quality="estimated", remark=remark)
+        if not whole and row[0] in ("queue.depth", "queue.most")
+        else metal_reading(metal, *row)
+        for row in rows
     ]
 
 
@@ -405,44 +337,30 @@ def _frame_readings(metal: MetalTrace) -> list[Reading]:
     ]
 
 
-def top_work(metal: MetalTrace) -> tuple[MetalWork, float] | None:
-    """The shader, else the encoder, with most of the process's GPU time, and its share of all of them (0..1)."""
+def longest_work_reading(metal: MetalTrace) -> Reading:
+    """gpu.longest: the share of the GPU time in one shader (else encoder); which one stands in its remark."""
     works = metal.shaders or metal.encoders
     total = sum(work.seconds for work in works)
-    if total <= 0:
-        return None
-    top = max(works, key=lambda work: work.seconds)
-    return top, top.seconds / total
-
-
-def longest_work_reading(metal: MetalTrace) -> Reading:
-    """gpu.longest: the share of the GPU time in one shader (or encoder); which one stands in its remark."""
-    top = top_work(metal)
-    table = SHADERS if metal.shaders else ENCODERS
-    name = f"{top[0].kind} {top[0].name}" if top is not None else None
+    top = max(works, key=lambda work: work.seconds, default=None) if total > 0 else None
     return metal_reading(
         metal,
         "gpu.longest",
-        100 * top[1] if top is not None else None,
-        (table, INTERVALS),
+        100 * (top.seconds / total) if top is not None else None,
+        (SHADERS if metal.shaders else ENCODERS, INTERVALS),
         "100 * its time / the time of all of them",
-        remark=name,
+        remark=f"{top.kind} {top.name}" if top is not None else None,
         otherwise=NOTHING_RAN,
     )
 
 
 def _memory_readings(metal: MetalTrace) -> list[Reading]:
-    found = []
-    if metal.memory_peak is not None or any(one.what == ALLOCATED for one in metal.absent):
-        peak = float(metal.memory_peak) if metal.memory_peak is not None else None
-        found.append(
-            metal_reading(metal, "memory.device_peak", peak, (ALLOCATED,), "largest size allocated by Metal")
-        )
-    if metal.memory_recommended is not None:
-        most = float(metal.memory_recommended)
-        found.append(
-            metal_reading(
-                metal, "memory.device_recommended", most, ("metal-gpu-info",), "recommendedMaxWorkingSetSize"
-            )
-        )
-    return found
+    readings = []
+    peak, most = metal.memory_peak, metal.memory_recommended
+    if peak is not None or any(absent.what == ALLOCATED for absent in metal.absent):
+        value = None if peak is None else float(peak)
+        formula = "largest size allocated by Metal"
+        readings.append(metal_reading(metal, "memory.device_peak", value, (ALLOCATED,), formula))
+    if most is not None:
+        source = ("metal-gpu-info",), "recommendedMaxWorkingSetSize"
+        readings.append(metal_reading(metal, "memory.device_recommended", float(most), *source))
+    return readings

@@ -109,6 +109,8 @@ def read_counters(context: RunContext, plan: PassPlan) -> PassFindings:
         readings=readings,
         gpus=first.gpus,
         trace=first.trace if plan.name == "counters" else None,
+        instructions=tuple(one for _, report in reports for one in report.instructions),
+        rules=tuple(rule for _, report in reports for rule in report.rules),
         facts=facts,
         notes=tuple(dict.fromkeys(notes)),
     )

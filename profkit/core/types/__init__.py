@@ -25,7 +25,9 @@ from profkit.core.types.gpu import GpuRange as GpuRange
 from profkit.core.types.gpu import GpuTrace as GpuTrace
 from profkit.core.types.gpu import Kernel as Kernel
 from profkit.core.types.gpu import KernelBottleneck as KernelBottleneck
+from profkit.core.types.gpu import KernelInstruction as KernelInstruction
 from profkit.core.types.gpu import KernelTime as KernelTime
+from profkit.core.types.gpu import ToolRule as ToolRule
 from profkit.core.types.gpu import Transfer as Transfer
 from profkit.core.types.gpu import TritonWork as TritonWork
 from profkit.core.types.gpu import Tuning as Tuning
@@ -38,6 +40,10 @@ from profkit.core.types.history import Series as Series
 from profkit.core.types.history import SeriesKey as SeriesKey
 from profkit.core.types.history import Trend as Trend
 from profkit.core.types.history import Value as Value
+from profkit.core.types.insights import Gain as Gain
+from profkit.core.types.insights import Insight as Insight
+from profkit.core.types.insights import Place as Place
+from profkit.core.types.insights import TimeSplit as TimeSplit
 from profkit.core.types.machine import Cache as Cache
 from profkit.core.types.machine import Check as Check
 from profkit.core.types.machine import DeviceMoment as DeviceMoment

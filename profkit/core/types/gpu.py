@@ -138,6 +138,40 @@ class GpuTrace:
 
 
 @dataclass(frozen=True)
+class KernelInstruction:
+    """One machine instruction of a kernel. Shares are of the kernel's own totals, 0..1.
+
+    `offset` is in bytes from the kernel's begin. `text` names a memory access (`LDG.128`), `file` and `line` the
+    source where the kernel was compiled with line information; None is not known.
+    """
+
+    kernel: Scope
+    offset: int
+    text: str | None
+    file: str | None
+    line: int | None
+    samples: float  # of the samples in which a warp waited there
+    excess_sectors: float  # of the sectors that global accesses move and nobody asked for
+    conflicts: float  # of the passes through shared memory that only conflicts need
+    stall: str | None = None  # what warps wait for there most
+
+
+@dataclass(frozen=True)
+class ToolRule:
+    """What a rule of NVIDIA's Nsight Compute concluded of a kernel, as the report holds it.
+
+    `speedup` is its estimate, a share (0..1) of the kernel's time where `whole`, else of a part of it alone.
+    """
+
+    kernel: Scope
+    name: str
+    title: str
+    text: str
+    speedup: float
+    whole: bool
+
+
+@dataclass(frozen=True)
 class KernelBottleneck:
     """What limits one launch configuration, with the reason in words. `share` is of the region's GPU time, 0..1."""
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from profkit.core.types.gpu import Gpu, GpuTrace, KernelBottleneck, TritonWork
+from profkit.core.types.gpu import Gpu, GpuTrace, KernelBottleneck, KernelInstruction, ToolRule, TritonWork
+from profkit.core.types.insights import Insight, TimeSplit
 from profkit.core.types.machine import Machine, Moment, Peaks
 from profkit.core.types.metal import MetalTrace
 from profkit.core.types.plan import PassResult, Plan
@@ -88,6 +89,8 @@ class Report:
     trace: GpuTrace | None = None
     metal: MetalTrace | None = None
     gpus: tuple[Gpu, ...] = ()
+    instructions: tuple[KernelInstruction, ...] = ()
+    rules: tuple[ToolRule, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -134,6 +137,8 @@ class RunDocument:
     metal: MetalTrace | None = None
     triton: tuple[TritonWork, ...] = ()  # one for each process that told of it, in the order of the passes
     kernels: tuple[KernelBottleneck, ...] = ()  # what limits each, largest share of GPU time first
+    instructions: tuple[KernelInstruction, ...] = ()  # the costliest of each kernel
+    rules: tuple[ToolRule, ...] = ()  # what rules of the counting tool concluded
     facts: Mapping[str, str] = field(
         default_factory=dict
     )  # of the tools' sessions: what decides comparability
@@ -141,6 +146,8 @@ class RunDocument:
     readings: tuple[Reading, ...] = ()
     profiles: tuple[Profile, ...] = ()
     summaries: tuple[Summary, ...] = ()
+    insights: tuple[Insight, ...] = ()  # what to change, the largest gain first
+    time_split: TimeSplit | None = None
     verdicts: tuple[Verdict, ...] = ()
     notes: tuple[str, ...] = ()
     failure: str | None = None

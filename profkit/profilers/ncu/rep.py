@@ -15,22 +15,25 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import Report
+from profkit.core.types import KernelInstruction, Report, Scope, ToolRule
 from profkit.profilers.ncu.blocks import (
     MAGIC,
     NEWEST,
     MalformedMessage,
     ReportBlock,
+    ReportMessage,
     TruncatedReport,
     layout_version,
     read_blocks,
     read_records,
 )
+from profkit.profilers.ncu.details import find_code, is_per_instruction, read_kernel_details
 from profkit.profilers.ncu.launches import IDENTITY, LaunchResult, is_wanted
 from profkit.profilers.ncu.report import report_of
 from profkit.profilers.ncu.results import WantedMetrics, read_result
@@ -39,6 +42,7 @@ from profkit.profilers.ncu.session import ReportSession, read_header
 FORMAT = "ncu-rep"
 _GIVE_BACK = 4 << 20  # bytes read after which the pages are given back
 _IDENTITY = frozenset(IDENTITY)
+MOST_DETAILED = 20  # kernels of which single instructions are read, the largest first
 _AGAIN = "record it again, or copy it again from where it was recorded"
 
 
@@ -50,7 +54,8 @@ def read_ncu_rep(path: Path) -> Report:
     """
     try:
         with _open_report(path) as file:
-            return report_of(file.session, file.launches(is_wanted), FORMAT, file.warnings)
+            report = report_of(file.session, file.launches(is_wanted), FORMAT, file.warnings)
+            return file.with_details(report)
     except UnreadableReport as fault:
         newer = _newer_layout(path)
         if newer is None:
@@ -90,6 +95,8 @@ class _OpenReport:
     session: ReportSession = field(default_factory=ReportSession)
     strings: list[str] = field(default_factory=list)
     filled: list[ReportBlock] = field(default_factory=list)  # blocks with results
+    sources: list[ReportBlock] = field(default_factory=list)  # blocks with code
+    first_launches: dict[Scope, ReportMessage] = field(default_factory=dict)  # of each configuration
     warnings: list[str] = field(default_factory=list)
 
     def scan(self) -> None:
@@ -107,6 +114,8 @@ class _OpenReport:
                 self.strings += read_header(self.data, block, self.session)
                 if block.results:
                     self.filled.append(block)
+                if block.counts.get("source"):
+                    self.sources.append(block)
         except TruncatedReport as cut:
             if not self.filled:
                 raise UnreadableReport(
@@ -126,8 +135,35 @@ class _OpenReport:
             for part in read_records(self.data, block):
                 if part.kind == "source":
                     continue
-                yield read_result(self.data, part, asked)
+                launch = read_result(self.data, part, asked)
+                if part.kind == "kernel":
+                    self.first_launches.setdefault(launch.kernel.scope, part)
+                yield launch
                 seen = self._give_back(seen, part.offset + part.size)
+
+    def with_details(self, report: Report) -> Report:
+        """The report with the instructions and rules of its largest kernels, of the first launch of each."""
+        names = {number: name for number, name in enumerate(self.strings) if is_per_instruction(name)}
+        sources = [
+            part for block in self.sources for part in read_records(self.data, block) if part.kind == "source"
+        ]
+        kernels = report.trace.kernels if report.trace is not None else ()
+        instructions: list[KernelInstruction] = []
+        rules: list[ToolRule] = []
+        debug: list[str] = []
+        for time in kernels[:MOST_DETAILED]:
+            part = self.first_launches.get(time.kernel.scope)
+            if part is None:
+                continue
+            symbol = time.kernel.mangled or time.kernel.name
+            own, concluded, is_debug = read_kernel_details(
+                self.data, part, names, time.kernel.scope, partial(find_code, self.data, sources, symbol)
+            )
+            instructions += own
+            rules += concluded
+            debug += [time.kernel.name] if is_debug else []
+        facts = {**report.facts, "debug build": "; ".join(dict.fromkeys(debug))} if debug else report.facts
+        return replace(report, instructions=tuple(instructions), rules=tuple(rules), facts=facts)
 
     def _give_back(self, since: int, now: int) -> int:
         """Pages that were read count as this process's memory until they are given back."""

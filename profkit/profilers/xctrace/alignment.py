@@ -7,8 +7,8 @@ time at the begin, in ticks, `timebase-info` ("125/3") the nanoseconds of a tick
     host ns = mabs-epoch * numerator / denominator + trace ns
 
 and `profkit.region` notes host ns. Rows of the table as the only real ones that are known have
-them: an M3 Ultra of Instruments 27 (2897656234073, 125/3), and readers of others' tools; the column `mct-epoch` is the
-clock that goes on while the machine sleeps. mach absolute time stops with the trace's, so a sleep shifts nothing.
+them: an M3 Ultra of Instruments 27 (2897656234073, 125/3), and readers of others' tools. mach absolute time stops with
+the trace's, so a sleep shifts nothing.
 
 Of the templates Metal System Trace has that table (79 of 79 recordings of an M1 by Instruments 26), Time Profiler and
 a recording of the GPU counters alone lack it (0 of 13, 0 of 22): there the signposts of the region decide, which
@@ -20,11 +20,13 @@ them, else the whole trace counts; each is said in a note.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from profkit.analysis.timeline.windows import merge_intervals
 from profkit.core.formatting import plural, quantity
 from profkit.core.types import Report
 from profkit.profilers.xctrace.cells import Process
@@ -37,12 +39,13 @@ Window = tuple[int, int]  # begin and end in ns since the begin of the trace
 
 CLOCK_TABLE = "time-info"
 # The timebase by its two fields, and as Instruments shows it: a reader has one of them at least.
-CLOCK_COLUMNS = ("mabs-epoch", "timebase-info/*", "timebase-info", "mct-epoch")
+CLOCK_COLUMNS = ("mabs-epoch", "timebase-info/*", "timebase-info")
 SIGNPOST_TABLE = "kdebug-signpost-interval"
 SIGNPOST_COLUMNS = ("start", "duration", "start-arg2")
 # A signpost is set within microseconds of its span; the thread may lose its core in between.
 SAME_NS = 5_000_000
 LARGEST = 1 << 63
+_TIMEBASE = re.compile(r"([0-9]{1,11})/([0-9]{1,11})")
 
 
 class NoClock(ValueError):
@@ -56,7 +59,6 @@ class TraceClock:
     epoch: int
     numerator: int
     denominator: int
-    slept: bool = False  # the machine did, while it recorded
 
     def in_trace(self, host: int) -> int:
         """Host nanoseconds as nanoseconds since the begin of the trace; negative: before it."""
@@ -89,42 +91,29 @@ class Alignment:
 def read_clock(rows: Iterable[Sequence[object]]) -> TraceClock:
     """The clock of a trace from the rows of `time-info`, each with the cells of CLOCK_COLUMNS. Raises NoClock.
 
-    Several rows are fine where they say the same. The timebase is two numbers, a text ("125/3"), or both numbers in one
-    (the high 32 bits over the low ones).
+    Several rows are fine where they say the same. The timebase is two numbers, or a text ("125/3").
     """
-    anchors, apart = set(), set()
-    for epoch, fields, shown, continuous in rows:
-        timebase = fields if fields else shown
+    anchors = set()
+    for epoch, fields, shown in rows:
+        timebase = fields or shown
         if epoch is None or timebase is None:
             continue
         if type(epoch) is not int or not 0 <= epoch < LARGEST:
             raise NoClock(f"its {CLOCK_TABLE} has {str(epoch)[:40]!r} for the begin")
         anchors.add((epoch, *_parse_timebase(timebase)))
-        if type(continuous) is int:
-            apart.add(continuous - epoch)
     if not anchors:
         raise NoClock(f"it has no row in {CLOCK_TABLE}")
     if len(anchors) > 1:
         raise NoClock(f"its {CLOCK_TABLE} begins the clock anew: {plural(len(anchors), 'row')} that differ")
-    return TraceClock(*anchors.pop(), slept=len(apart) > 1)
+    return TraceClock(*anchors.pop())
 
 
 def _parse_timebase(cell: object) -> tuple[int, int]:
-    parts: tuple[object, ...] = ()
-    if isinstance(cell, (str, tuple)):
-        parts = tuple(_parse_number(word) for word in (cell.split("/") if isinstance(cell, str) else cell))
-    elif type(cell) is int and cell >= 0:
-        parts = (cell >> 32, cell & 0xFFFFFFFF)
-    if len(parts) == 2:
-        numerator, denominator = parts
-        if isinstance(numerator, int) and isinstance(denominator, int) and numerator > 0 and denominator > 0:
-            return numerator, denominator
-    raise NoClock(f"its {CLOCK_TABLE} has {str(cell)[:40]!r} for the timebase")
-
-
-def _parse_number(word: object) -> object:
-    plain = isinstance(word, str) and len(word) < 12 and word.strip().isascii() and word.strip().isdecimal()
-    return int(str(word)) if plain else word
+    words = cell if isinstance(cell, tuple) else str(cell).split("/")
+    match = _TIMEBASE.fullmatch("/".join(str(word).strip() for word in words))
+    if match is None or 0 in (int(match[1]), int(match[2])):
+        raise NoClock(f"its {CLOCK_TABLE} has {str(cell)[:40]!r} for the timebase")
+    return int(match[1]), int(match[2])
 
 
 def read_signposts(rows: Iterable[Sequence[object]]) -> tuple[Window, ...]:
@@ -154,8 +143,6 @@ def align_regions(
         more = plural(left_out, "later entry of the region is", "later entries of the region are")
         notes.append(f"{more} not in it: the times of {len(spans)} were kept")
     if isinstance(clock, TraceClock) and spans:
-        if clock.slept:
-            notes.append("the machine slept while it recorded; the clock of the trace stood still with it")
         inside, reason = _clip_to_trace([(clock.in_trace(a), clock.in_trace(b)) for a, b in spans], length)
         if left_out and inside:
             signposts = [one for one in signposts if one[0] <= inside[-1][1]]
@@ -164,7 +151,7 @@ def align_regions(
             inside = []
         if inside:
             return Alignment(
-                _merge_windows(inside), len(inside), "clock", (*notes, *([reason] if reason else ()))
+                merge_intervals(inside), len(inside), "clock", (*notes, *([reason] if reason else ()))
             )
     elif spans:
         reason = f"the trace does not tell its clock: {clock or f'it has no table {CLOCK_TABLE}'}"
@@ -176,7 +163,7 @@ def align_regions(
     if marked:
         # not cut to what was kept: signposts have no limit
         why = [f"the region is where its signposts are: {reason}"] if reason else []
-        return Alignment(_merge_windows(marked), len(marked), "signposts", tuple(why))
+        return Alignment(merge_intervals(marked), len(marked), "signposts", tuple(why))
     if reason is None:
         return Alignment()
     return Alignment(notes=(f"the whole trace counts, not the region alone: {reason}",))
@@ -185,27 +172,16 @@ def align_regions(
 def _clip_to_trace(windows: Sequence[Window], length: int | None) -> tuple[list[Window], str | None]:
     """The windows as far as they lie in the trace, and what is to be said of those that do not."""
     end = LARGEST if length is None else length
-    found = [(max(0, a), min(end, b)) for a, b in windows if b >= 0 and a <= end]
-    outside = len(windows) - len(found)
+    inside = [(max(0, a), min(end, b)) for a, b in windows if b >= 0 and a <= end]
+    outside = len(windows) - len(inside)
     if not outside:
-        cut = sum(a < 0 or b > end for a, b in windows)
-        return (
-            found,
-            f"{plural(cut, 'entry', 'entries')} of the region cut off at the trace's ends" if cut else None,
-        )
-    before = sum(b < 0 for a, b in windows)
-    where = [f"{before} before its begin"] if before else []
-    where += [f"{outside - before} after its end"] if outside > before else []
-    outside_text = (
-        f"{outside} of {plural(len(windows), 'entry', 'entries')} of the region lie outside of the trace"
-    )
-    if not found:
+        cut = plural(sum(a < 0 or b > end for a, b in windows), "entry", "entries")
+        return inside, None if inside == list(windows) else f"{cut} of the region cut off at the trace's ends"
+    reason = f"{outside} of {plural(len(windows), 'entry', 'entries')} of the region lie outside of the trace"
+    if not inside:
         nearest = quantity(min(-b if b < 0 else a - end for a, b in windows) / 1e9, "s")
-        return (
-            [],
-            f"{outside_text}, the nearest by {nearest}: it is of another recording, or of another clock",
-        )
-    return found, f"{outside_text} ({', '.join(where)})"
+        reason += f", the nearest by {nearest}: it is of another recording, or of another clock"
+    return inside, reason
 
 
 def _worst_distance(windows: Sequence[Window], signposts: Sequence[Window]) -> int:
@@ -216,16 +192,6 @@ def _worst_distance(windows: Sequence[Window], signposts: Sequence[Window]) -> i
         place = bisect_left(begins, begin)
         worst = max(worst, min(abs(begin - near) for near in begins[max(0, place - 1) : place + 1]))
     return worst
-
-
-def _merge_windows(windows: Iterable[Window]) -> tuple[Window, ...]:
-    found: list[Window] = []
-    for begin, end in sorted(windows):
-        if found and begin <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], end)
-        else:
-            found.append((begin, end))
-    return tuple(found)
 
 
 # Signposts one by one, as Time Profiler and CPU Counters list them; columns as Apple's modeler of Points of Interest
@@ -272,20 +238,7 @@ class TraceRecording:
     broken: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def latest(self) -> int | None:
-        """The ns in which no row of it can lie any more, nor before as many below 0; None where that is not known.
-
-        In recordings of an M1 no row lies behind the duration in the table of contents. Twice that and 10 s leave room
-        for clocks; where only the last seconds were kept ("Windowed") the duration says nothing of the times.
-        """
-        if self.run is None or self.run.length is None:
-            return None
-        if "window" in self.run.summary.get("recording-mode", "").lower():
-            return None
-        return 2 * self.run.length + 10_000_000_000
-
-    @property
-    def windows(self) -> tuple[tuple[int, int], ...] | None:
+    def windows(self) -> tuple[Window, ...] | None:
         """What counts, as stretches of trace time in ns; None where the whole recording does."""
         return self.alignment.windows or None
 
@@ -294,12 +247,8 @@ class TraceRecording:
         windows = self.alignment.windows
         if not windows or time is None:
             return not windows
-        place = bisect_right(windows, time, key=_window_begin) - 1
+        place = bisect_right(windows, (time, LARGEST)) - 1
         return place >= 0 and time < windows[place][1]
-
-
-def _window_begin(window: Window) -> int:
-    return window[0]
 
 
 class TableReader(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from profkit.analysis.stacks import merge
 from profkit.analysis.stacks.merge import KERNEL, PYTHON, UNKNOWN, FrameTable, StackMerger, keep_python_frames
@@ -13,6 +13,8 @@ from profkit.core.types import Frame, Hotspot, Profile, Stacks
 from profkit.profilers.xctrace.cells import Backtrace, Process, Thread
 from profkit.profilers.xctrace.tables import ExportTable
 
+RAW = "time-sample"
+RUNNING = "Running"
 _HEX = re.compile(r"0x[0-9a-fA-F]+")
 # The kernel's own image ("kernel", "kernel.release.t8103") and its extensions, as Instruments names binaries.
 _KERNEL_IMAGE = re.compile(r"kernel(\.(release|development|kasan)\S*)?|mach_kernel")
@@ -35,20 +37,12 @@ def frame_of(name: str | None, binary: str | None) -> Frame:
 
 def library_of(binary: str | None) -> str | None:
     """The library's name without its folder; None where Instruments does not know the image."""
-    if not binary:
-        return None
-    name = binary.rstrip("/").rpartition("/")[2]
+    name = (binary or "").rstrip("/").rpartition("/")[2]
     if not name or _HEX.fullmatch(name):
         return None
     if _KERNEL_IMAGE.fullmatch(name):
         return KERNEL
     return f"[{name.removesuffix('.kext')}]" if name.endswith(".kext") else name
-
-
-RUNNING = "Running"
-MOST_THREADS = 10_000
-# Stacks that came first name the functions whose events are kept: a program has some 10,000 functions.
-MOST_EVENT_ROWS = 100_000
 
 
 @dataclass(frozen=True)
@@ -101,31 +95,18 @@ class SampleTally:
             self._waiting.add(ids, weight)
             return
         self._running.add(ids, weight)
-        if thread not in self._threads and len(self._threads) >= MOST_THREADS:
-            thread = "[more threads]"
         self._threads[thread] = self._threads.get(thread, 0) + weight
         self._kinds[core] = self._kinds.get(core, 0) + weight
-        if counts is not None:
-            self._count(ids, counts, core)
-
-    def _count(self, ids: tuple[int, ...], counts: Sequence[int], core: str | None) -> None:
+        if counts is None:
+            return
         if len(counts) != len(self._events) or min(counts, default=0) < 0:
             self.uneven += 1
             return
-        totals = self._counts.get(core)
-        if totals is None:
-            totals = self._counts[core] = [0] * len(self._events)
-        for place, count in enumerate(counts):
-            totals[place] += count
-        if not ids:
-            return
-        own = self._of_function.get(ids[0])
-        if own is None:
-            if len(self._of_function) >= MOST_EVENT_ROWS:
-                return
-            own = self._of_function[ids[0]] = [0] * len(counts)
-        for place, count in enumerate(counts):
-            own[place] += count
+        none = [0] * len(counts)
+        self._counts[core] = [a + b for a, b in zip(self._counts.get(core, none), counts, strict=True)]
+        if ids:
+            own = self._of_function.get(ids[0], none)
+            self._of_function[ids[0]] = [a + b for a, b in zip(own, counts, strict=True)]
 
     @property
     def samples(self) -> int:
@@ -136,11 +117,6 @@ class SampleTally:
     def waiting(self) -> int:
         """Samples of threads that did not run."""
         return self._waiting.samples
-
-    @property
-    def weight(self) -> float:
-        """All weight of running threads, in the table's own unit."""
-        return self._running.weight
 
     @property
     def cut(self) -> float:
@@ -154,26 +130,23 @@ class SampleTally:
         """
         if self.uneven:
             return {}
-        kinds: list[str | None] = sorted(self._counts, key=str) or [None]
-        alone = len(kinds) == 1
+        counts = self._counts or {None: [0] * len(self._events)}
         return {
-            (event, None if alone else kind): self._counts[kind][place] if kind in self._counts else 0
-            for kind in kinds
+            (event, kind if len(counts) > 1 else None): counts[kind][place]
+            for kind in sorted(counts, key=str)
             for place, event in enumerate(self._events)
         }
 
     def weights(self) -> dict[str | None, float]:
         """The weight of running threads for each kind of core; the kind is None where there is but one."""
-        return {None: self.weight} if len(self._kinds) < 2 else dict(self._kinds)
+        return {None: self._running.weight} if len(self._kinds) < 2 else dict(self._kinds)
 
     def stacks(self) -> tuple[Stacks, ...]:
         """The stacks of running threads, then those of waiting ones."""
-        found = []
-        if self._running.samples:
-            found.append(self._running.stacks(self.unit.title, self.unit.unit, self.unit.per))
-        if self._waiting.samples:
-            found.append(self._waiting.stacks(WAITING.title, WAITING.unit, WAITING.per))
-        return tuple(found)
+        both = ((self._running, self.unit), (self._waiting, WAITING))
+        return tuple(
+            merger.stacks(unit.title, unit.unit, unit.per) for merger, unit in both if merger.samples
+        )
 
     def profiles(self) -> tuple[Profile, ...]:
         """Tables by function (with the events counted in each) and library, by thread and Python function where any.
@@ -181,31 +154,33 @@ class SampleTally:
         Of threads that waited there is one by function, after those of running ones.
         """
         unit = self.unit
-        found: list[Profile] = []
+        profiles: list[Profile] = []
         if self._running.samples:
             by_function, by_library = self._running.profiles(unit.title, unit.unit, unit.per)
-            found = [self._with_events(by_function), by_library]
+            profiles = [self._with_events(by_function), by_library]
             if len(self._threads) > 1:
-                found.append(_by_thread(unit, self._threads))
+                profiles.append(_by_thread(unit, self._threads))
             python = keep_python_frames(self._running.stacks(unit.title, unit.unit, unit.per))
             if python is not None:
                 title = f"{unit.title} by Python function"
-                found.append(replace(merge.by_function(python), title=title, kind="python-functions"))
+                profiles.append(replace(merge.by_function(python), title=title, kind="python-functions"))
         if self._waiting.samples:
-            found.append(self._waiting.profiles(WAITING.title, WAITING.unit, WAITING.per)[0])
-        return tuple(found)
+            profiles.append(self._waiting.profiles(WAITING.title, WAITING.unit, WAITING.per)[0])
+        return tuple(profiles)
 
     def _with_events(self, profile: Profile) -> Profile:
         if not self._of_function or self.uneven:
             return profile
-        counted: dict[tuple[str, str | None, str | None], list[int]] = {}
-        for index, counts in self._of_function.items():
-            frame = self._frames.frames[index]
-            counted[frame.function, frame.library, frame.file] = counts
+        counted = {
+            (frame.function, frame.library, frame.file): dict(
+                zip(self._events, map(float, counts), strict=True)
+            )
+            for frame, counts in ((self._frames.frames[n], counts) for n, counts in self._of_function.items())
+        }
         spots = tuple(
-            spot
-            if (own := counted.get((spot.function, spot.library, spot.file))) is None
-            else replace(spot, counters=dict(zip(self._events, map(float, own), strict=True)))
+            replace(spot, counters=own)
+            if (own := counted.get((spot.function, spot.library, spot.file))) is not None
+            else spot
             for spot in profile.hotspots
         )
         return replace(profile, hotspots=spots)
@@ -218,20 +193,10 @@ def _by_thread(unit: WeightUnit, weights: dict[str, float]) -> Profile:
     return Profile(f"{unit.title} by thread", unit.unit, sum(weights.values()) / unit.per, spots, "threads")
 
 
-_WANTED = (
-    "time",
-    "thread",
-    "process",
-    "thread-state",
-    "weight",
-    "stack",
-    "counters-array",
-    "weight/@fmt",
-    "core/@fmt",
-)
-_WANTED_RAW = ("time", "thread", "process", "thread-state", "cp-kernel-callstack", "cp-user-callstack")
+_OWNER = ("time", "thread", "process", "thread-state")
+_WANTED = (*_OWNER, "weight", "stack", "counters-array", "weight/@fmt", "core/@fmt")
+_WANTED_RAW = (*_OWNER, "cp-kernel-callstack", "cp-user-callstack")
 _KIND = re.compile(r"\((\w+ Core)\)")
-_MOST_CORES = 4096
 
 
 class CpuSample(NamedTuple):
@@ -249,36 +214,38 @@ class CpuSample(NamedTuple):
 
 
 def read_samples(table: ExportTable) -> Iterator[CpuSample]:
-    """The samples of a table with names of functions. Raises UnreadableReport as its rows do."""
+    """The samples of a table. Raises UnreadableReport as its rows do.
+
+    Raw ones are as the kernel took them: addresses without names, and no weight; each stands for itself. There a state
+    other than running is of a stack shot taken of all threads at once, no sample of time.
+    """
+    if table.schema == RAW:
+        for time, thread, process, state, kernel, user in table.rows(_WANTED_RAW):
+            if state is None or state == RUNNING:
+                frames = tuple(
+                    frame for part in (kernel, user) if isinstance(part, Backtrace) for frame in part.frames
+                )
+                yield CpuSample(
+                    *_owner_cells(time, thread, process, state), 1, Backtrace(frames) if frames else None
+                )
+        return
     kinds: dict[object, str | None] = {}
-    for time, thread, process, state, weight, stack, counts, shown, core in table.rows(_WANTED):
-        if core not in kinds and len(kinds) < _MOST_CORES:
+    cells: Any
+    for cells in table.rows(_WANTED):
+        weight, stack, counts, shown, core = cells[4:]
+        if core not in kinds:
             kinds[core] = _core_kind(core)
         yield CpuSample(
-            *_sample_owner(time, thread, process, state),
+            *_owner_cells(*cells[:4]),
             weight if isinstance(weight, int) and weight >= 0 else None,
             stack if isinstance(stack, Backtrace) else None,
-            counts if isinstance(counts, tuple) else None,  # type: ignore[arg-type]
+            counts if isinstance(counts, tuple) else None,
             shown if isinstance(shown, str) else None,
-            kinds.get(core),
+            kinds[core],
         )
 
 
-def read_raw_samples(table: ExportTable) -> Iterator[CpuSample]:
-    """Samples as the kernel took them: addresses without names, and no weight; each stands for itself.
-
-    A state other than running is of a stack shot taken of all threads at once, no sample of time.
-    """
-    for time, thread, process, state, kernel, user in table.rows(_WANTED_RAW):
-        if isinstance(state, str) and state != RUNNING:
-            continue
-        stack = user if isinstance(user, Backtrace) else None
-        if isinstance(kernel, Backtrace):
-            stack = Backtrace((*kernel.frames, *(stack.frames if stack is not None else ())))
-        yield CpuSample(*_sample_owner(time, thread, process, state), 1, stack)
-
-
-def _sample_owner(
+def _owner_cells(
     time: object, thread: object, process: object, state: object
 ) -> tuple[int | None, Thread | None, Process | None, str | None]:
     owner = thread if isinstance(thread, Thread) else None

@@ -17,7 +17,7 @@ from profkit.core.formatting import plural
 from profkit.profilers.files import read_head
 from profkit.profilers.xctrace.cpu_report import GUIDED
 from profkit.profilers.xctrace.metal.counters import COUNTER_VALUES, COUNTERS
-from profkit.profilers.xctrace.metal.work import INTERVALS, STATES
+from profkit.profilers.xctrace.metal.tables import INTERVALS, STATES
 from profkit.profilers.xctrace.profiler import (
     head_of,
     is_detail,

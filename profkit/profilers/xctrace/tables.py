@@ -68,6 +68,7 @@ class ExportTable:
     run: int | None = None
     position: int | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
+    path: Path | None = None
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Row]:
         """The rows as tuples, in the order of `wanted`; to be taken once, before the next table is asked for.
@@ -102,7 +103,7 @@ def read_tables(path: Path, runs: Sequence[TraceRun] = ()) -> Generator[ExportTa
             place = _PLACE.search(node.get("xpath", ""))
             run, position = (int(place[1]), int(place[2])) if place else (None, None)
             entry = next((r.table(schema[0], position) for r in runs if run in (None, r.number)), {})
-            yield ExportTable(*schema, reader.rows, run, position, entry)
+            yield ExportTable(*schema, reader.rows, run, position, entry, path)
 
 
 class _Document:

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from profkit.analysis.timeline.trace_events import TraceMark
 from profkit.core.errors import UnreadableReport
-from profkit.profilers.xctrace.alignment import (
-    CLOCK_COLUMNS,
-    CLOCK_TABLE,
-    NoClock,
-    TraceClock,
-    align_regions,
-    read_clock,
-)
-from profkit.profilers.xctrace.cells import Backtrace, Process, Thread, Value, process_label
+from profkit.profilers.xctrace.cells import Backtrace, Process, Thread, process_label
 from profkit.profilers.xctrace.folder import RecordingExports, find_exports
-from profkit.profilers.xctrace.metal.tables import PERFORMANCE, THERMAL
-from profkit.profilers.xctrace.metal.work import (
+from profkit.profilers.xctrace.metal.tables import (
+    ACTIVE,
     COMPLETED,
     ENCODERS,
     INTERVALS,
+    PERFORMANCE,
     STATES,
     SUBMISSIONS,
+    THERMAL,
+    cell_text,
     encoder_name,
     label_of,
 )
-from profkit.profilers.xctrace.report import wanted_schemas
-from profkit.profilers.xctrace.tables import Row
+from profkit.profilers.xctrace.report import find_alignment, wanted_schemas
 from profkit.runtime.region.record import RegionRecord
 
 KEPT = 1 << 20  # encoders and command buffers whose labels and begins are remembered
@@ -42,6 +36,9 @@ SIGNPOSTS = ("OSSignpostIntervals", "os-signpost-interval", "kdebug-signpost-int
 SAMPLED = ("time-profile", "time-sample", "cpu-profile", "counters-profile")
 TIMED = SAMPLED[:2]
 MACHINE = "the machine"
+_SPAN = ("start", "duration")
+_Rows: TypeAlias = "Iterable[tuple[Any, ...]]"
+_Reader: TypeAlias = "Callable[[_Rows], Iterator[TraceMark]]"
 
 
 class TimeLine:
@@ -54,114 +51,85 @@ class TimeLine:
         self._buffers: dict[int, tuple[int, str, str]] = {}  # begin, process, how the begin is known
 
     @property
-    def _readers(
-        self,
-    ) -> Mapping[str, tuple[tuple[str, ...], Callable[[Iterable[Row]], Iterator[TraceMark]]]]:
+    def readers(self) -> Mapping[str, tuple[tuple[str, ...], _Reader]]:
         """By schema the columns that are wanted, and who makes marks of them; in the order to be read in."""
-        sampled = next((one for one in SAMPLED if one in self._exports.schemas), SAMPLED[0])
-        span = ("start", "duration")
+        sampled = next((schema for schema in SAMPLED if schema in self._exports.schemas), SAMPLED[0])
         return {
-            SUBMISSIONS: ((*span, "process", "cmdbuffer-id"), self._read_submissions),
+            SUBMISSIONS: ((*_SPAN, "process", "cmdbuffer-id"), self._read_submissions),
             ENCODERS: (
-                (*span, "process", "thread", "cmdbuffer-label", "encoder-label", "cmdbuffer-id", "encoder-id"),
+                (*_SPAN, "process", "thread", "cmdbuffer-label", "encoder-label", "cmdbuffer-id", "encoder-id"),
                 self._encoder_marks,
             ),
             COMPLETED: (("timestamp", "cmdbuffer-id"), self._buffer_marks),
             INTERVALS: (
-                (*span, "process", "gpu", "channel-name", "event-label", "state", "start-latency",
+                (*_SPAN, "process", "gpu", "channel-name", "event-label/@fmt", "state", "start-latency",
                  "frame-number", "cmdbuffer-id", "encoder-id"),
                 self._work_marks,
             ),
-            STATES: ((*span, "gpu", "state", "label/@fmt"), _active_marks),
-            PERFORMANCE: ((*span, "gpu-performance-state", "track-label"), _state_marks("performance state")),
-            THERMAL: ((*span, "thermal-state", "track-label"), _state_marks("thermal state")),
-            DRIVER: ((*span, "process", "thread", "event-type", "event-label/@fmt"), _driver_marks),
-            **dict.fromkeys(SIGNPOSTS, ((*span, "process", "subsystem", "name"), _signpost_marks)),
+            STATES: ((*_SPAN, "gpu", "state", "label/@fmt"), _active_marks),
+            PERFORMANCE: ((*_SPAN, "gpu-performance-state", "track-label"), _state_marks("performance state")),
+            THERMAL: ((*_SPAN, "thermal-state", "track-label"), _state_marks("thermal state")),
+            DRIVER: ((*_SPAN, "process", "thread", "event-type", "event-label/@fmt"), _driver_marks),
+            **dict.fromkeys(SIGNPOSTS, ((*_SPAN, "process", "subsystem", "name"), _signpost_marks)),
             sampled: (("time", "thread", "weight" if sampled in TIMED else "-", "stack"), _sample_marks),
         }  # fmt: skip
 
     def marks(self) -> Iterator[TraceMark]:
         """All of them, table by table; raises UnreadableReport where a table is cut off or damaged."""
-        yield from self._region_marks()
-        for schema, (columns, make_marks) in self._readers.items():
+        run = next((run for run in self._exports.runs if run.number == self._exports.run), None)
+        for begin, end in find_alignment(self._exports, run, self._records).windows:
+            yield TraceMark(begin, end, "the region that counts", "entries", "region", "region")
+        for schema, (columns, make_marks) in self.readers.items():
             for table in self._exports.tables((schema,)):
                 yield from make_marks(table.rows(columns))
 
-    def _region_marks(self) -> Iterator[TraceMark]:
-        """The entries of the region that counts, where the recording tells its clock."""
-        clock: TraceClock | None = None
-        for table in self._exports.tables((CLOCK_TABLE,)) if self._records else ():
-            with contextlib.suppress(NoClock):
-                clock = read_clock(table.rows(CLOCK_COLUMNS))
-        for begin, end in align_regions(self._records, clock, None).windows if clock is not None else ():
-            yield from _make_mark(begin, end - begin, "the region that counts", "entries", "region", "region")
-
-    def _read_submissions(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
+    def _read_submissions(self, rows: _Rows) -> Iterator[TraceMark]:
         for start, _, process, buffer in rows:
-            if isinstance(start, int) and isinstance(buffer, int) and buffer:
-                self._remember(buffer, start, _process_group(process), "from its submission")
+            self._remember(buffer, start, _process_group(process), "from its submission")
         return iter(())
 
-    def _encoder_marks(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
+    def _encoder_marks(self, rows: _Rows) -> Iterator[TraceMark]:
         """When the host encoded: what each encoder is called, and when a command buffer was begun."""
         for start, duration, process, thread, of, label, buffer, encoder in rows:
-            name = encoder_name(_text_or_empty(of), _text_or_empty(label)) or "encoder without a label"
+            name = encoder_name(cell_text(of), cell_text(label)) or "encoder without a label"
             if isinstance(encoder, int) and len(self._labels) < KEPT:
                 self._labels.setdefault(encoder, name)
-            if isinstance(start, int) and isinstance(buffer, int) and buffer:
-                self._remember(buffer, start, _process_group(process), "from its first encoder")
-            details = {"command buffer": _text_or_empty(of), "encoder id": _hex_number(encoder)}
-            yield from _make_mark(
-                start,
-                duration,
-                _process_group(process),
-                f"encoding, {_thread_label(thread)}",
-                name,
-                "encoder",
-                details,
-            )
+            group, track = _process_group(process), f"encoding, {_thread_label(thread)}"
+            self._remember(buffer, start, group, "from its first encoder")
+            details = {"command buffer": of, "encoder id": _hex_number(encoder)}
+            yield from _make_mark(start, duration, group, track, name, "encoder", details)
 
-    def _remember(self, buffer: int, start: int, group: str, how: str) -> None:
+    def _remember(self, buffer: object, start: object, group: str, how: str) -> None:
+        if not isinstance(start, int) or not isinstance(buffer, int) or not buffer:
+            return
         known = self._buffers.get(buffer)
-        if known is None:
-            if len(self._buffers) < KEPT:
-                self._buffers[buffer] = (start, group, how)
-        elif known[2] == how and start < known[0]:
+        if len(self._buffers) < KEPT if known is None else known[2] == how and start < known[0]:
             self._buffers[buffer] = (start, group, how)
 
-    def _buffer_marks(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
+    def _buffer_marks(self, rows: _Rows) -> Iterator[TraceMark]:
         """Command buffers that the host is known to have begun, until they were completed."""
         for at, buffer in rows:
-            known = self._buffers.get(buffer) if isinstance(buffer, int) else None
-            if known is None or not isinstance(at, int):
-                continue
-            start, group, how = known
-            yield from _make_mark(
-                start,
-                at - start,
-                group,
-                "command buffers",
-                "command buffer",
-                "buffer",
-                {"begins": how, "id": _hex_number(buffer)},
-            )
+            known = self._buffers.get(buffer)
+            if known is not None and isinstance(at, int):
+                start, group, how = known
+                details = {"begins": how, "id": _hex_number(buffer)}
+                yield from _make_mark(
+                    start, at - start, group, "command buffers", "command buffer", "buffer", details
+                )
 
-    def _work_marks(self, rows: Iterable[Row]) -> Iterator[TraceMark]:
+    def _work_marks(self, rows: _Rows) -> Iterator[TraceMark]:
         for start, duration, process, gpu, channel, label, state, latency, frame, buffer, encoder in rows:
-            known = self._labels.get(encoder) if isinstance(encoder, int) else None
             owner = process if isinstance(process, Process) else None
-            shown = known or label_of(_text_or_empty(label), owner) or "GPU execution"
-            details: dict[str, str | int | float | None] = {
-                "state": _text_or_empty(state) or None,
-                "submission to begin, ns": latency if isinstance(latency, int) else None,
-                "frame": frame if isinstance(frame, int) and frame else None,
+            name = self._labels.get(encoder) or label_of(cell_text(label), owner) or "GPU execution"
+            details = {
+                "state": state,
+                "submission to begin, ns": latency,
+                "frame": frame or None,
                 "command buffer id": _hex_number(buffer),
                 "encoder id": _hex_number(encoder),
             }
             group = f"{_gpu_label(gpu)}: {process_label(owner)}"
-            yield from _make_mark(
-                start, duration, group, _text_or_empty(channel) or "GPU", shown, "gpu", details
-            )
+            yield from _make_mark(start, duration, group, channel or "GPU", name, "gpu", details)
 
 
 def open_time_line(path: Path, records: Iterable[RegionRecord] = ()) -> Iterator[TraceMark]:
@@ -174,7 +142,7 @@ def open_time_line(path: Path, records: Iterable[RegionRecord] = ()) -> Iterator
     if exports.broken:
         raise exports.broken[0].error
     line = TimeLine(exports, records)
-    if not exports.schemas & set(line._readers):
+    if not exports.schemas & set(line.readers):
         raise UnreadableReport(
             f"{path} has no table with times that could be put on a line",
             "export the tables metal-gpu-intervals, metal-gpu-state-intervals and time-profile as well",
@@ -182,98 +150,80 @@ def open_time_line(path: Path, records: Iterable[RegionRecord] = ()) -> Iterator
     return line.marks()
 
 
-def _active_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
+def _active_marks(rows: _Rows) -> Iterator[TraceMark]:
     """When the GPU was active; idle is what lies between."""
     for start, duration, gpu, state, label in rows:
-        if _text_or_empty(state) == "Active":
-            yield from _make_mark(
-                start, duration, _gpu_label(gpu), "active", _text_or_empty(label).strip() or "Active", "state"
-            )
+        if state == ACTIVE:
+            name = cell_text(label) or ACTIVE
+            yield from _make_mark(start, duration, _gpu_label(gpu), "active", name, "state")
 
 
-def _state_marks(what: str) -> Callable[[Iterable[Row]], Iterator[TraceMark]]:
-    def marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
+def _state_marks(what: str) -> _Reader:
+    def marks(rows: _Rows) -> Iterator[TraceMark]:
         for start, duration, state, track in rows:
-            if _text_or_empty(state):
-                label = f"{what}, {_text_or_empty(track)}" if _text_or_empty(track) else what
-                yield from _make_mark(start, duration, MACHINE, label, _text_or_empty(state), "state")
+            if state:
+                label = f"{what}, {track}" if track else what
+                yield from _make_mark(start, duration, MACHINE, label, state, "state")
 
     return marks
 
 
-def _driver_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
+def _driver_marks(rows: _Rows) -> Iterator[TraceMark]:
     for start, duration, process, thread, kind, label in rows:
-        name = " ".join(_text_or_empty(label).split()) or _text_or_empty(kind) or "driver"
-        details = {"event": _text_or_empty(kind)} if _text_or_empty(kind) else {}
+        name = " ".join(cell_text(label).split()) or kind or "driver"
+        track = f"driver, {_thread_label(thread)}"
         yield from _make_mark(
-            start,
-            duration,
-            _process_group(process),
-            f"driver, {_thread_label(thread)}",
-            name,
-            "driver",
-            details,
+            start, duration, _process_group(process), track, name, "driver", {"event": kind}
         )
 
 
-def _signpost_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
+def _signpost_marks(rows: _Rows) -> Iterator[TraceMark]:
     for start, duration, process, subsystem, name in rows:
-        track = f"signposts, {_text_or_empty(subsystem)}" if _text_or_empty(subsystem) else "signposts"
-        yield from _make_mark(
-            start, duration, _process_group(process), track, _text_or_empty(name) or "signpost", "signpost"
-        )
+        track = f"signposts, {subsystem}" if subsystem else "signposts"
+        yield from _make_mark(start, duration, _process_group(process), track, name or "signpost", "signpost")
 
 
-def _sample_marks(rows: Iterable[Row]) -> Iterator[TraceMark]:
+def _sample_marks(rows: _Rows) -> Iterator[TraceMark]:
     """Samples as slices of their weight, at most until the next of the thread: what ran, and its callers."""
-    waiting: dict[Value, tuple[int, int, Value]] = {}
+    last: dict[Thread, tuple[int, int, object]] = {}
     for time, thread, weight, stack in rows:
         if not isinstance(time, int) or not isinstance(thread, Thread):
             continue
-        before = waiting.get(thread)
-        if before is not None:
-            yield from _sample_mark(thread, before, time)
+        if thread in last:
+            yield from _sample_mark(thread, last[thread], time)
         length = weight if isinstance(weight, int) and 0 < weight < 1_000_000_000 else SAMPLE
-        waiting[thread] = (time, length, stack if not isinstance(stack, tuple) else None)
-    for thread, last in waiting.items():
-        yield from _sample_mark(thread, last, last[0] + last[1])
+        last[thread] = (time, length, stack)
+    for thread, sample in last.items():
+        yield from _sample_mark(thread, sample, sample[0] + sample[1])
 
 
-def _sample_mark(thread: Value, sample: tuple[int, int, Value], until: int) -> Iterator[TraceMark]:
+def _sample_mark(thread: Thread, sample: tuple[int, int, object], until: int) -> Iterator[TraceMark]:
     at, length, stack = sample
     frames = stack.frames if isinstance(stack, Backtrace) else ()
     name = frames[0].name if frames else "[no stack]"
     details = {"stack": "\n".join(frame.name for frame in frames[:DEEP])} if len(frames) > 1 else {}
-    process = thread.process if isinstance(thread, Thread) else None
-    end = min(at + length, until) if until > at else at
-    yield from _make_mark(
-        at,
-        end - at,
-        _process_group(process),
-        f"CPU samples, {_thread_label(thread)}",
-        name,
-        "sample",
-        details,
-    )
+    duration = min(length, max(until - at, 0))
+    track = f"CPU samples, {_thread_label(thread)}"
+    yield from _make_mark(at, duration, _process_group(thread.process), track, name, "sample", details)
 
 
 def _make_mark(
     start: object,
     duration: object,
     group: str,
-    track: str,
-    name: str,
+    track: object,
+    name: object,
     category: str,
-    details: Mapping[str, str | int | float | None] | None = None,
+    details: Mapping[str, object] | None = None,
 ) -> Iterator[TraceMark]:
     """The mark; none of what has no time, or ends before it begins."""
     if isinstance(start, int) and isinstance(duration, int) and start >= 0 and duration >= 0:
-        kept = {key: value for key, value in (details or {}).items() if value is not None and value != ""}
-        yield TraceMark(start, start + duration, group, track, name, category, kept)
-
-
-def _text_or_empty(value: object) -> str:
-    return value if isinstance(value, str) else ""
+        told = {
+            key: value
+            for key, value in (details or {}).items()
+            if isinstance(value, (str, int, float)) and value != ""
+        }
+        yield TraceMark(start, start + duration, group, str(track), str(name), category, told)
 
 
 def _hex_number(value: object) -> str | None:
@@ -285,7 +235,7 @@ def _process_group(process: object) -> str:
 
 
 def _gpu_label(gpu: object) -> str:
-    return f"GPU {gpu}" if isinstance(gpu, str) and gpu else "GPU"
+    return f"GPU {gpu}" if gpu else "GPU"
 
 
 def _thread_label(thread: object) -> str:

@@ -46,6 +46,7 @@ from profkit.reporting.view import (
     command as to_type,
 )
 from profkit.reporting.views import run_about, run_charts, run_metal
+from profkit.reporting.views.run_insights import insights_section, nsight_section
 from profkit.reporting.views.run_kernels import kernel_table, kernels_of, references
 from profkit.reporting.views.run_text import (
     LAST,
@@ -167,11 +168,12 @@ def _verdict(verdicts: Sequence[Verdict]) -> tuple[Label | None, Text]:
 
 def _blocks(document: RunDocument, folder: Path | None, extras: Extras) -> Iterator[Block | None]:
     kernels = kernels_of(document)
-    yield _to_do(document)
+    yield insights_section(document.insights) or _to_do(document)
     yield run_metal.use_section(document)
     yield run_charts.time_section(document, kernels)
     yield from _first(document, kernels)
     yield _verdicts(document)
+    yield nsight_section(document.insights)
     yield run_charts.roofline_section(document, kernels)
     yield run_charts.occupancy_section(document, kernels)
     yield run_metal.encoders_section(document)
@@ -284,7 +286,8 @@ def _brief_rows(
     causes = common_causes(whole)
     of_gpu = any(verdict.scope.kind == "kernel" for verdict in inner)
     several = len({verdict.scope.name for verdict in whole if verdict.scope.kind == "region"}) > 1
-    above = [action.about for action in actions(document)] if of_gpu else []
+    shown = of_gpu and insights_section(document.insights) is None
+    above = [action.about for action in actions(document)] if shown else []
     together = [verdict for same in causes.values() for verdict in same]
     for word, status in STATUSES.items():
         known = [v for v in whole if v.verdict == word and v not in together]

@@ -20,7 +20,6 @@ from profkit.core.types import (
     Reading,
     RunDocument,
     Source,
-    Spread,
 )
 from profkit.reporting.chart_blocks import Bar, Bars, Mark, OverTime, Piece, StackedBar
 from profkit.reporting.footnotes import footnote_of, reading_span
@@ -148,24 +147,17 @@ def _over_time(trace: MetalTrace) -> Iterator[OverTime]:
 
 
 def encoders_section(document: RunDocument) -> Section | None:
-    """Encoders by GPU time with the command buffers that they were submitted in."""
+    """Encoders by GPU time."""
     trace = document.metal
-    if trace is None:
+    if trace is None or not trace.encoders:
         return None
-    buffers = tuple(_command_buffers(trace))
-    if not trace.encoders:
-        return Section("Encoders", (_sourced(*buffers),)) if buffers else None
     total = sum(one.seconds for one in trace.encoders)
     first = trace.encoders[0]
     share = f"; {_name(first)} takes {percent(100 * first.seconds / total)} % of it" if total > 0 else ""
     count = sum(one.count for one in trace.encoders)
     labels = f"{plural(count, 'encoder')} of {plural(len(trace.encoders), 'label')}"
-    return Section(
-        "Encoders",
-        (*_work("encoder", trace.encoders, INTERVALS), _sourced(*buffers)),
-        f"{labels}, {quantity(total, 's')} on the GPU{share}.",
-        repeats=True,
-    )
+    headline = f"{labels}, {quantity(total, 's')} on the GPU{share}."
+    return Section("Encoders", _work("encoder", trace.encoders, INTERVALS), headline, repeats=True)
 
 
 def shaders_section(document: RunDocument) -> Section | None:
@@ -210,41 +202,6 @@ def _work(what: str, found: Sequence[MetalWork], origin: str) -> tuple[Block, ..
     left = len(found) - len(rows)
     body = table(columns, rows, title=f"{what.capitalize()}s by GPU time", left=left)
     return (*([charted([chart])] if bars else []), _sourced(body))
-
-
-def _command_buffers(trace: MetalTrace) -> Iterator[DataTable]:
-    """Command buffers and the queue, as far as they are known."""
-    spreads: list[tuple[str, Spread | None]] = [
-        ("On the GPU", trace.command_buffers),
-        ("Submission to start (a queue, no wait of the host)", trace.latency),
-        ("Submission to completion", trace.completion),
-        ("Completion until the host is notified", trace.notice),
-        ("Frame to frame", trace.frames),
-    ]
-    rows = [
-        (
-            name,
-            str(spread.count),
-            quantity(spread.median, "s"),
-            quantity(spread.p95, "s"),
-            quantity(spread.longest, "s"),
-        )
-        for name, spread in spreads
-        if spread is not None and spread.count
-    ]
-    if not rows:
-        return
-    notes = []
-    if trace.queue_depth is not None:
-        most = f", {trace.queue_most} at most" if trace.queue_most is not None else ""
-        until = "completed" if trace.completion is not None else "done on the GPU"
-        notes.append(
-            f"On average {trace.queue_depth:.2g} command buffers were submitted and not {until}{most}."
-        )
-    if trace.failed:
-        notes.append(f"{plural(trace.failed, 'command buffer')} ended with an error.")
-    columns = ("what", "count", "median", "p95", "longest")
-    yield table(columns, rows, title="Command buffers", note=" ".join(notes))
 
 
 # ---------------------------------------------------------------- counters

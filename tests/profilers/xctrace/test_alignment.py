@@ -37,7 +37,7 @@ def record(*spans: tuple[int, int], left_out: int = 0, pid: int = 7) -> RegionRe
 def clock_of(*rows: tuple[object, ...]) -> TraceClock:
     """Of rows whose timebase has no fields of its own, where it is no tuple."""
     return read_clock(
-        [(e, t if isinstance(t, tuple) else (), None if isinstance(t, tuple) else t, c) for e, t, c in rows]
+        [(e, t if isinstance(t, tuple) else (), None if isinstance(t, tuple) else t) for e, t in rows]
     )
 
 
@@ -45,7 +45,7 @@ def clock_of(*rows: tuple[object, ...]) -> TraceClock:
 
 
 def test_ticks_become_nanoseconds_without_losing_one() -> None:
-    clock = clock_of((EPOCH, "125/3", EPOCH))
+    clock = clock_of((EPOCH, "125/3"))
     assert clock == CLOCK
     assert clock.in_trace(HOST + 123_456_789) == 123_456_789
     # an epoch of 25 days of uptime: a float would be off by hundreds of ns
@@ -53,13 +53,13 @@ def test_ticks_become_nanoseconds_without_losing_one() -> None:
     assert late.in_trace(2_160_000_000_000_041 + 5) == 5
 
 
-@pytest.mark.parametrize("timebase", ["125/3", " 125 / 3 ", (125, 3), ("125", "3"), (125 << 32) + 3])
+@pytest.mark.parametrize("timebase", ["125/3", " 125 / 3 ", (125, 3), ("125", "3")])
 def test_the_timebase_is_read_in_every_form_it_has(timebase: object) -> None:
-    assert clock_of((EPOCH, timebase, None)) == CLOCK
+    assert clock_of((EPOCH, timebase)) == CLOCK
 
 
 def test_an_intel_mac_counts_nanoseconds() -> None:
-    assert clock_of((5_000, "1/1", 5_000)).in_trace(5_300) == 300
+    assert clock_of((5_000, "1/1")).in_trace(5_300) == 300
 
 
 @pytest.mark.parametrize(
@@ -68,33 +68,25 @@ def test_an_intel_mac_counts_nanoseconds() -> None:
 )
 def test_a_timebase_that_is_none_is_refused(timebase: object) -> None:
     with pytest.raises(NoClock, match="for the timebase"):
-        clock_of((EPOCH, timebase, EPOCH))
+        clock_of((EPOCH, timebase))
 
 
 @pytest.mark.parametrize("epoch", [-1, 1.5, "soon", True, 1 << 64])
 def test_an_epoch_that_is_none_is_refused(epoch: object) -> None:
     with pytest.raises(NoClock, match="for the begin"):
-        clock_of((epoch, "125/3", None))
+        clock_of((epoch, "125/3"))
 
 
-@pytest.mark.parametrize("rows", [[], [(None, None, None)], [(EPOCH, None, None)]])
+@pytest.mark.parametrize("rows", [[], [(None, None)], [(EPOCH, None)]])
 def test_a_table_without_a_row_is_no_clock(rows: list[tuple[object, ...]]) -> None:
     with pytest.raises(NoClock, match="has no row in time-info"):
         clock_of(*rows)
 
 
 def test_rows_that_say_the_same_are_one_and_rows_that_differ_are_refused() -> None:
-    assert clock_of(*[(EPOCH, "125/3", EPOCH)] * 3) == CLOCK
+    assert clock_of(*[(EPOCH, "125/3")] * 3) == CLOCK
     with pytest.raises(NoClock, match="begins the clock anew: 2 rows that differ"):
-        clock_of((EPOCH, "125/3", EPOCH), (EPOCH + 1, "125/3", EPOCH))
-
-
-def test_a_sleep_before_the_trace_is_nothing_and_one_in_it_is_told() -> None:
-    assert not clock_of((EPOCH, "125/3", EPOCH + 10**12)).slept
-    clock = clock_of((EPOCH, "125/3", EPOCH), (EPOCH, "125/3", EPOCH + 10**9))
-    found = align_regions([record((0, SECOND))], clock, LENGTH)
-    assert found.windows == ((0, SECOND),)
-    assert found.notes == ("the machine slept while it recorded; the clock of the trace stood still with it",)
+        clock_of((EPOCH, "125/3"), (EPOCH + 1, "125/3"))
 
 
 TIME_INFO = """<?xml version="1.0"?>
@@ -154,9 +146,7 @@ def test_a_region_cut_by_the_ends_of_the_trace_is_cut_and_told() -> None:
 def test_entries_outside_are_left_out_and_told() -> None:
     found = align_regions([record((-9, -4), (5, 6), (LENGTH + 1, LENGTH + 2))], CLOCK, LENGTH)
     assert (found.windows, found.entries) == (((5, 6),), 1)
-    assert found.notes == (
-        "2 of 3 entries of the region lie outside of the trace (1 before its begin, 1 after its end)",
-    )
+    assert found.notes == ("2 of 3 entries of the region lie outside of the trace",)
 
 
 def test_a_region_of_another_recording_never_counts() -> None:

@@ -163,16 +163,6 @@ def test_without_a_table_of_submissions_the_latency_tells_when_work_was_committe
     assert SUBMISSIONS not in [one.what for one in metal.absent]
 
 
-def test_else_the_end_of_the_last_encoder_does():
-    tables = {
-        INTERVALS: [work(100, 100, cmdbuffer_id=1, encoder_id=11)],
-        ENCODERS: [encoder(11, "a", 1, start=40, duration=20), encoder(12, "b", 1, start=60, duration=15)],
-    }
-    metal = read(tables).metal
-    assert metal.latency.median == us(25)
-    assert metal.completion is None  # not told, so not made up of the end on the GPU
-
-
 def test_where_nothing_tells_of_commits_the_queue_is_not_known():
     metal = read({INTERVALS: [work(100, 100, cmdbuffer_id=1)]}).metal
     assert (metal.queue_depth, metal.unsubmitted, metal.blocked, metal.latency) == (None, None, None, None)
@@ -249,11 +239,6 @@ def test_numbered_command_buffers_of_what_only_computes_are_no_frames():
     assert read({INTERVALS: rows}).metal.frames is None
     drawn = [{**row, "channel-name": "Fragment"} for row in rows]
     assert read({INTERVALS: drawn}).metal.frames == Spread(3, us(100), us(100), us(100), us(300))
-    shown = [
-        {"cmdbuffer-id": n, "frame-number": n, "has-present": int(n % 2), "process": ME} for n in range(1, 5)
-    ]
-    told = read({INTERVALS: rows, "metal-command-buffer-frame-assignment": shown}).metal.frames
-    assert told == Spread(1, us(200), us(200), us(200), us(200))
     apart = read({INTERVALS: drawn}, windows=[(50, 250), (280, 450)]).metal.frames
     assert apart == Spread(2, us(100), us(100), us(100), us(200))  # none from one entry to the next
 

@@ -54,7 +54,6 @@ def test_every_part_is_there_in_its_order() -> None:
         "Dashed line: what the chip is specified with, 68.3 GB/s.",
         "While the process worked on the GPU: Minimum 8.00 ms, Maximum 200 µs.",
         "Minimum: 0 s to 145 ms",
-        "On average 1.2 command buffers were submitted and not completed, 4 at most.",
     ],
 )
 def test_what_was_seen_is_told(words: str) -> None:
@@ -68,11 +67,6 @@ def test_a_run_that_was_not_asked_to_count_says_so_where_the_counters_would_stan
     document = replace(metal_pages.document(replace(metal_pages.trace(), counters=())), readings=(told,))
     text = tag_free(render(document))
     assert "The counters pass was not asked for. To have it: --passes trace,counters" in text
-
-
-def test_a_queue_without_completions_is_one_until_the_end_on_the_gpu() -> None:
-    text = tag_free(render(metal_pages.document(replace(metal_pages.trace(), completion=None))))
-    assert "On average 1.2 command buffers were submitted and not done on the GPU, 4 at most." in text
 
 
 def test_what_was_not_recorded_is_a_reason_and_no_number() -> None:

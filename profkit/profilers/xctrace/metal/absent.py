@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from profkit.core.formatting import plural, quantity
 from profkit.core.types import MetalAbsent, MetalCounter, MetalTrace
 from profkit.profilers.xctrace.alignment import TraceRecording
 from profkit.profilers.xctrace.command import GPU_COUNTERS, METAL, export_line
 from profkit.profilers.xctrace.metal.counters import COUNTER_VALUES, COUNTERS
-from profkit.profilers.xctrace.metal.sums import SHADERS
-from profkit.profilers.xctrace.metal.tables import MEMORY, PERFORMANCE, THERMAL, MetalTables
-from profkit.profilers.xctrace.metal.work import COMPLETED, ENCODERS, INTERVALS, STATES, SUBMISSIONS
-from profkit.profilers.xctrace.toc import TraceRun
-
-if TYPE_CHECKING:
-    from profkit.profilers.xctrace.metal.part import CountedPart
-
+from profkit.profilers.xctrace.metal.part import CountedPart
+from profkit.profilers.xctrace.metal.tables import (
+    COMPLETED,
+    ENCODERS,
+    ERRORS,
+    INTERVALS,
+    MEMORY,
+    PERFORMANCE,
+    SHADERS,
+    STATES,
+    SUBMISSIONS,
+    THERMAL,
+    MetalTables,
+)
 
 # The one counter that a recording without a counter set has on an M3 and later; nothing but ray tracing moves it.
 USELESS = "RT Unit Active"
@@ -37,141 +41,103 @@ _WITH_TIMELINE = (
     " (in Instruments: Metal System Trace, its recording options, File > Save as Template; xctrace record --template)"
 )
 _LAUNCH = "launch the program with xctrace; attached to, some versions record nothing of it"
-
-
-@dataclass(frozen=True)
-class TablesRead:
-    """What was read: rows by schema (0: a table without rows; not there: no table), and what the export left out.
-
-    `left_out` are the reasons by schema, `broken` those of damaged exports, `timeless` what is wrong with the rows
-    of those of which too many tell no time.
-    """
-
-    run: TraceRun | None
-    rows: Mapping[str, int]
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    timeless: Mapping[str, str] = field(default_factory=dict)
-    broken: Mapping[str, str] = field(default_factory=dict)
-
-
-def list_metal_absences(
-    seen: TablesRead, counters: tuple[MetalCounter, ...], *, shaders: bool, commits: bool
-) -> tuple[MetalAbsent, ...]:
-    """What is not there. `shaders`: some were told; `commits`: when command buffers were committed is known."""
-    return tuple(_list_absences(seen, counters, shaders=shaders, commits=commits))
+_FIXES = {
+    STATES: _TEMPLATE,
+    INTERVALS: _LAUNCH,
+    ENCODERS: _LAUNCH,
+    COMPLETED: _LAUNCH,
+    PERFORMANCE: _TEMPLATE,
+    THERMAL: _TEMPLATE,
+    MEMORY: _LAUNCH,
+}
+# Of the process' time on the GPU; in recordings of an M1 both tables agree to 1 in 100 at worst.
+_UNTOLD = 0.01
 
 
 def is_useless(counters: tuple[MetalCounter, ...]) -> bool:
     """Whether there is nothing among them but the counter that always is there, and 0."""
-    return bool(counters) and all(one.name == USELESS and one.most == 0 for one in counters)
+    return bool(counters) and all(counter.name == USELESS and counter.most == 0 for counter in counters)
 
 
-def _list_absences(
-    seen: TablesRead, counters: tuple[MetalCounter, ...], *, shaders: bool, commits: bool
-) -> Iterator[MetalAbsent]:
-    for schema, fix in (
-        (STATES, _TEMPLATE),
-        (INTERVALS, _LAUNCH),
-        (ENCODERS, _LAUNCH),
-        (COMPLETED, _LAUNCH),
-        (PERFORMANCE, _TEMPLATE),
-        (THERMAL, _TEMPLATE),
-        (MEMORY, _LAUNCH),
-    ):
-        if not seen.rows.get(schema) or schema in seen.timeless:
-            yield _explain_absence(seen, schema, fix)
+def list_metal_absences(
+    recording: TraceRecording,
+    rows: Mapping[str, int],
+    counters: tuple[MetalCounter, ...],
+    *,
+    shaders: bool,
+    commits: bool,
+) -> tuple[MetalAbsent, ...]:
+    """What is not there. `rows` by schema (0: a table without rows; not there: no table).
+
+    `shaders`: some were told; `commits`: when command buffers were committed is known.
+    """
+    absent = [
+        _explain_absence(recording, rows, schema, fix)
+        for schema, fix in _FIXES.items()
+        if not rows.get(schema)
+    ]
     if not commits:
-        yield _explain_absence(seen, SUBMISSIONS, _LAUNCH)
+        absent.append(_explain_absence(recording, rows, SUBMISSIONS, _LAUNCH))
     if not shaders:
-        yield _explain_shaders(seen)
+        absent.append(_explain_shaders(recording, rows))
     if not counters or is_useless(counters):
-        yield _explain_counters(seen, counters)
+        absent.append(_explain_counters(recording, rows, counters))
+    return tuple(absent)
 
 
-def _explain_absence(seen: TablesRead, schema: str, fix: str) -> MetalAbsent:
-    number = None if seen.run is None else seen.run.number
-    if schema in seen.left_out:
-        reason = f"the table could not be exported: {seen.left_out[schema]}"
-        return MetalAbsent(schema, reason, export_line(schema, number))
-    if schema in seen.broken and schema not in seen.rows:
-        return MetalAbsent(
-            schema, f"the table is damaged: {seen.broken[schema]}", export_line(schema, number)
-        )
-    if schema in seen.timeless:
-        return MetalAbsent(
-            schema, f"the table is damaged: {seen.timeless[schema]}", export_line(schema, number)
-        )
-    if seen.rows.get(schema):
+def _explain_absence(
+    recording: TraceRecording, rows: Mapping[str, int], schema: str, fix: str
+) -> MetalAbsent:
+    run = recording.run
+    again = export_line(schema, None if run is None else run.number)
+    if schema in recording.left_out:
+        return MetalAbsent(schema, f"the table could not be exported: {recording.left_out[schema]}", again)
+    if schema in recording.broken and schema not in rows:
+        return MetalAbsent(schema, f"the table is damaged: {recording.broken[schema]}", again)
+    if rows.get(schema):
         return MetalAbsent(schema, "none of its rows lies in the part that counts")
-    if schema in seen.rows:
+    if schema in rows:
         return MetalAbsent(schema, "the table has no rows", fix, "no-rows")
-    if seen.run is None or seen.run.has(schema):
-        return MetalAbsent(schema, "the table was not exported", export_line(schema, number))
-    template = seen.run.summary.get("template-name")
+    if run is None or run.has(schema):
+        return MetalAbsent(schema, "the table was not exported", again)
+    template = run.summary.get("template-name")
     with_what = f" (template {template})" if template else ""
     return MetalAbsent(schema, f"the recording has no such table{with_what}", _TEMPLATE)
 
 
-def _explain_shaders(seen: TablesRead) -> MetalAbsent:
-    if seen.run is not None and seen.run.setting("Shader Timeline") == "Disabled":
+def _explain_shaders(recording: TraceRecording, rows: Mapping[str, int]) -> MetalAbsent:
+    if recording.run is not None and recording.run.setting("Shader Timeline") == "Disabled":
         return MetalAbsent(
             SHADERS, "it was recorded with Shader Timeline: Disabled, so no shader was timed", _WITH_TIMELINE
         )
-    return _explain_absence(seen, SHADERS, _WITH_TIMELINE)
+    return _explain_absence(recording, rows, SHADERS, _WITH_TIMELINE)
 
 
-def _explain_counters(seen: TablesRead, counters: tuple[MetalCounter, ...]) -> MetalAbsent:
-    chosen = seen.run.setting("Counter Set") if seen.run is not None else None
+def _explain_counters(
+    recording: TraceRecording, rows: Mapping[str, int], counters: tuple[MetalCounter, ...]
+) -> MetalAbsent:
+    chosen = recording.run.setting("Counter Set") if recording.run is not None else None
     if counters:
         with_what = f" (Counter Set: {chosen})" if chosen is not None else ""
-        return MetalAbsent(
-            COUNTERS,
-            f"its only counter is {USELESS}, 0 throughout: no counter set was recorded{with_what}",
-            _BY_HAND,
-        )
+        reason = f"its only counter is {USELESS}, 0 throughout: no counter set was recorded{with_what}"
+        return MetalAbsent(COUNTERS, reason, _BY_HAND)
     if chosen is not None and chosen in NO_SET:
-        return MetalAbsent(
-            COUNTERS,
-            f"it was recorded with Counter Set: {chosen}",
-            f"{_WITH_COUNTERS}; or {_BY_HAND}",
-            "no-counter-set",
-        )
-    schema = COUNTER_VALUES if seen.rows.get(COUNTER_VALUES) else COUNTERS
-    if chosen is not None and seen.rows.get(schema) == 0 and schema not in seen.left_out:
-        return MetalAbsent(
-            COUNTERS,
+        reason = f"it was recorded with Counter Set: {chosen}"
+        return MetalAbsent(COUNTERS, reason, f"{_WITH_COUNTERS}; or {_BY_HAND}", "no-counter-set")
+    schema = COUNTER_VALUES if rows.get(COUNTER_VALUES) else COUNTERS
+    if chosen is not None and rows.get(schema) == 0 and schema not in recording.left_out:
+        reason = (
             f"Counter Set: {chosen} was asked for and nothing counted: chips that do not know it ignore it"
-            f' ("{UNSUPPORTED}", M3 Max, M4 Max and others)',
-            _BY_HAND,
         )
-    return _explain_absence(seen, schema, _WITH_COUNTERS)
+        return MetalAbsent(COUNTERS, f'{reason} ("{UNSUPPORTED}", M3 Max, M4 Max and others)', _BY_HAND)
+    return _explain_absence(recording, rows, schema, _WITH_COUNTERS)
 
 
-def timeless_of(tables: MetalTables, recording: TraceRecording) -> dict[str, str]:
-    """Why tables are not believed of which too many rows tell no time of the recording, by schema."""
-    length = recording.run.length if recording.run is not None else None
-    reasons = {}
-    for schema, skipped in tables.timeless.items():
-        wrong = f"{skipped:,} of its {tables.rows[schema]:,} rows"
-        if length is not None and tables.outside.get(schema):
-            reasons[schema] = f"{wrong} lie outside of the {quantity(length / 1e9, 's')} that were recorded"
-        else:
-            reasons[schema] = f"{wrong} tell no time"
-    return reasons
-
-
-_UNTOLD = (
-    0.01  # of the process' time on the GPU; in recordings of an M1 both tables agree to 1 in 100 at worst
-)
-
-
-def notes_of(
-    tables: MetalTables, recording: TraceRecording, part: CountedPart, metal: MetalTrace
-) -> Iterator[str]:
-    """Sentences, the most important first."""
+def list_notes(tables: MetalTables, skipped: int, part: CountedPart, metal: MetalTrace) -> Iterator[str]:
+    """Sentences, the most important first. `skipped`: samples of counters that were left out."""
     if part.target.note is not None and tables.rows.get(INTERVALS):
         yield part.target.note
-    if recording.windows is None and metal.span is not None and metal.window is not None:
+    if not metal.marked and metal.span is not None and metal.window is not None:
         yield (
             f"nothing is marked: all {quantity(metal.span, 's')} count for which the GPU was recorded, of which"
             f" {quantity(metal.window, 's')} lie between the first work of {part.target.name} and its last"
@@ -184,36 +150,13 @@ def notes_of(
         others = ", ".join(name for name in part.gpus if name != part.gpu)
         yield f"of {plural(len(part.gpus), 'GPU')} {part.gpu} counts, which the process used most; beside it: {others}"
     if metal.failed:
-        codes = sorted({code for _, _, code in tables.errors.best.failed if code is not None})
-        which = f" (code {', '.join(map(str, codes[:5]))})" if codes else ""
+        codes = ", ".join(str(code) for code in sorted(set(tables[ERRORS]["code"].tolist()) - {-1})[:5])
+        which = f" (code {codes})" if codes else ""
         yield f"{plural(metal.failed, 'command buffer')} ended with an error{which}: what they were to do is not done"
     if metal.induced is not None:
         yield f"the GPU was held in the performance state {metal.induced} while it was recorded"
-    length = recording.run.length if recording.run is not None else None
-    for schema, outside in tables.outside.items():
-        yield (
-            f"{schema}: {plural(outside, 'row')} of {tables.rows[schema]:,} far outside of the"
-            f" {quantity((length or 0) / 1e9, 's')} that toc.xml tells do not count; is it of the same recording?"
-        )
-    skipped = sum(
-        one.skipped
-        for one in (
-            tables.gpu_work.best,
-            tables.gpu_states.best,
-            tables.encoders.best,
-            tables.submissions.best,
-            tables.counters,
-            tables.shaders,
-        )
-    )
-    skipped -= sum(tables.outside.values())
-    if skipped > 0:
+    skipped += tables.skipped
+    if skipped:
         yield f"{plural(skipped, 'row')} without a time, a value or an id left out"
-    yield from _note_repeated(tables)
-
-
-def _note_repeated(tables: MetalTables) -> Iterator[str]:
-    for kept in (tables.gpu_work, tables.gpu_states, tables.encoders):
-        if kept.tables > 1:
-            yield f"there are {kept.tables} tables with the same rows: the longest counts"
-            return
+    if tables.repeated > 1:
+        yield f"there are {tables.repeated} tables with the same rows: the longest counts"

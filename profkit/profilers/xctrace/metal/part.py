@@ -7,117 +7,117 @@ the GPU to the end of its last work there. What lies around that is the start-up
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from profkit.analysis.timeline.spans import Depth, Spans, depth, empty_spans, spans_of, union
+from profkit.core.types import Spread
 from profkit.profilers.xctrace.alignment import TraceRecording
 from profkit.profilers.xctrace.cells import Process, is_same_process, process_label
-from profkit.profilers.xctrace.metal.tables import MetalTables
-from profkit.profilers.xctrace.metal.work import NO_ID, NOT_TOLD, Completions, Encoders, Submissions, look_up
-from profkit.profilers.xctrace.toc import TraceRun
+from profkit.profilers.xctrace.metal.tables import (
+    ACTIVE,
+    COMPLETED,
+    ENCODERS,
+    INTERVALS,
+    NO_ID,
+    NOT_TOLD,
+    STATES,
+    SUBMISSIONS,
+    MetalTables,
+)
 
 # They draw what others made, so they are never what was profiled unless the recording says so.
 COMPOSITORS = frozenset(("WindowServer", "backboardd"))
+_BEFORE = -(1 << 60)
+_MIDDLE, _NEARLY_ALL = 50, 95
 
 
 @dataclass(frozen=True)
 class GpuTarget:
-    """`numbers` are those of the processes whose work counts; `name` tells them; `note`: what has to be said.
+    """The processes whose work counts; `name` tells them; `note`: what has to be said.
 
-    `others` is a process that counts and had nothing on the GPU. `guessed`: nothing says that it is what was profiled.
+    `guessed`: nothing says that it is what was profiled.
     """
 
-    numbers: frozenset[int] = frozenset()
+    processes: frozenset[Process | None] = frozenset()
     name: str | None = None
     note: str | None = None
-    others: tuple[Process, ...] = ()
     guessed: bool = False
 
 
 def choose_target(
-    processes: Sequence[Process | None],
-    busy: Mapping[int, int],
-    run: TraceRun | None,
-    recorded: Iterable[Process | None] = (),
-    pids: Collection[int] = (),
+    busy: Mapping[Process | None, int], recorded: Collection[Process | None], recording: TraceRecording
 ) -> GpuTarget:
-    """The target among `processes`, which used the GPU for `busy` ns each, by number.
+    """The target among processes, which used the GPU for `busy` ns each.
 
-    In this order: those of `pids` (the workload told them itself), the process that the table of contents names, the
-    busiest of those whose Metal calls were `recorded`, and without a table of contents the busiest of all that are no
-    compositor. A launched process that did nothing on the GPU stays the target: others' work is not the workload's.
+    In this order: those that said so themselves, the process that the table of contents names, the busiest of those
+    whose Metal calls were `recorded`, and without a table of contents the busiest of all that are no compositor. A
+    launched process that did nothing on the GPU stays the target: others' work is not the workload's.
     """
-    if pids:
-        own = [n for n, process in enumerate(processes) if process is not None and process.pid in pids]
-        if own:
-            return GpuTarget(frozenset(own), process_label(processes[max(own, key=lambda n: busy.get(n, 0))]))
-    launched = None if run is None else run.target
+    launched = recording.run.target if recording.run is not None else None
+    own = [process for process in busy if process is not None and process.pid in recording.pids]
+    if own:
+        return GpuTarget(frozenset(own), process_label(max(own, key=lambda process: busy[process])))
     if launched is not None:
-        own = [
-            n
-            for n, process in enumerate(processes)
-            if process is not None and is_same_process(process, launched)
-        ]
+        own = [process for process in busy if process is not None and is_same_process(process, launched)]
         if own:
             return GpuTarget(frozenset(own), process_label(launched))
-    called = {process for process in recorded if process is not None}
-    found = _busiest_target(processes, busy, called)
-    if found is not None:
-        note = (
-            f"the recording names no process: {found.name} counts, the busiest whose Metal calls it holds"
-            if launched is None
-            else f"{process_label(launched)} was launched and had nothing on the GPU: {found.name} counts,"
-            " whose Metal calls were recorded with it"
-        )
-        return GpuTarget(found.numbers, found.name, note)
-    if launched is not None:
+    called = [process for process in busy if process is not None and process in recorded]
+    named = [process for process in busy if process is not None]
+    if not called and launched is not None:
         note = f"{process_label(launched)} was launched and had nothing on the GPU"
-        return GpuTarget(frozenset(), process_label(launched), note, (launched,))
-    others = {p for p in processes if p is not None and p.name not in COMPOSITORS}
-    found = _busiest_target(processes, busy, others or {p for p in processes if p is not None})
-    if found is None:
+        return GpuTarget(frozenset((launched,)), process_label(launched), note)
+    candidates = called or [process for process in named if process.name not in COMPOSITORS] or named
+    if not candidates:
         return GpuTarget()
-    return GpuTarget(
-        found.numbers,
-        found.name,
-        f"the recording names no process: {found.name} counts, the busiest on the GPU",
-        guessed=True,
-    )
-
-
-def _busiest_target(
-    processes: Sequence[Process | None], busy: Mapping[int, int], among: Collection[Process]
-) -> GpuTarget | None:
-    own = [n for n, process in enumerate(processes) if process in among]
-    if not own:
-        return None
-    first = max(own, key=lambda n: busy.get(n, 0))
-    process = processes[first]
+    busiest = max(candidates, key=lambda process: busy[process])
+    name = process_label(busiest)
+    if launched is not None:
+        why = f"{process_label(launched)} was launched and had nothing on the GPU: {name} counts,"
+        why += " whose Metal calls were recorded with it"
+    else:
+        how = "busiest whose Metal calls it holds" if called else "busiest on the GPU"
+        why = f"the recording names no process: {name} counts, the {how}"
     # A process that changed its name (exec) has several, with one pid.
-    same = [n for n in own if process is not None and _same_pid(processes[n], process)]
-    return GpuTarget(frozenset(same or [first]), process_label(process))
+    same = frozenset(
+        process
+        for process in candidates
+        if process == busiest or (process.pid is not None and process.pid == busiest.pid)
+    )
+    return GpuTarget(same, name, why, guessed=not called)
 
 
-def _same_pid(one: Process | None, other: Process) -> bool:
-    return one is not None and (one == other or (one.pid is not None and one.pid == other.pid))
+def time_spread(values: Any) -> Spread | None:
+    """Many times in ns, as seconds; None of none."""
+    import numpy as np
 
-
-_BEFORE = -(1 << 60)
+    if not len(values):
+        return None
+    median, p95 = np.percentile(values, (_MIDDLE, _NEARLY_ALL))
+    return Spread(
+        len(values), float(median) / 1e9, float(p95) / 1e9, int(values.max()) / 1e9, int(values.sum()) / 1e9
+    )
 
 
 @dataclass(frozen=True)
 class CommandBuffers:
-    """Columns, one place for each command buffer: first begin and last end on the GPU, the union of its time there,
-    when it was committed and when it was completed."""
+    """Columns in ns, one place for each command buffer; -1 where a time is not known.
+
+    First begin and last end on the GPU, the union of its time there, when it was committed and when it was completed.
+    """
 
     begin: Any
     end: Any
     busy: Any
     commit: Any
-    done: Any
-    completed: Any  # whether completion is known, and not taken for the end on the GPU
+    completed: Any
+
+    @property
+    def _done(self) -> Any:
+        import numpy as np
+
+        return np.where(self.completed < 0, self.end, self.completed)
 
     def pending(self) -> Spans | None:
         """When something was committed and not done on the GPU; None where no commit is told.
@@ -126,82 +126,67 @@ class CommandBuffers:
         """
         import numpy as np
 
-        end = np.where(self.end >= 0, self.end, self.done)
+        end = np.where(self.end >= 0, self.end, self.completed)
         known = (self.commit >= 0) & (end >= 0)
         return union(self.commit[known], end[known]) if known.any() else None
 
     def queue(self, part: Spans) -> Depth | None:
         """How many were committed and not completed; None where no commit is told."""
-        known = (self.commit >= 0) & (self.done >= 0)
-        return depth(self.commit[known], self.done[known], part) if known.any() else None
+        known = (self.commit >= 0) & (self._done >= 0)
+        return depth(self.commit[known], self._done[known], part) if known.any() else None
 
-    def latencies(self, part: Spans) -> Any:
+    def latency(self, part: Spans) -> Spread | None:
         """From commit to the begin on the GPU, of those committed in the part that counts."""
-        known = (self.commit >= 0) & (self.begin >= self.commit) & part.holds(self.commit)
-        return (self.begin - self.commit)[known]
+        return _spread_between(self.commit, self.begin, part.holds(self.commit))
 
-    def completions(self, part: Spans) -> Any:
+    def completion(self, part: Spans) -> Spread | None:
         """From commit to completion, of those committed in the part that counts."""
-        known = (self.commit >= 0) & self.completed & (self.done >= self.commit) & part.holds(self.commit)
-        return (self.done - self.commit)[known]
+        return _spread_between(self.commit, self.completed, part.holds(self.commit))
 
-    def notices(self, part: Spans) -> Any:
+    def notice(self, part: Spans) -> Spread | None:
         """From the end on the GPU to completion, of those that began there in the part that counts."""
-        known = (self.end >= 0) & self.completed & (self.done >= self.end) & part.holds(self.begin)
-        return (self.done - self.end)[known]
+        return _spread_between(self.end, self.completed, part.holds(self.begin))
 
-    def times(self, part: Spans) -> Any:
+    def times(self, part: Spans) -> Spread | None:
         """The GPU time of each that began there in the part that counts."""
-        known = (self.begin >= 0) & part.holds(self.begin)
-        return self.busy[known]
+        return time_spread(self.busy[(self.begin >= 0) & part.holds(self.begin)])
+
+
+def _spread_between(first: Any, second: Any, chosen: Any) -> Spread | None:
+    known = chosen & (first >= 0) & (second >= first)
+    return time_spread((second - first)[known])
 
 
 def buffers_of(
-    rows: Mapping[str, Any],
-    submissions: Submissions,
-    encoders: Encoders,
-    completions: Completions,
-    whose: Collection[Process | None],
+    work: Mapping[str, Any], tables: MetalTables, processes: Collection[Process | None]
 ) -> CommandBuffers:
-    """The command buffers of some processes: `rows` are their columns of `GpuWork`.
+    """The command buffers of some processes: `work` are their columns of the intervals.
 
-    Committed: as the table of submissions says; else at the begin of its GPU work less `start-latency`; else when its
-    last encoder ended. Completed: as the table of completions says, else when its GPU work ended.
+    Committed: as the table of submissions says; else at the begin of its GPU work less `start-latency`.
     """
     import numpy as np
 
-    known = rows["buffer"] != NO_ID
-    ids, start, end, latency = (rows[name][known] for name in ("buffer", "start", "end", "latency"))
+    known = work["buffer"] != NO_ID
+    ids, start, end, latency = (work[name][known] for name in ("buffer", "start", "end", "latency"))
     order = np.lexsort((start, ids))
     ids, start, end, latency = ids[order], start[order], end[order], latency[order]
-    cuts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]]) if len(ids) else np.empty(0, dtype=np.int64)
-    keys = ids[cuts]
-    begin = start[cuts]
+    cuts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]][: len(ids)])
+    keys, begin = ids[cuts], start[cuts]
     last = np.maximum.reduceat(end, cuts) if len(cuts) else end
     estimate = np.where(latency == NOT_TOLD, _BEFORE, start - latency)
-    by_latency = np.maximum.reduceat(estimate, cuts) if len(cuts) else estimate
-    sent = _own_rows(submissions.commit_times(), submissions.processes.all, whose)
-    made = _own_rows(encoders.commit_times(), encoders.processes.all, whose)
-    more = np.setdiff1d(sent[0], keys)  # committed, and nothing seen of them on the GPU
-    keys = np.r_[keys, more]
-    begin, last = np.r_[begin, np.full(len(more), -1)], np.r_[last, np.full(len(more), -1)]
-    by_latency = np.r_[by_latency, np.full(len(more), _BEFORE)]
-    commit = look_up(keys, *sent, -1)
-    commit = np.where((commit < 0) & (by_latency > _BEFORE), by_latency, commit)
-    commit = np.where(commit < 0, look_up(keys, *made, -1), commit)
-    done = completions.times_of(keys)
-    busy = np.r_[_busy_times(start, end, cuts), np.zeros(len(more), dtype=np.int64)]
-    return CommandBuffers(begin, last, busy, commit, np.where(done < 0, last, done), done >= 0)
-
-
-def _own_rows(
-    table: Mapping[str, Any], processes: list[Process | None], whose: Collection[Process | None]
-) -> tuple[Any, Any]:
-    """Ids and times of a table, those of some processes."""
-    import numpy as np
-
-    own = np.isin(table["process"], [n for n, process in enumerate(processes) if process in whose])
-    return table["buffer"][own], table["at"][own]
+    estimate = np.maximum.reduceat(estimate, cuts) if len(cuts) else estimate
+    submissions = tables[SUBMISSIONS]
+    own = submissions.where("process", processes) & (submissions["buffer"] != NO_ID)
+    sent, at = submissions["buffer"][own], submissions["end"][own]
+    more = np.setdiff1d(sent, keys)  # committed, and nothing seen of them on the GPU
+    none = np.full(len(more), -1)
+    keys, begin, last = np.r_[keys, more], np.r_[begin, none], np.r_[last, none]
+    estimate, busy = np.r_[estimate, none], np.r_[_busy_times(start, end, cuts), np.zeros_like(more)]
+    commit = look_up(keys, sent, at)
+    completed = look_up(keys, tables[COMPLETED]["buffer"], tables[COMPLETED]["start"])
+    return CommandBuffers(
+        begin, last, busy, np.where((commit < 0) & (estimate > _BEFORE), estimate, commit), completed
+    )
 
 
 def _busy_times(start: Any, end: Any, cuts: Any) -> Any:
@@ -221,9 +206,20 @@ def _busy_times(start: Any, end: Any, cuts: Any) -> Any:
     return np.bincount(spans.begins // shift, spans.ends - spans.begins, len(cuts)).astype(np.int64)
 
 
+def look_up(keys: Any, known: Any, values: Any) -> Any:
+    """For each of `keys` the first of `values` whose key is known by it; -1 where there is none."""
+    import numpy as np
+
+    if not len(known):
+        return np.full(len(keys), -1, dtype=np.int64)
+    order = np.argsort(known, kind="stable")
+    at = np.minimum(np.searchsorted(known, keys, sorter=order), len(known) - 1)
+    return np.where(known[order[at]] == keys, values[order[at]].astype(np.int64), -1)
+
+
 @dataclass(frozen=True)
 class CountedPart:
-    """`rows` are all intervals on the GPU that counts, `own` says which are the target's.
+    """`work` are the columns of all intervals on the GPU that counts, `own` says which are the target's.
 
     `active` is when that GPU was (None: not known), `busy` when the target had it, both in all of the recording;
     `counted` is what counts, `window` the part of it that is the target's.
@@ -232,8 +228,7 @@ class CountedPart:
     gpu: str | None
     gpus: tuple[str, ...]
     target: GpuTarget
-    whose: frozenset[Process | None]
-    rows: Mapping[str, Any]
+    work: Mapping[str, Any]
     own: Any
     active: Spans | None
     counted: Spans
@@ -241,55 +236,50 @@ class CountedPart:
     busy: Spans
     buffers: CommandBuffers
 
-    def columns(self) -> Mapping[str, Any]:
-        """The target's intervals."""
-        return {name: column[self.own] for name, column in self.rows.items()}
+    @property
+    def own_work(self) -> Mapping[str, Any]:
+        """The columns of the target's intervals."""
+        return {name: column[self.own] for name, column in self.work.items()}
 
 
-def part_that_counts(tables: MetalTables, recording: TraceRecording) -> CountedPart:
-    """The part, of what was read."""
-    work, states = tables.gpu_work.best, tables.believed_states
-    rows = work.table()
-    processes = work.processes.all
-    recorded = {*tables.encoders.best.processes.all, *tables.submissions.best.processes.all}
-    target = choose_target(
-        processes, _busy_by(rows, "process", len(processes)), recording.run, recorded, recording.pids
-    )
-    own = _isin(rows["process"], target.numbers)
-    gpus = tuple(dict.fromkeys((*states.gpus, *work.gpus.all)))
-    gpu = _main_gpu(
-        gpus, work.gpus.all, rows, own, {name: states.active_times(name).total for name in states.gpus}
-    )
-    if len(gpus) > 1 and gpu is not None:
-        numbers = [n for n, name in enumerate(work.gpus.all) if name == gpu]
-        there = _isin(rows["gpu"], frozenset(numbers))
-        rows, own = {name: column[there] for name, column in rows.items()}, own[there]
-    whose = frozenset(processes[number] for number in target.numbers) | frozenset(target.others)
-    mine = {name: column[own] for name, column in rows.items()}
-    buffers = buffers_of(mine, tables.submissions.best, tables.encoders.best, tables.completions.best, whose)
-    active = states.active_times(gpu or "") if gpu is not None and gpu in states.gpus else None
-    known = states.known_times(gpu or "") if active is not None else union(rows["start"], rows["end"])
-    busy = union(mine["start"], mine["end"])
+def part_that_counts(
+    tables: MetalTables, recording: TraceRecording, sampled: tuple[int, int] | None
+) -> CountedPart:
+    """The part, of what was read; `sampled` is from the first to the last sample of the counters."""
+    table, states = tables[INTERVALS], tables[STATES]
+    work = table.arrays()
+    recorded = {*tables[ENCODERS].names["process"].all, *tables[SUBMISSIONS].names["process"].all}
+    target = choose_target(_busy_by_name(work, "process", table.names["process"].all), recorded, recording)
+    own = table.where("process", target.processes)
+    gpus: tuple[str, ...] = tuple(dict.fromkeys((*states.names["gpu"].all, *table.names["gpu"].all)))
+    used = _busy_by_name({name: column[own] for name, column in work.items()}, "gpu", table.names["gpu"].all)
+    activity = {name: active_times(tables, name).total for name in gpus}
+    gpu = max(gpus, key=lambda name: (used.get(name, 0), activity[name]), default=None)
+    if len(gpus) > 1:
+        there = table.where("gpu", (gpu,))
+        work, own = {name: column[there] for name, column in work.items()}, own[there]
+    own_work = {name: column[own] for name, column in work.items()}
+    buffers = buffers_of(own_work, tables, target.processes)
+    of_gpu = states.where("gpu", (gpu,))
+    active = active_times(tables, gpu) if of_gpu.any() else None
+    busy = union(own_work["start"], own_work["end"])
     if recording.windows is not None:
         counted = window = spans_of(recording.windows)
     else:
         window = _work_window(busy, buffers)
-        counted = _extent_of(known | window) if known or window else _recorded_time(tables, recording)
-    return CountedPart(gpu, gpus, target, whose, rows, own, active, counted, window, busy, buffers)
+        known = union(work["start"], work["end"]) if active is None else states.times(of_gpu)
+        extent = (known | window).extent
+        if extent is None:  # of a recording of the counters alone
+            length = recording.run.length if recording.run is not None else None
+            extent = sampled if length is None else (0, length)
+        counted = empty_spans() if extent is None else spans_of([extent])
+    return CountedPart(gpu, gpus, target, work, own, active, counted, window, busy, buffers)
 
 
-def _extent_of(spans: Spans) -> Spans:
-    extent = spans.extent
-    return spans_of([extent]) if extent is not None else empty_spans()
-
-
-def _recorded_time(tables: MetalTables, recording: TraceRecording) -> Spans:
-    """All of it, as long as it was: a recording of the counters alone has no table of the GPU's states or work."""
-    samples = tables.counters.extent
-    length = recording.run.length if recording.run is not None else None
-    if length is not None:
-        return spans_of([(0, length)])
-    return spans_of([samples]) if samples is not None else empty_spans()
+def active_times(tables: MetalTables, gpu: str | None) -> Spans:
+    """When a GPU was active."""
+    states = tables[STATES]
+    return states.times(states.where("gpu", (gpu,)) & states.where("state", (ACTIVE,)))
 
 
 def _work_window(busy: Spans, buffers: CommandBuffers) -> Spans:
@@ -302,28 +292,9 @@ def _work_window(busy: Spans, buffers: CommandBuffers) -> Spans:
     return spans_of([(begin, extent[1])])
 
 
-def _busy_by(rows: Mapping[str, Any], column: str, size: int) -> dict[int, int]:
-    """By number the time of the intervals added up: enough to tell which is the largest."""
+def _busy_by_name(work: Mapping[str, Any], column: str, names: Sequence[Any]) -> dict[Any, int]:
+    """By name the time of the intervals added up: enough to tell which is the largest."""
     import numpy as np
 
-    if not size:
-        return {}
-    spent = np.bincount(rows[column], rows["end"] - rows["start"], size)
-    return {number: int(ns) for number, ns in enumerate(spent.tolist())}
-
-
-def _main_gpu(
-    gpus: tuple[str, ...], numbered: list[str], rows: Mapping[str, Any], own: Any, active: Mapping[str, int]
-) -> str | None:
-    """The GPU that the target used most; where it used none the one that was active longest."""
-    if not gpus:
-        return None
-    used = _busy_by({name: rows[name][own] for name in ("gpu", "start", "end")}, "gpu", len(numbered))
-    by_name = {name: used.get(number, 0) for number, name in enumerate(numbered)}
-    return max(gpus, key=lambda name: (by_name.get(name, 0), active.get(name, 0)))
-
-
-def _isin(column: Any, numbers: frozenset[int]) -> Any:
-    import numpy as np
-
-    return np.isin(column, sorted(numbers))
+    spent = np.bincount(work[column], work["end"] - work["start"], len(names))
+    return {name: int(ns) for name, ns in zip(names, spent.tolist(), strict=True)}

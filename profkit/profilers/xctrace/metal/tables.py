@@ -1,338 +1,292 @@
-"""The tables of Metal System Trace and of GPU counters: which columns are read, by which class, and the small ones.
+"""The tables of Metal System Trace as columns: which cells of each are read, and as what.
 
-A state of the GPU's clocks ("Minimum", "Medium", "Maximum") is recorded only while it runs. The column `is-induced` of
-that table says yes in recordings that induced nothing (M3 Ultra, A16), so it is not read: what was induced stands in
-the table of contents.
+Times are ns from the begin of the recording. A row of `metal-gpu-intervals` is a part of one encoder on one channel (a
+render encoder has a vertex and a fragment part), of every process of the machine. A command buffer is committed at the
+end of its row in `metal-application-command-buffer-submissions`, which is also what `start-latency` of
+`metal-gpu-intervals` counts from: seen so in recordings of an M1 and an M3 Ultra. The column `is-induced` of the
+performance states says yes in recordings that induced nothing (M3 Ultra, A16), so it is not read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+import re
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
-from profkit.analysis.timeline.records import Spool
-from profkit.analysis.timeline.spans import Spans, empty_spans, overlap_lengths
-from profkit.core.types import MetalState
+from profkit.analysis.timeline.spans import Spans, union
 from profkit.profilers.xctrace.cells import Process, Value
-from profkit.profilers.xctrace.metal.counters import (
-    COUNTER,
-    COUNTER_INFO,
-    COUNTER_VALUES,
-    COUNTERS,
-    RAW_SAMPLE,
-    SAMPLE,
-    CounterSamples,
-)
-from profkit.profilers.xctrace.metal.sums import (
-    LISTED,
-    SHADER,
-    SHADER_LIST,
-    SHADER_PC,
-    SHADER_PCS,
-    SHADERS,
-    ShaderTimes,
-)
-from profkit.profilers.xctrace.metal.work import (
-    COMPLETED,
-    COMPLETION,
-    ENCODER,
-    ENCODERS,
-    ERROR,
-    ERRORS,
-    FRAME,
-    FRAMES,
-    INTERVALS,
-    STATE,
-    STATES,
-    SUBMISSION,
-    SUBMISSIONS,
-    WORK,
-    Columns,
-    Completions,
-    Encoders,
-    FailedBuffers,
-    GpuStates,
-    GpuWork,
-    PresentedFrames,
-    Submissions,
-    cell_text,
-    parse_interval,
-    process_of,
-    times_of,
-)
 from profkit.profilers.xctrace.tables import ExportTable
+from profkit.profilers.xctrace.toc import DamagedExport
 
-PERFORMANCE = "gpu-performance-state-intervals"
-THERMAL = "device-thermal-state-intervals"
-MEMORY = "metal-current-allocated-size"
-COMPILER = "graphics-compiler-activity-intervals"
-GPU_INFO = "device-gpu-info"
-PERFORMANCE_STATE = ("start", "duration", "gpu-performance-state", "track-label")
-THERMAL_STATE = ("start", "duration", "thermal-state", "track-label")
-ALLOCATED = ("start", "duration", "process", "current-allocated-size")
-COMPILING = ("start", "duration", "process")
-INFO = ("device-name", "vendor-name", "recommended-max-working-set-size")
+INTERVALS, STATES = "metal-gpu-intervals", "metal-gpu-state-intervals"
+ENCODERS, SHADERS = "metal-application-encoders-list", "metal-shader-profiler-intervals"
+SUBMISSIONS, COMPLETED = "metal-application-command-buffer-submissions", "metal-command-buffer-completed"
+ERRORS, COMPILER = "metal-command-buffer-error", "graphics-compiler-activity-intervals"
+PERFORMANCE, THERMAL = "gpu-performance-state-intervals", "device-thermal-state-intervals"
+MEMORY, GPU_INFO = "metal-current-allocated-size", "device-gpu-info"
 
-MOST_STATES = 64
-OTHER = "[other states]"
+NO_ID = 0
+NOT_TOLD = -1
+ACTIVE = "Active"
+MORE = "[more names]"
+UNKNOWN_SHADER = "[not in the list of shaders]"
+_MOST_NAMES = 4096  # of one column that are kept apart; what comes after has one name
+_LATEST = 1 << 50  # ns: what lies beyond (13 days) is no time of a recording
+_LARGEST = 1 << 62
+_MOST_SKIPPED = 0.01  # of the rows: with more of them left out a sum of the others says nothing
+# What Metal calls what the program gave no name.
+_UNNAMED = re.compile(r"(?:\[\d+\] )?[A-Z][a-z]+(?: [A-Z][a-z]+)? \d+")
+
+K = TypeVar("K")
+Rows: TypeAlias = "Iterable[Sequence[Value]]"
+ColumnKind: TypeAlias = Literal["name", "process", "id", "number"]
 
 
-@dataclass
-class StateIntervals:
-    """Fed with rows of begin, duration, state and track."""
+class NumberedNames(Generic[K]):
+    """Numbers for things that come again and again; all after the first `most` have one number, that of `more`."""
 
-    skipped: int = 0
-    _found: dict[tuple[str, str], Columns] = field(default_factory=dict)
+    def __init__(self, more: K, most: int = _MOST_NAMES) -> None:
+        self.all: list[K] = []
+        self._numbers: dict[K, int] = {}
+        self._more, self._most = more, most
 
-    def add(self, rows: Iterable[Sequence[Value]]) -> None:
-        """Rows with the columns `PERFORMANCE_STATE` or `THERMAL_STATE`."""
-        for start, duration, state, track in rows:
-            when = parse_interval(start, duration)
-            name = cell_text(state)
-            if when is None or not name:
-                self.skipped += 1
+    def number(self, thing: K) -> int:
+        """The number of `thing`, given when it comes first."""
+        number = self._numbers.get(thing)
+        if number is None:
+            if len(self.all) >= self._most and thing != self._more:
+                return self.number(self._more)
+            number = self._numbers[thing] = len(self.all)
+            self.all.append(thing)
+        return number
+
+
+def parse_interval(start: Value, duration: Value) -> tuple[int, int] | None:
+    """Begin and end of a row, None where it tells no time."""
+    if not isinstance(start, int) or not isinstance(duration, int) or duration < 0:
+        return None
+    end = start + duration
+    return (start, end) if -_LATEST < start <= end < _LATEST else None
+
+
+def cell_text(value: Value) -> str:
+    """The text in a cell, "" where it holds none."""
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _parse_id(value: Value) -> int:
+    """An id of Metal in 63 bits; 0 where there is none (0, or all bits set)."""
+    if not isinstance(value, int) or value in (0, 0xFFFFFFFFFFFFFFFF, -1):
+        return NO_ID
+    return value & 0x7FFFFFFFFFFFFFFF
+
+
+def _parse_number(value: Value) -> int:
+    return value if isinstance(value, int) and 0 <= value < _LARGEST else NOT_TOLD
+
+
+def encoder_name(buffer: str, label: str) -> str:
+    """What an encoder is called: its label, with that of its command buffer before it where only that was given."""
+    named = buffer and not _UNNAMED.fullmatch(buffer)
+    if named and (not label or _UNNAMED.fullmatch(label)):
+        return f"{buffer}: {label}" if label else buffer
+    return label
+
+
+def label_of(shown: str, process: Process | None) -> str:
+    """The labels out of `Command Buffer 0:Compute Command 0  ( python (42) )  0x4e189059`; "" where there are none."""
+    owner = "n/a" if process is None else process.name
+    if process is not None and process.pid is not None:
+        owner = f"{owner} ({process.pid})"
+    at = shown.rfind(owner)
+    if at > 0:
+        shown = shown[:at].rstrip().removesuffix("(").rstrip()
+    return "" if shown == "GPU Execution" else shown
+
+
+def _select_active_work(rows: Rows) -> Iterator[Sequence[Value]]:
+    for start, duration, process, gpu, channel, label, state, *others in rows:
+        if not isinstance(state, str) or state in ("", ACTIVE):
+            shown = label_of(cell_text(label), process if isinstance(process, Process) else None)
+            yield (start, duration, process, gpu, channel, shown, *others)
+
+
+def _name_encoders(rows: Rows) -> Iterator[Sequence[Value]]:
+    for start, duration, buffer_label, label, *others in rows:
+        yield (start, duration, encoder_name(cell_text(buffer_label), cell_text(label)), *others)
+
+
+def _name_shaders(rows: Rows) -> Iterator[Sequence[Value]]:
+    for start, duration, name, label, process in rows:
+        yield (start, duration, cell_text(name) or cell_text(label) or UNKNOWN_SHADER, process)
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """`cells` are those that are wanted, its time first; `columns` what becomes of the others, after `prepare`."""
+
+    cells: tuple[str, ...]
+    columns: Mapping[str, ColumnKind]
+    prepare: Callable[[Rows], Iterator[Sequence[Value]]] | None = None
+
+
+_SPAN = ("start", "duration")
+_AT = ("timestamp", "-")  # a moment has no duration
+# In the order to be read in.
+LAYOUTS = {
+    INTERVALS: TableLayout(
+        (*_SPAN, "process", "gpu", "channel-name", "event-label/@fmt", "state", "start-latency", "frame-number",
+         "cmdbuffer-id", "encoder-id"),
+        {"process": "process", "gpu": "name", "channel": "name", "label": "name", "latency": "number",
+         "frame": "number", "buffer": "id", "encoder": "id"},
+        _select_active_work,
+    ),
+    STATES: TableLayout((*_SPAN, "state", "gpu"), {"state": "name", "gpu": "name"}),
+    ENCODERS: TableLayout(
+        (*_SPAN, "cmdbuffer-label", "encoder-label", "process", "encoder-id"),
+        {"label": "name", "process": "process", "encoder": "id"},
+        _name_encoders,
+    ),
+    SUBMISSIONS: TableLayout((*_SPAN, "process", "cmdbuffer-id"), {"process": "process", "buffer": "id"}),
+    COMPLETED: TableLayout((*_AT, "cmdbuffer-id"), {"buffer": "id"}),
+    ERRORS: TableLayout((*_AT, "error-code"), {"code": "number"}),
+    PERFORMANCE: TableLayout(
+        (*_SPAN, "gpu-performance-state", "track-label"), {"state": "name", "track": "name"}
+    ),
+    THERMAL: TableLayout((*_SPAN, "thermal-state", "track-label"), {"state": "name", "track": "name"}),
+    MEMORY: TableLayout(
+        (*_SPAN, "process", "current-allocated-size"), {"process": "process", "size": "number"}
+    ),
+    COMPILER: TableLayout((*_SPAN, "process"), {"process": "process"}),
+    SHADERS: TableLayout(
+        (*_SPAN, "name", "label", "process"), {"name": "name", "process": "process"}, _name_shaders
+    ),
+}  # fmt: skip
+_INFO = ("device-name", "vendor-name", "recommended-max-working-set-size")
+
+
+class MetalTable:
+    """Rows of one table: begin, end and other whole numbers, 8 bytes each. `names` tells what numbers of names mean."""
+
+    def __init__(self, layout: TableLayout) -> None:
+        self.skipped = 0  # rows without a time
+        self.names: dict[str, NumberedNames[Any]] = {}
+        parsers: dict[ColumnKind, Callable[[Value], int]] = {"id": _parse_id, "number": _parse_number}
+        self._parse = []
+        for column, kind in layout.columns.items():
+            if kind in parsers:
+                self._parse.append(parsers[kind])
                 continue
-            key = (cell_text(track), name)
-            if key not in self._found and len(self._found) >= MOST_STATES:
-                key = ("", OTHER)
-            self._found.setdefault(key, Columns("start", "end")).add(*when)
+            names = self.names[column] = NumberedNames[Any](None if kind == "process" else MORE)
+            self._parse.append(_number_process(names) if kind == "process" else _number_text(names))
+        self._columns = {name: array("q") for name in ("start", "end", *layout.columns)}
 
-    @property
-    def tracks(self) -> frozenset[str]:
-        """The names of all tracks."""
-        return frozenset(track for track, _ in self._found)
-
-    def spans(self, track: str | None = None) -> dict[str, Spans]:
-        """When each state held, on one track or on all."""
-        found: dict[str, Spans] = {}
-        for (where, name), columns in self._found.items():
-            if track is None or where == track:
-                times = times_of(columns)
-                found[name] = found[name] | times if name in found else times
-        return found
-
-
-def states_in(found: Mapping[str, Spans], part: Spans, busy: Spans | None) -> tuple[MetalState, ...]:
-    """How long each state held in the part that counts, longest first; `busy`: when the process had the GPU."""
-    told = [
-        MetalState(
-            name, (spans & part).total / 1e9, None if busy is None else (spans & part & busy).total / 1e9
-        )
-        for name, spans in found.items()
-    ]
-    return tuple(sorted((state for state in told if state.seconds > 0), key=lambda s: (-s.seconds, s.name)))
-
-
-@dataclass
-class AllocatedMemory:
-    """Fed with rows of how many bytes Metal had allocated for each process, and from when to when."""
-
-    skipped: int = 0
-    _found: dict[Process | None, Columns] = field(default_factory=dict)
-
-    def add(self, rows: Iterable[Sequence[Value]]) -> None:
-        """Rows with the columns `ALLOCATED`."""
-        for start, duration, process, size in rows:
-            when = parse_interval(start, duration)
-            if when is None or not isinstance(size, int) or not 0 <= size < 1 << 60:
-                self.skipped += 1
-                continue
-            self._found.setdefault(process_of(process), Columns("start", "end", "size")).add(*when, size)
-
-    def peak(self, processes: Iterable[Process | None], part: Spans) -> int | None:
-        """The most bytes of one of the processes in the part that counts; None where nothing is told of them then."""
-        peaks = []
-        for process in processes:
-            if process in self._found:
-                table = self._found[process].arrays()
-                inside = overlap_lengths(table["start"], table["end"], part) > 0
-                peaks += [int(table["size"][inside].max())] if inside.any() else []
-        return max(peaks, default=None)
-
-
-@dataclass
-class CompilerActivity:
-    """Fed with rows of when Metal's compiler worked for each process."""
-
-    skipped: int = 0
-    rows: int = 0
-    _found: dict[Process | None, Columns] = field(default_factory=dict)
-
-    def add(self, rows: Iterable[Sequence[Value]]) -> None:
-        """Rows with the columns `COMPILING`."""
-        for start, duration, process in rows:
-            when = parse_interval(start, duration)
+    def add(self, rows: Rows) -> None:
+        """Rows as the layout has them after its preparation."""
+        start, end, *others = self._columns.values()
+        cells = [(column.append, parse) for column, parse in zip(others, self._parse, strict=True)]
+        for first, duration, *values in rows:
+            when = parse_interval(first, duration)
             if when is None:
                 self.skipped += 1
                 continue
-            self.rows += 1
-            self._found.setdefault(process_of(process), Columns("start", "end")).add(*when)
+            start.append(when[0])
+            end.append(when[1])
+            for (append, parse), value in zip(cells, values, strict=True):
+                append(parse(value))
 
-    def times(self, processes: Iterable[Process | None]) -> Spans:
-        """When it worked for one of the processes."""
-        whole = empty_spans()
-        for process in processes:
-            whole = whole | times_of(self._found.get(process))
-        return whole
+    def __len__(self) -> int:
+        return len(self._columns["start"])
 
+    def __getitem__(self, column: str) -> Any:
+        """A column as an array; nothing can be added after that."""
+        import numpy as np
 
-@dataclass
-class GpuInfos:
-    """Fed with rows of `device-gpu-info`: vendor, name, and how much memory Metal recommends to use at one time."""
+        return np.frombuffer(self._columns[column], dtype="q")
 
-    found: dict[str, tuple[str, int | None]] = field(default_factory=dict)
+    def arrays(self) -> dict[str, Any]:
+        """All columns."""
+        return {name: self[name] for name in self._columns}
 
-    def add(self, rows: Iterable[Sequence[Value]]) -> None:
-        """Rows with the columns `INFO`."""
-        for name, vendor, size in rows:
-            if cell_text(name):
-                self.found[cell_text(name)] = (
-                    cell_text(vendor),
-                    size if isinstance(size, int) and size > 0 else None,
-                )
+    def where(self, column: str, wanted: Collection[object]) -> Any:
+        """For each row whether its name in this column is one of the wanted."""
+        import numpy as np
 
+        numbers = [number for number, name in enumerate(self.names[column].all) if name in wanted]
+        return np.isin(self[column], numbers)
 
-Rows = Iterable[Sequence[Value]]
-
-
-class RowConsumer(Protocol):
-    """Takes the rows of one table."""
-
-    def add(self, rows: Rows) -> None:
-        """All of them."""
+    def times(self, rows: Any) -> Spans:
+        """The union of some rows."""
+        return union(self["start"][rows], self["end"][rows])
 
 
-T = TypeVar("T", bound=RowConsumer)
+def _number_text(names: NumberedNames[str]) -> Callable[[Value], int]:
+    return lambda value: names.number(cell_text(value))
 
 
-@dataclass
-class LongestTable(Generic[T]):
-    """Of several tables of one schema the one with most rows: they hold the same, one for each instrument."""
-
-    make: Callable[[], T]
-    best: T
-    rows: int = -1
-    tables: int = 0
-
-    def read(self, rows: Rows) -> None:
-        """One table."""
-        fresh, count = self.make(), _RowCount(rows)
-        fresh.add(count)
-        self.tables += 1
-        if count.rows > self.rows:
-            self.best, self.rows = fresh, count.rows
+def _number_process(names: NumberedNames[Process | None]) -> Callable[[Value], int]:
+    return lambda value: names.number(value if isinstance(value, Process) else None)
 
 
-@dataclass
-class _RowCount:
-    """Rows, and how many there were."""
-
-    source: Rows
-    rows: int = 0
-
-    def __iter__(self) -> Iterator[Sequence[Value]]:
-        for row in self.source:
-            self.rows += 1
-            yield row
-
-
-def _longest_table(make: Callable[[], T]) -> LongestTable[T]:
-    return LongestTable(make, make())
-
-
-@dataclass
 class MetalTables:
-    """All that was read. `rows`: of each schema that was there the most rows of a table.
+    """All that was read. `rows`: of each schema that was there the rows of its longest table.
 
-    What the GPU did beyond `latest` ns is no time of this recording: such rows are `outside`, and have none.
+    Of several tables of one schema the longest counts: they hold the same, one for each instrument.
     """
 
-    spool: Spool
-    latest: int | None = None
-    gpu_work: LongestTable[GpuWork] = field(default_factory=lambda: _longest_table(GpuWork))
-    gpu_states: LongestTable[GpuStates] = field(default_factory=lambda: _longest_table(GpuStates))
-    encoders: LongestTable[Encoders] = field(default_factory=lambda: _longest_table(Encoders))
-    submissions: LongestTable[Submissions] = field(default_factory=lambda: _longest_table(Submissions))
-    completions: LongestTable[Completions] = field(default_factory=lambda: _longest_table(Completions))
-    presents: LongestTable[PresentedFrames] = field(default_factory=lambda: _longest_table(PresentedFrames))
-    errors: LongestTable[FailedBuffers] = field(default_factory=lambda: _longest_table(FailedBuffers))
-    performance: LongestTable[StateIntervals] = field(default_factory=lambda: _longest_table(StateIntervals))
-    thermal: LongestTable[StateIntervals] = field(default_factory=lambda: _longest_table(StateIntervals))
-    memory: LongestTable[AllocatedMemory] = field(default_factory=lambda: _longest_table(AllocatedMemory))
-    compiling: LongestTable[CompilerActivity] = field(
-        default_factory=lambda: _longest_table(CompilerActivity)
-    )
-    infos: LongestTable[GpuInfos] = field(default_factory=lambda: _longest_table(GpuInfos))
-    shaders: ShaderTimes = field(default_factory=ShaderTimes)
-    counters: CounterSamples = field(init=False)
-    rows: dict[str, int] = field(default_factory=dict)
-    outside: dict[str, int] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.rows: dict[str, int] = {}
+        self.infos: dict[str, tuple[str, int | None]] = {}  # GPU -> vendor, recommended bytes
+        self.repeated = 0  # tables of the schema of which there were most
+        self._tables = {schema: MetalTable(layout) for schema, layout in LAYOUTS.items()}
+        self._count: dict[str, int] = {}
 
-    def __post_init__(self) -> None:
-        self.counters = CounterSamples(self.spool)
+    def __getitem__(self, schema: str) -> MetalTable:
+        return self._tables[schema]
 
-    def takers(self) -> dict[str, tuple[tuple[str, ...], Callable[[Rows], None]]]:
-        """By schema the columns that are wanted of it, and who takes them; in the order to be read in."""
-        return {
-            INTERVALS: (WORK, self.gpu_work.read),
-            STATES: (STATE, self.gpu_states.read),
-            ENCODERS: (ENCODER, self.encoders.read),
-            SUBMISSIONS: (SUBMISSION, self.submissions.read),
-            COMPLETED: (COMPLETION, self.completions.read),
-            FRAMES: (FRAME, self.presents.read),
-            ERRORS: (ERROR, self.errors.read),
-            PERFORMANCE: (PERFORMANCE_STATE, self.performance.read),
-            THERMAL: (THERMAL_STATE, self.thermal.read),
-            MEMORY: (ALLOCATED, self.memory.read),
-            COMPILER: (COMPILING, self.compiling.read),
-            GPU_INFO: (INFO, self.infos.read),
-            SHADERS: (SHADER, self.shaders.add),
-            SHADER_LIST: (LISTED, self.shaders.add_list),
-            SHADER_PCS: (SHADER_PC, self.shaders.add_pcs),
-            COUNTERS: (SAMPLE, self.counters.add),
-            COUNTER_INFO: (COUNTER, self.counters.add_info),
-            COUNTER_VALUES: (RAW_SAMPLE, self.counters.add_raw),
-        }
+    @property
+    def skipped(self) -> int:
+        """Rows without a time."""
+        return sum(table.skipped for table in self._tables.values())
 
     def read(self, table: ExportTable) -> None:
-        """The rows of one table."""
-        wanted, take = self.takers()[table.schema]
-        found: Rows = table.rows(wanted)  # type: ignore[assignment]
-        if self.latest is not None and table.schema in (INTERVALS, STATES):
-            found = self._drop_outside(table.schema, found, self.latest)
-        rows = _RowCount(found)
-        take(rows)
-        self.rows[table.schema] = max(self.rows.get(table.schema, 0), rows.rows)
+        """The rows of one table. Raises DamagedExport where too many of them tell no time."""
+        schema = table.schema
+        if schema == GPU_INFO:
+            rows = list(table.rows(_INFO))
+            for name, vendor, size in rows:
+                if isinstance(name, str) and name.strip():
+                    most = size if isinstance(size, int) and size > 0 else None
+                    self.infos[name.strip()] = (vendor.strip() if isinstance(vendor, str) else "", most)
+            self.rows[schema] = len(rows)
+            return
+        layout = LAYOUTS[schema]
+        counted = RowCount(table.rows(layout.cells))  # type: ignore[arg-type]
+        source: Rows = (
+            ((at, 0, *others) for at, _, *others in counted) if layout.cells[:2] == _AT else counted
+        )
+        fresh = MetalTable(layout)
+        fresh.add(layout.prepare(source) if layout.prepare else source)
+        if fresh.skipped > _MOST_SKIPPED * counted.rows:
+            raise DamagedExport(
+                f"{fresh.skipped:,} of its {counted.rows:,} rows tell no time", path=table.path
+            )
+        self._count[schema] = self._count.get(schema, 0) + 1
+        self.repeated = max(self._count.values())
+        if counted.rows > self.rows.get(schema, -1):
+            self._tables[schema], self.rows[schema] = fresh, counted.rows
 
-    def _drop_outside(self, schema: str, rows: Rows, latest: int) -> Iterator[Sequence[Value]]:
-        """The rows, without a start where they lie outside; the first two columns are start and duration."""
-        outside = 0
-        for row in rows:
-            start, duration = row[0], row[1]
-            if (
-                isinstance(start, int)
-                and isinstance(duration, int)
-                and not -latest <= start <= start + duration <= latest
-                and duration >= 0
-            ):
-                outside += 1
-                self.outside[schema] = max(outside, self.outside.get(schema, 0))
-                yield (None, *row[1:])
-            else:
-                yield row
 
-    @property
-    def believed_states(self) -> GpuStates:
-        """When GPUs were active; as if nothing had been told where too many rows tell no time."""
-        states = self.gpu_states.best
-        return states if states.tells_time else GpuStates()
+class RowCount:
+    """Rows, and how many there were."""
 
-    @property
-    def timeless(self) -> dict[str, int]:
-        """How many rows told no time of this recording, by schema, where those are too many to sum up the others."""
-        both: dict[str, GpuWork | GpuStates] = {
-            INTERVALS: self.gpu_work.best,
-            STATES: self.gpu_states.best,
-        }
-        return {schema: one.skipped for schema, one in both.items() if not one.tells_time}
+    def __init__(self, source: Rows) -> None:
+        self.rows = 0
+        self._source = source
+
+    def __iter__(self) -> Iterator[Sequence[Value]]:
+        for row in self._source:
+            self.rows += 1
+            yield row

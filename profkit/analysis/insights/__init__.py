@@ -1,0 +1,52 @@
+"""Insights: what is wrong, where, what to change, and the most that can be won. Pure: a judged document in.
+
+A rule is a function that yields an insight for each place where it applies. It is quiet where it knows too little.
+Rules stand by theme in this folder, and in RULES. Each bound is physical: no advice claims more than can be won.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from profkit.analysis.insights import gpu_latency, gpu_launch, gpu_memory, gpu_timeline, gpu_units
+from profkit.analysis.insights.evidence import evidence_of
+from profkit.analysis.insights.nsight import nsight_insights
+from profkit.analysis.insights.rule import Rule
+from profkit.core.types import Insight, RunDocument
+
+RULES: tuple[Rule, ...] = (
+    Rule("exposed-copies", gpu_timeline.exposed_copies),
+    Rule("late-launches", gpu_timeline.late_launches),
+    Rule("unfused-operations", gpu_timeline.unfused_operations),
+    Rule("repeated-conversions", gpu_timeline.repeated_conversions),
+    Rule("debug-build", gpu_units.debug_build),
+    Rule("slow-fp64", gpu_units.slow_fp64),
+    Rule("no-tensor-cores", gpu_units.no_tensor_cores),
+    Rule("unaligned-matrix-product", gpu_units.unaligned_matrix_product),
+    Rule("old-architecture-product", gpu_units.old_architecture_product),
+    Rule("separate-multiply-add", gpu_units.separate_multiply_add),
+    Rule("wasted-sectors", gpu_memory.wasted_sectors),
+    Rule("no-reuse", gpu_memory.no_reuse),
+    Rule("bank-conflicts", gpu_memory.bank_conflicts),
+    Rule("register-spills", gpu_memory.register_spills),
+    Rule("waiting-warps", gpu_latency.waiting_warps),
+    Rule("serial-atomics", gpu_latency.serial_atomics),
+    Rule("divergent-warps", gpu_latency.divergent_warps),
+    Rule("random-setup", gpu_latency.random_setup),
+    Rule("small-grid", gpu_launch.small_grid),
+    Rule("last-wave", gpu_launch.last_wave),
+    Rule("small-kernels", gpu_launch.small_kernels),
+)
+LEAST_GAIN = 0.01  # of the time: less is not worth a change
+
+
+def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple[Insight, ...]:
+    """What every rule finds, the largest bound first, those without a bound last; then what NVIDIA's rules say.
+
+    An estimate of NVIDIA's is no bound: where a unit is nearer to its peak than that allows, its gain says so.
+    """
+    evidence = evidence_of(document)
+    found = [insight for rule in rules for insight in rule.find(evidence)]
+    worth = [one for one in found if one.gain is None or one.gain.at_most >= LEAST_GAIN]
+    ranked = sorted(worth, key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0))
+    return (*ranked, *nsight_insights(evidence))

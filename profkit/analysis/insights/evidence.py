@@ -1,0 +1,175 @@
+"""What the rules look at: the kernels of a document with their values, the device, and how long "
+"the device worked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from profkit.analysis.kernel_names.owner import KernelOwner, kernel_owner
+from profkit.analysis.summaries.bottlenecks import filled_share
+from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
+from profkit.core.types import Bound, Gpu, GpuTrace, KernelInstruction, Place, Reading, RunDocument
+
+LEAST_SHARE = 0.02  # of the GPU time: a kernel with less is not worth a conclusion
+
+
+@dataclass(frozen=True)
+class KernelEvidence:
+    """One launch configuration. `share` is of the time of all kernels (0..1); `values` are metric -> value.
+
+    Readings that another one contradicts are not among the values.
+    """
+
+    row: KernelRow
+    owner: KernelOwner
+    share: float
+    values: Mapping[str, float]
+    counters: Mapping[str, float]
+    gpu: Gpu | None
+    instructions: tuple[KernelInstruction, ...] = ()  # the costliest, where they were counted
+
+    @property
+    def name(self) -> str:
+        """The kernel as a sentence can bear it."""
+        return self.row.brief
+
+    @property
+    def place(self) -> Place:
+        """The kernel as a place."""
+        return Place(kernel=self.row.scope.name)
+
+    def place_of(self, instructions: Sequence[KernelInstruction]) -> Place:
+        """The source line that most of these instructions belong to; the kernel where none is known."""
+        lines = [(one.file, one.line) for one in instructions if one.file is not None]
+        file, line = max(lines, key=lines.count) if lines else (None, None)
+        return Place(kernel=self.row.scope.name, file=file, line=line)
+
+    @property
+    def bound(self) -> Bound:
+        """What limits it."""
+        return self.row.bound.bound if self.row.bound is not None else "unknown"
+
+    @property
+    def busiest(self) -> float | None:
+        """How near its busiest unit is to its peak, in %."""
+        return self.row.bound.nearest if self.row.bound is not None else None
+
+    @property
+    def seconds(self) -> float | None:
+        """The median time of one launch."""
+        time = self.row.time
+        median = time.median if time is not None else None
+        return median if median is not None else self.values.get("time.kernel")
+
+    def above(self, metric: str, least: float) -> bool:
+        """Whether the metric is known and at least that high."""
+        return self.values.get(metric, float("-inf")) >= least
+
+    def below(self, metric: str, most: float) -> bool:
+        """Whether the metric is known and at most that high."""
+        return self.values.get(metric, float("inf")) <= most
+
+    def readings(self, *metrics: str) -> tuple[Reading, ...]:
+        """The readings behind a conclusion, those that there are."""
+        return tuple(self.row.readings[name] for name in metrics if name in self.values)
+
+    def stall_share(self, reason: str) -> float | None:
+        """Share (0..1) of the time between two instructions of a warp that it waits for `reason`; None: not counted.
+
+        All stall reasons together, the issue itself included, are that time.
+        """
+        stalls = {name: value for name, value in self.values.items() if name.startswith("stall.")}
+        total = sum(stalls.values())
+        return stalls.get(f"stall.{reason}", 0.0) / total if total > 0 else None
+
+
+@dataclass(frozen=True)
+class RunEvidence:
+    """A judged document as rules see it; `kernels` are those worth a conclusion, the largest share first.
+
+    `debug_kernels` are those of a build for debugging, of which nothing else is worth saying; `kernels` are all others.
+    """
+
+    document: RunDocument
+    kernels: tuple[KernelEvidence, ...]
+    debug_kernels: tuple[KernelEvidence, ...]
+    busy: float | None  # share of the traced time in which a kernel ran, 0..1; None: no timeline
+
+    @property
+    def gpu_share(self) -> float:
+        """What a share of the kernels' time is of the whole time that `time_name` names."""
+        return self.busy if self.busy is not None else 1.0
+
+    @property
+    def time_name(self) -> str:
+        """What gains are shares of."""
+        if self.busy is None:
+            return "the GPU time"
+        trace = self.document.trace
+        return "the marked region" if trace is not None and trace.marked else "the traced time"
+
+
+def evidence_of(document: RunDocument) -> RunEvidence:
+    """The kernels with at least 2 % of the GPU time (all of them where no time is known) and "
+    "their values."""
+    trace = document.trace
+    busy = _kernel_time_share(trace)
+    counters: dict[tuple[str | None, str | None], dict[str, float]] = {}
+    for counter in document.counters:
+        if counter.scope.kind == "kernel" and counter.value is not None:
+            counters.setdefault((counter.scope.name, counter.scope.id), {})[counter.name] = counter.value
+    rows = kernel_rows(document)
+    known = any(row.share is not None for row in rows)
+    gpu = document.gpus[0] if document.gpus else None
+    kernels = []
+    for row in rows:
+        share = row.share if known else 1 / len(rows)
+        if share is not None and share >= LEAST_SHARE:
+            values = {
+                name: reading.value
+                for name, reading in row.readings.items()
+                if reading.value is not None and reading.doubt is None
+            }
+            if gpu is not None and gpu.multiprocessors:
+                values.setdefault("launch.multiprocessors", float(gpu.multiprocessors))
+            own = counters.get((row.scope.name, row.scope.id), {})
+            instructions = tuple(one for one in document.instructions if one.kernel == row.scope)
+            owner = kernel_owner(row.scope.name or "")
+            kernels.append(KernelEvidence(row, owner, share, values, own, gpu, instructions))
+    debug = document.facts.get("debug build", "").split("; ")
+    return RunEvidence(
+        document,
+        tuple(kernel for kernel in kernels if kernel.row.scope.name not in debug),
+        tuple(kernel for kernel in kernels if kernel.row.scope.name in debug),
+        busy,
+    )
+
+
+def _kernel_time_share(trace: GpuTrace | None) -> float | None:
+    if trace is None or not trace.span or not trace.busy:
+        return None
+    return min(1.0, max(0.0, trace.busy - (trace.copying or 0.0)) / trace.span)
+
+
+def unit_utilization(kernel: KernelEvidence) -> dict[str, float]:
+    """How busy each unit is over the whole device and time, in % of its peak, by what people call it."""
+    filled = filled_share(kernel.values)
+    of_device = {"DRAM": "bandwidth.dram.share", "L2": "bandwidth.l2.share"}
+    of_multiprocessors = {
+        "L1": "bandwidth.l1.share",
+        "shared memory": "bandwidth.shared.share",
+        "the load/store pipe": "pipe.lsu.utilization",
+        "the tensor cores": "tensor.utilization",
+        "the FP64 pipe": "pipe.fp64.utilization",
+        "the FP32 pipe": "pipe.fp32.utilization",
+        "the FP16 pipe": "pipe.fp16.utilization",
+        "the integer pipe": "pipe.alu.utilization",
+        "the special function pipe": "pipe.xu.utilization",
+        "instruction issue": "issue.active",
+    }
+    busy = {title: kernel.values[name] for title, name in of_device.items() if name in kernel.values}
+    for title, name in of_multiprocessors.items():
+        if name in kernel.values:
+            busy[title] = kernel.values[name] * filled
+    return dict(sorted(busy.items(), key=lambda unit: -unit[1]))

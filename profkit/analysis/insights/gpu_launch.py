@@ -1,0 +1,92 @@
+"""Rules on kernels that do not fill the device: too few blocks, a last wave, too short to launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil
+
+from profkit.analysis.insights.evidence import RunEvidence
+from profkit.analysis.insights.rule import bounded_gain, insight_on, percent_text
+from profkit.analysis.summaries.bottlenecks import LAUNCH_SECONDS, filled_share
+from profkit.core.formatting import plural, quantity
+from profkit.core.types import Insight
+
+MOST_WAVES = 8.0  # with more of them the last one is below 12 % of the time
+
+
+def small_grid(run: RunEvidence) -> Iterator[Insight]:
+    """Fewer blocks than multiprocessors in a kernel that runs for longer than its launch takes."""
+    for kernel in run.kernels:
+        filled = filled_share(kernel.values)
+        seconds = kernel.seconds
+        if filled >= 0.6 or seconds is None or seconds < LAUNCH_SECONDS or kernel.owner == "nccl":
+            continue
+        blocks = kernel.values["launch.blocks"]
+        library = kernel.owner != "user"
+        yield insight_on(
+            "small-grid",
+            kernel,
+            "Split the work into more blocks" if not library else "Give this operation more work at a time",
+            f"{plural(int(blocks), 'block')} for {kernel.values['launch.multiprocessors']:.0f} "
+            f"multiprocessors, in {quantity(seconds, 's')}",
+            "A larger batch, or several such operations at once (streams, batched calls)."
+            if library
+            else "Let each block do less (split the reduction over blocks, smaller tiles), or work on several inputs "
+            "in one launch.",
+            bounded_gain(run, kernel, 1 - filled, "as if the same work ran on all multiprocessors"),
+            ("launch.blocks", "launch.waves"),
+        )
+
+
+def last_wave(run: RunEvidence) -> Iterator[Insight]:
+    """A few waves of blocks of which the last one fills little of the device."""
+    for kernel in run.kernels:
+        waves = kernel.values.get("launch.waves")
+        seconds = kernel.seconds
+        if waves is None or not 1 < waves < MOST_WAVES or kernel.owner != "user":
+            continue
+        if seconds is not None and seconds < LAUNCH_SECONDS:
+            continue
+        lost = 1 - waves / ceil(waves)
+        if lost < 0.15 or (kernel.bound in ("dram", "l2") and (kernel.busiest or 0.0) > 80):
+            continue
+        yield insight_on(
+            "last-wave",
+            kernel,
+            "Choose the grid so that the last wave is full",
+            f"the blocks run in {waves:.2f} waves: the last one fills "
+            f"{percent_text(100 * (1 - (ceil(waves) - waves)))} of the device",
+            "A grid that is a multiple of the blocks that run at once, smaller blocks of work, or "
+            "a persistent kernel in which each "
+            "block takes the next piece of work by itself.",
+            bounded_gain(run, kernel, lost, "as if the waves were full"),
+            ("launch.waves",),
+        )
+
+
+def small_kernels(run: RunEvidence) -> Iterator[Insight]:
+    """Kernels shorter than a launch: together they are bounded by launches, not by anything inside them."""
+    small = [
+        kernel
+        for kernel in run.kernels
+        if kernel.seconds is not None and kernel.seconds < LAUNCH_SECONDS and kernel.owner != "nccl"
+    ]
+    share = sum(kernel.share for kernel in small)
+    if not small or share < 0.1:
+        return
+    first = max(small, key=lambda kernel: kernel.share)
+    seconds = first.seconds or 0.0
+    yield insight_on(
+        "small-kernels",
+        first,
+        "Fuse or batch the small kernels, or launch them as a CUDA graph",
+        f"it takes {quantity(seconds, 's')}, less than it takes to launch it; "
+        f"{plural(len(small), 'such kernel')}, {percent_text(100 * share)} of the GPU time",
+        "Do the work of several such kernels in one (torch.compile, a larger batch, a loop inside "
+        "the kernel). Where they cannot be "
+        "joined, capture them in a CUDA graph. What is inside a kernel of this size hardly matters.",
+        None
+        if run.busy is None
+        else bounded_gain(run, first, share / first.share, "all such kernels together"),
+        ("time.kernel",),
+    )

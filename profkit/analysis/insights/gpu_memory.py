@@ -1,0 +1,234 @@
+"""Rules on what a kernel moves: sectors that nobody asked for, data that is not reused, bank "
+"conflicts, spills."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from profkit.analysis.insights.evidence import KernelEvidence, RunEvidence, unit_utilization
+from profkit.analysis.insights.rule import bounded_gain, insight_on, percent_text
+from profkit.core.formatting import plural, quantity
+from profkit.core.types import Insight
+
+IDEAL_SECTORS = 4  # of 32 bytes, for a warp that loads 4 bytes in each of its 32 threads
+WASTED = (
+    20  # % of the sectors that nobody asked for: an offset by one element wastes as many (4 of 5 are used)
+)
+SATURATED = 80.0  # %: NVIDIA's own limit for "this unit is what limits the kernel" (SpeedOfLight.py)
+
+
+def wasted_sectors(run: RunEvidence) -> Iterator[Insight]:
+    """Global accesses of which much more is moved than used, in a kernel that memory limits or "
+    "whose warps wait for it."""
+    for kernel in run.kernels:
+        used = kernel.values.get("memory.coalescing")
+        if (
+            used is None
+            or used > 100 - WASTED
+            or kernel.owner in ("cublas", "cudnn", "flash-attention", "random")
+        ):
+            continue
+        level = _limiting_level(kernel)
+        if level is None:
+            continue
+        per_request = max(
+            kernel.values.get("memory.sectors_per_request.load", 0.0),
+            kernel.values.get("memory.sectors_per_request.store", 0.0),
+        )
+        excess = kernel.values.get("memory.sectors.excess", 0.0)
+        evidence = f"{percent_text(used)} of the sectors that global accesses move are used"
+        evidence += f"; {per_request:.1f} sectors for each request" if per_request else ""
+        wasteful = [one for one in kernel.instructions if one.excess_sectors >= 0.05]
+        if wasteful:
+            part = percent_text(100 * sum(one.excess_sectors for one in wasteful))
+            kinds = ", ".join(dict.fromkeys(one.text or "access" for one in wasteful))
+            evidence += f"; {part} of the waste is in {plural(len(wasteful), 'instruction')} ({kinds})"
+        yield insight_on(
+            "wasted-sectors",
+            kernel,
+            "Let neighbouring threads access neighbouring addresses",
+            f"{evidence}; {level[0]}",
+            _access_change(per_request),
+            bounded_gain(run, kernel, level[1] * _wasted_share(kernel, used, excess), level[2]),
+            ("memory.coalescing", "memory.sectors_per_request.load", "memory.sectors_per_request.store"),
+            kernel.place_of(wasteful),
+        )
+
+
+def _limiting_level(kernel: KernelEvidence) -> tuple[str, float, str] | None:
+    """How memory limits the kernel: in words, the share of its time that follows the traffic, and "
+    "how that is known."""
+    busy = unit_utilization(kernel)
+    for title in ("DRAM", "L2", "L1", "shared memory", "the load/store pipe"):
+        if kernel.bound in _BOUND_OF.get(title, ()):
+            value = busy.get(title, kernel.busiest or 0.0)
+            return (
+                f"{title} limits it, at {percent_text(value)} of its peak",
+                1.0,
+                "the time shrinks with the sectors at most as much as these do",
+            )
+    waiting = sum(kernel.stall_share(reason) or 0.0 for reason in ("long_scoreboard", "lg_throttle"))
+    if kernel.bound == "latency" and waiting >= 0.3:
+        return (
+            f"its warps wait for memory for {percent_text(100 * waiting)} of the time",
+            waiting,
+            "no more than the time that warps wait for memory, times the share of sectors that are not used",
+        )
+    return None
+
+
+_BOUND_OF = {
+    "DRAM": ("dram",),
+    "L2": ("l2",),
+    "L1": ("l1",),
+    "shared memory": ("shared",),
+    "the load/store pipe": ("l1",),
+}
+
+
+def _wasted_share(kernel: KernelEvidence, used: float, excess: float) -> float:
+    """The share of the limiting traffic that is waste; of DRAM no more than the excess sectors that reach it.
+
+    Where all that is needed is more than DRAM moved, the caches serve the excess: it only keeps them busy, and no more
+    can be won than what DRAM has left.
+    """
+    wasted = 1 - used / 100
+    moved = kernel.values.get("dram.bytes")
+    if kernel.bound != "dram" or not moved or not excess:
+        return wasted
+    needed = 32 * excess * used / (100 - used)
+    return min(wasted, max(1 - needed / moved, 1 - (kernel.busiest or 0.0) / 100))
+
+
+def _access_change(per_request: float) -> str:
+    if per_request >= 24:
+        return (
+            "Each thread of a warp meets a sector of its own: the threads walk along rows while "
+            "each walks down a column, or "
+            "load fields of structures. Swap the index that threadIdx.x runs along, transpose "
+            "through shared memory, or use "
+            "structures of arrays."
+        )
+    if per_request > 2 * IDEAL_SECTORS:
+        return (
+            f"The threads of a warp are {per_request / IDEAL_SECTORS:.0f} elements of 4 bytes "
+            "apart. Load these elements with one "
+            "instruction (float4), or let threadIdx.x run along the innermost dimension and step "
+            "by blockDim.x."
+        )
+    return (
+        "Align the rows to 32 bytes (pad the leading dimension), and let threadIdx.x run along the innermost "
+        "dimension."
+    )
+
+
+def no_reuse(run: RunEvidence) -> Iterator[Insight]:
+    """A kernel that L1, shared memory or L2 limits, far from the limits of DRAM and arithmetic: it loads data again."""
+    for kernel in run.kernels:
+        if kernel.owner not in ("user", "inductor") or kernel.bound not in ("l1", "shared", "l2"):
+            continue
+        conflicts = kernel.values.get("shared.bank_conflicts.share", 0.0)
+        if conflicts >= 10 or kernel.below("memory.coalescing", 100 - WASTED):
+            continue
+        units = unit_utilization(kernel)
+        near = ("L1", "shared memory", "the load/store pipe") if kernel.bound != "l2" else ("L2",)
+        top = max((units[title] for title in near if title in units), default=kernel.busiest or 0.0)
+        # Feeding instructions is what the loads themselves need: it is no other limit.
+        others = {t: v for t, v in units.items() if t not in (*near, "instruction issue")}
+        rest = max((value for value in others.values()), default=None)
+        if rest is None or top < 60 or rest > 0.75 * top:
+            continue
+        nearest = max(others, key=lambda title: others[title])
+        where = {"l2": "the L2 cache", "shared": "shared memory"}.get(kernel.bound, "the L1 cache")
+        yield insight_on(
+            "no-reuse",
+            kernel,
+            f"Use each value that comes from {where} more than once",
+            f"{where} is at {percent_text(top)} of its peak, and DRAM and all arithmetic are below "
+            f"{percent_text(max(rest, 1.0))} "
+            f"({nearest}): the same data is loaded again and again",
+            _REUSE[kernel.bound if kernel.bound in _REUSE else "l1"],
+            bounded_gain(
+                run, kernel, 1 - rest / top, f"the kernel's time until {nearest} is the unit that limits it"
+            ),
+            ("bandwidth.l1.share", "bandwidth.l2.share", "pipe.lsu.utilization", "pipe.fp32.utilization"),
+        )
+
+
+_REUSE = {
+    "l1": "Let each thread compute several results (4x4 or 8x8 of a matrix product) from values "
+    "that it holds in registers, and "
+    "let the block share its tile of the input in shared memory. Load 16 bytes at a time (float4).",
+    "shared": "Let each thread compute more results from values that it holds in registers (8x8 of "
+    "a matrix product), and read "
+    "shared memory 16 bytes at a time (float4).",
+    "l2": "Let a block work on a larger tile that it keeps in shared memory, and order the blocks "
+    "so that neighbours use the "
+    "same data at the same time.",
+}
+
+
+def bank_conflicts(run: RunEvidence) -> Iterator[Insight]:
+    """Shared memory accesses that collide, in a kernel that shared memory limits or that waits for it."""
+    for kernel in run.kernels:
+        share = kernel.values.get("shared.bank_conflicts.share", 0.0)
+        if share < 10 or kernel.owner not in ("user", "inductor", "cub"):
+            continue
+        waiting = sum(kernel.stall_share(reason) or 0.0 for reason in ("short_scoreboard", "mio_throttle"))
+        limiting = kernel.bound in ("shared", "l1")
+        if not limiting and waiting < 0.2:
+            continue
+        part = 1.0 if limiting else waiting
+        evidence = f"{percent_text(share)} of the passes through shared memory are there for conflicts"
+        evidence += (
+            "" if limiting else f", and warps wait for it for {percent_text(100 * waiting)} of the time"
+        )
+        yield insight_on(
+            "bank-conflicts",
+            kernel,
+            "Remove the bank conflicts in shared memory",
+            evidence,
+            "Pad the rows of shared arrays by one element (tile[32][33]) or swizzle the index, so "
+            "that the 32 threads of a warp "
+            "meet 32 banks.",
+            bounded_gain(run, kernel, part * share / 100, "the passes that only conflicts need"),
+            ("shared.bank_conflicts.share", "shared.bank_conflicts.excess"),
+        )
+
+
+def register_spills(run: RunEvidence) -> Iterator[Insight]:
+    """Local memory in the inner loop of a kernel that is not saturated by something else."""
+    for kernel in run.kernels:
+        loads = kernel.values.get("memory.spill.loads", 0.0)
+        stores = kernel.values.get("memory.spill.stores", 0.0)
+        instructions = kernel.values.get("instructions")
+        if not instructions or kernel.owner != "user":
+            continue
+        share = (loads + stores) / instructions
+        if share < 0.02 or (
+            kernel.bound in ("tensor", "fp32", "fp64") and (kernel.busiest or 0.0) > SATURATED
+        ):
+            continue
+        waiting = sum(
+            kernel.stall_share(reason) or 0.0
+            for reason in ("long_scoreboard", "lg_throttle", "short_scoreboard")
+        )
+        gain = bounded_gain(
+            run,
+            kernel,
+            max(share, min(waiting, 0.9)),
+            "the time that warps wait for memory, local memory included",
+        )
+        yield insight_on(
+            "register-spills",
+            kernel,
+            "Keep values in registers instead of local memory",
+            f"{percent_text(100 * share)} of its instructions load or store local memory "
+            f"({quantity(loads, 'count')} loads)",
+            "Arrays in a kernel stay in registers only where every index is known when it is "
+            "compiled: unroll the loop "
+            "(#pragma unroll). Otherwise use fewer live values, or allow more registers "
+            "(__launch_bounds__, maxrregcount).",
+            gain if waiting else None,
+            ("memory.spill.loads", "memory.spill.stores"),
+        )

@@ -1,0 +1,153 @@
+"""Rules on the timeline: copies that the device waits for, launches that come too late, operations that are many."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from profkit.analysis.insights.evidence import RunEvidence
+from profkit.analysis.insights.rule import percent_text
+from profkit.core.formatting import plural, quantity
+from profkit.core.types import Gain, Insight, Place
+
+LEAST = 0.03  # of the time: less is not worth a change
+MANY_LAUNCHES = 20  # fewer are no loop
+# Kernels of ATen that only move elements or apply a function to each.
+_ELEMENTWISE = re.compile(
+    r"elementwise|direct_copy|CatArrayBatchedCopy|index_|softmax_warp|fill_|reduce_kernel"
+)
+_CONVERSIONS = ("aten::to", "aten::_to_copy")
+_HOST_COPIES = ("host to device", "device to host")
+
+
+def exposed_copies(run: RunEvidence) -> Iterator[Insight]:
+    """Copies between host and device while no kernel runs. Overlap hides no more than kernels run "
+    "meanwhile."""
+    trace = run.document.trace
+    if trace is None or not trace.span or trace.busy is None or not trace.copying:
+        return
+    copies = [one for one in trace.transfers if one.kind in _HOST_COPIES]
+    exposed = trace.copying / trace.span
+    moved, seconds = sum(one.bytes for one in copies), sum(one.seconds for one in copies)
+    if exposed < LEAST or not seconds or seconds < 0.5 * sum(one.seconds for one in trace.transfers):
+        return
+    kernels = max(0.0, trace.busy - trace.copying) / trace.span
+    first = max(copies, key=lambda one: one.seconds)
+    evidence = (
+        f"for {percent_text(100 * exposed)} of the time the GPU only copies: {quantity(moved, 'B')} "
+        "between host and device "
+        f"in {plural(sum(one.count for one in copies), 'copy', 'copies')}, at "
+        f"{quantity(moved / seconds, 'B/s')}"
+    )
+    if kernels >= exposed / 2:
+        yield Insight(
+            "exposed-copies",
+            "Copy while kernels run",
+            evidence,
+            "Use pinned memory and asynchronous copies on a stream of their own, and copy the next "
+            "batch while this one is "
+            "worked on. PyTorch: DataLoader(pin_memory=True), .to(device, non_blocking=True).",
+            gain=Gain(
+                min(exposed, kernels),
+                run.time_name,
+                "overlap hides no more than the time in which kernels run",
+            ),
+        )
+    else:
+        yield Insight(
+            "exposed-copies",
+            "Move less data from the host to the device"
+            if first.kind == "host to device"
+            else "Move less data back to the host",
+            f"{evidence}; kernels run for {percent_text(100 * kernels)}, so overlap could hide no "
+            "more than that",
+            "Keep on the device what is used again (weights that are offloaded, tables, intermediate "
+            "results), copy it once, "
+            "and in a smaller type.",
+            gain=Gain(exposed, run.time_name, "as if nothing were copied"),
+        )
+
+
+def late_launches(run: RunEvidence) -> Iterator[Insight]:
+    """A device that waits again and again because the host has launched nothing. One long gap is no "
+    "such loop."""
+    trace = run.document.trace
+    if trace is None or not trace.span or trace.busy is None or trace.starved is None:
+        return
+    idle = max(0.0, trace.span - trace.busy)
+    starved = idle * trace.starved
+    gap = trace.largest_gap or 0.0
+    if gap > 0.5 * idle:  # the begin of a region, a file that is read: what the rest is, is the loop
+        starved = max(0.0, starved - gap)
+    share = starved / trace.span
+    if share < LEAST or trace.launches < MANY_LAUNCHES:
+        return
+    each = sum(one.total for one in trace.kernels) / max(1, sum(one.launches for one in trace.kernels))
+    call = f"; a launch call takes {quantity(trace.launch_call, 's')}" if trace.launch_call else ""
+    yield Insight(
+        "late-launches",
+        "Launch the work sooner: fewer and larger operations, or a CUDA graph",
+        f"for {percent_text(100 * share)} of the time the GPU waits and the host has launched nothing; "
+        f"{plural(trace.launches, 'kernel')} of {quantity(each, 's')} on average{call}",
+        'PyTorch: torch.compile(mode="reduce-overhead") or torch.cuda.CUDAGraph for a step of fixed shapes, a larger '
+        "batch, "
+        "no .item(), print or .cpu() within the loop. CUDA: capture the loop's body in a graph.",
+        gain=Gain(share, run.time_name, "the time in which the GPU waits for a launch"),
+    )
+
+
+def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
+    """Many kernels of PyTorch that each apply one operation to every element: a compiler fuses them."""
+    trace = run.document.trace
+    if trace is None or not trace.kernels or any(kernel.owner == "inductor" for kernel in run.kernels):
+        return
+    total = sum(one.total for one in trace.kernels)
+    own = [
+        one
+        for one in trace.kernels
+        if "at::native" in one.kernel.name
+        and "distribution" not in one.kernel.name
+        and _ELEMENTWISE.search(one.kernel.name)
+    ]
+    launches = sum(one.launches for one in own)
+    share = sum(one.total for one in own) / total if total > 0 else 0.0
+    if share * run.gpu_share < 0.1 or launches < MANY_LAUNCHES:
+        return
+    yield Insight(
+        "unfused-operations",
+        "Fuse the elementwise operations (torch.compile)",
+        f"{plural(launches, 'launch', 'launches')} of PyTorch's elementwise kernels take "
+        f"{percent_text(100 * share)} of the "
+        "kernel time: each reads and writes all of its data",
+        "torch.compile joins such operations into one kernel that reads and writes once; a fused optimizer "
+        "(torch.optim.AdamW(fused=True)) and fused layers (scaled_dot_product_attention, rms_norm) "
+        "do the same for theirs.",
+        Place(kernel=max(own, key=lambda one: one.total).kernel.name),
+        Gain(share * run.gpu_share, run.time_name, "as if their work were done within other kernels"),
+    )
+
+
+def repeated_conversions(run: RunEvidence) -> Iterator[Insight]:
+    """Conversions of types (`.to`, autocast) that take a part of every repetition."""
+    trace = run.document.trace
+    if trace is None or not trace.span:
+        return
+    ranges = [one for one in trace.ranges if one.name in _CONVERSIONS]
+    if not ranges:
+        return
+    largest = max(ranges, key=lambda one: one.gpu_seconds)
+    total = sum(one.total for one in trace.kernels)
+    share = largest.gpu_seconds / total if total > 0 else 0.0
+    if share * run.gpu_share < LEAST or largest.kernels < MANY_LAUNCHES:
+        return
+    yield Insight(
+        "repeated-conversions",
+        "Convert types once instead of in every step",
+        f"{plural(largest.kernels, 'kernel')} of {largest.name} take {percent_text(100 * share)} of "
+        "the kernel time",
+        "Keep weights and constants in the type that they are used in (model.to(torch.bfloat16)), "
+        "convert inputs once before "
+        "the loop, and let autocast keep its cache (no weight that changes within the step).",
+        Place(operation=largest.name),
+        Gain(share * run.gpu_share, run.time_name, "the time of all conversions"),
+    )

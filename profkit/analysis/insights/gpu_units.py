@@ -1,0 +1,203 @@
+"""Rules on arithmetic that runs on the wrong unit: FP64 where it is slow, no tensor cores, "
+"unaligned matrix products."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from profkit.analysis.insights.evidence import KernelEvidence, RunEvidence, unit_utilization
+from profkit.analysis.insights.rule import bounded_gain, insight_on, percent_text
+from profkit.analysis.kernel_names.owner import is_matrix_product
+from profkit.core.types import Gain, Insight
+
+# FP64 instructions per cycle of a multiprocessor over those in FP32, by compute capability (CUDA C++ Programming Guide,
+# table "Throughput of Native Arithmetic Instructions").
+_FP64_RATE = {
+    **dict.fromkeys(("6.0", "7.0", "8.0", "9.0"), 1 / 2),
+    **dict.fromkeys(("6.1", "6.2", "7.2", "7.5"), 1 / 32),
+    **dict.fromkeys(("8.6", "8.7", "8.9", "10.3", "11.0", "12.0", "12.1"), 1 / 64),
+    "10.0": 1 / 2,
+}
+# Dense TF32 over FP32 FLOP/s of the chips where that is worth it (NVIDIA's data sheets of A100, H100, B200); on
+# 8.6, 8.9 and 12.0 both are about the same.
+_TF32_SPEED = {"8.0": 8.0, "9.0": 7.4, "10.0": 14.0}
+SLOW_FP64 = 1 / 8  # of the FP32 rate: below it a few instructions in FP64 are enough to limit a kernel
+_OF_FP32 = re.compile(
+    r"(^|_|::)sgemm|simt_sgemm|_f32f32_f32f32_f32_(?!.*tf32)|gemm_f32f32_f32_f32|ffma|magma_sgemm",
+    re.IGNORECASE,
+)
+_OF_TF32 = re.compile(r"tf32|tensorop|s1688|s16816", re.IGNORECASE)
+_ALIGNMENT = re.compile(r"align(1|2)(?!\d)")
+_ARCHITECTURE = re.compile(r"cutlass_(75|80)_|sm(75|80)_xmma|^(?:void )?(ampere|turing|volta)_")
+
+
+def slow_fp64(run: RunEvidence) -> Iterator[Insight]:
+    """FP64 arithmetic on a chip that does 32 or 64 times as much in FP32."""
+    for kernel in run.kernels:
+        rate = fp64_rate(kernel)
+        busy = kernel.values.get("pipe.fp64.utilization", 0.0)
+        if rate is None or rate > SLOW_FP64 or kernel.owner not in ("user", "cutlass") or busy < 20:
+            continue
+        units = unit_utilization(kernel)
+        rest = max((value for title, value in units.items() if title != "the FP64 pipe"), default=0.0)
+        busy = units.get("the FP64 pipe", busy)
+        if busy <= max(rest, 20.0):
+            continue
+        floor = max(rest, busy * rate)
+        yield insight_on(
+            "slow-fp64",
+            kernel,
+            f"Compute in FP32: this GPU does 1/{1 / rate:.0f} of that in FP64",
+            f"the FP64 pipe is busy for {percent_text(busy)} of the time, every other unit for at "
+            f"most {percent_text(rest)}",
+            "Use float for variables and literals (1.0f, sqrtf, not 1.0, sqrt): one double literal "
+            "makes a whole "
+            "expression double. Keep double where its digits are needed.",
+            bounded_gain(
+                run, kernel, (busy - floor) / 100, "the kernel's time until the next unit is as busy"
+            ),
+            ("pipe.fp64.utilization", "flops.share.f64"),
+        )
+
+
+def fp64_rate(kernel: KernelEvidence) -> float | None:
+    """FP64 over FP32 FLOP/s of the device, as counted or by its compute capability; None where "
+    "neither is known."""
+    single, double = kernel.values.get("flops.peak.f32"), kernel.values.get("flops.peak.f64")
+    if single and double:
+        return double / single
+    return _FP64_RATE.get(kernel.gpu.capability or "") if kernel.gpu is not None else None
+
+
+def no_tensor_cores(run: RunEvidence) -> Iterator[Insight]:
+    """A library's matrix product in FP32 on a chip where TF32 on tensor cores is several times as fast."""
+    for kernel in run.kernels:
+        name = kernel.row.scope.name or ""
+        speed = _TF32_SPEED.get(kernel.gpu.capability or "") if kernel.gpu is not None else None
+        if speed is None or not is_matrix_product(name) or not _OF_FP32.search(name) or _OF_TF32.search(name):
+            continue
+        if kernel.above("tensor.utilization", 10.0):
+            continue
+        moving = max(
+            kernel.values.get("bandwidth.dram.share", 0.0), kernel.values.get("bandwidth.l2.share", 0.0)
+        )
+        floor = max(1 / speed, moving / 100)
+        yield insight_on(
+            "no-tensor-cores",
+            kernel,
+            "Let FP32 matrix products use the tensor cores (TF32), or use bfloat16",
+            "a matrix product in FP32 without tensor cores",
+            'PyTorch: torch.set_float32_matmul_precision("high"), or torch.autocast with bfloat16; CUDA: '
+            "CUBLAS_TF32_TENSOR_OP_MATH. TF32 keeps 10 bits of the mantissa: check the results.",
+            bounded_gain(run, kernel, 1 - floor, f"TF32 is {speed:.0f} times as fast as FP32 on this chip"),
+            ("tensor.utilization", "pipe.fp32.utilization", "flops.share.f32"),
+        )
+
+
+def unaligned_matrix_product(run: RunEvidence) -> Iterator[Insight]:
+    """A matrix product with operands that are not aligned to 16 bytes: the library has only slow "
+    "kernels for them."""
+    for kernel in run.kernels:
+        alignment = _ALIGNMENT.search(kernel.row.scope.name or "")
+        if alignment is None or kernel.owner not in ("cublas", "cutlass", "cudnn"):
+            continue
+        busy = kernel.busiest or 0.0
+        if busy >= 80:
+            continue
+        how = f"its busiest unit is at {percent_text(busy)}" if busy else "how busy it is was not counted"
+        yield insight_on(
+            "unaligned-matrix-product",
+            kernel,
+            "Pad the sizes of the matrix product to a multiple of 8, better 64",
+            f"a kernel for operands of which single elements are aligned (align{alignment[1]}); {how}",
+            "One dimension (vocabulary, hidden size, batch) is odd, or a view begins at an odd "
+            "offset. Pad it: 50,257 "
+            "to 50,304; then the library takes kernels that load 16 bytes at a time.",
+            bounded_gain(run, kernel, 1 - busy / 100, "the kernel's time until its busiest unit is full"),
+            ("tensor.utilization", "bandwidth.dram.share"),
+        )
+
+
+def old_architecture_product(run: RunEvidence) -> Iterator[Insight]:
+    """On Hopper and later a matrix product with instructions of Turing or Ampere, which reach "
+    "about half its peak."""
+    for kernel in run.kernels:
+        name = kernel.row.scope.name or ""
+        found = _ARCHITECTURE.search(name)
+        recent = kernel.gpu is not None and (kernel.gpu.capability or "0").split(".")[0] in ("9", "10")
+        if not recent or found is None or not _OF_TF32.search(name) or _ALIGNMENT.search(name):
+            continue
+        if kernel.above("bandwidth.dram.share", 60.0) or kernel.bound == "launch":
+            continue
+        made_for = next(part for part in found.groups() if part)
+        chip = {"75": "Turing", "80": "Ampere"}.get(made_for, made_for.capitalize())
+        yield insight_on(
+            "old-architecture-product",
+            kernel,
+            f"This matrix product uses instructions of {chip}: let the library choose a kernel for this GPU",
+            f"a tensor core kernel for {chip} on compute capability "
+            f"{kernel.gpu.capability if kernel.gpu else '?'}",
+            "Update the CUDA libraries (cuBLAS, cuDNN, or the framework's build); use 16-bit "
+            "types, contiguous operands, and "
+            "sizes that are multiples of 64.",
+            None,
+            ("tensor.utilization",),
+        )
+
+
+def separate_multiply_add(run: RunEvidence) -> Iterator[Insight]:
+    """A kernel limited by arithmetic that multiplies and adds in two instructions where one could "
+    "do both."""
+    for kernel in run.kernels:
+        if kernel.owner != "user" or kernel.bound not in ("fp32", "fp64", "fp16", "issue"):
+            continue
+        for letter, title in (("f", "FP32"), ("d", "FP64"), ("h", "FP16")):
+            add, multiply, fused = (_operations(kernel, f"{letter}{kind}") for kind in ("add", "mul", "fma"))
+            pairs, every = min(add, multiply), add + multiply + fused
+            if every == 0 or pairs / every < 0.2 or kernel.bound not in (title.lower(), "issue"):
+                continue
+            busy = (kernel.busiest or 0.0) / 100
+            yield insight_on(
+                "separate-multiply-add",
+                kernel,
+                "Multiply and add in one instruction (FMA)",
+                f"{percent_text(100 * (add + multiply) / every)} of the {title} operations are "
+                "separate multiplications and additions",
+                "Compile without -fmad=false and without __fmul_rn/__fadd_rn; write a * b + c; "
+                "reorder sums so that products "
+                "are added at once.",
+                bounded_gain(
+                    run,
+                    kernel,
+                    busy * pairs / every,
+                    "each pair of a multiplication and an addition saves one",
+                ),
+                ("pipe.fp32.utilization", "pipe.fp64.utilization"),
+            )
+
+
+def debug_build(run: RunEvidence) -> Iterator[Insight]:
+    """Kernels that were compiled for the debugger: without any optimisation. No other rule looks at them."""
+    if not run.debug_kernels:
+        return
+    first = run.debug_kernels[0]
+    share = sum(kernel.share for kernel in run.debug_kernels)
+    yield insight_on(
+        "debug-build",
+        first,
+        "Compile without -G",
+        f"it was compiled for debugging (-G), without optimisation; such kernels have {percent_text(100 * share)} "
+        "of the GPU time",
+        "Measure a build with optimisation: nvcc -O3 -lineinfo. With -lineinfo source lines are known all the same.",
+        Gain(share * run.gpu_share, run.time_name, "the whole time of these kernels"),
+    )
+
+
+def _operations(kernel: KernelEvidence, operation: str) -> float:
+    counted = (
+        value
+        for name, value in kernel.counters.items()
+        if f"thread_inst_executed_op_{operation}_pred_on" in name
+    )
+    return max(counted, default=0.0)

@@ -1,0 +1,68 @@
+"""Whose code a kernel is, by its name: only its owner can change it, everybody else changes the call."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+KernelOwner = Literal[
+    "user", "cublas", "cudnn", "cutlass", "flash-attention", "aten", "nccl", "inductor", "random", "cub"
+]
+# In this order: a random initialiser of ATen is first of all that.
+_PATTERNS: tuple[tuple[KernelOwner, str], ...] = (
+    ("nccl", r"nccl(Dev)?Kernel|^nccl|nvshmem"),
+    (
+        "random",
+        r"distribution_(nullary_)?elementwise|distribution_.*grid_stride|generate_seed_pseudo|gen_sequenced"
+        r"|curand_?(Philox|XORWOW|MRG|MTGP)?.*gen_|fused_dropout",
+    ),
+    ("inductor", r"^triton_(poi|per|red|tem|for|mm|spl)_"),
+    ("flash-attention", r"flash_(fwd|bwd)|fmha_|FlashAttn|attention_kernel_batched|pytorch_flash"),
+    (
+        "cudnn",
+        r"cudnn|xmma_(fprop|dgrad|wgrad|implicit)|implicit_convolve|winograd|(nchwToNhwc|nhwcToNchw)Kernel"
+        r"|conv2d_c1_k1|convolve_",
+    ),
+    (
+        "cublas",
+        r"^nvjet_|xmma_gemm|_(s|d|c|z|h|i|scudnn_)?gemm_\d+x\d+|^(volta|turing|ampere|maxwell|hopper)_.*gemm|cublas"
+        r"|cutlass_\d+_|gemv(NSP|2N|2T|x)?_?kernel|gemvx::|splitK_?reduce|magma_.?gemm|dot_kernel<|gemmk1_kernel"
+        r"|gemmSN_",
+    ),
+    ("cutlass", r"cutlass::|cute::"),
+    ("cub", r"\bcub::|\bthrust::"),
+    (
+        "aten",
+        r"\bat::(native|cuda)|\bat_cuda_detail|\bc10::|vectorized_elementwise_kernel|multi_tensor_apply",
+    ),
+)
+_OWNERS = tuple((owner, re.compile(pattern)) for owner, pattern in _PATTERNS)
+_TITLES: dict[KernelOwner, str] = {
+    "user": "your own",
+    "cublas": "cuBLAS",
+    "cudnn": "cuDNN",
+    "cutlass": "CUTLASS",
+    "flash-attention": "a flash attention library",
+    "aten": "PyTorch (ATen)",
+    "nccl": "NCCL",
+    "inductor": "torch.compile (Inductor)",
+    "random": "a random number generator",
+    "cub": "CUB or Thrust",
+}
+
+
+def kernel_owner(name: str) -> KernelOwner:
+    """Whose kernel this is; `user` where the name is that of no library known here."""
+    plain = name.strip()
+    plain = plain.removeprefix("void ").removeprefix("static ")
+    return next((owner for owner, pattern in _OWNERS if pattern.search(plain)), "user")
+
+
+def owner_title(owner: KernelOwner) -> str:
+    """The owner as people call it."""
+    return _TITLES[owner]
+
+
+def is_matrix_product(name: str) -> bool:
+    """Whether the name is that of a library's matrix product."""
+    return kernel_owner(name) in ("cublas", "cutlass") and re.search(r"gemm|nvjet|cutlass", name) is not None

@@ -1,0 +1,67 @@
+"""What is wrong with a workload: the problem, its evidence, the place, the change, and the most that can be won."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from profkit.core.types.readings import Reading
+
+InsightSource = Literal["profkit", "nsight"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a problem is, as far as it is known. `operation` is that of a framework: `aten::mm [64, 32] x [32, 8]`."""
+
+    kernel: str | None = None
+    operation: str | None = None
+    function: str | None = None
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Gain:
+    """The most that can be won: a share (0..1) of the time that `of` names. `bound` says how it follows."""
+
+    at_most: float
+    of: str  # "the GPU time", "the run's time", "the time of a step"
+    bound: str
+
+
+@dataclass(frozen=True)
+class Insight:
+    """One conclusion. `title` is the change in a few words, `change` how it is made, `evidence` the numbers.
+
+    `source`: who concluded it, profkit or a rule of NVIDIA's Nsight Compute that was stored in the report.
+    `gain` None: no bound follows from what was measured.
+    """
+
+    rule: str
+    title: str
+    evidence: str
+    change: str
+    where: Place = Place()
+    gain: Gain | None = None
+    source: InsightSource = "profkit"
+    readings: tuple[Reading, ...] = ()
+
+
+@dataclass(frozen=True)
+class TimeSplit:
+    """Where the wall time of one run of the workload went. Times in seconds; None where it was not measured.
+
+    `startup` comes before the steady part, `waiting` is wall time in which no thread ran and no device worked, `cpu`
+    the processor time of all threads, `threads` that over the wall time of the steady part, `repeats` how often what
+    repeats was seen.
+    """
+
+    wall: float
+    startup: float | None = None
+    steady: float | None = None
+    waiting: float | None = None
+    cpu: float | None = None
+    gpu: float | None = None
+    threads: float | None = None
+    repeats: int | None = None

@@ -1,0 +1,318 @@
+"""Each rule speaks where an expert would, and is quiet where he would not. The numbers are those of real reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.insights import RULES, find_insights
+from profkit.analysis.kernel_names.owner import kernel_owner
+from profkit.analysis.summaries.bottlenecks import classify_bottlenecks
+from profkit.core.types import Counter, Gpu, Insight, KernelInstruction, ToolRule
+from tests import kernel_documents
+from tests.kernel_documents import SAMPLES, Values
+
+A4500 = Gpu("NVIDIA RTX A4500", capability="8.6", multiprocessors=56)
+H100 = Gpu("NVIDIA H100 PCIe", capability="9.0", multiprocessors=114)
+TU116 = Gpu("NVIDIA GeForce GTX 1660 SUPER", capability="7.5", multiprocessors=22)
+
+
+def insights(
+    values: Values,
+    name: str = "my_kernel(float *, int)",
+    gpu: Gpu = A4500,
+    counters: Mapping[str, float] | None = None,
+    seconds: float = 1e-3,
+) -> dict[str, Insight]:
+    """What the rules find in a report of one kernel."""
+    one = kernel_documents.kernel(name)
+    document = replace(kernel_documents.document({one: (seconds, values)}), gpus=(gpu,))
+    document = replace(
+        document,
+        kernels=classify_bottlenecks(document),
+        counters=tuple(
+            Counter(counter, value, "measured", scope=one.scope)
+            for counter, value in (counters or {}).items()
+        ),
+    )
+    return {insight.rule: insight for insight in find_insights(document)}
+
+
+def stalls(**shares: float) -> Values:
+    return {f"stall.{reason}": value for reason, value in shares.items()}
+
+
+NAIVE_PRODUCT: Values = {  # a matrix product without tiles on a GTX 1660
+    "bandwidth.dram.share": 9.4,
+    "bandwidth.l1.share": 83.1,
+    "bandwidth.l2.share": 10.5,
+    "sm.throughput": 83.1,
+    "memory.throughput": 83.1,
+    "pipe.fp32.utilization": 21.7,
+    "pipe.fp64.utilization": 0.0,
+    "pipe.lsu.utilization": 84.1,
+    "pipe.xu.utilization": 0.0,
+    "tensor.utilization": 0.0,
+    "issue.active": 24.2,
+    "memory.coalescing": 100.0,
+    "launch.waves": 46.5,
+    "launch.blocks": 1024.0,
+    **stalls(lg_throttle=23.9, not_selected=3.0, wait=2.2, selected=1.0),
+}
+COLUMNS_IN_ROWS: Values = {  # 8 elements per thread, one after another, on a T4
+    **NAIVE_PRODUCT,
+    "bandwidth.dram.share": 44.8,
+    "bandwidth.l1.share": 50.0,
+    "bandwidth.l2.share": 50.0,
+    "sm.throughput": 6.2,
+    "memory.throughput": 50.0,
+    "pipe.fp32.utilization": 0.9,
+    "pipe.lsu.utilization": 6.6,
+    "issue.active": 1.6,
+    "memory.coalescing": 12.8,
+    "memory.sectors.excess": 2_620_000.0,
+    "memory.sectors_per_request.load": 31.2,
+    "launch.waves": 20.0,
+    **stalls(lg_throttle=275.0, long_scoreboard=144.0, drain=6.2, selected=1.0, wait=0.0, not_selected=0.0),
+}
+ATOMIC_SUM: Values = {  # every thread adds to one address
+    **NAIVE_PRODUCT,
+    "bandwidth.dram.share": 1.3,
+    "bandwidth.l1.share": 3.2,
+    "bandwidth.l2.share": 3.5,
+    "sm.throughput": 1.4,
+    "memory.throughput": 5.6,
+    "pipe.fp32.utilization": 0.1,
+    "pipe.lsu.utilization": 0.4,
+    "issue.active": 0.2,
+    **stalls(drain=1624.7, long_scoreboard=873.6, short_scoreboard=702.4, mio_throttle=294.7, selected=1.0),
+    **stalls(lg_throttle=192.7, wait=3.4, not_selected=0.1),
+}
+ONE_LOAD_AT_A_TIME: Values = {  # rms_norm of scalars on an H100: DRAM at 67 %, float4 brought it to 89 %
+    **NAIVE_PRODUCT,
+    "bandwidth.dram.share": 67.1,
+    "bandwidth.l1.share": 18.2,
+    "bandwidth.l2.share": 36.2,
+    "sm.throughput": 25.4,
+    "memory.throughput": 67.1,
+    "pipe.fp32.utilization": 15.8,
+    "pipe.lsu.utilization": 15.6,
+    "issue.active": 25.8,
+    "occupancy.achieved": 93.7,
+    "occupancy.theoretical": 100.0,
+    "launch.waves": 9.0,
+    **stalls(long_scoreboard=48.7, wait=3.5, barrier=1.5, selected=1.0, lg_throttle=0.0, not_selected=0.0),
+}
+PRODUCT_ON_TENSOR_CORES: Values = {  # cuBLAS on an H200, 95 % of the tensor cores
+    **NAIVE_PRODUCT,
+    "bandwidth.dram.share": 28.0,
+    "bandwidth.l1.share": 70.0,
+    "bandwidth.l2.share": 45.7,
+    "sm.throughput": 90.5,
+    "memory.throughput": 70.0,
+    "pipe.fp32.utilization": 0.0,
+    "pipe.lsu.utilization": 1.1,
+    "tensor.utilization": 95.0,
+    "issue.active": 12.0,
+    "occupancy.achieved": 14.6,
+    "occupancy.theoretical": 18.8,
+    "launch.waves": 1.0,
+    **stalls(barrier=6.1, long_scoreboard=3.8, gmma=3.5, selected=1.0),
+}
+
+
+def test_double_precision_on_a_chip_that_is_slow_at_it_is_named() -> None:
+    """NVIDIA's own sample: FP64 at 86 % and all else idle. The bound is what the next unit allows."""
+    found = insights(SAMPLES["sobelDouble"])["slow-fp64"]
+    assert "1/64" in found.title
+    assert found.gain is not None
+    assert 0.5 < found.gain.at_most < 1
+
+
+@pytest.mark.parametrize("name", ["sobelFloat", "addConstDouble", "transposeNoBankConflicts"])
+def test_double_precision_that_limits_nothing_is_none_of_the_problems(name: str) -> None:
+    assert "slow-fp64" not in insights(SAMPLES[name])
+
+
+def test_double_precision_is_no_problem_where_the_chip_is_fast_at_it() -> None:
+    assert "slow-fp64" not in insights(SAMPLES["sobelDouble"], gpu=H100)
+
+
+def test_data_that_l1_delivers_again_and_again_is_to_be_reused() -> None:
+    found = insights(NAIVE_PRODUCT, gpu=TU116)["no-reuse"]
+    assert found.gain is not None
+    assert found.gain.at_most == pytest.approx(1 - 21.7 / 84.1, abs=0.02)  # until the FP32 pipe limits it
+    assert "FP32" in found.gain.bound
+
+
+def test_a_kernel_near_its_limit_gets_no_advice() -> None:
+    assert insights(PRODUCT_ON_TENSOR_CORES, "nvjet_sm90_hsh_256x128", H100) == {}
+    assert insights(SAMPLES["transposeNoBankConflicts"]) == {}
+
+
+def test_threads_that_each_meet_a_sector_of_their_own_are_found_by_their_sectors() -> None:
+    found = insights(COLUMNS_IN_ROWS)["wasted-sectors"]
+    assert found.gain is not None
+    assert found.gain.at_most < 0.872  # less than all the sectors that are wasted
+    assert "transpose" in found.change
+
+
+def test_wasted_sectors_that_only_the_caches_see_win_no_more_than_dram_has_left() -> None:
+    """NVIDIA's sample of double3: two thirds of the sectors are not used, and DRAM is at 88 %: 12 % are left."""
+    found = insights(SAMPLES["addConstDouble3"])["wasted-sectors"]
+    assert found.gain is not None
+    assert found.gain.at_most == pytest.approx(1 - 0.8835, abs=0.005)
+
+
+def test_bank_conflicts_that_limit_a_kernel_are_found() -> None:
+    found = insights(SAMPLES["transposeCoalesced"])["bank-conflicts"]
+    assert found.gain is not None
+    assert found.gain.at_most == pytest.approx(0.9394)
+
+
+def test_atomics_on_one_address_are_told_from_other_waiting() -> None:
+    none = {"smsp__sass_inst_executed_op_global_st.sum": 0.0}
+    assert "serial-atomics" in insights(ATOMIC_SUM, counters=none)
+    stored = insights(ATOMIC_SUM, counters={"smsp__sass_inst_executed_op_global_st.sum": 5000.0})
+    assert "serial-atomics" not in stored
+    assert "waiting-warps" in stored
+
+
+def test_a_kernel_below_the_speed_of_dram_whose_warps_wait_for_loads_needs_more_of_them() -> None:
+    found = insights(ONE_LOAD_AT_A_TIME, gpu=H100)["waiting-warps"]
+    assert found.gain is not None
+    assert found.gain.at_most == pytest.approx(1 - 0.671)  # no faster than DRAM
+    assert "float4" in found.change
+
+
+@pytest.mark.parametrize(
+    ("reason", "word"),
+    [("barrier", "__syncthreads"), ("wait", "independent"), ("short_scoreboard", "shared memory")],
+)
+def test_what_warps_wait_for_decides_the_advice(reason: str, word: str) -> None:
+    """ "Load 16 bytes per thread" would be wrong for a kernel that waits at a barrier."""
+    values = {**ONE_LOAD_AT_A_TIME, "bandwidth.dram.share": 20.0, "memory.throughput": 30.0}
+    values |= {name: 0.1 for name in values if name.startswith("stall.")}
+    found = insights({**values, f"stall.{reason}": 20.0})["waiting-warps"]
+    assert word in found.title + found.change
+    assert "float4" not in found.change
+
+
+def test_an_unaligned_product_of_a_library_is_told_to_be_padded() -> None:
+    name = "void cutlass_75_tensorop_bf16_s1688gemm_bf16_128x128_nt_align1"
+    found = insights({}, name, H100)["unaligned-matrix-product"]
+    assert "Pad" in found.title
+    assert "unaligned-matrix-product" not in insights({}, name.replace("align1", "align8"), H100)
+
+
+def test_a_product_in_fp32_may_use_the_tensor_cores_where_they_are_faster() -> None:
+    name = "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize32x32x8_stage3_warpsize1x2x1_ffma_aligna4_alignc4_cublas"
+    found = insights({}, name, H100)["no-tensor-cores"]
+    assert found.gain is not None
+    assert found.gain.at_most == pytest.approx(1 - 1 / 7.4)
+    assert "no-tensor-cores" not in insights({}, name, A4500)  # TF32 is not faster than FP32 there
+    assert "no-tensor-cores" not in insights({}, name, TU116)
+
+
+@pytest.mark.parametrize(
+    ("name", "owner"),
+    [
+        ("void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>(int)", "aten"),
+        ("void at::native::<unnamed>::distribution_elementwise_grid_stride_kernel<float, 4>(int)", "random"),
+        ("nvjet_sm90_hsh_256x128_64x4_1x2_h_bz_coopA_NNT", "cublas"),
+        ("void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128_nn_align4>(T1::Params)", "cublas"),
+        ("ampere_sgemm_128x64_tn", "cublas"),
+        ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096>)", "nccl"),
+        ("triton_poi_fused_add_mul_0", "inductor"),
+        (
+            "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64>>(Flash_fwd_params)",
+            "flash-attention",
+        ),
+        ("rms_norm_matrix_kernel(float *, float *, int)", "user"),
+        ("sgemm_naive(float *, int)", "user"),
+    ],
+)
+def test_whose_kernel_it_is_stands_in_its_name(name: str, owner: str) -> None:
+    assert kernel_owner(name) == owner
+
+
+@pytest.mark.parametrize("name", ["ampere_sgemm_128x64_tn", "nvjet_sm90_hsh_256x128"])
+def test_a_kernel_of_a_library_is_not_told_how_it_is_to_be_written(name: str) -> None:
+    for values in (NAIVE_PRODUCT, ATOMIC_SUM, COLUMNS_IN_ROWS, ONE_LOAD_AT_A_TIME):
+        assert not {"no-reuse", "wasted-sectors", "waiting-warps", "register-spills"} & set(
+            insights(values, name)
+        )
+
+
+def test_no_gain_is_larger_than_the_kernels_own_time_and_the_largest_stands_first() -> None:
+    slow = kernel_documents.kernel("slow(float *)")
+    fast = kernel_documents.kernel("fast(float *)")
+    document = kernel_documents.document({slow: (9e-3, NAIVE_PRODUCT), fast: (1e-3, COLUMNS_IN_ROWS)})
+    document = replace(document, gpus=(TU116,))
+    document = replace(document, kernels=classify_bottlenecks(document))
+    found = find_insights(document)
+    gains = [insight.gain.at_most for insight in found if insight.gain is not None]
+    assert gains == sorted(gains, reverse=True)
+    for insight in found:
+        share = 0.9 if "slow" in insight.evidence else 0.1
+        assert insight.gain is None or insight.gain.at_most <= share
+    assert found[0].where.kernel == "slow(float *)"
+
+
+def test_an_idle_gpu_makes_every_gain_of_a_kernel_smaller() -> None:
+    one = kernel_documents.kernel("slow(float *)")
+    gains = []
+    for span in (1e-3, 4e-3):
+        document = kernel_documents.document({one: (1e-3, NAIVE_PRODUCT)}, span=span, busy=1e-3)
+        document = replace(document, gpus=(TU116,))
+        document = replace(document, kernels=classify_bottlenecks(document))
+        found = {insight.rule: insight for insight in find_insights(document)}["no-reuse"]
+        assert found.gain is not None
+        gains.append(found.gain.at_most)
+    assert gains[1] == pytest.approx(gains[0] / 4)
+
+
+def test_of_a_debug_build_nothing_else_is_said() -> None:
+    one = kernel_documents.kernel("slow(float *, int)")
+    document = kernel_documents.document({one: (1e-3, NAIVE_PRODUCT)})
+    document = replace(document, gpus=(TU116,), facts={"debug build": "slow(float *, int)"})
+    document = replace(document, kernels=classify_bottlenecks(document))
+    assert [insight.rule for insight in find_insights(document)] == ["debug-build"]
+
+
+def test_wasted_sectors_are_placed_on_the_line_of_their_instructions() -> None:
+    one = kernel_documents.kernel("my_kernel(float *)")
+    document = kernel_documents.document({one: (1e-3, COLUMNS_IN_ROWS)})
+    place = KernelInstruction(one.scope, 0x40, "LDG", "norm.cu", 88, 0.1, excess_sectors=0.9, conflicts=0.0)
+    document = replace(document, gpus=(A4500,), instructions=(place,))
+    document = replace(document, kernels=classify_bottlenecks(document))
+    found = find_insights(document)[0]
+    assert (found.where.file, found.where.line) == ("norm.cu", 88)
+    assert "90 % of the waste is in 1 instruction (LDG)" in found.evidence
+
+
+@pytest.mark.parametrize(("estimate", "contradicted"), [(0.42, True), (0.12, False)])
+def test_an_estimate_of_nvidias_above_what_dram_has_left_is_contradicted(
+    estimate: float, contradicted: bool
+) -> None:
+    one = kernel_documents.kernel("my_kernel(float *)")
+    document = kernel_documents.document({one: (1e-3, SAMPLES["addConstDouble3"])})
+    rule = ToolRule(
+        one.scope, "UncoalescedGlobalAccess", "Uncoalesced", "Sectors. More.", estimate, whole=True
+    )
+    document = replace(document, gpus=(A4500,), rules=(rule,))
+    document = replace(document, kernels=classify_bottlenecks(document))
+    theirs = [insight for insight in find_insights(document) if insight.source == "nsight"]
+    assert len(theirs) == 1
+    assert theirs[0].gain is not None
+    assert ("profkit: at most 12 %" in theirs[0].gain.bound) is contradicted
+
+
+def test_rules_have_names_of_their_own() -> None:
+    assert len({rule.name for rule in RULES}) == len(RULES)
+
+
+def test_a_report_without_kernels_has_no_insight() -> None:
+    assert find_insights(kernel_documents.document({})) == ()

@@ -1,0 +1,117 @@
+"""Rules on the timeline: no gain is larger than overlap, a launch or the kernels themselves allow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from profkit.analysis.insights import find_insights
+from profkit.core.types import GpuRange, Insight, Kernel, KernelTime, Transfer
+from tests import kernel_documents
+
+
+def insights(kernels: Mapping[str, tuple[int, float]], **trace: Any) -> dict[str, Insight]:
+    """What the rules find in a trace: of each kernel its launches and its whole time in seconds."""
+    times = tuple(
+        KernelTime(Kernel(name, (4096, 1, 1), (256, 1, 1)), launches, total, median=total / launches)
+        for name, (launches, total) in kernels.items()
+    )
+    document = kernel_documents.document({})
+    assert document.trace is not None
+    launches = sum(one.launches for one in times)
+    made = replace(document.trace, tool="nsys", kernels=times, launches=launches, **trace)
+    return {insight.rule: insight for insight in find_insights(replace(document, trace=made))}
+
+
+def copies(seconds: float, kind: str = "host to device") -> tuple[Transfer, ...]:
+    return (Transfer(kind, 384, 36_600_000_000, seconds),)
+
+
+def test_overlap_hides_no_more_of_the_copies_than_kernels_run() -> None:
+    """A model whose weights lie on the host: 97 % copies, 2.6 % kernels. Overlap alone is no answer."""
+    found = insights({"gemm": (96, 0.018)}, span=0.697, busy=0.693, copying=0.675, transfers=copies(0.675))
+    copying = found["exposed-copies"]
+    assert "2.6 %" in copying.evidence
+    assert "Keep on the device" in copying.change
+    assert "Copy while" not in copying.title
+
+
+def test_copies_beside_enough_kernels_can_be_hidden_at_most_once() -> None:
+    found = insights({"gemm": (96, 0.5)}, span=1.0, busy=0.9, copying=0.4, transfers=copies(0.5))
+    gain = found["exposed-copies"].gain
+    assert gain is not None
+    assert gain.at_most == pytest.approx(0.4)
+
+
+def test_copies_that_kernels_hide_already_are_no_problem() -> None:
+    assert insights({"gemm": (96, 0.9)}, span=1.0, busy=0.95, copying=0.01, transfers=copies(0.5)) == {}
+
+
+def test_copies_within_the_device_are_no_copies_to_be_hidden() -> None:
+    within = copies(0.5, "device to device")
+    assert "exposed-copies" not in insights(
+        {"a": (96, 0.5)}, span=1.0, busy=0.9, copying=0.4, transfers=within
+    )
+
+
+def test_a_gpu_that_waits_for_the_host_again_and_again_needs_launches_sooner() -> None:
+    found = insights({"k": (4000, 0.27)}, span=0.3, busy=0.2706, starved=0.81, largest_gap=0.0045)
+    gain = found["late-launches"].gain
+    assert gain is not None
+    assert gain.at_most == pytest.approx(0.081 * 0.98, abs=0.002)
+
+
+def test_one_long_gap_is_no_host_that_launches_too_slowly() -> None:
+    """The first use of a library: 348 of 551 us idle in one gap, and the rest is 2.5 % of the time."""
+    found = insights({"k": (60, 0.00743)}, span=0.00802, busy=0.00747, starved=0.68, largest_gap=0.000348)
+    assert "late-launches" not in found
+
+
+def test_a_gpu_that_waits_although_work_is_queued_does_not_need_launches_sooner() -> None:
+    assert "late-launches" not in insights({"k": (4000, 0.2)}, span=0.3, busy=0.2, starved=0.05)
+
+
+ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)"
+DRAWN = "void at::native::<unnamed>::distribution_elementwise_grid_stride_kernel<float>(int)"
+
+
+def test_many_elementwise_kernels_are_to_be_fused() -> None:
+    found = insights({"nvjet_gemm": (100, 0.6), ADD: (900, 0.3)}, span=1.0, busy=0.9)
+    gain = found["unfused-operations"].gain
+    assert gain is not None
+    assert gain.at_most == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize(
+    "kernels",
+    [
+        {"nvjet_gemm": (100, 0.85), ADD: (900, 0.05)},  # too little of the time
+        {"nvjet_gemm": (100, 0.5), ADD: (3, 0.4)},  # no chain of operations
+        {"nvjet_gemm": (100, 0.5), DRAWN: (900, 0.4)},  # random numbers
+        {"triton_poi_fused_add_0": (100, 0.5), ADD: (900, 0.4)},  # compiled already
+    ],
+)
+def test_what_is_compiled_random_or_small_is_not_to_be_fused(kernels: dict[str, tuple[int, float]]) -> None:
+    assert "unfused-operations" not in insights(kernels, span=1.0, busy=0.9)
+
+
+def test_conversions_of_types_in_every_step_are_named() -> None:
+    to = GpuRange("aten::to", None, 1995, 0.363, 1655, 0.045)
+    found = insights({"gemm": (400, 0.5)}, span=0.6, busy=0.5, ranges=(to,))["repeated-conversions"]
+    assert found.where.operation == "aten::to"
+    assert found.gain is not None
+    assert found.gain.at_most == pytest.approx(0.09 * 0.5 / 0.6)
+
+
+def test_a_kernels_gain_counts_only_the_time_in_which_kernels_run() -> None:
+    """Half of the busy time is copies: what a kernel could win is half as much."""
+    name = "void cutlass_75_tensorop_bf16_s1688gemm_bf16_128x128_nt_align1"
+    alone = insights({name: (10, 0.4)}, span=1.0, busy=0.4)["unaligned-matrix-product"]
+    beside = insights({name: (10, 0.4)}, span=1.0, busy=0.8, copying=0.4)["unaligned-matrix-product"]
+    assert alone.gain is not None
+    assert beside.gain is not None
+    assert alone.gain.at_most == pytest.approx(beside.gain.at_most)
+    assert alone.gain.at_most == pytest.approx(0.4)

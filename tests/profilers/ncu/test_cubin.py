@@ -1,0 +1,102 @@
+"""A kernel's code out of a cubin: its memory accesses, its source lines, whether it is a debug build."""
+
+from __future__ import annotations
+
+import random
+import struct
+
+import pytest
+
+from profkit.profilers.ncu.cubin import read_kernel_code
+
+LDG_128 = struct.pack("<QQ", 0x981, 6 << 9)
+FFMA = struct.pack("<QQ", 0x223, 4 << 9)
+STG_32 = struct.pack("<QQ", 0x986, 4 << 9)
+
+
+def line_program() -> bytes:
+    """DWARF 2: offset 0 is line 10 of a.cu, offset 16 line 12, offset 32 line 11 of inc/b.cuh."""
+    header = struct.pack("<BBbBB", 1, 1, -5, 14, 10) + bytes([0, 1, 1, 1, 1, 0, 0, 0, 1])
+    header += b"inc\0\0" + b"a.cu\0\0\0\0" + b"b.cuh\0\x01\0\0" + b"\0"
+    program = bytes([0, 9, 2]) + bytes(8)  # set the address, which a relocation fills in
+    program += bytes([3, 9, 1])  # advance the line by 9, a row
+    program += bytes([10 + 7 + 14 * 16])  # 16 bytes on and two lines: a special opcode
+    program += bytes([2, 16, 4, 2, 3, 0x7F, 1])  # 16 bytes on, file 2, a line back, a row
+    program += bytes([0, 1, 1])
+    body = struct.pack("<HI", 2, len(header)) + header + program
+    return struct.pack("<I", len(body)) + body
+
+
+def cubin(*, debug: bool = False, lines: bool = True) -> bytes:
+    """A little-endian ELF64 file with one kernel `_Z1kPf` of three instructions."""
+    code = LDG_128 + FFMA + STG_32
+    address = 4 + 2 + 4 + len(b"") + line_program().index(bytes([0, 9, 2])) - 10 + 3
+    sections: list[tuple[str, bytes, int]] = [("", b"", 0), (".text._Z1kPf", code, 0)]
+    symbols = bytes(24) + struct.pack("<IBBHQQ", 0, 2, 0, 1, 0, len(code))
+    sections.append((".symtab", symbols, 0))
+    if lines:
+        sections.append((".debug_line", line_program(), 0))
+        sections.append((".rel.debug_line", struct.pack("<QQ", address, (1 << 32) | 2), 2))
+    if debug:
+        sections += [(".debug_info", b"x", 0), (".debug_abbrev", b"x", 0)]
+    names = b"".join(name.encode() + b"\0" for name, _, _ in sections) + b".shstrtab\0"
+    sections.append((".shstrtab", names, 0))
+    data, rows, place = bytearray(64), [], 0
+    for name, content, link in sections:
+        rows.append(struct.pack("<IIQQQQIIQQ", place, 1, 0, 0, len(data), len(content), link, 0, 1, 0))
+        place += len(name) + 1
+        data += content
+    data[:5] = b"\x7fELF\x02"
+    struct.pack_into("<Q", data, 40, len(data))
+    struct.pack_into("<HHH", data, 58, 64, len(rows), len(rows) - 1)
+    return bytes(data) + b"".join(rows)
+
+
+def test_memory_accesses_are_named_with_their_width_and_nothing_else_is() -> None:
+    code = read_kernel_code(cubin(), "_Z1kPf")
+    assert code is not None
+    assert [code.instruction(offset) for offset in (0, 16, 32)] == ["LDG.128", None, "STG"]
+    assert code.instruction(48) is None
+    assert code.instruction(-16) is None
+
+
+def test_an_instruction_has_the_line_of_the_row_at_or_before_it() -> None:
+    code = read_kernel_code(cubin(), "_Z1kPf")
+    assert code is not None
+    rows = [code.line(offset) for offset in (0, 8, 16, 40)]
+    assert [(row.file, row.line) for row in rows if row is not None] == [
+        ("a.cu", 10),
+        ("a.cu", 10),
+        ("a.cu", 12),
+        ("inc/b.cuh", 11),
+    ]
+
+
+def test_without_line_information_no_line_is_made_up() -> None:
+    code = read_kernel_code(cubin(lines=False), "_Z1kPf")
+    assert code is not None
+    assert code.lines == ()
+    assert code.line(0) is None
+
+
+@pytest.mark.parametrize("debug", [True, False])
+def test_a_debug_build_is_told_from_one_with_line_information(debug: bool) -> None:
+    code = read_kernel_code(cubin(debug=debug), "_Z1kPf")
+    assert code is not None
+    assert code.debug is debug
+
+
+def test_another_kernel_is_not_in_it() -> None:
+    assert read_kernel_code(cubin(), "_Z1kPd") is None
+
+
+def test_damage_makes_no_error() -> None:
+    whole = cubin(debug=True)
+    for end in range(0, len(whole), 7):
+        read_kernel_code(whole[:end], "_Z1kPf")
+    dice = random.Random(1)
+    for _ in range(500):
+        broken = bytearray(whole)
+        for _ in range(4):
+            broken[dice.randrange(len(broken))] = dice.randrange(256)
+        read_kernel_code(bytes(broken), "_Z1kPf")
