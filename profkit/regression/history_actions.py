@@ -16,9 +16,8 @@ from profkit.profilers.files import read_head
 from profkit.profilers.registry import folder_format, recognise_format
 from profkit.profiling.summarize import summarize_report
 from profkit.regression.history import History, HistoryFilter, entry_of
-from profkit.regression.history.benchmark_tools import TOOLS
 from profkit.regression.history.entry import ID_LENGTH
-from profkit.regression.history.imports import begins_like_json, import_file
+from profkit.regression.history.imports import TOOLS, begins_like_json, import_file
 from profkit.regression.times import iso_time, microseconds
 
 
@@ -142,10 +141,6 @@ def _folder_error(path: Path) -> UnreadableReport:
     name = shlex.quote(str(path))
     if next(path.glob(f"*/{FILE_NAME}"), None) is not None:
         return UnreadableReport(f"{path} is a folder of runs, not a run", f"profkit history add {name}/*/")
-    if (path / "machine.json").is_file():
-        return UnreadableReport(
-            f"{path} is a folder of asv's results", f"profkit history add {name}/*-*.json"
-        )
     return UnreadableReport(
         f"{path} is a folder, but no run's folder: there is no {FILE_NAME} in it",
         "profkit history add RUN, as `profkit profile` leaves it",

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 FEWEST = 2 * SHORTEST  # values; with fewer there are no two stretches
 ROUNDING = 1e-12  # of the level: sums of doubles in another order differ by so much, and nothing changed
-TOGETHER = 3  # detectors that point to places no farther apart speak of one change
+TOGETHER = 3  # detectors that point to places no farther apart mean one change
 STRENGTH_LIMIT = 4.25  # standard errors that a change must have which two detectors see
 ALONE_LIMIT = 8.0  # and one that a single detector sees: a stretch of five nights, or one among wild values
 REACH = 40  # values on either side that are compared: older ones belong to another time

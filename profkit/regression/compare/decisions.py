@@ -73,7 +73,7 @@ def _fix_of(ratio: Ratio) -> str:
 def decide_single(pair: MetricPair, floor: float | None) -> Change:
     """Of one value on each side: exact where the metric is, else by how far such values are known to differ.
 
-    A value whose own noise no rule tells is AMBIGUOUS, however large the change; equal ones are, too.
+    A value whose noise no rule gives is AMBIGUOUS, however large the change; equal ones are, too.
     """
     rule, before, after = pair.rule, pair.baseline.value, pair.candidate.value
     counts, ratio = floor_of(pair, floor), _ratio_of_values(before, after)

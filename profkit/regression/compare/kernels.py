@@ -134,9 +134,9 @@ KERNEL_FLOOR = 0.02  # relative, of its time per iteration
 # What one launch configuration's time differs by from one trace of the same program to the next: the clock of a device
 # moves by 1 to 2 %, and a launch begins and ends within 200 ns of where it did.
 REPEAT, JITTER = 0.03, 2e-7
-# The same of the median of an encoder of Metal, which is told in ticks of 42 ns: recordings of one program on an M1 lay
-# 3 to 7 % apart, of five programs with 4 to 11 recordings each; of one program a single recording lay 34 % off, in a
-# state that was not exported. Sums lay up to 39 % apart, so encoders are held against each other by their medians.
+# The same of the median of an encoder of Metal, which is given in ticks of 42 ns: recordings of one program on an M1
+# lay 3 to 7 % apart, of five programs with 4 to 11 recordings each; of one program a single recording lay 34 % off, in
+# a state that was not exported. Sums lay up to 39 % apart, so encoders are compared by their medians.
 METAL_REPEAT, METAL_JITTER = 0.07, 1e-7
 
 
@@ -163,7 +163,7 @@ def added_seconds(change: KernelChange) -> float:
 
 
 class _TracedRun:
-    """What a kernel's time is held against in one run."""
+    """One run, as its kernels' times are compared."""
 
     def __init__(self, document: RunDocument) -> None:
         trace = document.trace
@@ -234,7 +234,7 @@ def _percent_change(first: float, second: float) -> str:
 INSTRUCTIONS_SHARE = 0.005  # of all instructions: a function below it moves nothing
 SAMPLES_SHARE = 0.02  # of all samples
 SIGMAS = 2.6  # 99 % of the differences of two equal shares
-MOST_FUNCTIONS = 200  # functions of one profile that are told, largest change first
+MOST_FUNCTIONS = 200  # functions of one profile that are listed, largest change first
 
 
 def function_changes(baseline: RunDocument, candidate: RunDocument) -> tuple[FunctionChange, ...]:

@@ -26,7 +26,7 @@ from profkit.core.types import (
 )
 from profkit.regression.compare.kernels import KernelPair
 
-# Of a metric that no rule speaks of and the user asked for: its own noise is not known.
+# Of a metric that has no rule and was asked for by name: its noise is not known.
 FLOOR = 0.02
 
 
@@ -59,7 +59,7 @@ def all_rules() -> tuple[ChangeRule, ...]:
 
 
 def rule_of(metric: str, tool: str) -> ChangeRule | None:
-    """The first rule that speaks of `metric` as `tool` measures it; None where none does."""
+    """The first rule of `metric` as `tool` measures it; None where none does."""
     return next((r for r in _rules_by_metric(metric) if not r.tools or tool in r.tools), None)
 
 

@@ -73,14 +73,13 @@ def decide_every_night(
     rule: NightRule,
     accepted: Sequence[Accepted] = (),
     confirmed: Mapping[str, ConfirmWord] | None = None,
-    anchor: str | None = None,
 ) -> tuple[MetricOutcome, ...]:
     """What every past night would have been by this rule, one outcome per point, each given the nights before it alone.
 
     An accepted change counts from the night that it was accepted for, not from the day on which somebody typed it.
     Without trends; a late regression counts from the night on in which the detectors first saw it.
     """
-    nights = judge_nights(series, rule, accepted, confirmed, anchor, with_limits=True)
+    nights = judge_nights(series, rule, accepted, confirmed, with_limits=True)
     late = (
         find_late_regression(series, rule, nights, change_points_of(series, nights)) if rule.gates else None
     )

@@ -59,7 +59,7 @@ def explain_sqlite_error(path: Path, error: sqlite3.Error) -> ProfkitError:
 
 
 def migrate_file(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring the file forward in one transaction; a copy of it as it was is laid beside it before.
+    """Bring the file forward in one transaction; a copy of it as it was is written beside it first.
 
     Several processes may come to it at once: the lock decides, and the others find it done.
     """

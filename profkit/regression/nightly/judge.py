@@ -1,6 +1,6 @@
 """What tonight's run of one workload means, compared with its own past: every metric decided, the worst on top.
 
-Why it changed: tonight's run beside the last good one, as far as the counters of both tell.
+Why it changed: tonight's run beside the last good one, as far as the counters of both show.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class WorkloadPast:
 
 
 def past_of(history: History, spec: WorkloadSpec, run: str | None) -> WorkloadPast | None:
-    """What the history tells of a workload up to the run of this id, and nothing of later ones; None without it."""
+    """The history of a workload up to the run of this id; None where it has no such run."""
     if run is None:
         return None
     known = history.entries(HistoryFilter(spec.name))

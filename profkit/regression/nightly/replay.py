@@ -5,6 +5,7 @@ For a CI that profiles on many machines and decides in one place, and for a year
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,14 +13,14 @@ from datetime import date, timedelta
 from itertools import pairwise
 from pathlib import Path
 
-from profkit.core.errors import Interrupted, ProfkitError, UnreadableReport, UsageError
-from profkit.core.progress import Progress
+from profkit.core.errors import Interrupted, ProfkitError, UsageError
+from profkit.core.progress import Progress, Silent
 from profkit.core.run_folder import FILE_NAME, clean_name, is_run, read_run
 from profkit.core.signals import raise_on_signals
 from profkit.core.types import Entry, Night
 from profkit.regression.history import History, entry_of, open_history
 from profkit.regression.nightly.config import NightConfig
-from profkit.regression.nightly.rerun import RERUN_FOLDERS as RERUNS
+from profkit.regression.nightly.rerun import RERUN_FOLDERS
 from profkit.regression.nightly.session import (
     NightSession,
     NightState,
@@ -37,8 +38,6 @@ from profkit.regression.nightly.workflow import (
     finish_night,
 )
 from profkit.regression.times import iso_time, microseconds
-
-MOST_DEPTH = 6  # folders below one that was given: a year of nights is four deep
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ def find_runs(folders: Sequence[Path], progress: Progress) -> tuple[list[Recorde
     for folder in folders:
         if not folder.exists():
             raise UsageError(f"there is no folder {folder}", "--runs FOLDER")
-        for path in _run_files(folder, MOST_DEPTH):
+        for path in _run_files(folder):
             progress.tick(time.monotonic() - start)
             try:
                 document = read_run(path)
@@ -143,24 +142,19 @@ def find_runs(folders: Sequence[Path], progress: Progress) -> tuple[list[Recorde
     return list(recorded.values()), troubles
 
 
-def _run_files(folder: Path, depth: int) -> list[Path]:
+def _run_files(folder: Path) -> list[Path]:
     """The run documents below a folder, one that is given itself included; links are not followed."""
     if folder.is_file():
         return [folder]
-    if (folder / FILE_NAME).is_file():
-        return [folder / FILE_NAME]
     files: list[Path] = []
-    try:
-        entries = sorted(folder.iterdir())
-    except OSError as error:
-        raise UnreadableReport(f"cannot read {folder}: {error.strerror}") from error
-    for path in entries:
-        if path.name in RERUNS:
+    for place, folders, names in os.walk(folder):
+        if FILE_NAME in names:
+            files.append(Path(place, FILE_NAME))
+            folders.clear()
             continue
-        if path.is_dir() and not path.is_symlink() and depth > 0:
-            files += _run_files(path, depth - 1)
-        elif path.suffix == ".json" and is_run(path):
-            files.append(path)
+        folders[:] = sorted(set(folders) - set(RERUN_FOLDERS))
+        candidates = [Path(place, name) for name in sorted(names) if name.endswith(".json")]
+        files += [path for path in candidates if is_run(path)]
     return files
 
 
@@ -182,8 +176,6 @@ def _replay_night(
         history.add(entry)
         state = state.with_done(entry.workload, _state_of_run(run, entry))
     write_state(folder, state)
-    from profkit.core.progress import Silent
-
     session = NightSession(config, folder, state, history, Silent(), time.monotonic(), list(notes))
     specs = choose_workloads(config, options.only)
     night = decide_night(session, specs, {}, interrupted=False, strict=options.strict)

@@ -297,7 +297,7 @@ def _same_line(comparison: Comparison) -> str | None:
 
 
 def _smallest_change(change: Change) -> str:
-    """` (3.9 %)`; what is small is held against an absolute change, and no per cent of it says anything."""
+    """` (3.9 %)`; nothing for a small value, which is compared with an absolute change."""
     if change.detectable is None or change.detectable > 1:
         return ""
     return f" ({figures(100 * change.detectable, 2)} %)"

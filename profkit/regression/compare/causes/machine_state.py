@@ -14,7 +14,7 @@ from profkit.regression.compare.causes.evidence import Evidence, transition
 from profkit.regression.compare.decisions import percent_text, signed_percent
 
 # A device that changes its performance state with its load is in each for some of the time; what it is in for most of
-# its work is what a mean of the times speaks of.
+# its work is what its mean times depend on.
 MAIN_STATE_SHARE = 0.6
 THROTTLED_SHARE = 0.1  # of the trace
 # From slow to fast, as Instruments names them; of other names the order is not known.

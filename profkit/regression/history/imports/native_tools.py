@@ -185,7 +185,8 @@ def _nvbench_values(benchmarks: Json, path: Path, *, several: bool) -> Iterator[
             summary["tag"]: {row["name"]: row["value"] for row in summary["data"]}
             for summary in state["summaries"]
         }
-        binary, samples = summaries.get("nv/json/bin:nv/cold/sample_times"), ()
+        binary = summaries.get("nv/json/bin:nv/cold/sample_times")
+        samples: tuple[float, ...] = ()
         if binary is not None:
             try:
                 samples = _nvbench_samples(binary, path)

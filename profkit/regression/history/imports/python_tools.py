@@ -226,8 +226,8 @@ def _pyperf_values(benchmarks: Json, common: Json) -> Iterator[MeasuredValue | s
         if metric == "time.median" or not groups:
             yield from times(name, groups, {})
         else:
-            values = [value for group in groups for value in group]
-            yield MeasuredValue(name, metric, sign, better, median(values), tuple(groups))
+            centre = median([value for group in groups for value in group])
+            yield MeasuredValue(name, metric, sign, better, centre, tuple(groups))
 
 
 PYTHON_TOOLS = (
