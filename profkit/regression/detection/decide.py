@@ -16,7 +16,8 @@ from profkit.regression.detection.control_limits import (
     median_of_sorted,
     widened_limits,
 )
-from profkit.regression.detection.nights import JudgedNights, NightResult, direction, judge_nights
+from profkit.regression.detection.machine_series import NightResult
+from profkit.regression.detection.nights import JudgedNights, direction, judge_nights
 from profkit.regression.detection.reasons import reason_of
 from profkit.regression.detection.rules import NightRule
 from profkit.regression.detection.segments import segments_of

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from profkit.core.formatting import figures, plural, quantity
 from profkit.core.types import Series
 from profkit.regression.detection.confirm import ConfirmWord
-from profkit.regression.detection.nights import NightResult
+from profkit.regression.detection.machine_series import NightResult
 from profkit.regression.detection.segments import short_machine
 
 
