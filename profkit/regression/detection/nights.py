@@ -1,4 +1,4 @@
-"""Every night of a series judged by the nights before it alone; it follows from the values and the results of re-runs."""
+"""Every night of a series judged by the nights before it alone, from the values and the results of re-runs."""
 
 from __future__ import annotations
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import MachineError, UsageError
-from profkit.core.run_folder import hand_over
+from profkit.core.run_folder import hand_over, replacing
 from profkit.regression.history.file import is_history
 from profkit.regression.history.store import History
 
@@ -38,18 +36,14 @@ def export_table(history: History, target: Path, *, workload: str | None = None,
     if target.is_file() and is_history(target):  # whatever --force means, it is not this
         raise UsageError(f"{target} is a history, and no table is written over it", "--to another name")
     write = _write_csv if target.suffix.lower() == ".csv" else _parquet_writer()
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        count = write(tidy_rows(history, workload), temporary)
-        os.replace(temporary, target)
-        hand_over(target)
+        with replacing(target) as temporary:
+            count = write(tidy_rows(history, workload), temporary)
     except OSError as error:
         raise MachineError(
             f"cannot write {target}: {error.strerror or error}", "--to FILE elsewhere"
         ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+    hand_over(target)
     return count
 
 

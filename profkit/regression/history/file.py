@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote_from_bytes
 
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
-from profkit.core.run_folder import hand_over
+from profkit.core.run_folder import hand_over, replacing
 from profkit.regression.history.schema import APPLICATION, VERSION, create, migrate, version_of
 
 BUSY_SECONDS = 30.0  # how long one writer waits for the others before it gives up
@@ -94,30 +94,15 @@ def migrate_in_memory(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 def copy_whole(connection: sqlite3.Connection, copy: Path) -> None:
     """Copy a history as it stands to `copy`: whole or not at all. Raises MachineError."""
-    temporary = copy.with_name(f".{copy.name}.{os.getpid()}.tmp")
     try:
-        target = sqlite3.connect(temporary, isolation_level=None)
-        try:
+        with replacing(copy) as temporary, contextlib.closing(sqlite3.connect(temporary)) as target:
             connection.backup(target)
-            target.execute(
-                "PRAGMA journal_mode = DELETE"
-            )  # the log of an older profkit's file goes with the copy
-        finally:
-            target.close()
-        os.replace(temporary, copy)
-        hand_over(copy)
+            target.execute("PRAGMA journal_mode = DELETE")  # a copy has no log beside it
     except (OSError, sqlite3.Error) as error:
         raise MachineError(
-            f"cannot write {copy}, a copy from before the change: {error}",
-            f"df -h {copy.parent}",
+            f"cannot write {copy}, a copy from before the change: {error}", f"df -h {copy.parent}"
         ) from error
-    finally:
-        _remove_database(temporary)
-
-
-def _remove_database(path: Path) -> None:
-    for suffix in ("", "-journal", "-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    hand_over(copy)
 
 
 VARIABLE = "PROFKIT_HISTORY"
@@ -237,7 +222,8 @@ def create_file(path: Path) -> None:
                 _link(temporary, path)
             hand_over(path)
         finally:
-            _remove_database(temporary)
+            for suffix in ("", "-journal"):
+                temporary.with_name(temporary.name + suffix).unlink(missing_ok=True)
     except sqlite3.Error as error:
         if "unable to open" in str(error):
             raise _creation_error(path, "no permission") from error

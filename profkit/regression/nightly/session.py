@@ -15,7 +15,7 @@ from typing import cast
 from profkit.core.codec import build, plain
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
 from profkit.core.progress import Progress
-from profkit.core.run_folder import clean_name, release_space, reserve_space
+from profkit.core.run_folder import clean_name, release_space, replacing, reserve_space
 from profkit.core.types import Entry, Json, RunDocument
 from profkit.regression.compare.causes.machine_state import thermal_throttling
 from profkit.regression.history import History, entry_of
@@ -93,14 +93,11 @@ def write_state(folder: Path, state: NightState) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """A text file, whole or not at all. Raises MachineError where the system refuses."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8", errors="replace")
-        os.replace(temporary, path)
+        with replacing(path) as temporary:
+            temporary.write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
         fix = f"df -h {path.parent}; ls -ld {path.parent}"
         raise MachineError(f"cannot write {path}: {error.strerror or error}", fix) from error
 
