@@ -173,7 +173,7 @@ def accept_change(history: History, options: AcceptOptions) -> tuple[Accepted, b
         hint = f"; did you mean {similar[0]}?" if similar else ""
         raise UsageError(f"{history.path} holds no workload {workload!r}{hint}", "profkit history list")
     if not word:
-        raise UsageError("a change is accepted with a word that says why", '--because "WORDS"')
+        raise UsageError("say why the change is accepted", '--because "WORDS"')
     if metric is not None and not history.series(
         HistoryFilter(workload, metric=metric, limit=1), samples=False
     ):
@@ -187,7 +187,7 @@ def accept_change(history: History, options: AcceptOptions) -> tuple[Accepted, b
 def entries_to_prune(history: History, options: PruneOptions) -> tuple[Entry, ...]:
     """The runs that are meant, oldest first. Raises UsageError without any option: no run is taken out by default."""
     if options == PruneOptions():
-        raise UsageError("say which runs are meant", "--keep N, --older-than WHEN or --workload NAME")
+        raise UsageError("say which runs to remove", "--keep N, --older-than WHEN or --workload NAME")
     kept: set[str] = set()
     if options.keep is not None:
         last: dict[tuple[str, str], list[str]] = {}

@@ -162,7 +162,7 @@ def test_a_series_of_a_file(tmp_path: Path) -> None:
 def test_pruning_says_what_goes_and_asks_for_what_is_meant(year: Path, tmp_path: Path) -> None:
     before = year.read_bytes()
     nothing = profkit("history", "prune", "--history", year, cwd=tmp_path)
-    assert (nothing.code, "say which runs are meant" in nothing.err) == (2, True)
+    assert (nothing.code, "say which runs to remove" in nothing.err) == (2, True)
     dry = profkit("history", "prune", "--keep", "50", "--dry-run", "--history", year, cwd=tmp_path)
     assert dry.out.count("would go  ") == 10
     assert f"10 runs would go, 50 stay in {year}" in dry.out

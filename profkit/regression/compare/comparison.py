@@ -66,8 +66,9 @@ def compare(
     unfit = _unusable_runs(baseline, candidate)
     if (refused or unfit) and not options.force:
         reason = f"They must not be compared: {'; '.join([*unfit, *map(_difference_text, refused)])}."
-        fix = _fix_for_refusal(refused, unfit)
-        return Comparison(*sides, "refused", reason, differences=differences, fix=fix)
+        return Comparison(
+            *sides, "refused", reason, differences=differences, fix=_fix_for_refusal(refused, unfit)
+        )
     barred = [d for d in differences if d.tier == "must" and d.tools] if not options.force else []
     barred_tools = {tool for difference in barred if not difference.metrics for tool in difference.tools}
     traced = not barred_tools & _tracing_tools(baseline, candidate)
@@ -78,8 +79,8 @@ def compare(
     changes = decided.changes
     if not changes and not kernels:
         reason = _nothing_in_common(options.metrics, baseline, candidate, barred)
-        fix = "--force compares them all the same" if barred else None
-        return Comparison(*sides, "refused", reason, differences=differences, fix=fix)
+        anyway = "--force compares them anyway" if barred else None
+        return Comparison(*sides, "refused", reason, differences=differences, fix=anyway)
     functions: tuple[FunctionChange, ...] = ()
     if not options.metrics and not barred_tools & {"valgrind", "perf"}:
         functions = function_changes(baseline, candidate)
@@ -153,7 +154,7 @@ def _fix_for_refusal(refused: Sequence[Difference], unfit: Sequence[str]) -> str
     """Two versions of one benchmark often differ by an argument alone: that has a way of its own."""
     if not unfit and {d.name for d in refused} == {ARGUMENTS}:
         return "--across arguments, where the arguments are what is compared (--impl torch against --impl triton)"
-    return "--force compares them all the same"
+    return "--force compares them anyway"
 
 
 def _unusable_runs(baseline: RunDocument, candidate: RunDocument) -> list[str]:

@@ -46,7 +46,9 @@ def decide_sampled(
     if ratio.assumed:
         reason += "; one process each, so how much processes differ is assumed"
     if ratio.independent is not None:
-        reason += f"; the samples follow each other so closely that they are worth {ratio.independent:.0f}"
+        reason += (
+            f"; neighbouring samples are correlated: they count as {ratio.independent:.0f} independent ones"
+        )
     change = _build_change(pair, word, reason, counts, ratio.value, low, high, p, detectable)
     return replace(change, fix=_fix_of(ratio)) if word == "ambiguous" else change
 

@@ -179,7 +179,7 @@ def _changed_controls(changes: Sequence[Change], controls: frozenset[str]) -> st
     more = f", and {plural(len(known) - 1, 'more')}" if len(known) > 1 else ""
     return (
         f"{largest.scope.name}{more}, of the same version in both, takes {abs(100 * part):.3g} % "
-        f"{'longer' if part > 0 else 'less'}: the machine is not as it was"
+        f"{'longer' if part > 0 else 'less'}: the machine changed"
     )
 
 
@@ -190,7 +190,7 @@ def _shift_note(shift: float, controls: frozenset[str]) -> str | None:
     names = " and ".join(sorted({_implementation_of(name) for name in controls}))
     return (
         f"{names}, of the same version in both, moved by {100 * (exp(shift) - 1):+.2g} % (the median of "
-        f"{len(controls)} means): that is attributed to the machine, and taken out of the changes of all others."
+        f"{len(controls)} means): that is attributed to the machine, and subtracted from the changes of all others."
     )
 
 
@@ -268,7 +268,7 @@ def _lost_cases(baseline: RunDocument, candidate: RunDocument) -> tuple[str, ...
     return tuple(t.name for t in baseline.timings if t.group is not None and t.name not in timed)
 
 
-RESUME = "the sweep of the candidate says why; profkit sweep --resume CANDIDATE --again tries them once more"
+RESUME = "the candidate says why; profkit sweep --resume CANDIDATE --again tries them once more"
 OutcomeReasonFix = tuple[ComparisonOutcome, str, str | None]
 
 
@@ -282,7 +282,7 @@ def outcome_of_sweep(
     if grouped.nothing:
         return "ambiguous", "Cannot decide: no case has a time in both sweeps.", RESUME
     if grouped.controls is not None:
-        return "ambiguous", f"Nothing can be said of the code: {grouped.controls}.", FIX_SWEEP
+        return "ambiguous", f"Cannot decide about the code: {grouped.controls}.", FIX_SWEEP
     if grouped.lost:
         cases = f"{plural(len(grouped.lost), 'case')} of the baseline {'have' if len(grouped.lost) > 1 else 'has'}"
         return (

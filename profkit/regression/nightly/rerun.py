@@ -80,7 +80,7 @@ def rerun(
     try:
         commit = _commit_to_run(good, tonight)
         if deadline <= time.monotonic():
-            raise NoCheckout("the night's budget was spent", "budget: SECONDS")
+            raise NoCheckout("the night's budget is used up", "budget: SECONDS")
         with checked_out(spec.cwd, commit, limits, folder, session.progress.tick) as checkout:
             sides = (
                 RoundSide("tonight's checkout", spec.cwd, spec.command),
@@ -154,7 +154,7 @@ class Rounds:
         start = time.monotonic()
         left = self.deadline - start
         if left <= 0 or left < self.longest:
-            self.why = "the time for re-runs was spent"
+            self.why = "the time for re-runs is used up"
             return False
         values: dict[int, dict[MetricScope, float]] = {}
         for side in (0, 1) if self.count % 2 == 0 else (1, 0):
@@ -198,7 +198,7 @@ class Rounds:
         """A failed round; True where another may be tried."""
         self.failed += 1
         if result.ending == "out-of-time" and time.monotonic() >= self.deadline:
-            self.why = "the time for re-runs was spent"
+            self.why = "the time for re-runs is used up"
         elif self.failed > FAILED_MOST or self.count == 0:
             reason = result.reason.splitlines()[0] if result.reason else result.ending
             self.why, self.fix = f"{side.name} could not be run again: {reason}", result.fix

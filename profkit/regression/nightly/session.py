@@ -197,7 +197,7 @@ def _measure_workload(session: NightSession, spec: WorkloadSpec) -> WorkloadStat
     if budget <= 0:
         spent = session.config.budget or 0.0
         return WorkloadState(
-            "out-of-time", f"the night's budget of {spent:.0f} s was spent before it began", "budget: ..."
+            "out-of-time", f"the night's budget of {spent:.0f} s was used up before it began", "budget: ..."
         )
     into = session.folder / "runs" / clean_name(spec.name)
     try:

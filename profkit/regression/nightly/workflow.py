@@ -275,7 +275,7 @@ def decide_night(
         _decide_workload(session, spec, answers.get(spec.name, {}), interrupted=interrupted) for spec in specs
     ]
     left = len(session.config.workloads) - len(specs)
-    notes = [*session.notes, *([f"{left} of the workloads were not asked for (--only)"] if left else [])]
+    notes = [*session.notes, *([f"{left} of the workloads were left out (--only)"] if left else [])]
     names = [spec.name for spec in session.config.workloads]
     return build_night(
         session.state.id,

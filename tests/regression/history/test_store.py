@@ -84,7 +84,7 @@ def test_runs_of_the_same_second_keep_the_order_in_which_they_were_added(history
 
 def test_a_run_without_a_moment_is_refused_and_leaves_nothing(history: History) -> None:
     for started in ("yesterday", "2026-13-01", "", "0000-01-01", "9999-12-31T23:59:59-14:00"):
-        with pytest.raises(UsageError, match="no date or time"):
+        with pytest.raises(UsageError, match="not a date or time"):
             history.add(replace(entry(1), started=started))
     assert history.entries() == ()
 

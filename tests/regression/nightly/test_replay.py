@@ -116,7 +116,7 @@ def test_a_run_that_cannot_be_taken_is_named(tmp_path: Path) -> None:
     )
     (note,) = found[-1].notes
     assert note.startswith("cannot take ")
-    assert "run.json: 'nowadays' is no date or time" in note
+    assert "run.json: 'nowadays' is not a date or time" in note
 
 
 def test_days_without_a_run_are_told_on_the_night_after(tmp_path: Path) -> None:
