@@ -12,6 +12,11 @@ from profkit.core.types.readings import RUN, Scope, Verdict
 # `pass`: held, and nothing worse than what `detectable` says; `invalid`: throttled, or another machine; `missing`: it
 # was declared, and not measured; `new`: too few nights to compare it with. Only `pass`, `improved`, `new` are green.
 Outcome = Literal["pass", "regressed", "improved", "ambiguous", "invalid", "missing", "new"]
+# The worst first. What was not measured is worse than what could not be decided.
+OUTCOME_ORDER: tuple[Outcome, ...] = (
+    "regressed", "missing", "invalid", "ambiguous", "improved", "new", "pass",
+)  # fmt: skip
+MISSED_TARGET = "target"  # the code of a workload that only misses a target: nothing need have become slower
 # On what the outcome rests, in the order of the steps.
 DecisionStep = Literal["band", "same-night", "nights", "drift", "change-point", "target", "none"]
 

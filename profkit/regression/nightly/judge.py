@@ -12,6 +12,7 @@ from pathlib import Path
 from profkit.analysis.metrics import all_metrics
 from profkit.analysis.targets.yaml_text import read_yaml
 from profkit.core.errors import ProfkitError
+from profkit.core.formatting import shortened
 from profkit.core.run_folder import read_run
 from profkit.core.types import (
     RUN,
@@ -24,11 +25,11 @@ from profkit.core.types import (
     Verdict,
     WorkloadOutcome,
 )
+from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
 from profkit.regression.detection.confirm import Confirmation, decided_words
 from profkit.regression.detection.decide import decide
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.nightly.config import CASES, SHAPES_MEAN, Anchor, WorkloadSpec
-from profkit.regression.nightly.night import OUTCOME_ORDER, TARGET, worst_outcome
 from profkit.regression.nightly.profile_process import Ending
 from profkit.regression.nightly.rerun import MetricScope
 from profkit.regression.nightly.session import WorkloadState
@@ -92,10 +93,11 @@ def past_of(history: History, spec: WorkloadSpec, run: str | None) -> WorkloadPa
     if run is None:
         return None
     known = history.entries(HistoryFilter(spec.name))
-    entry = next((e for e in reversed(known) if e.id == run), None)
-    if entry is None:
+    index = next((i for i, entry in enumerate(known) if entry.id == run), None)
+    if index is None:
         return None
-    entries = _entries_until([e for e in known if e.backend == entry.backend], entry)
+    entry = known[index]
+    entries = tuple(e for e in known[: index + 1] if e.backend == entry.backend)
     changes = (*history.accepted(spec.name), *changes_of_work(entries))
     until_now = (_series_until(series, entry.id) for series in _read_series(history, spec, entry))
     series = tuple(cut for cut in until_now if cut is not None)
@@ -116,7 +118,7 @@ def changes_of_work(entries: Sequence[Entry]) -> list[Accepted]:
         differing = [name for name, value in now.items() if name in before and before[name] != value]
         if differing:
             differences = ", ".join(
-                f"{name} {_shortened(before[name])} → {_shortened(now[name])}" for name in differing[:3]
+                f"{name} {shortened(before[name], 40)} → {shortened(now[name], 40)}" for name in differing[:3]
             )
             changes.append(
                 Accepted(entry.workload, entry.started, f"other work: {differences}", by="profkit")
@@ -158,14 +160,13 @@ def judge_workload(
     whole = replace(bare, metrics=tuple(metrics))
     if first is None:
         return replace(whole, code="nothing-gates", reason="no metric that gates was measured")
-    word = worst_outcome([m.outcome for m in gating])
-    whole = replace(whole, outcome=word, code=first.code, reason=_workload_reason(first, gating))
     verdicts = _own_verdicts(spec, done, folder)
-    whole = replace(whole, verdicts=verdicts)
+    reason = _workload_reason(first, gating)
+    whole = replace(whole, outcome=first.outcome, code=first.code, reason=reason, verdicts=verdicts)
     failed = [v for v in verdicts if v.verdict == "fail"]
-    if failed and word != "regressed":
+    if failed and first.outcome != "regressed":
         missed = f"target {failed[0].target} ({failed[0].threshold}): {failed[0].reason}"
-        return replace(whole, outcome="regressed", code=TARGET, reason=missed)
+        return replace(whole, outcome="regressed", code=MISSED_TARGET, reason=missed)
     return whole
 
 
@@ -238,17 +239,8 @@ def _series_until(series: Series, entry: str) -> Series | None:
     return None
 
 
-def _entries_until(entries: Sequence[Entry], entry: Entry) -> tuple[Entry, ...]:
-    ids = [e.id for e in entries]
-    return tuple(entries[: ids.index(entry.id) + 1]) if entry.id in ids else tuple(entries)
-
-
 def _says_what_was_done(feature: Feature) -> bool:
     return feature.tier == "must" and feature.name.startswith(_WORK_FIELDS)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 40 else text[:39] + "…"
 
 
 def with_causes(workload: WorkloadOutcome, past: WorkloadPast) -> WorkloadOutcome:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from profkit.core.formatting import moment, quantity
 from profkit.core.types import Incident, MetricOutcome, Night, Outcome, Verdict, VerdictWord, WorkloadOutcome
+from profkit.core.types.night import OUTCOME_ORDER
 from profkit.reporting.chart_blocks import Charts, TrendChart
 from profkit.reporting.ci import Annotations, Case, Cases, CaseState
 from profkit.reporting.view import (
@@ -33,7 +34,6 @@ from profkit.reporting.view import (
     table,
 )
 from profkit.reporting.views.night_text import (
-    ORDER,
     OUTCOMES,
     QUIET,
     alarming,
@@ -274,7 +274,7 @@ def _target_case(group: str, verdict: Verdict) -> Case:
 
 def _annotations(night: Night) -> Iterator[tuple[Literal["error", "warning", "notice"], str, str]]:
     """Each workload that somebody must look at: the reason, the metrics, the causes and the fix, a line each."""
-    for workload in sorted(night.workloads, key=lambda w: ORDER.index(w.outcome)):
+    for workload in sorted(night.workloads, key=lambda w: OUTCOME_ORDER.index(w.outcome)):
         level = _LEVELS.get(workload.outcome)
         if level is None:
             continue

@@ -9,10 +9,10 @@ from pathlib import PurePath
 
 from profkit.core.formatting import figures, plural, quantity
 from profkit.core.types import MetricOutcome, Night, Outcome, WorkloadOutcome
+from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
 from profkit.reporting.view import Span, Status, Text, strong
 from profkit.reporting.views.comparison import DISTURBANCES
 
-# The worst first: what is wrong, what was not measured, what is not known, what is good.
 OUTCOMES: dict[Outcome, Status] = {
     "regressed": Status.FAIL,
     "missing": Status.REFUSED,
@@ -22,14 +22,12 @@ OUTCOMES: dict[Outcome, Status] = {
     "new": Status.NEW,
     "pass": Status.PASS,
 }
-ORDER = list(OUTCOMES)
 QUIET: tuple[Outcome, ...] = ("pass", "new")  # nobody needs to act
-TARGET = "target"  # the code of a workload that only misses a target: nothing became slower
 
 
 def word_of(workload: WorkloadOutcome) -> str:
     """`REGRESSED`, ...; a target that is missed is `FAILED`, since nothing need have changed."""
-    return "FAILED" if workload.code == TARGET else workload.outcome.upper()
+    return "FAILED" if workload.code == MISSED_TARGET else workload.outcome.upper()
 
 
 def counts(workloads: Sequence[WorkloadOutcome]) -> Text:
@@ -74,7 +72,7 @@ def name_of(metric: MetricOutcome) -> str:
 def alarming(workload: WorkloadOutcome) -> list[MetricOutcome]:
     """The metrics that somebody must look at, the worst first; those that gate before those that are watched."""
     loud = [metric for metric in workload.metrics if metric.outcome not in QUIET]
-    return sorted(loud, key=lambda metric: (not metric.gates, ORDER.index(metric.outcome)))
+    return sorted(loud, key=lambda metric: (not metric.gates, OUTCOME_ORDER.index(metric.outcome)))
 
 
 def missed_targets(workload: WorkloadOutcome) -> list[str]:
@@ -110,7 +108,7 @@ def evidence(metric: MetricOutcome) -> list[str]:
 
 def next_commands(workload: WorkloadOutcome) -> list[str]:
     """What to type next of a workload that regressed: the whole comparison, and what makes a change the normal."""
-    if workload.outcome != "regressed" or workload.code == TARGET:
+    if workload.outcome != "regressed" or workload.code == MISSED_TARGET:
         return []
     lines = []
     if (

@@ -7,7 +7,7 @@ from math import prod
 
 from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_of
 from profkit.backends import kernel_word
-from profkit.core.formatting import figures, percent, quantity
+from profkit.core.formatting import figures, percent, quantity, shortened
 from profkit.core.types import Cause, Change, Kernel, RunDocument, Scope
 from profkit.regression.compare.causes.evidence import (
     Evidence,
@@ -210,9 +210,7 @@ def _moved_cause(
 
 def _first_and_count(parts: Sequence[tuple[str, float]]) -> str:
     """The first name, and how many there are beside it."""
-    name = parts[0][0]
-    shown = name if len(name) <= 40 else name[:39] + "…"
-    return shown + (f" and {len(parts) - 1} more" if len(parts) > 1 else "")
+    return shortened(parts[0][0], 40) + (f" and {len(parts) - 1} more" if len(parts) > 1 else "")
 
 
 def find_slower_encoders(evidence: Evidence) -> Iterator[Cause]:
