@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
-from profkit.core.formatting import figures, quantity
+from profkit.core.formatting import figures, quantity, signed
 from profkit.core.inference import Ratio, benjamini_hochberg, coverage_of_selected, ratio_of
 from profkit.core.types import Change, ChangeWord, Course
 from profkit.regression.compare.pairs import ChangeRule, MetricPair
@@ -124,7 +124,7 @@ def course_of(pair: MetricPair) -> Course:
 
 def signed_percent(part: float) -> str:
     """0.123 as `+12.3 %`; 2.4 as `+240 %`."""
-    return f"{'+' if part >= 0 else '-'}{figures(abs(100 * part))} %"
+    return f"{signed(100 * part)} %"
 
 
 def difference_text(value: float, unit: str) -> str:

@@ -9,7 +9,7 @@ from math import sqrt
 
 from profkit.analysis.kernel_names import same_name
 from profkit.analysis.summaries.readings import traced_iterations
-from profkit.core.formatting import figures, plural, quantity
+from profkit.core.formatting import figures, plural, quantity, signed
 from profkit.core.types import (
     FunctionChange,
     GpuTrace,
@@ -227,8 +227,7 @@ def _kernel_of_one_run(time: KernelTime, run: _TracedRun, word: KernelChangeWord
 def _percent_change(first: float, second: float) -> str:
     if first <= 0:
         return f"{quantity(first, 's')} became {quantity(second, 's')}"
-    part = second / first - 1
-    return f"{'+' if part >= 0 else '-'}{figures(abs(100 * part))} %"
+    return f"{signed(100 * (second / first - 1))} %"
 
 
 INSTRUCTIONS_SHARE = 0.005  # of all instructions: a function below it moves nothing

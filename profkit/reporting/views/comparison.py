@@ -8,7 +8,7 @@ from profkit.analysis.comparability import all_fields
 from profkit.analysis.kernel_names import labels
 from profkit.analysis.metrics import all_metrics
 from profkit.backends import kernel_word
-from profkit.core.formatting import figures, moment, plural, quantity
+from profkit.core.formatting import figures, moment, plural, quantity, signed
 from profkit.core.types import (
     Change,
     ChangeWord,
@@ -235,7 +235,7 @@ def _relative(ratio: float | None) -> str:
 def _points(before: float | None, after: float | None) -> str:
     """`+2.1 pts`: the distance of two values in %."""
     distance = (after or 0.0) - (before or 0.0)
-    return f"{'+' if distance >= 0 else '-'}{figures(abs(distance))} pts"
+    return f"{signed(distance)} pts"
 
 
 def _difference(change: Change) -> str:
@@ -257,7 +257,7 @@ def _interval(change: Change) -> str:
         return f"{figures(low, 2)} to {figures(high, 2)} x"
     else:
         ends, unit = [100 * (end - 1) for end in (low, high)], "%"
-    return " to ".join(f"{'+' if end >= 0 else '-'}{figures(abs(end), 2)}" for end in ends) + f" {unit}"
+    return " to ".join(signed(end, 2) for end in ends) + f" {unit}"
 
 
 def _undecided(comparison: Comparison) -> Iterator[Block]:

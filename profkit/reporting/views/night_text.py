@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from profkit.core.formatting import figures, plural, quantity
+from profkit.core.formatting import figures, plural, quantity, signed
 from profkit.core.types import MetricOutcome, Night, Outcome, WorkloadOutcome
 from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
 from profkit.reporting.view import Span, Status, Text, strong
@@ -54,7 +54,7 @@ def change_of(metric: MetricOutcome) -> str:
 
 def _signed(ratio: float) -> str:
     """A relative change with its sign: `+8.4 %`."""
-    return f"{'+' if ratio >= 0 else '-'}{figures(abs(ratio) * 100, 2)} %"
+    return f"{signed(100 * ratio, 2)} %"
 
 
 def detectable(metric: MetricOutcome) -> str:
