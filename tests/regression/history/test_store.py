@@ -146,7 +146,7 @@ def test_a_mark_keeps_a_run_and_takes_its_vote(history: History) -> None:
         history.mark("ffff", False, "nobody")
 
 
-def test_a_doubted_value_is_no_valid_point_of_a_valid_run(history: History) -> None:
+def test_a_contradicted_value_is_no_valid_point_of_a_valid_run(history: History) -> None:
     history.add(entry(1, replace(value(), doubt="the trace says otherwise")))
     (point,) = history.series()[0].points
     assert (point.valid, point.reason) == (False, "the trace says otherwise")
