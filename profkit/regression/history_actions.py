@@ -97,7 +97,7 @@ def entry_at(path: Path, options: AddOptions = AddOptions()) -> Entry:
     elif path.is_dir() and folder_format(path) is None:
         raise _folder_error(path)
     else:
-        imported = None if path.is_dir() else _import_result(path, workload, commit)
+        imported = None if path.is_dir() else _import_result(path)
         entry = (
             imported
             if imported is not None
@@ -113,7 +113,7 @@ def with_workload(entry: Entry, workload: str) -> Entry:
     return replace(entry, workload=workload, values=values)
 
 
-def _import_result(path: Path, workload: str | None, commit: str | None) -> Entry | None:
+def _import_result(path: Path) -> Entry | None:
     """The entry of another benchmark tool's result; None where a profiler wrote the file."""
     read_head(path)  # says in words what is no file, or empty
     if not begins_like_json(path):
@@ -121,11 +121,7 @@ def _import_result(path: Path, workload: str | None, commit: str | None) -> Entr
     try:
         recognise_format(path)
     except UnreadableReport:
-        try:
-            entry = import_file(path, workload, commit)
-        except UnreadableReport as fault:
-            fault.fix = fault.fix or "let its tool write it again, and add that"
-            raise
+        entry = import_file(path)
         if entry is None:
             raise UnreadableReport(
                 f"{path} is JSON, but of no tool that is known: neither a profiler's report nor a result of"

@@ -21,10 +21,11 @@ from profkit.regression.times import microseconds
 
 TOOLS = (*PYTHON_TOOLS, *NATIVE_TOOLS)
 
+REWRITE = "let its tool write it again, and add that"
 SIZE_LIMIT = 200 << 20  # bytes; raw samples of a thousand benchmarks are some MB
 
 
-def import_file(path: Path, workload: str | None = None, commit: str | None = None) -> Entry | None:
+def import_file(path: Path) -> Entry | None:
     """The entry of another tool's result; None where the file is no result of a benchmark tool that is known.
 
     Raises UnreadableReport for JSON that is not whole, for a result in which a field has another type than its tool
@@ -33,13 +34,9 @@ def import_file(path: Path, workload: str | None = None, commit: str | None = No
     content = _load_json(path)
     try:
         tool = next((tool for tool in TOOLS if isinstance(content, dict) and tool.wrote(content)), None)
-        return (
-            _entry_of_result(tool.read(content, path), content, path, workload, commit)
-            if tool is not None
-            else None
-        )
+        return _entry_of_result(tool.read(content, path), content, path) if tool is not None else None
     except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        raise UnreadableReport(f"{path} is no result that its tool writes: {error!r}") from error
+        raise UnreadableReport(f"{path} is no result that its tool writes: {error!r}", REWRITE) from error
 
 
 def begins_like_json(path: Path) -> bool:
@@ -54,20 +51,20 @@ def begins_like_json(path: Path) -> bool:
 def _load_json(path: Path) -> object:
     try:
         if path.stat().st_size > SIZE_LIMIT:
-            raise UnreadableReport(f"{path} is larger than any benchmark's result ({SIZE_LIMIT >> 20} MiB)")
+            raise UnreadableReport(
+                f"{path} is larger than any benchmark's result ({SIZE_LIMIT >> 20} MiB)", REWRITE
+            )
         content: object = json.loads(path.read_bytes().decode("utf-8-sig"))
         return content
     except OSError as error:
-        raise UnreadableReport(f"{path} cannot be read: {error.strerror or error}") from error
+        raise UnreadableReport(f"{path} cannot be read: {error.strerror or error}", REWRITE) from error
     except RecursionError as error:
-        raise UnreadableReport(f"{path} is nested too deeply to be a benchmark's result") from error
+        raise UnreadableReport(f"{path} is nested too deeply to be a benchmark's result", REWRITE) from error
     except ValueError as error:  # of UTF-8 too
-        raise UnreadableReport(f"{path} is not whole JSON ({error})") from error
+        raise UnreadableReport(f"{path} is not whole JSON ({error})", REWRITE) from error
 
 
-def _entry_of_result(
-    result: ToolResult, content: object, path: Path, workload: str | None, commit: str | None
-) -> Entry:
+def _entry_of_result(result: ToolResult, content: object, path: Path) -> Entry:
     """The entry of a file. Its id is made of what the file holds, so it may be moved, copied or indented anew.
 
     Where the file does not say when it was measured, the time of the file itself stands for it, and `facts` say so.
@@ -76,8 +73,10 @@ def _entry_of_result(
     left_out = "; ".join(dict.fromkeys(reason for reason in result.values if isinstance(reason, str)))
     if not measured:
         why = f": {left_out}" if left_out else ""
-        raise UnreadableReport(f"{path} is a result of {result.source}, but nothing in it has a value{why}")
-    name = valid_text(workload or result.workload)
+        raise UnreadableReport(
+            f"{path} is a result of {result.source}, but nothing in it has a value{why}", REWRITE
+        )
+    name = valid_text(result.workload)
     facts = {**result.facts, "left out": left_out}
     started = result.started if _is_moment(result.started) else None
     if started is None:
@@ -94,7 +93,7 @@ def _entry_of_result(
         source=result.source,
         machine=_machine(features),
         features=features,
-        commit=commit or result.commit,
+        commit=result.commit,
         dirty=result.dirty,
         path=str(path),
         facts={field: str(text) for field, text in facts.items() if text},
