@@ -184,14 +184,14 @@ def entries_to_prune(history: History, options: PruneOptions) -> tuple[Entry, ..
     """The runs that are meant, oldest first. Raises UsageError without any option: no run is taken out by default."""
     if options == PruneOptions():
         raise UsageError("say which runs to remove", "--keep N, --older-than WHEN or --workload NAME")
-    kept: set[str] = set()
+    recent: set[str] = set()
     if options.keep is not None:
         last: dict[tuple[str, str], list[str]] = {}
         for entry in history.entries():
             last.setdefault((entry.workload, entry.backend), []).append(entry.id)
-        kept = {name for names in last.values() for name in names[-options.keep :]}
+        recent = {name for names in last.values() for name in names[-options.keep :]}
     chosen = history.entries(HistoryFilter(options.workload, until=options.older_than))
-    return tuple(entry for entry in chosen if entry.id not in kept)
+    return tuple(entry for entry in chosen if entry.id not in recent)
 
 
 def _start_of_change(runs: Sequence[Entry], since: str | None) -> str:

@@ -207,5 +207,5 @@ def _detectable(primary: Sequence[Change]) -> str:
     return f" (a change of {percent_text(max(sizes))} would have been seen)" if sizes else ""
 
 
-def _and_more(count: int, one: str, many: str) -> str:
-    return f"; {count} more {one if count == 1 else many}" if count > 0 else ""
+def _and_more(count: int, singular: str, plural_text: str) -> str:
+    return f"; {count} more {singular if count == 1 else plural_text}" if count > 0 else ""

@@ -227,8 +227,8 @@ def _case_spreads(groups: Mapping[str, tuple[MetricPair, ...]]) -> Mapping[Scope
     case_spreads = {}
     for place, pair in enumerate(cases):
         first = max(0, min(place - NEAR_CASES, len(off) - 2 * NEAR_CASES - 1))
-        near = mad_sigma(off[first : first + 2 * NEAR_CASES + 1])
-        case_spreads[pair.scope] = max(near, LEAST_SPREAD, _error_of_samples(pair))
+        spread = mad_sigma(off[first : first + 2 * NEAR_CASES + 1])
+        case_spreads[pair.scope] = max(spread, LEAST_SPREAD, _error_of_samples(pair))
     return case_spreads
 
 

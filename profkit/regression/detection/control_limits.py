@@ -73,38 +73,38 @@ def recent_limits(level: Sequence[float], inherited: float | None, rule: NightRu
 
 
 def widened_limits(
-    near: ControlLimits,
+    recent: ControlLimits,
     level: Sequence[float],
     rule: NightRule,
     followed: bool = False,
     guess: float = CORRELATION_GUESS,
 ) -> ControlLimits:
-    """The limits with what the last 120 nights of the level say beside: looked at when a night leaves the near one.
+    """The limits widened by what the last 120 nights of the level show: asked for when a night leaves the recent ones.
 
     Where neighbours are autocorrelated, a few nights show only a part of the spread and of the centre's error: with
     v = (1 + r) / (1 - r) sigma grows by 1 / sqrt(1 - v / n), the error of the centre by sqrt(v), and the sigma of all
-    120 nights counts where it is larger. Where the level has left the near limits before (two modes, spikes), the edge
+    120 nights counts where it is larger. Where the level has left the recent limits before (two modes, spikes), the edge
     moves out until only 1 night, and 1 in 50, lies beyond it. `followed`: the edge for a night after a candidate, by
     what an AR(1) makes of a value at 4 sigma, 4 r + 2.5 sqrt(1 - r^2), and never below the floor. `guess`: the
     autocorrelation of the level before, or what is taken for it.
     """
     past = level[-LONG_WINDOW:]
     correlation = autocorrelation(past, guess)
-    r, n = max(correlation, 0.0), near.nights
+    r, n = max(correlation, 0.0), recent.nights
     times = (1 + r) / (1 - r)
-    sigma = near.sigma
+    sigma = recent.sigma
     if r > CORRELATED:
         sigma = max(sigma, mad_sigma_about(_residuals_of_line(past), 0.0)) / sqrt(max(0.25, 1 - times / n))
-    wide = sigma / near.sigma if near.sigma else 1.0
+    wide = sigma / recent.sigma if recent.sigma else 1.0
     wide *= sqrt((1 + MEDIAN_VARIANCE * times / n) / (1 + MEDIAN_VARIANCE / n))
-    edges = wide * (near.high - near.low) / 2 if near.sigma else (near.high - near.low) / 2
+    edges = wide * (recent.high - recent.low) / 2 if recent.sigma else (recent.high - recent.low) / 2
     if followed:
         edges *= min(
             1.0,
             (rule.sigmas * r + FOLLOWING_SIGMAS * sqrt(1 - r * r)) / rule.sigmas,
         )
-    edges = max(edges, rule.floor(near.centre))
-    low, high = near.centre - edges, near.centre + edges
+    edges = max(edges, rule.floor(recent.centre))
+    low, high = recent.centre - edges, recent.centre + edges
     allowed = 1 + len(past) // 50
     if len(past) > 2 * allowed:
         ordered = sorted(past)
@@ -112,7 +112,7 @@ def widened_limits(
             high = ordered[-1 - allowed] + sigma
         if ordered[allowed] < low:
             low = ordered[allowed] - sigma
-    return ControlLimits(near.centre, sigma, low, high, near.nights, correlation)
+    return ControlLimits(recent.centre, sigma, low, high, recent.nights, correlation)
 
 
 def autocorrelation(values: Sequence[float], guess: float = CORRELATION_GUESS) -> float:
@@ -215,14 +215,14 @@ def find_run(
     """
     if len(level) < rule.least + SHORTEST_RUN:
         return None
-    near = level[-SHORTEST_RUN:]
-    if not (min(near) > about or max(near) < about):
+    latest = level[-SHORTEST_RUN:]
+    if not (min(latest) > about or max(latest) < about):
         return None
     centre = median_of_sorted(sorted(level[-rule.window - SHORTEST_RUN : -SHORTEST_RUN]))
     least = rule.floor(centre) / 2
-    if min(near) > centre + least:
+    if min(latest) > centre + least:
         side = 1
-    elif max(near) < centre - least:
+    elif max(latest) < centre - least:
         side = -1
     else:
         return None

@@ -99,16 +99,16 @@ class MachineSeries:
         if not self.streak and not with_limits and abs(value - centre) <= self.rule.floor(centre):
             self.judged += 1
             return self._judge_inside(index, value, None, word)
-        near = recent_limits(self.level, self.inherited, self.rule)
-        if _has_collapsed(near, value, self.bad, self.rule):
+        recent = recent_limits(self.level, self.inherited, self.rule)
+        if _has_collapsed(recent, value, self.bad, self.rule):
             return NightResult(
-                "invalid", "collapse", limits=near, last_good=self.last_good, standing=self.standing
+                "invalid", "collapse", limits=recent, last_good=self.last_good, standing=self.standing
             )
         self.judged += 1
-        limits, side = near, side_of(near, value)
+        limits, side = recent, side_of(recent, value)
         seen_before = False
         if side or self.streak:
-            limits = widened_limits(near, self.level, self.rule, bool(self.streak), self.guess)
+            limits = widened_limits(recent, self.level, self.rule, bool(self.streak), self.guess)
             far_side = side_of(limits, value)
             seen_before = side == self.bad and far_side == 0
             side = side if seen_before and word == "different" else far_side
@@ -134,8 +134,8 @@ class MachineSeries:
         """What the next level may inherit; None where this one never came about."""
         if len(self.level) < self.rule.least:
             return self.inherited
-        near = recent_limits(self.level, self.inherited, self.rule)
-        return near.sigma / abs(near.centre) if near.centre else None
+        recent = recent_limits(self.level, self.inherited, self.rule)
+        return recent.sigma / abs(recent.centre) if recent.centre else None
 
     def set_anchor(self, values: list[float]) -> None:
         """The old state that drift is measured from."""

@@ -249,9 +249,9 @@ def _read_workloads(
         name = spec.name
         folder = clean_name(name)
         if folder in specs:
-            other = specs[folder].name
-            shared = f"workloads {other!r} and {name!r} would write their runs into one folder"
-            message = f"there are two workloads called {name!r}" if name == other else shared
+            earlier = specs[folder].name
+            shared = f"workloads {earlier!r} and {name!r} would write their runs into one folder"
+            message = f"there are two workloads called {name!r}" if name == earlier else shared
             _refuse_key(item, "name", message, f"name: {name}-2")
         if profiling and not spec.command:
             item.refuse(f"workload {name!r} has no command", "command: [python, bench.py]")

@@ -407,8 +407,8 @@ def _differing_items(difference: Difference) -> str | None:
     if max(map(len, sides)) <= _LISTED:
         return None
     parts = []
-    for name, own, other in (("baseline", *sides), ("candidate", *reversed(sides))):
-        alone = [item for item in own if item not in set(other)]
+    for name, own, opposite in (("baseline", *sides), ("candidate", *reversed(sides))):
+        alone = [item for item in own if item not in set(opposite)]
         if alone:
             more = f" and {len(alone) - _LISTED} more" if len(alone) > _LISTED else ""
             parts.append(f"{', '.join(alone[:_LISTED])}{more} in the {name} alone")

@@ -83,7 +83,7 @@ def _entry_of_result(result: ToolResult, content: object, path: Path) -> Entry:
         started = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc).isoformat(timespec="seconds")
         facts["started"] = "the time of the file; it does not say itself when it was measured"
     features = tuple(_feature(field, str(value)) for field, value in result.machine.items() if value)
-    values = {value.key: value for value in (_value(name, result.backend, one) for one in measured)}
+    values = {stored.key: stored for stored in (_value(name, result.backend, value) for value in measured)}
     return Entry(
         id=hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:ID_LENGTH],
         started=started,
