@@ -83,7 +83,7 @@ def widened_limits(
 
     Where neighbours are autocorrelated, a few nights show only a part of the spread and of the centre's error: with
     v = (1 + r) / (1 - r) sigma grows by 1 / sqrt(1 - v / n), the error of the centre by sqrt(v), and the sigma of all
-    120 nights counts where it is larger. Where the level has left the recent limits before (two modes, spikes), the edge
+    120 nights counts where it is larger. Where the level left the recent limits before (two modes, spikes), the edge
     moves out until only 1 night, and 1 in 50, lies beyond it. `followed`: the edge for a night after a candidate, by
     what an AR(1) makes of a value at 4 sigma, 4 r + 2.5 sqrt(1 - r^2), and never below the floor. `guess`: the
     autocorrelation of the level before, or what is taken for it.
