@@ -36,20 +36,21 @@ FAMILIES = (
     ("Command buffers, queue and frames of Metal", ("queue.", "buffer.", "frame.")),
     ("The system around it", ("",)),
 )
-BETTER = {"lower": "lower", "higher": "higher", "none": "-"}
 CHIPS = ("intel", "amd", "arm", "generic")
 MACS = ("apple", "intel")
+# What every text of a section begins with: it stands once above the table.
+COMMON_START = {"What warps wait for": "Warps per issued instruction that waited"}
+TABLE = "| metric | unit | counters of | what it is |\n| --- | --- | --- | --- |\n"
 HEAD = """# Metrics
 
-Every number that profkit prints has one of these names, in every backend and on every screen. Where a backend, a tool
-or a machine cannot tell one, the reading is `unavailable` and says why. This page is made from the catalogue and the
-formulas in `profkit/analysis/metrics/`, by `python -m tests.metrics_page`.
+The names of all numbers, the same in every backend and on every screen. What could not be measured is `unavailable`,
+with the reason. `python -m tests.metrics_page` makes this page from the catalogue and the formulas in
+`profkit/analysis/metrics/`.
 
-- *unit*: seconds, bytes, FLOP and Hz without prefix, shares in per cent; `kinstr` is a thousand instructions. Screens
-  add the prefix.
-- *better*: which way is good; `-` where it describes and does not judge.
-- *counters of*: the tools whose counters give it, by a formula in `profkit/analysis/metrics/formulas/`; `-` where it
-  comes from the clock, from Python, or from other readings, by a formula that stands with the reading.
+- *unit*: seconds, bytes, FLOP and Hz without prefix, shares in per cent; `kinstr` is a thousand instructions. `lower`
+  or `higher` is the good direction; a metric without one only describes.
+- *counters of*: the tools whose counters give it, by a formula in `profkit/analysis/metrics/formulas/`. Empty: it comes
+  from the clock, from Python, or from other readings, by a formula that stands with the reading.
 """
 
 
@@ -61,17 +62,17 @@ def text() -> str:
         chosen = [info for info in left if info.name.startswith(prefixes)]
         left = [info for info in left if info not in chosen]
         if chosen:
-            rows = "\n".join(_row(info) for info in chosen)
-            parts.append(
-                f"## {title}\n\n| metric | unit | better | counters of | what it is |\n"
-                f"| --- | --- | --- | --- | --- |\n{rows}\n"
-            )
+            start = COMMON_START.get(title)
+            intro = f"{start} ...\n\n" if start else ""
+            rows = "\n".join(_row(info, start) for info in chosen)
+            parts.append(f"## {title}\n\n{intro}{TABLE}{rows}\n")
     return "\n".join(parts)
 
 
-def _row(info: MetricInfo) -> str:
-    meaning = f"{info.title}. {info.meaning}".replace("|", "\\|")
-    cells = (f"`{info.name}`", info.unit or "-", BETTER[info.direction], _sources(info.name) or "-", meaning)
+def _row(info: MetricInfo, start: str | None) -> str:
+    meaning = f"{info.title}. {info.meaning}" if start is None else info.meaning.removeprefix(f"{start} ")
+    unit = info.unit if info.direction == "none" else f"{info.unit}, {info.direction}"
+    cells = (f"`{info.name}`", unit, _sources(info.name), meaning.replace("|", "\\|"))
     return f"| {' | '.join(cells)} |"
 
 

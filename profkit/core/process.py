@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 LOG_LIMIT = 4 * 1024 * 1024  # a log keeps its first 4 MiB; a workload that prints gigabytes fills no disk
 LAST_SECONDS = 10.0  # for the files of a tool that ran past its time limit
+MOST_LOOKS = 4096  # at one child, that are kept
 TAIL_BYTES = 64 * 1024  # and always the last 64 KiB, where the error stands
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
@@ -45,6 +46,9 @@ class ProcessOutcome:
     output_tail: str  # the last 64 KiB of stdout and stderr together
     output_bytes: int
     left_behind: int  # processes that outlived the child and were ended
+    # At each look: seconds since its start, and until then the CPU seconds of its tree, and those in which threads of
+    # it waited for a processor.
+    usage: tuple[tuple[float, float, float], ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -107,10 +111,11 @@ def run(
             tree = ProcessTree(child.pid)
         output = _OutputReader(child, log)
     timed_out = False
+    usage: list[tuple[float, float, float]] = []
     try:
         if hurry.is_set():
             raise KeyboardInterrupt
-        timed_out = _wait(child, tree, start, timeout, tick, cancel)
+        timed_out = _wait(child, tree, start, timeout, tick, cancel, usage)
         if timed_out:
             _end(child, tree, min(finish, LAST_SECONDS), start, tick)
             child.wait()
@@ -127,6 +132,7 @@ def run(
         tree.forget()
     output.finish()
     cpu, peak = _own_children_times()
+    usage.append((seconds, max(tree.cpu_seconds, cpu - children_before[0]), tree.queued_seconds))
     return ProcessOutcome(
         argv=tuple(argv),
         returncode=child.returncode,
@@ -137,6 +143,7 @@ def run(
         output_tail=output.tail(),
         output_bytes=output.total,
         left_behind=left,
+        usage=tuple(usage),
     )
 
 
@@ -176,8 +183,9 @@ def _wait(
     timeout: float | None,
     tick: Callable[[float], None] | None,
     cancel: threading.Event | None,
+    usage: list[tuple[float, float, float]],
 ) -> bool:
-    """Wait for the child; True when its time ran out first."""
+    """Wait for the child; True when its time ran out first. `usage` is what it used until each look at it."""
     step = 0.02  # short at first, so that a quick child is not measured by our own polling
     while True:
         gone = time.monotonic() - start
@@ -189,6 +197,9 @@ def _wait(
         except subprocess.TimeoutExpired:
             step = min(step * 1.5, 0.25)
             tree.look()
+            usage.append((time.monotonic() - start, tree.cpu_seconds, tree.queued_seconds))
+            if len(usage) > MOST_LOOKS:  # of hours half as many looks say the same
+                del usage[::2]
             if cancel is not None and cancel.is_set():
                 raise Interrupted("interrupted") from None
             if tick is not None:

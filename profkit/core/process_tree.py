@@ -41,6 +41,10 @@ class ProcessTree:
         with contextlib.suppress(psutil.Error):
             self._born = psutil.Process(pid).create_time()
         self.peak_rss = 0
+        self.cpu_seconds = 0.0  # of all members, and of the children that they have waited for
+        self._queued: dict[
+            int, float
+        ] = {}  # pid -> seconds in which its threads could run and had no processor
         _running[pid] = self
         _Watchdog.watch(pid)
 
@@ -58,15 +62,23 @@ class ProcessTree:
         _Watchdog.start()
 
     def look(self) -> None:
-        """Note the present members and their memory."""
-        total = 0
+        """Note the present members, their memory and their processor time."""
+        total, seconds = 0, 0.0
         with contextlib.suppress(psutil.Error):
             root = psutil.Process(self._pid)
             for process in [root, *root.children(recursive=True)]:
                 with contextlib.suppress(psutil.Error):
                     self._seen[process.pid] = process.create_time()
                     total += process.memory_info().rss
+                    seconds += sum(process.cpu_times()[:4])  # user, system, and both of its ended children
+                    self._queued[process.pid] = max(self._queued.get(process.pid, 0.0), _queued(process.pid))
         self.peak_rss = max(self.peak_rss, total)
+        self.cpu_seconds = max(self.cpu_seconds, seconds)
+
+    @property
+    def queued_seconds(self) -> float:
+        """How long threads of the tree could run and waited for a processor, as far as it was looked at (Linux)."""
+        return sum(self._queued.values())
 
     def end(self, grace: float = GRACE_SECONDS) -> int:
         """Ask every member to end, kill what does not; how many (without the child) were still alive.
@@ -144,6 +156,16 @@ class ProcessTree:
                 return above.pid == self._pid
             above = below.get(above.ppid())
         return len(_running) == 1 and process.create_time() >= self._born
+
+
+def _queued(pid: int) -> float:
+    """Seconds that the threads of a process waited for a processor: the second number of each schedstat, in ns."""
+    total = 0
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
+                total += int(file.read().split()[1])
+    return total * 1e-9
 
 
 def _end_group(leader: int, grace: float) -> None:

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+from profkit.analysis.insights.time_split import time_split
 from profkit.analysis.kernel_names import labels
 from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.analysis.summaries.python import summarize_allocations
@@ -138,9 +139,12 @@ class RunCollector:
         seconds = [sample for process in main.processes for sample in process.seconds]
         result = replace(record.result, cost=record.result.seconds / record.plain_seconds)
         usage = usage_readings(record.outcomes, whole=main.kind == "process")
+        start = max(0.0, record.plain_seconds - _sampling_seconds(main)) if main.kind != "process" else None
+        typical = sorted(record.outcomes, key=lambda outcome: outcome.seconds)[len(record.outcomes) // 2]
         self.update(
             passes=(*self.document.passes, result),
             readings=(*self.document.readings, *usage),
+            time_split=time_split(typical.usage, start),
             triton=read_triton(plan),
             packages=read_packages(plan),
             notes=(*self.document.notes, *record.notes),

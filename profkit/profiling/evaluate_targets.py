@@ -12,7 +12,9 @@ from profkit.analysis.summaries.bottlenecks import busiest_readings, classify_bo
 from profkit.analysis.summaries.gpu import check_consistency, weigh_coalescing
 from profkit.analysis.targets import Target, evaluate_run, load_targets
 from profkit.backends import backend_named
-from profkit.core.types import RunDocument, Summary
+from profkit.core.types import RunDocument, Summary, Verdict
+
+ONLY_WAITS = 0.9  # of the wall time: what is left is the start of the process
 
 
 def targets_for(
@@ -29,8 +31,22 @@ def judge_document(document: RunDocument, targets: Sequence[Target]) -> RunDocum
     if kernels and backend_named(document.backend).per_kernel:
         enriched = _with_kernel_classes(enriched)
     summarized = replace(enriched, summaries=summarize_document(enriched))
-    judged = replace(summarized, verdicts=evaluate_run(summarized, targets))
+    judged = replace(summarized, verdicts=_of_what_works(summarized, evaluate_run(summarized, targets)))
     return replace(judged, insights=find_insights(judged))
+
+
+def _of_what_works(document: RunDocument, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    """Verdicts on the host's counters and use of cores do not apply to a program that only waits."""
+    split = document.time_split
+    if split is None or split.waiting is None or split.waiting < ONLY_WAITS * split.wall or document.gpus:
+        return tuple(verdicts)
+    reason = f"the program waits for {100 * split.waiting / split.wall:.0f} % of the time"
+    return tuple(
+        verdict
+        if verdict.metric.startswith(("time.", "memory."))
+        else replace(verdict, verdict="not-applicable", reason=reason, advice=(), gain=None, code=None)
+        for verdict in verdicts
+    )
 
 
 def enrich_document(document: RunDocument) -> RunDocument:

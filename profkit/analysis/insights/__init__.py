@@ -8,13 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.analysis.insights import gpu_latency, gpu_launch, gpu_memory, gpu_timeline, gpu_units
+from profkit.analysis.insights import (
+    gpu_latency,
+    gpu_launch,
+    gpu_memory,
+    gpu_timeline,
+    gpu_units,
+    host,
+    host_memory,
+)
 from profkit.analysis.insights.evidence import evidence_of
 from profkit.analysis.insights.nsight import nsight_insights
 from profkit.analysis.insights.rule import Rule
 from profkit.core.types import Insight, RunDocument
 
 RULES: tuple[Rule, ...] = (
+    Rule("waiting-program", host.waiting_program),
+    Rule("heavy-imports", host.heavy_imports),
+    Rule("hot-python-function", host.hottest_function),
+    Rule("memory-latency", host_memory.memory_latency),
+    Rule("memory-bandwidth", host_memory.memory_bandwidth),
+    Rule("mispredicted-branches", host_memory.mispredicted_branches),
+    Rule("scalar-arithmetic", host_memory.scalar_arithmetic),
     Rule("exposed-copies", gpu_timeline.exposed_copies),
     Rule("late-launches", gpu_timeline.late_launches),
     Rule("unfused-operations", gpu_timeline.unfused_operations),

@@ -9,7 +9,17 @@ from dataclasses import dataclass
 from profkit.analysis.kernel_names.owner import KernelOwner, kernel_owner
 from profkit.analysis.summaries.bottlenecks import filled_share
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
-from profkit.core.types import Bound, Gpu, GpuTrace, KernelInstruction, Place, Reading, RunDocument
+from profkit.analysis.summaries.readings import main_scopes
+from profkit.core.types import (
+    QUALITY_ORDER,
+    Bound,
+    Gpu,
+    GpuTrace,
+    KernelInstruction,
+    Place,
+    Reading,
+    RunDocument,
+)
 
 LEAST_SHARE = 0.02  # of the GPU time: a kernel with less is not worth a conclusion
 
@@ -94,6 +104,7 @@ class RunEvidence:
     document: RunDocument
     kernels: tuple[KernelEvidence, ...]
     debug_kernels: tuple[KernelEvidence, ...]
+    values: Mapping[str, float]  # of the whole run: metric -> value
     busy: float | None  # share of the traced time in which a kernel ran, 0..1; None: no timeline
 
     @property
@@ -142,8 +153,21 @@ def evidence_of(document: RunDocument) -> RunEvidence:
         document,
         tuple(kernel for kernel in kernels if kernel.row.scope.name not in debug),
         tuple(kernel for kernel in kernels if kernel.row.scope.name in debug),
+        _run_values(document),
         busy,
     )
+
+
+def _run_values(document: RunDocument) -> dict[str, float]:
+    """Of each metric the surest reading of the whole run, or of its region; contradicted ones are left out."""
+    scopes = set(main_scopes(document))
+    best: dict[str, Reading] = {}
+    for reading in document.readings:
+        if reading.scope in scopes and reading.value is not None and reading.doubt is None:
+            known = best.get(reading.metric)
+            if known is None or QUALITY_ORDER[reading.quality] < QUALITY_ORDER[known.quality]:
+                best[reading.metric] = reading
+    return {metric: reading.value for metric, reading in best.items() if reading.value is not None}
 
 
 def _kernel_time_share(trace: GpuTrace | None) -> float | None:

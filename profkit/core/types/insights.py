@@ -52,15 +52,16 @@ class Insight:
 class TimeSplit:
     """Where the wall time of one run of the workload went. Times in seconds; None where it was not measured.
 
-    `startup` comes before the steady part, `waiting` is wall time in which no thread ran and no device worked, `cpu`
-    the processor time of all threads, `threads` that over the wall time of the steady part, `repeats` how often what
-    repeats was seen.
+    `startup` comes before the steady part, `waiting` is wall time in which no thread ran or could run, `queued` that in
+    which one could run and had no processor, `cpu` the processor time of all threads, `threads` that over the time in
+    which it worked, `repeats` how often what repeats was seen.
     """
 
     wall: float
     startup: float | None = None
     steady: float | None = None
     waiting: float | None = None
+    queued: float | None = None
     cpu: float | None = None
     gpu: float | None = None
     threads: float | None = None

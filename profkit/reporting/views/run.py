@@ -46,7 +46,11 @@ from profkit.reporting.view import (
     command as to_type,
 )
 from profkit.reporting.views import run_about, run_charts, run_metal
-from profkit.reporting.views.run_insights import insights_section, nsight_section
+from profkit.reporting.views.run_insights import (
+    insights_section,
+    nsight_section,
+    time_split_text,
+)
 from profkit.reporting.views.run_kernels import kernel_table, kernels_of, references
 from profkit.reporting.views.run_text import (
     LAST,
@@ -110,6 +114,8 @@ def _facts(document: RunDocument) -> Iterator[tuple[str, Text]]:
         readings = [r for s in document.summaries if s.concern == "time" for r in s.readings]
         median = next((r for r in readings if r.metric == "time.median" and r.value is not None), None)
         yield "Time", replace(reading_span(median, line, Style.STRONG), mark="") if median else strong(line)
+    if (split := time_split_text(document.time_split)) is not None:
+        yield "Split", split
     gpu = next((s.headline for s in document.summaries if s.concern == "gpu"), None)
     if gpu is not None:
         yield "GPU", strong(gpu)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.core.formatting import percent, plural
-from profkit.core.types import Gain, Insight, Place
+from profkit.core.formatting import percent, plural, quantity
+from profkit.core.types import Gain, Insight, Place, TimeSplit
 from profkit.reporting.view import (
     Fold,
     Item,
@@ -39,6 +39,21 @@ def _item(insight: Insight) -> Item:
     if insight.gain is not None and insight.gain.bound:
         below.append(joined(soft("bound  "), f"{insight.gain.bound}."))
     return Item(joined(strong(insight.title), gain_text(insight)), tuple(below))
+
+
+def time_split_text(split: TimeSplit | None) -> str | None:
+    """`3.59 s: waiting 62 %, working 38 % on 1.0 thread; start-up 1.2 s`; None where nothing was looked at."""
+    if split is None or split.waiting is None or split.wall <= 0:
+        return None
+    waiting, queued = split.waiting / split.wall, (split.queued or 0.0) / split.wall
+    parts = [f"waiting {percent(100 * waiting)} %"] if waiting >= 0.005 else []
+    if queued >= 0.02:
+        parts.append(f"waiting for a free processor {percent(100 * queued)} % (other programs run)")
+    if waiting + queued < 0.995:
+        threads = f" with {split.threads:.1f} threads" if split.threads is not None else ""
+        parts.append(f"working {percent(100 * (1 - waiting - queued))} %{threads}")
+    start = f"; start-up {quantity(split.startup, 's')}" if split.startup is not None else ""
+    return f"{quantity(split.wall, 's')}: {', '.join(parts)}{start}"
 
 
 def gain_text(insight: Insight) -> Text:

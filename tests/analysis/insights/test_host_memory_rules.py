@@ -1,0 +1,133 @@
+"""Caches, memory and branches are judged by what they cost in the measured time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.insights import find_insights
+from profkit.analysis.metrics import metric
+from profkit.core.types import RUN, Hotspot, Insight, Profile, Reading, Source
+from tests import documents
+
+MILLION = 1_000_000
+
+
+def insights(values: dict[str, float], *profiles: Profile) -> dict[str, Insight]:
+    readings = tuple(
+        Reading(name, value, metric(name).unit, "simulated", RUN, Source("valgrind"))
+        for name, value in values.items()
+    )
+    document = replace(documents.empty(), readings=readings, profiles=profiles)
+    return {insight.rule: insight for insight in find_insights(document)}
+
+
+CHASE = {  # a linked list of 64 MB: a million loads of 90 ns, one after the other
+    "time.median": 0.09,
+    "dram.read": 64.0 * MILLION,
+    "bandwidth.dram": 0.71e9,
+    "bandwidth.dram.share": 3.5,
+    "instructions": 4.0 * MILLION,
+}
+STREAM = {  # a sum over an array of 64 MB: the same lines in a twentieth of the time
+    **CHASE,
+    "time.median": 0.0045,
+    "bandwidth.dram": 14.2e9,
+    "bandwidth.dram.share": 71.0,
+}
+
+
+def test_loads_that_wait_for_each_other_are_found_by_the_time_that_they_take() -> None:
+    found = insights(CHASE)
+    assert set(found) == {"memory-latency"}
+    gain = found["memory-latency"].gain
+    assert gain is not None
+    assert gain.at_most == pytest.approx(0.95, abs=0.02)
+
+
+def test_a_stream_is_limited_by_bandwidth_and_not_by_latency() -> None:
+    found = insights(STREAM)
+    assert set(found) == {"memory-bandwidth"}
+    assert found["memory-bandwidth"].gain is None
+
+
+def test_of_a_stream_only_what_it_need_not_move_can_be_won() -> None:
+    gain = insights({**STREAM, "bandwidth.declared": 7.1e9})["memory-bandwidth"].gain
+    assert gain is not None
+    assert gain.at_most == pytest.approx(0.5)
+
+
+def test_memory_that_is_hardly_used_is_no_problem() -> None:
+    assert insights({**CHASE, "dram.read": 1e6}) == {}
+
+
+def test_a_rate_that_no_machine_reaches_is_believed_by_no_rule() -> None:
+    assert insights({**STREAM, "bandwidth.dram.share": 140.0}) == {}
+
+
+BRANCHY = {
+    "time.median": 0.01,
+    "instructions": 10.0 * MILLION,
+    "branch.count": 2.0 * MILLION,
+    "branch.miss_rate": 25.0,
+}
+
+
+def test_mispredictions_count_by_their_cycles() -> None:
+    gain = insights(BRANCHY)["mispredicted-branches"].gain
+    assert gain is not None
+    assert gain.at_most == pytest.approx(0.5e6 * 15 / 3e9 / 0.01)
+
+
+@pytest.mark.parametrize(
+    "change", [{"branch.miss_rate": 0.5}, {"branch.count": 1000.0}, {"time.median": 1.0}]
+)
+def test_mispredictions_that_cost_nothing_are_no_problem(change: dict[str, float]) -> None:
+    assert "mispredicted-branches" not in insights({**BRANCHY, **change})
+
+
+SCALAR = {
+    "time.median": 0.01,
+    "instructions": 10.0 * MILLION,
+    "flops": 4.0 * MILLION,
+    "simd.utilization": 3.0,
+    "flops.share": 2.0,
+}
+
+
+def test_scalar_arithmetic_of_compiled_code_is_to_be_vectorised() -> None:
+    found = insights(SCALAR)["scalar-arithmetic"]
+    assert "-march=native" in found.change
+    assert found.gain is not None
+    assert found.gain.at_most == 0.75
+
+
+@pytest.mark.parametrize(
+    "change", [{"simd.utilization": 95.0}, {"flops": 1000.0}, {"bandwidth.dram.share": 80.0}]
+)
+def test_vectorised_little_or_memory_bound_arithmetic_is_not(change: dict[str, float]) -> None:
+    assert "scalar-arithmetic" not in insights({**SCALAR, **change})
+
+
+def test_of_an_interpreters_own_caches_and_branches_nothing_is_said() -> None:
+    python = Profile(
+        "own time", "s", 1.0, (Hotspot("work", 0.9, calls=10, file="work.py", line=3),), "own-time"
+    )
+    for values in (CHASE, BRANCHY, SCALAR):
+        assert set(insights(values, python)) == {"hot-python-function"}
+
+
+def test_the_compiled_function_with_the_most_misses_is_named() -> None:
+    counted = Profile(
+        "functions",
+        "Ir",
+        1.0,
+        (
+            Hotspot("walk", 1.0, file="list.c", line=7, counters={"D1mr": 900.0}),
+            Hotspot("main", 2.0, file="list.c", line=20, counters={"D1mr": 5.0}),
+        ),
+        "functions",
+    )
+    where = insights(CHASE, counted)["memory-latency"].where
+    assert (where.function, where.file, where.line) == ("walk", "list.c", 7)
