@@ -31,13 +31,13 @@ def gpu(seconds: float) -> Reading:
 def test_samples_that_follow_each_other_still_show_a_large_change() -> None:
     found = compare(alone(swing=0.06), alone(0.57, swing=0.06))
     assert found.outcome == "regressed"
-    assert "follow each other" in time_of(found).reason
+    assert "neighbouring samples are correlated" in time_of(found).reason
 
 
 def test_where_they_leave_it_open_the_fix_is_more_processes_and_a_quiet_clock() -> None:
     found = compare(alone(swing=0.06), alone(0.05, swing=0.06))
     assert found.outcome == "ambiguous"
-    assert "follow each other so closely" in found.reason
+    assert "neighbouring samples are correlated" in found.reason
     assert found.fix is not None
     assert "--depth full" in found.fix
     assert "--lock-gpu-clocks" in found.fix
