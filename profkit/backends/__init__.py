@@ -17,6 +17,7 @@ from profkit.core.types import (
     Counter,
     Depth,
     Gpu,
+    GpuToolLines,
     GpuTrace,
     KernelInstruction,
     Machine,
@@ -150,7 +151,9 @@ class Backend(Protocol):
     report_concerns: frozenset[str] = frozenset()  # summaries of a report that are shown without a value, too
     # Wall seconds for warm-up and samples in one process.
     budgets: Mapping[Depth, float] = {"gate": 5.0, "standard": 8.0, "full": 30.0}
+    function_tools: tuple[str, ...] = ()  # the profilers whose reports say which function takes how much
     profilers: tuple[str, ...] = ()  # those that it starts; the doctor asks no other about them
+    tool_lines: GpuToolLines = GpuToolLines()
     targets: Path | None = None  # the YAML file of its default targets
 
     def claims(self, report: Report) -> bool:  # noqa: ARG002

@@ -6,6 +6,7 @@ Imports nothing of profkit. These are for screens; whatever is compared is compa
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import datetime, timezone
 
 _DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -74,6 +75,11 @@ def bar(share: float, width: int = 8) -> str:
 def plural(number: int, word: str, many: str | None = None) -> str:
     """`1 pass`, `3 passes`."""
     return f"{number} {word if number == 1 else many or word + 's'}"
+
+
+def joined(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
 
 
 def moment(started: str) -> str:

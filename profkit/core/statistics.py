@@ -68,6 +68,12 @@ def median(values: Sequence[float]) -> float:
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
+def geometric_mean(values: Iterable[float]) -> float | None:
+    """exp(mean(ln x)) of those above 0; None of nothing."""
+    logs = [log(value) for value in values if value > 0]
+    return exp(sum(logs) / len(logs)) if logs else None
+
+
 def percentile(values: Sequence[float], percent: float) -> float:
     """The value below which `percent` (0 to 100) of the values lie, linear between neighbours (type 7)."""
     if not values:

@@ -5,7 +5,7 @@ An object is cheap to load: its readers, its recipe and its checks are imported 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -56,6 +56,9 @@ class Conversion:
     by_hand: str
 
 
+TimeLine = Callable[[Path, Sequence[Path], Callable[[int], None]], Iterator[str]]
+
+
 @dataclass(frozen=True)
 class Format:
     """One kind of report, recognised by its content: a file by its first 64 KiB, a folder by what lies in it.
@@ -63,6 +66,12 @@ class Format:
     `looks_like` is None where a report is always a folder, `is_folder` where it is always a file. `read` raises
     UnreadableReport. `scrub` writes a copy without what is private, which `read` still takes; it is None where nothing
     can be taken out, and then `scrub_fix` is the line that makes something that can be scrubbed.
+
+    `time_line` gives the report as trace events in JSON, piece by piece; it takes the report, the records that
+    processes left of their regions, and a function that it calls with the number of events so far. None: the report
+    has no times.
+    `has_stacks`: `read` returns the sampled stacks. `facts_are_conditions`: the report's facts say how was measured;
+    those of other reports are shown as notes.
     """
 
     name: str
@@ -74,6 +83,9 @@ class Format:
     scrub_fix: str = ""
     is_folder: Callable[[Path], bool] | None = None
     conversion: Conversion | None = None
+    time_line: TimeLine | None = None
+    has_stacks: bool = False
+    facts_are_conditions: bool = False
 
 
 @dataclass(frozen=True)

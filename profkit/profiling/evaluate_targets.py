@@ -26,13 +26,25 @@ def targets_for(
 
 def judge_document(document: RunDocument, targets: Sequence[Target]) -> RunDocument:
     """The document with derived readings, summaries and verdicts; judging it again changes nothing."""
-    enriched = enrich_document(document)
+    enriched = _with_repetition(enrich_document(document))
     kernels = document.trace is not None or any(r.scope.kind == "kernel" for r in document.readings)
     if kernels and backend_named(document.backend).per_kernel:
         enriched = _with_kernel_classes(enriched)
     summarized = replace(enriched, summaries=summarize_document(enriched))
-    judged = replace(summarized, verdicts=_of_what_works(summarized, evaluate_run(summarized, targets)))
+    count = backend_named(document.backend).tool_lines.count
+    verdicts = evaluate_run(summarized, targets, count)
+    judged = replace(summarized, verdicts=_of_what_works(summarized, verdicts))
     return replace(judged, insights=find_insights(judged))
+
+
+def _with_repetition(document: RunDocument) -> RunDocument:
+    """The time split with what the trace tells: an unmarked program that repeats itself is mostly start-up."""
+    split, trace = document.time_split, document.trace
+    if split is None or trace is None or trace.marked or not trace.repeats or not trace.span:
+        return document
+    steady = min(trace.span, split.wall)
+    known = replace(split, startup=split.wall - steady, steady=steady, gpu=trace.busy, repeats=trace.repeats)
+    return replace(document, time_split=known)
 
 
 def _of_what_works(document: RunDocument, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:

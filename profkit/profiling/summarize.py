@@ -15,7 +15,7 @@ from profkit.core.run_folder import FILE_NAME, read_run
 from profkit.core.types import Report, RunDocument, Workload
 from profkit.profilers.files import read_head
 from profkit.profilers.profiler import Conversion, Format
-from profkit.profilers.registry import explain_fault, recognise_format
+from profkit.profilers.registry import explain_fault, find_profiler, recognise_format
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 
 CONVERSION_SECONDS = 600.0
@@ -119,8 +119,9 @@ def _not_exported(only: str, by_hand: str, printed: str) -> MachineError:
 def document_of(report: Report, path: Path) -> RunDocument:
     """A report as a run of which nothing more is known."""
     backend = backend_of_report(report)
-    # Facts of other reports are shown as notes.
-    has_conditions = backend.has_device or report.tool == "xctrace"
+    profiler = find_profiler(report.tool)
+    forms = [form for form in profiler.formats if form.name == report.format] if profiler is not None else []
+    facts_are_conditions = backend.has_device or any(form.facts_are_conditions for form in forms)
     known = report.counters and has_formulas(report.tool)
     readings = derive(report.counters, formula_table(report.tool), report.tool, path.name) if known else ()
     command = report.facts.get("command")
@@ -140,7 +141,7 @@ def document_of(report: Report, path: Path) -> RunDocument:
         rules=report.rules,
         facts=report.facts,
         profiles=report.profiles,
-        notes=report.warnings if has_conditions else (*_facts_as_notes(report), *report.warnings),
+        notes=report.warnings if facts_are_conditions else (*_facts_as_notes(report), *report.warnings),
     )
 
 

@@ -161,7 +161,7 @@ class RooflineChart(Block):
         """A table of the points."""
         rows = [
             (spot.label, quantity(spot.intensity, "FLOP/B"), quantity(spot.rate, "FLOP/s"), spot.under)
-            for spot in self.roofline.spots
+            for spot in self.roofline.points
         ]
         return (table(("", "intensity", "rate", "ceiling"), rows, title="Roofline"),)
 

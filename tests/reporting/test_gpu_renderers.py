@@ -137,7 +137,7 @@ def test_a_range_is_called_as_whoever_marked_it_called_it() -> None:
     names = ("aten::_local_scalar_dense", "Stage::ExecutorOfPredictions-run-merge.forward", "f<int>(x)")
     ranges = tuple(replace(gpu.trace().ranges[0], name=name, domain=None) for name in names)
     text = run_text(judged(gpu.report(trace=replace(gpu.trace(), ranges=ranges))), color=False, width=80)
-    section = text[text.index("Ranges (NVTX)") : text.index("The host's calls")]
+    section = text[text.index("Marked ranges") : text.index("The host's calls")]
     assert re.findall(r"^  (\S+) +1 ", section, re.M) == [
         "aten::_local_scalar_dense",
         "Stage::ExecutorOfPredicti…merge.forward",
@@ -230,7 +230,7 @@ def test_without_details_what_is_as_it_should_be_takes_a_line_and_every_verdict_
     assert len(text.split("\n")) <= 120
     assert [v.target for v in document.verdicts if v.scope.kind != "kernel" and v.target not in text] == []
     assert sum(line.startswith("  ✓ PASS") for line in text.split("\n")) == 1
-    assert "Ranges (NVTX)" not in text
+    assert "Marked ranges" not in text
     assert "The host's calls" not in text
 
 

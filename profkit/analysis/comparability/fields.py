@@ -65,12 +65,12 @@ def fingerprint_differences(baseline: Fingerprint, candidate: Fingerprint) -> tu
     fields = all_fields()
     before = {feature.name: feature.value for feature in baseline.features}
     after = {feature.name: feature.value for feature in candidate.features}
-    found = [
+    differences = [
         _difference(field, before.get(name), after.get(name))
         for name, field in fields.items()
         if field.tier != "observed" and before.get(name) != after.get(name)
     ]
-    return tuple(sorted(found, key=lambda difference: _WEIGHT[difference.tier]))
+    return tuple(sorted(differences, key=lambda difference: _WEIGHT[difference.tier]))
 
 
 def _difference(field: ComparedField, before: str | None, after: str | None) -> Difference:

@@ -1,13 +1,7 @@
-"""What a run on an Apple GPU says of the fields of comparability.
+"""A run's fingerprint: what its document says of every field of comparability, and an id of the machine.
 
-A workload's command line in two parts: the program, of which there may be two versions, and its input.
-
-Two versions of one program lie in two folders, and often under two names. So the program is told by its last name,
-and a path below the working folder or the program's own counts from there.
-
-What a run document says of each field, in words that are equal exactly where the thing is.
-
-A run's fingerprint: the value of every field, and an id of the machine.
+Values are equal exactly where the thing is. Two versions of one program lie in two folders, and often under two names:
+so a program goes by its last name, and a path below the working folder or the program's own is relative to that.
 """
 
 from __future__ import annotations
@@ -31,23 +25,20 @@ def holds_down(thermal: str) -> bool:
     return thermal.strip().lower() not in _NOMINAL
 
 
-def metal_values(document: RunDocument) -> dict[str, str | None]:
-    """The fields that only Metal and Instruments tell; none of another run."""
+def _metal_values(document: RunDocument) -> dict[str, str | None]:
+    """The fields that only Instruments tells, and those that only Metal does."""
     metal, facts = document.metal, document.facts
-    if metal is None and document.backend != "mps" and "xctrace" not in document.tools:
-        return {}
     system = _SYSTEM.match(facts.get("system", ""))
-    told: dict[str, str | None] = {
+    values: dict[str, str | None] = {
         "macos.major": system[1].partition(".")[0] if system else None,
         "macos.version": system[1] if system else None,
         "mode.template": facts.get("template"),
     }
     if metal is None:
-        return told
-    low = {True: "on", False: "off", None: None}[metal.low_power]
+        return values
     return {
-        **told,
-        "gpu.low_power": low,
+        **values,
+        "gpu.low_power": {True: "on", False: "off", None: None}[metal.low_power],
         "mode.induced": metal.induced or facts.get("induced performance state") or "Default",
         "state.performance": _state_shares(metal.performance, worked=True),
         "state.thermal": _state_shares(metal.thermal, worked=False),
@@ -55,10 +46,10 @@ def metal_values(document: RunDocument) -> dict[str, str | None]:
 
 
 def _state_shares(states: Sequence[MetalState], *, worked: bool) -> str | None:
-    """`Minimum 97 %, Maximum 3 %`, of the time in which the process worked on the GPU where that is told."""
-    times = {one.name: one.seconds for one in states}
-    if worked and any(one.busy is not None for one in states):
-        times = {one.name: one.busy or 0.0 for one in states}
+    """`Minimum 97 %, Maximum 3 %`, of the time in which the process worked on the GPU where that is known."""
+    times = {state.name: state.seconds for state in states}
+    if worked and any(state.busy is not None for state in states):
+        times = {state.name: state.busy or 0.0 for state in states}
     total = sum(times.values())
     if total <= 0:
         return None
@@ -78,7 +69,7 @@ def program_of(workload: Workload) -> str | None:
 
 
 def arguments_of(workload: Workload) -> str | None:
-    """The words behind the program, with paths below its folder or the working folder told from there.
+    """The words behind the program, with paths below its folder or the working folder relative to that.
 
     `"none"` where there are none; None where the command is not known.
     """
@@ -119,24 +110,25 @@ def _relative_path(word: str, folders: list[str]) -> str:
 
 
 GIB = 1 << 30
-_VERSIONED = ("perf", "valgrind", "ncu", "nsys", "xctrace")
 
 
 def values_of(document: RunDocument) -> dict[str, str]:
     """The fields that this document tells, by name."""
-    told: dict[str, str | None] = {}
-    if document.machine is not None:
-        told |= _machine(document.machine)
-    else:
-        told["machine.caches"] = _simulated_caches(document.facts)
-    told |= _gpus(document.gpus, document.facts)
-    told |= metal_values(document)
-    told |= _workload(document)
-    told |= _mode(document)
-    told |= _tools(document.tools)
-    told |= _software(document)
-    told |= _machine_state(document)
-    return {name: value for name, value in told.items() if value}
+    machine = document.machine
+    values: dict[str, str | None] = {
+        **(
+            _machine(machine)
+            if machine is not None
+            else {"machine.caches": _simulated_caches(document.facts)}
+        ),
+        **_gpus(document.gpus, document.facts),
+        **_metal_values(document),
+        **_workload(document),
+        **_mode(document),
+        **_versions(document),
+        **_machine_state(document),
+    }
+    return {name: value for name, value in values.items() if value}
 
 
 def _machine(machine: Machine) -> dict[str, str | None]:
@@ -171,15 +163,15 @@ def _simulated_caches(facts: Mapping[str, str]) -> str | None:
 
 def _gpus(gpus: tuple[Gpu, ...], facts: Mapping[str, str]) -> dict[str, str | None]:
     driver = next((gpu.driver for gpu in gpus if gpu.driver), None) or facts.get("driver")
-    told: dict[str, str | None] = {
+    values: dict[str, str | None] = {
         "driver.major": driver.partition(".")[0] if driver else None,
         "driver.version": _major_and_minor(driver),
         "cuda.version": facts.get("CUDA"),
     }
     if not gpus:
-        return told
+        return values
     return {
-        **told,
+        **values,
         "gpu.name": _distinct_values(gpu.name for gpu in gpus),
         "gpu.count": str(len(gpus)),
         "gpu.multiprocessors": _distinct_values(_text(gpu.multiprocessors) for gpu in gpus),
@@ -218,8 +210,8 @@ def _regions(document: RunDocument) -> list[str]:
 
 
 def _declared_work(timing: Timing) -> list[str]:
-    told = (("FLOP", timing.flops), ("bytes", timing.bytes))
-    return [f"{value:.6g} {name}" for name, value in told if value is not None]
+    work = (("FLOP", timing.flops), ("bytes", timing.bytes))
+    return [f"{value:.6g} {name}" for name, value in work if value is not None]
 
 
 def _mode(document: RunDocument) -> dict[str, str | None]:
@@ -235,7 +227,7 @@ def _mode(document: RunDocument) -> dict[str, str | None]:
         "mode.clock": _distinct_values(process.clock for process in samples),
         "mode.timed": _distinct_values(timing.kind for timing in document.timings),
         "mode.marked": None
-        if trace is None or trace.tool == "ncu"
+        if trace is None or trace.tool not in all_fields()["mode.marked"].tools
         else "a region"
         if trace.marked
         else "the program",
@@ -253,17 +245,18 @@ def _measuring_tools(document: RunDocument) -> set[str]:
     return tools - {"profkit"}
 
 
-def _tools(tools: Mapping[str, str]) -> dict[str, str | None]:
-    told: dict[str, str | None] = {
-        f"tool.{name}": tools[name].partition(".")[0] for name in _VERSIONED if tools.get(name)
-    }
-    told["tool.versions"] = ", ".join(f"{name} {tools[name]}" for name in sorted(tools) if tools[name])
-    return told
-
-
-def _software(document: RunDocument) -> dict[str, str | None]:
-    packages = document.packages
-    return {f"software.{name}": packages.get(name) for name in ("python", "torch", "triton", "numpy")}
+def _versions(document: RunDocument) -> dict[str, str | None]:
+    """The major versions of the tools that have a field of their own, all versions, and those of packages."""
+    tools, packages = document.tools, document.packages
+    values: dict[str, str | None] = {}
+    for field in all_fields():
+        kind, _, name = field.partition(".")
+        if kind == "tool":
+            values[field] = tools.get(name, "").partition(".")[0]
+        elif kind == "software":
+            values[field] = packages.get(name)
+    values["tool.versions"] = ", ".join(f"{name} {tools[name]}" for name in sorted(tools) if tools[name])
+    return values
 
 
 def _machine_state(document: RunDocument) -> dict[str, str | None]:
@@ -287,7 +280,7 @@ def _machine_state(document: RunDocument) -> dict[str, str | None]:
 
 
 def _distinct_values(values: Iterator[str | None] | tuple[str | None, ...]) -> str | None:
-    """The one value of all, or the different ones in order; None where none is told."""
+    """The one value of all, or the different ones in order; None where there is none."""
     return ", ".join(dict.fromkeys(value for value in values if value)) or None
 
 
@@ -304,13 +297,13 @@ ID_LENGTH = 12  # hexadecimal digits: two of a thousand machines share one in 1 
 
 
 def fingerprint_of(document: RunDocument) -> Fingerprint:
-    """What `document` says of every field; a field that it does not tell has the value None.
+    """What `document` says of every field; a field that it says nothing of has the value None.
 
     Works on a run of any age, an unfinished one, and a report of any tool. Nothing in it names the machine, its user
     or a folder.
     """
-    told = values_of(document)
-    features = tuple(Feature(name, told.get(name), field.tier) for name, field in all_fields().items())
+    values = values_of(document)
+    features = tuple(Feature(name, values.get(name), field.tier) for name, field in all_fields().items())
     return Fingerprint(_id(features), features)
 
 

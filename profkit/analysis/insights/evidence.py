@@ -118,6 +118,8 @@ class RunEvidence:
         if self.busy is None:
             return "the GPU time"
         trace = self.document.trace
+        if trace is not None and trace.repeats and not trace.marked:
+            return "a step"
         return "the marked region" if trace is not None and trace.marked else "the traced time"
 
 

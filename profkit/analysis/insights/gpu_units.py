@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from profkit.analysis.insights.evidence import KernelEvidence, RunEvidence, unit_utilization
 from profkit.analysis.insights.rule import bounded_gain, insight_on, percent_text
 from profkit.analysis.kernel_names.owner import is_matrix_product
+from profkit.core.formatting import plural
 from profkit.core.types import Gain, Insight
 
 # FP64 instructions per cycle of a multiprocessor over those in FP32, by compute capability (CUDA C++ Programming Guide,
@@ -96,27 +97,42 @@ def no_tensor_cores(run: RunEvidence) -> Iterator[Insight]:
 
 
 def unaligned_matrix_product(run: RunEvidence) -> Iterator[Insight]:
-    """A matrix product with operands that are not aligned to 16 bytes: the library has only slow "
-    "kernels for them."""
-    for kernel in run.kernels:
-        alignment = _ALIGNMENT.search(kernel.row.scope.name or "")
-        if alignment is None or kernel.owner not in ("cublas", "cutlass", "cudnn"):
-            continue
-        busy = kernel.busiest or 0.0
-        if busy >= 80:
-            continue
-        how = f"its busiest unit is at {percent_text(busy)}" if busy else "how busy it is was not counted"
-        yield insight_on(
-            "unaligned-matrix-product",
-            kernel,
-            "Pad the sizes of the matrix product to a multiple of 8, better 64",
-            f"a kernel for operands of which single elements are aligned (align{alignment[1]}); {how}",
-            "One dimension (vocabulary, hidden size, batch) is odd, or a view begins at an odd "
-            "offset. Pad it: 50,257 "
-            "to 50,304; then the library takes kernels that load 16 bytes at a time.",
-            bounded_gain(run, kernel, 1 - busy / 100, "the kernel's time until its busiest unit is full"),
-            ("tensor.utilization", "bandwidth.dram.share"),
-        )
+    """Matrix products with operands that are not aligned to 16 bytes: the library has only slow kernels for them.
+
+    All of them in one: it is one dimension that is odd. L1 is busy with the small loads themselves, so what bounds them
+    is DRAM, or the tensor cores; of these, such kernels use instructions that do half as much.
+    """
+    kernels = [
+        kernel
+        for kernel in run.kernels
+        if kernel.owner in ("cublas", "cutlass", "cudnn") and _ALIGNMENT.search(kernel.row.scope.name or "")
+    ]
+    if not kernels:
+        return
+    first = kernels[0]
+    share = sum(kernel.share for kernel in kernels)
+    left = sum(kernel.share * (1 - _aligned_floor(kernel)) for kernel in kernels)
+    busy = first.values.get("tensor.utilization")
+    how = f", and keep the tensor cores busy for {percent_text(busy)}" if busy is not None else ""
+    yield insight_on(
+        "unaligned-matrix-product",
+        first,
+        "Pad the sizes of the matrix product to a multiple of 8, better 64",
+        f"{percent_text(100 * share)} of the GPU time is in {plural(len(kernels), 'matrix product')} for operands of "
+        f"which single elements are aligned (align1){how}",
+        "One dimension (vocabulary, hidden size, batch) is odd, or a view begins at an odd offset. Pad it: 50,257 "
+        "to 50,304; then the library takes kernels that load 16 bytes at a time.",
+        Gain(
+            left * run.gpu_share, run.time_name, "these products, until DRAM or the tensor cores limit them"
+        ),
+        ("tensor.utilization", "bandwidth.dram.share"),
+    )
+
+
+def _aligned_floor(kernel: KernelEvidence) -> float:
+    """The share of its time that the same product needs at least, as far as its units tell, 0..1."""
+    tensor = kernel.values.get("tensor.utilization", 0.0) / 2
+    return max(tensor, kernel.values.get("bandwidth.dram.share", 0.0)) / 100
 
 
 def old_architecture_product(run: RunEvidence) -> Iterator[Insight]:

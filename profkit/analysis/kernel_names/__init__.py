@@ -21,8 +21,8 @@ def short_name(name: str, width: int = WIDTH) -> str:
     >>> short_name("void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, char*>(int)")
     'vectorized_elementwise_kernel<4, AddFunctor<float>, char*>'
     """
-    told, fits = fitting_form(name, width)
-    return told if fits else shortened(told, max(1, width))
+    form, fits = fitting_form(name, width)
+    return form if fits else shortened(form, max(1, width))
 
 
 def same_name(name: str) -> str:
@@ -41,24 +41,24 @@ def labels(names: Iterable[tuple[str, str]], width: int = WIDTH) -> Mapping[tupl
     pairs = list(dict.fromkeys(names))
     plain = {pair: short_name(pair[0], width) for pair in pairs}
     twins = _several(plain)
-    told = {
+    texts = {
         pair: _with_shape(pair, width) if plain[pair] in twins and pair[1] else plain[pair] for pair in pairs
     }
-    twins = _several(told)
-    seen: dict[str, int] = {}
+    twins = _several(texts)
+    counts: dict[str, int] = {}
     for pair in pairs:  # other instances of one template in one shape, told apart only by what was left out
-        label = told[pair]
+        label = texts[pair]
         if label in twins:
-            seen[label] = seen.get(label, 0) + 1
-            number = f" #{seen[label]}"
-            told[pair] = shortened(label, max(1, width - len(number))) + number
-    return told
+            counts[label] = counts.get(label, 0) + 1
+            number = f" #{counts[label]}"
+            texts[pair] = shortened(label, max(1, width - len(number))) + number
+    return texts
 
 
 def narrower(label: str, width: int) -> str:
     """A label of `labels` in less room: the signature shortened as one, grid and block behind it kept."""
-    found = _BEHIND.search(label)
-    behind = found[0] if found is not None else ""
+    suffix = _BEHIND.search(label)
+    behind = suffix[0] if suffix is not None else ""
     if len(behind) > width - 8:
         return shortened(label, width)
     head = label.removesuffix(behind)
@@ -66,8 +66,8 @@ def narrower(label: str, width: int) -> str:
     inner = (
         head[2:-1] if head.startswith("…<") and head.endswith(">") else None
     )  # a functor without its launcher
-    told = f"…<{short_name(inner, room - 3)}>" if inner is not None and room > 8 else short_name(head, room)
-    return told + behind
+    short = f"…<{short_name(inner, room - 3)}>" if inner is not None and room > 8 else short_name(head, room)
+    return short + behind
 
 
 def shape(configuration: str) -> str:
@@ -75,9 +75,9 @@ def shape(configuration: str) -> str:
     return " of ".join(re.sub(r"(x1)+$", "", part) for part in configuration.split(" of "))
 
 
-def _several(told: Mapping[tuple[str, str], str]) -> set[str]:
-    seen: set[str] = set()
-    return {label for label in told.values() if label in seen or seen.add(label)}  # type: ignore[func-returns-value]
+def _several(texts: Mapping[tuple[str, str], str]) -> set[str]:
+    once: set[str] = set()
+    return {label for label in texts.values() if label in once or once.add(label)}  # type: ignore[func-returns-value]
 
 
 def _with_shape(pair: tuple[str, str], width: int) -> str:

@@ -51,12 +51,12 @@ def fitting_form(name: str, width: int) -> tuple[str, bool]:
 def name_forms(name: str) -> Iterator[str]:
     """The short name with ever less detail; at least one, none of them empty."""
     parts = read_signature(name)
-    told: set[str] = set()
+    yielded: set[str] = set()
     for form in _by_detail(parts) if parts is not None else ():
-        if form and form not in told:
-            told.add(form)
+        if form and form not in yielded:
+            yielded.add(form)
             yield form
-    if not told:
+    if not yielded:
         yield plain_name(name) or "?"
 
 
@@ -66,7 +66,7 @@ def _by_detail(parts: list[NamePart]) -> Iterator[str]:
         yield _told(parts, depth)
     core = _core(parts)
     args = core.args or []
-    worth = [one for one in args if not (_plumbing(one) or _plain_number(one))]
+    worth = [argument for argument in args if not (_plumbing(argument) or _plain_number(argument))]
     if worth:
         named = [f"{_named(parts)}<{_without_numbers(args, depth - 1)}>" for depth in _DEPTHS]
         yield from named[:-1]
@@ -75,7 +75,7 @@ def _by_detail(parts: list[NamePart]) -> Iterator[str]:
             yield f"…<{_type(worth[0], 0).removesuffix('<…>')}>"
         yield named[-1]
     yield _told(parts, 1)
-    first = [_type(one, 0) for one in args if not _plumbing(one)]
+    first = [_type(argument, 0) for argument in args if not _plumbing(argument)]
     for count in range(min(len(first) - 1, 8), 0, -1):
         yield f"{_named(parts)}<{', '.join(first[:count])}, …>"
     yield _told(parts, 0)
@@ -99,8 +99,14 @@ def _steps(parts: list[NamePart]) -> list[NamePart]:
 
 def _without_numbers(args: list[TypeArgument], depth: int) -> str:
     """The arguments with one `…` for every row of numbers."""
-    told = ["…" if _plain_number(one) else _type(one, depth) for one in args if not _plumbing(one)]
-    return ", ".join(one for n, one in enumerate(told) if one != "…" or n == 0 or told[n - 1] != "…")
+    texts = [
+        "…" if _plain_number(argument) else _type(argument, depth)
+        for argument in args
+        if not _plumbing(argument)
+    ]
+    return ", ".join(
+        argument for n, argument in enumerate(texts) if argument != "…" or n == 0 or texts[n - 1] != "…"
+    )
 
 
 def _named(parts: list[NamePart]) -> str:
@@ -108,9 +114,11 @@ def _named(parts: list[NamePart]) -> str:
     return _told(parts, 0).removesuffix("<…>")
 
 
-def _plain_number(one: TypeArgument) -> bool:
-    texts = [item[-1].text if isinstance(item, list) and len(item) == 1 else str(item) for item in one.items]
-    bare = all(not isinstance(item, list) or item[-1].args is None for item in one.items)
+def _plain_number(argument: TypeArgument) -> bool:
+    texts = [
+        item[-1].text if isinstance(item, list) and len(item) == 1 else str(item) for item in argument.items
+    ]
+    bare = all(not isinstance(item, list) or item[-1].args is None for item in argument.items)
     return bare and all(re.fullmatch(r"-|…|-?\d+[uUlL]*|true|false", text) for text in texts)
 
 
@@ -122,11 +130,11 @@ def _told(parts: list[NamePart], depth: int) -> str:
         return "lambda" + (_listed(inner.params, 0, "()") if inner is not None and inner.params else "")
     last = named[-1]
     if last.args:
-        kept = [one for one in last.args if not _plumbing(one)] or last.args
+        shown = [argument for argument in last.args if not _plumbing(argument)] or last.args
         shell = last.text in _SHELLS or last.text.startswith("enable_")
         which = 0 if shell else _WRAPPERS.get(last.text)
-        if which is not None and -len(kept) <= which < len(kept):
-            return _type(kept[which], depth) or last.text
+        if which is not None and -len(shown) <= which < len(shown):
+            return _type(shown[which], depth) or last.text
     text = last.text
     if text in _GENERIC and len(named) > 1:
         text = f"{named[-2].text}::{text}"
@@ -136,25 +144,25 @@ def _told(parts: list[NamePart], depth: int) -> str:
         return text
     if depth <= 0:
         return f"{text}<…>"
-    kept = [one for one in last.args if not _plumbing(one)]
-    return text + _listed(kept, depth - 1, "<>") if kept else text
+    shown = [argument for argument in last.args if not _plumbing(argument)]
+    return text + _listed(shown, depth - 1, "<>") if shown else text
 
 
 def _listed(types: list[TypeArgument] | None, depth: int, brackets: str) -> str:
-    return f"{brackets[0]}{', '.join(_type(one, depth) for one in types or [])}{brackets[1]}"
+    return f"{brackets[0]}{', '.join(_type(argument, depth) for argument in types or [])}{brackets[1]}"
 
 
-def _plumbing(one: TypeArgument) -> bool:
-    names = [item for item in one.items if isinstance(item, list)]
+def _plumbing(argument: TypeArgument) -> bool:
+    names = [item for item in argument.items if isinstance(item, list)]
     return bool(names) and _PLUMBING.match(names[-1][-1].text) is not None
 
 
-def _type(one: TypeArgument, depth: int) -> str:
+def _type(argument: TypeArgument, depth: int) -> str:
     text = ""
-    items = [item for item in one.items if item != [NamePart("void")] or len(one.items) == 1]
+    items = [item for item in argument.items if item != [NamePart("void")] or len(argument.items) == 1]
     for item in items:
-        told = _told(item, depth) if isinstance(item, list) else item
-        told = _NUMBER.sub(r"\1", told)
+        word = _told(item, depth) if isinstance(item, list) else item
+        word = _NUMBER.sub(r"\1", word)
         glue = " " if text and isinstance(item, list) and text[-1] not in "&-" else ""
-        text += glue + told
+        text += glue + word
     return text

@@ -37,6 +37,7 @@ _PATTERNS: tuple[tuple[KernelOwner, str], ...] = (
     ),
 )
 _OWNERS = tuple((owner, re.compile(pattern)) for owner, pattern in _PATTERNS)
+OWN_CODE: tuple[KernelOwner, ...] = ("user", "inductor", "cutlass")  # made from the user's own source
 _TITLES: dict[KernelOwner, str] = {
     "user": "your own",
     "cublas": "cuBLAS",

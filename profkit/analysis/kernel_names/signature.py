@@ -58,8 +58,8 @@ def plain_name(name: str) -> str:
 def _of_mangled(text: str) -> str:
     """The last plain name of an Itanium symbol that nobody demangled: enough to be known by."""
     rest, last = re.sub(r"^_ZN?K?", "", text), ""
-    while found := re.match(r"(?:S[t_a]|L)?(\d{1,4})(?=[A-Za-z_])", rest):
-        begin, length = found.end(), int(found[1])
+    while part := re.match(r"(?:S[t_a]|L)?(\d{1,4})(?=[A-Za-z_])", rest):
+        begin, length = part.end(), int(part[1])
         if begin + length > len(rest):
             break
         last, rest = rest[begin : begin + length], rest[begin + length :]
@@ -69,19 +69,19 @@ def _of_mangled(text: str) -> str:
 def _parts(text: str) -> list[NamePart] | None:
     """The qualified name of a signature without what stands before and behind it; None where it is no signature."""
     reader = _Reader(_TOKEN.findall(text))
-    found = reader.type(DEEPEST)
-    places = [number for number, item in enumerate(found.items) if isinstance(item, list)]
+    words = reader.type(DEEPEST)
+    places = [number for number, item in enumerate(words.items) if isinstance(item, list)]
     if not places:
         return None
-    last = places[-1] if not _plain_words(found) else None
+    last = places[-1] if not _plain_words(words) else None
     if last is None or not reader.done:
         return None
-    return found.items[last]  # type: ignore[return-value]
+    return words.items[last]  # type: ignore[return-value]
 
 
-def _plain_words(found: TypeArgument) -> bool:
+def _plain_words(argument: TypeArgument) -> bool:
     """Whether this is text with blanks in it, and not a return type before a name."""
-    words = [item for item in found.items if isinstance(item, list)]
+    words = [item for item in argument.items if isinstance(item, list)]
     head, last = words[:-1], words[-1]
     if not head or (len(last) > 1 and not any(part.params is not None for part in last)):
         return False
@@ -107,37 +107,37 @@ class _Reader:
 
     def type(self, depth: int) -> TypeArgument:
         """Up to a comma or closing bracket that is not its own."""
-        found, joined = TypeArgument(), False
+        argument, joined = TypeArgument(), False
         while (token := self._peek()) and token not in (",", ">", ")", "]", "}"):
             self._at += 1
             if token == "::":
-                joined = bool(found.items) and isinstance(found.items[-1], list)
+                joined = bool(argument.items) and isinstance(argument.items[-1], list)
             elif token.isspace() or (token in ("const", "volatile", "noexcept") and self._peek() == "::"):
                 continue
             elif token[0].isalnum() or token[0] in "_~'" or token.startswith("operator"):
-                self._add(found, NamePart("lambda" if token.startswith("'lambda") else token), joined)
+                self._add(argument, NamePart("lambda" if token.startswith("'lambda") else token), joined)
                 joined = False
             elif token in "[{" and self._peek().startswith("lambda"):
                 self._at += 1
                 part = NamePart("lambda")
                 self._opened("(", part, depth)
                 self._skip("]" if token == "[" else "}")
-                self._add(found, part, joined)
+                self._add(argument, part, joined)
                 joined = False
-            elif token in "<(" and found.items and isinstance(found.items[-1], list):
+            elif token in "<(" and argument.items and isinstance(argument.items[-1], list):
                 self._at -= 1
-                self._opened(token, found.items[-1][-1], depth)
+                self._opened(token, argument.items[-1][-1], depth)
             elif token in "<([{":
                 self._skip({"<": ">", "(": ")", "[": "]", "{": "}"}[token])
             else:
-                found.items.append(token)
-        return found
+                argument.items.append(token)
+        return argument
 
-    def _add(self, found: TypeArgument, part: NamePart, joined: bool) -> None:
-        if joined and isinstance(found.items[-1], list):
-            found.items[-1].append(part)
+    def _add(self, argument: TypeArgument, part: NamePart, joined: bool) -> None:
+        if joined and isinstance(argument.items[-1], list):
+            argument.items[-1].append(part)
         else:
-            found.items.append([part])
+            argument.items.append([part])
 
     def _opened(self, bracket: str, part: NamePart, depth: int) -> None:
         """What stands in the bracket that begins here, if it does."""
@@ -150,9 +150,9 @@ class _Reader:
             self._skip(close)
         else:
             while not self.done:
-                one = self.type(depth - 1)
-                if one.items:
-                    inside.append(one)
+                argument = self.type(depth - 1)
+                if argument.items:
+                    inside.append(argument)
                 token = self._peek()
                 self._at += 1
                 if token == close or token == "":

@@ -97,7 +97,7 @@ class MetalCounterNames:
 
     def limiters(self, names: Iterable[str]) -> tuple[str, ...]:
         """Those of `names` that count how busy or stalled one unit of the GPU was."""
-        known = {other for others in self.counters.values() for other in others}
+        known = {name_of_metric for counters in self.counters.values() for name_of_metric in counters}
         return tuple(
             name for name in names if name.endswith(self.ending) and name not in (self.excepted | known)
         )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from profkit.analysis.metrics.catalogue import MetricInfo, metric
 from profkit.analysis.metrics.formula import Formula
 from profkit.analysis.metrics.formulas import FormulaTable
+from profkit.core.formatting import joined
 from profkit.core.types import RUN, Counter, CounterState, Quality, Reading, ReasonCode, Scope, Source
 
 # A group that ran 99 % of the time is as good as one that ran all of it: perf truncates 99.99 % to 99.00.
@@ -94,12 +95,12 @@ def derive(
 
 
 def _one_scope(members: Sequence[Counter], scope: Scope, facts: _Facts) -> Iterable[Reading]:
-    told = _all_metrics(_index(members, facts.table), scope, facts)
+    readings = _all_metrics(_index(members, facts.table), scope, facts)
     if scope.kind == "function":
-        told = [reading for reading in told if reading.value is not None]
+        readings = [reading for reading in readings if reading.value is not None]
     pmus = sorted({c.pmu for c in members if c.pmu is not None})
     if len(pmus) < 2:
-        return told
+        return readings
     shared = [c for c in members if c.pmu is None]
     per_pmu: dict[str, dict[str, Reading]] = {}
     for pmu in pmus:
@@ -270,7 +271,7 @@ def _why_not(
 ) -> tuple[str, Formula | None, ReasonCode | None]:
     """What stood in the way of the formula that came closest, counter by counter."""
     if not ways:
-        return "no event of this chip is known for it", None, None
+        return "this chip has no known event for it", None, None
 
     def present(way: Formula) -> float:
         return sum(table.resolve(name) in index for name in way.names) / len(way.names)
@@ -278,8 +279,8 @@ def _why_not(
     nearest = max(ways, key=present)
     if present(nearest) == 0:
         if table.chip is None and len(ways) > 1:  # anybody's report: no use in listing one vendor's events
-            return "none of the events that tell it was collected", None, "not-collected"
-        return f"not collected: it needs {_listed(nearest.names)}", nearest, "not-collected"
+            return "none of its events was collected", None, "not-collected"
+        return f"not collected: it needs {joined(nearest.names)}", nearest, "not-collected"
     faults: list[str] = []
     code: ReasonCode | None = None  # of the last one
     for name in nearest.names:
@@ -288,18 +289,14 @@ def _why_not(
             faults.append(f"{name} was not collected")
             code = "not-collected"
         elif counter.value is None:
-            said = f"{counter.name} is {_STATE_WORDS.get(counter.state, counter.state)}"
-            faults.append(f"{said} ({counter.reason})" if counter.reason else said)
+            fault = f"{counter.name} is {_STATE_WORDS.get(counter.state, counter.state)}"
+            faults.append(f"{fault} ({counter.reason})" if counter.reason else fault)
             code = None
     return "; ".join(faults), nearest, code
 
 
 def _zero_code(way: Formula) -> ReasonCode | None:
     return "nothing-to-measure" if way.nothing else None
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _unavailable(

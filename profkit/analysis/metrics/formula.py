@@ -1,9 +1,9 @@
-"""The grammar of formulas: sums of counters with coefficients, read by a small tokenizer and never by eval.
+"""Formulas over counters, and what must agree within one report: rates and shares of peaks, parts and sums.
+
+A formula is read by a small tokenizer and never by eval:
 
 sum   := [-] term (( + | - ) term)*         signs stand between blanks: names hold dashes themselves
 term  := factor ( * factor )*               a factor is a number or the name of a counter; one term names one
-
-What must agree within one report, as data: bytes per second against the peak and its share, parts and totals.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import floor, log10
 from typing import Literal
 
-from profkit.analysis.ranking.ranking import BASELINE, ComparisonGroup, efficiency, geometric_mean, winners
-from profkit.core.statistics import median
+from profkit.analysis.ranking.ranking import BASELINE, ComparisonGroup, efficiency, winners
+from profkit.core.statistics import geometric_mean, median
 from profkit.core.types import CaseResult, GridPoint, SweepDocument
 
 
@@ -38,13 +38,13 @@ def results_by_shape(panel: ComparisonGroup) -> dict[GridPoint, ShapeResult]:
     for result in panel.results:
         if result.median:
             timed[result.point].append(result)
-    found = {}
+    shapes = {}
     for point, names in winners(panel).items():
         order = sorted(timed[point], key=lambda result: result.median or 0.0)
         behind = [result for result in order if result.implementation not in names]
         lead = (behind[0].median or 0.0) / order[0].median if behind and order[0].median else None
-        found[point] = ShapeResult(point, names, lead, tuple(order))
-    return found
+        shapes[point] = ShapeResult(point, names, lead, tuple(order))
+    return shapes
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,13 @@ def winners_by_size(panel: ComparisonGroup, dimensions: Sequence[int]) -> tuple[
     )
 
 
-def _most_frequent_winner(found: Sequence[ShapeResult]) -> tuple[str, ...] | None:
-    if not found:
+def _most_frequent_winner(shapes: Sequence[ShapeResult]) -> tuple[str, ...] | None:
+    if not shapes:
         return None
-    alone = [place.alone for place in found]
+    alone = [place.alone for place in shapes]
     first = next((name for name in alone if name is not None and 2 * alone.count(name) > len(alone)), None)
     return (
-        (first,) if first is not None else tuple(dict.fromkeys(n for place in found for n in place.winners))
+        (first,) if first is not None else tuple(dict.fromkeys(n for place in shapes for n in place.winners))
     )
 
 
@@ -122,14 +122,16 @@ def series_along(panel: ComparisonGroup, axis: Axis, baseline: str = BASELINE) -
     values = sorted({_axis_value(point, axis) for point in panel.points})
     if len(values) < 2:
         return None
-    others = [one for one in AXES if one != axis]
-    held = tuple((one, max(_axis_value(point, one) for point in panel.points)) for one in others)
+    held_axes = [held_axis for held_axis in AXES if held_axis != axis]
+    held = tuple(
+        (held_axis, max(_axis_value(point, held_axis) for point in panel.points)) for held_axis in held_axes
+    )
     timed = [result for result in panel.results if result.median]
     base = {result.point: result.median for result in timed if result.implementation == baseline}
     times, speedups = [], []
     for name in panel.implementations:
         own = [result for result in timed if result.implementation == name]
-        there = [r for r in own if all(_axis_value(r.point, one) == value for one, value in held)]
+        there = [r for r in own if all(_axis_value(r.point, held_axis) == value for held_axis, value in held)]
         times.append(SeriesLine(name, tuple(_time_point(r, axis) for r in _sort_along(there, axis))))
         if name != baseline:
             speedups.append(SeriesLine(name, tuple(_speedup_points(own, base, axis, values))))
@@ -185,25 +187,27 @@ class TrafficSize:
 
 def efficiency_by_traffic(document: SweepDocument) -> tuple[TrafficSize, ...]:
     """The share of the roofline (1: all of it) by the bytes that a call must move, the smallest first."""
-    found: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    shares_by_size: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for result in document.results:
         share = efficiency(result, document.roofs)
         if result.bytes and share:
-            found[floor(PER_DECADE * log10(result.bytes))][result.implementation].append(share)
+            shares_by_size[floor(PER_DECADE * log10(result.bytes))][result.implementation].append(share)
     return tuple(
         TrafficSize(
             10 ** (size / PER_DECADE),
             10 ** ((size + 1) / PER_DECADE),
             {name: median(shares) for name, shares in own.items()},
         )
-        for size, own in sorted(found.items())
+        for size, own in sorted(shares_by_size.items())
     )
 
 
 def roofline_points(document: SweepDocument) -> dict[str, tuple[tuple[float, float], ...]]:
     """By implementation every case that has a time, as (FLOP per byte that must be moved, FLOP/s)."""
-    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    dots_by_name: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for result in document.results:
         if result.median and result.bytes and result.flops:
-            found[result.implementation].append((result.flops / result.bytes, result.flops / result.median))
-    return {name: tuple(dots) for name, dots in found.items()}
+            dots_by_name[result.implementation].append(
+                (result.flops / result.bytes, result.flops / result.median)
+            )
+    return {name: tuple(dots) for name, dots in dots_by_name.items()}

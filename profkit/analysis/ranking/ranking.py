@@ -1,26 +1,18 @@
-"""A sweep as the list of records that the comprehensive benchmarking guide describes, one per case.
-
-Its keys stay as they are, each computed as its name says; what makes them believable stands behind them.
-
-Who wins where, and by how much. Pure: results in, numbers out.
+"""A sweep's results: one record for each case, who wins where and by how much, which cases are wrong. Pure functions.
 
 Speed-ups are ratios, and the mean of ratios is the geometric one: the arithmetic mean of 2 and 1/2 says that somebody
-who is as often twice as fast as half as fast is 25 % faster.
-
-Over all panels of a sweep: who is fastest, in what, and how near the roofline all of it is.
-
-Which cases of a sweep are not right, and which of them somebody has to answer for.
+who is as often twice as fast as half as fast is 25 % faster. `guide_records` has the keys of the comprehensive
+benchmarking guide, each computed as its name says; what makes them believable stands behind them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log
 from typing import Any, TypeVar
 
-from profkit.core.statistics import median
+from profkit.core.statistics import geometric_mean, median
 from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeilings, SweepDocument
 
 FILE = "benchmark_results.json"
@@ -84,11 +76,6 @@ def efficiency(result: CaseResult, roofs: MeasuredCeilings) -> float | None:
     return max((result.bytes or 0.0) / roofs.bandwidth, (result.flops or 0.0) / roofs.flops) / result.median
 
 
-def timed_results(results: Sequence[CaseResult]) -> list[CaseResult]:
-    """Those with a time."""
-    return [result for result in results if result.median]
-
-
 BASELINE = "PyTorch"
 UNKNOWN = 0.5  # half the interval of a single sample: who is three times as fast by one of each is faster
 
@@ -144,10 +131,10 @@ class ImplementationRanking:
 
 def comparison_groups(document: SweepDocument) -> tuple[ComparisonGroup, ...]:
     """The sweep by operation, direction and dtype, in the order of the sweep."""
-    found: dict[tuple[str, str, str], list[CaseResult]] = defaultdict(list)
+    groups: dict[tuple[str, str, str], list[CaseResult]] = defaultdict(list)
     for result in document.results:
-        found[result.point.operation, result.point.direction, result.point.dtype].append(result)
-    return tuple(ComparisonGroup(*key, tuple(results)) for key, results in found.items())
+        groups[result.point.operation, result.point.direction, result.point.dtype].append(result)
+    return tuple(ComparisonGroup(*key, tuple(results)) for key, results in groups.items())
 
 
 def rank_implementations(
@@ -157,14 +144,14 @@ def rank_implementations(
     base = {r.point: r.median for r in panel.results if r.implementation == baseline and r.median}
     best = winners(panel)
     shared = _shared(panel)
-    found = []
+    ranking = []
     for name in panel.implementations:
         own = [result for result in panel.results if result.implementation == name]
         timed = [result for result in own if result.median]
         ratios = [base[r.point] / r.median for r in timed if r.median and base.get(r.point)]
         shares = [share for r in timed if (share := efficiency(r, roofs)) is not None]
         memory = [result.memory for result in timed if result.memory is not None]
-        found.append(
+        ranking.append(
             ImplementationRanking(
                 implementation=name,
                 measured=len(timed),
@@ -184,12 +171,12 @@ def rank_implementations(
                 shared=len(shared),
             )
         )
-    return tuple(found)
+    return tuple(ranking)
 
 
 def winners(panel: ComparisonGroup) -> dict[GridPoint, tuple[str, ...]]:
     """The fastest at each shape where two or more were timed: several where their intervals overlap."""
-    found: dict[GridPoint, tuple[str, ...]] = {}
+    fastest_by_point: dict[GridPoint, tuple[str, ...]] = {}
     by_point: dict[GridPoint, list[CaseResult]] = defaultdict(list)
     for result in panel.results:
         if result.median:
@@ -199,12 +186,12 @@ def winners(panel: ComparisonGroup) -> dict[GridPoint, tuple[str, ...]]:
             continue
         fastest = min(results, key=lambda r: r.median or 0.0)
         limit = (fastest.median or 0.0) * (1 + _half_width(fastest))
-        found[point] = tuple(
+        fastest_by_point[point] = tuple(
             r.implementation
             for r in results
             if r is fastest or (r.median or 0.0) * (1 - _half_width(r)) <= limit
         )
-    return found
+    return fastest_by_point
 
 
 def _half_width(result: CaseResult) -> float:
@@ -219,12 +206,12 @@ def _half_width(result: CaseResult) -> float:
 
 def by_time_above_roofline(document: SweepDocument) -> tuple[CaseResult, ...]:
     """All cases that have a place below a roofline, by the time above the roofline's, in seconds, the longest first."""
-    told = [
+    cases = [
         (result, (1 - min(1.0, share)) * (result.median or 0.0))
         for result in document.results
         if (share := efficiency(result, document.roofs)) is not None
     ]
-    return tuple(result for result, _ in sorted(told, key=lambda pair: -pair[1]))
+    return tuple(result for result, _ in sorted(cases, key=lambda pair: -pair[1]))
 
 
 def farthest_from_roofline(document: SweepDocument, count: int) -> tuple[CaseResult, ...]:
@@ -245,12 +232,6 @@ def slowest_cases(document: SweepDocument, count: int) -> tuple[CaseResult, ...]
     """The cases that take longest."""
     timed = [result for result in document.results if result.median]
     return tuple(sorted(timed, key=lambda result: -(result.median or 0.0))[:count])
-
-
-def geometric_mean(values: Iterable[float]) -> float | None:
-    """exp(mean(ln x)); None of nothing."""
-    logs = [log(value) for value in values if value > 0]
-    return exp(sum(logs) / len(logs)) if logs else None
 
 
 def _shared(panel: ComparisonGroup) -> frozenset[GridPoint]:
@@ -312,9 +293,9 @@ class Overall:
 
 def rank_overall(document: SweepDocument, baseline: str = BASELINE) -> Overall:
     """The whole sweep by geometric means of all its shapes, each counting once."""
-    found = comparison_groups(document)
+    groups = comparison_groups(document)
     base = {r.point: r.median for r in document.results if r.implementation == baseline and r.median}
-    won = [names for panel in found for names in winners(panel).values()]
+    won = [names for panel in groups for names in winners(panel).values()]
     scores = []
     for name in dict.fromkeys(result.implementation for result in document.results):
         timed = [r for r in document.results if r.implementation == name and r.median]
@@ -322,7 +303,7 @@ def rank_overall(document: SweepDocument, baseline: str = BASELINE) -> Overall:
         mean = geometric_mean(ratios) if name != baseline else None
         scores.append(Score(name, mean, len(ratios), len(timed), won.count((name,))))
     shares = [s for r in document.results if (s := efficiency(r, document.roofs)) is not None]
-    best = [one for panel in found if (one := _group_winner(panel, document, baseline)) is not None]
+    best = [winner for panel in groups if (winner := _group_winner(panel, document, baseline)) is not None]
     return Overall(tuple(scores), tuple(best), len(won), sum(share >= NEAR for share in shares), len(shares))
 
 
@@ -342,26 +323,27 @@ def leaders(scores: Sequence[Score], baseline: str = BASELINE) -> tuple[Score, .
 
 
 def _group_winner(panel: ComparisonGroup, document: SweepDocument, baseline: str) -> GroupWinner | None:
-    found = [one for one in rank_implementations(panel, document.roofs, baseline) if one.measured]
-    if len(found) < 2:
+    ranking = [rank for rank in rank_implementations(panel, document.roofs, baseline) if rank.measured]
+    if len(ranking) < 2:
         return None
-    if any(one.implementation == baseline for one in found):
+    if any(rank.implementation == baseline for rank in ranking):
         speeds = {
-            one.implementation: 1.0 if one.implementation == baseline else one.speedup or 0.0 for one in found
+            rank.implementation: 1.0 if rank.implementation == baseline else rank.speedup or 0.0
+            for rank in ranking
         }
         first = _fastest_alike(speeds)
         return GroupWinner(panel, first, speeds[first[0]])
-    if any(one.time is None for one in found) or not found[0].shared:
+    if any(rank.time is None for rank in ranking) or not ranking[0].shared:
         return None
     return GroupWinner(
-        panel, _fastest_alike({one.implementation: 1 / (one.time or 1.0) for one in found}), None
+        panel, _fastest_alike({rank.implementation: 1 / (rank.time or 1.0) for rank in ranking}), None
     )
 
 
 def _fastest_alike(speeds: Mapping[T, float]) -> tuple[T, ...]:
     """Those with the largest speed, and those that are alike."""
-    order = sorted(speeds, key=lambda one: -speeds[one])
-    return tuple(one for one in order if speeds[one] * ALIKE >= speeds[order[0]])
+    order = sorted(speeds, key=lambda key: -speeds[key])
+    return tuple(key for key in order if speeds[key] * ALIKE >= speeds[order[0]])
 
 
 BAD: tuple[CaseState, ...] = ("wrong", "failed", "crashed", "timed out")

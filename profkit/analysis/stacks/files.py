@@ -64,14 +64,14 @@ def write_speedscope(stacks: Stacks | Iterable[Stacks], path: Path, name: str) -
 
 def _profile(stacks: Stacks, frames: dict[Frame, int]) -> tuple[str, str, list[tuple[list[int], float]]]:
     """Title, unit and (frame numbers, weight) of every stack; new frames are numbered into `frames`."""
-    seen: dict[int, int] = {}  # id(frame) -> number: hashing a Frame for each slot would dominate
+    numbered: dict[int, int] = {}  # id(frame) -> number: hashing a Frame for each slot would dominate
     samples = []
     for stack, weight in stacks.weights.items():
         numbers = []
         for frame in stack:
-            number = seen.get(id(frame))
+            number = numbered.get(id(frame))
             if number is None:
-                number = seen[id(frame)] = frames.setdefault(frame, len(frames))
+                number = numbered[id(frame)] = frames.setdefault(frame, len(frames))
             numbers.append(number)
         samples.append((numbers, weight))
     samples.sort(key=lambda sample: sample[0])
@@ -128,7 +128,9 @@ def read_speedscope(path: Path) -> tuple[Stacks, ...]:
         raise UnreadableReport(f"{path.name} is no speedscope file: {error}") from error
     try:
         frames = [_read_frame(entry) for entry in data["shared"]["frames"]]
-        return tuple(_read_stacks(one, frames) for one in data["profiles"] if one["type"] == "sampled")
+        return tuple(
+            _read_stacks(profile, frames) for profile in data["profiles"] if profile["type"] == "sampled"
+        )
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise UnreadableReport(f"{path.name} is damaged: {type(error).__name__}: {error}") from error
 

@@ -120,17 +120,17 @@ def _tally(stacks: Stacks) -> Tally:
     functions: dict[Frame, int] = {}
     frames: list[Frame] = []
     tally = Tally(frames)
-    seen: dict[int, int] = {}  # id(frame) -> index: hashing a Frame costs more than everything else here
+    numbered: dict[int, int] = {}  # id(frame) -> index: hashing a Frame costs more than everything else here
     for stack, weight in stacks.weights.items():
         ids = []
         for frame in reversed(stack):
-            index = seen.get(id(frame))
+            index = numbered.get(id(frame))
             if index is None:
                 function = Frame(frame.function, frame.library, frame.file)
                 index = functions.setdefault(function, len(frames))
                 if index == len(frames):
                     frames.append(function)
-                seen[id(frame)] = index
+                numbered[id(frame)] = index
             ids.append(index)
         if ids:
             tally.add(ids, weight)
@@ -257,8 +257,8 @@ def keep_python_frames(stacks: Stacks) -> Stacks | None:
     weights: dict[tuple[Frame, ...], float] = {}
     any_python = False
     for stack, weight in stacks.weights.items():
-        kept = tuple(frame for frame in stack if is_python(frame))
-        any_python = any_python or bool(kept)
-        key = kept or (NATIVE_ONLY,)
+        frames = tuple(frame for frame in stack if is_python(frame))
+        any_python = any_python or bool(frames)
+        key = frames or (NATIVE_ONLY,)
         weights[key] = weights.get(key, 0.0) + weight
     return Stacks(stacks.title, stacks.unit, weights) if any_python else None

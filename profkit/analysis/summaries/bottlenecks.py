@@ -131,14 +131,14 @@ def _l1_units(values: Mapping[str, float]) -> list[KernelUnit]:
     conflicts = values.get("shared.bank_conflicts.share", 0.0) >= 10
     bound: Bound = "shared" if conflicts else "l1"
     title = "L1 and shared memory" if conflicts else "L1"
-    found = []
+    units = []
     if "bandwidth.l1.share" in values:
-        found.append(KernelUnit(bound, title, values["bandwidth.l1.share"]))
+        units.append(KernelUnit(bound, title, values["bandwidth.l1.share"]))
     if "bandwidth.shared.share" in values:
-        found.append(KernelUnit("shared", "shared memory", values["bandwidth.shared.share"]))
+        units.append(KernelUnit("shared", "shared memory", values["bandwidth.shared.share"]))
     if "pipe.lsu.utilization" in values:
-        found.append(KernelUnit(bound, "LSU pipe (loads and stores)", values["pipe.lsu.utilization"]))
-    return found
+        units.append(KernelUnit(bound, "LSU pipe (loads and stores)", values["pipe.lsu.utilization"]))
+    return units
 
 
 def _unnamed_memory(memory: list[KernelUnit], roof: float) -> list[KernelUnit]:
@@ -192,31 +192,39 @@ def classify_bottlenecks(document: RunDocument) -> tuple[KernelBottleneck, ...]:
     rows = kernel_rows(replace(document, kernels=()))
     multiprocessors = next((g.multiprocessors for g in document.gpus if g.multiprocessors), None)
     call = document.trace.launch_call if document.trace is not None else None
-    found: list[KernelBottleneck] = []
-    seen, uncounted = 0.0, 0
+    bottlenecks: list[KernelBottleneck] = []
+    share, uncounted = 0.0, 0
     for row in rows:
         counted = bool(row.readings)
-        if counted or (seen < COVERED and uncounted < UNCOUNTED):
+        if counted or (share < COVERED and uncounted < UNCOUNTED):
             values = _kernel_values(row)
             if multiprocessors is not None:
                 values.setdefault("launch.multiprocessors", float(multiprocessors))
-            made = _classify_kernel(values, row.time, call)
+            bottleneck = _classify_kernel(values, row.time, call)
             if _COLLECTIVE.search(row.scope.name or ""):
                 why = "it moves data between GPUs: its time is that of the links, and of the slowest GPU"
-                made = replace(made, bound="unknown", reason=why)
-            found.append(replace(made, scope=_readings_scope(row), share=row.share))
+                bottleneck = replace(bottleneck, bound="unknown", reason=why)
+            bottlenecks.append(replace(bottleneck, scope=_readings_scope(row), share=row.share))
             uncounted += not counted
-        seen += row.share or 0.0
-    return tuple(found)
+        share += row.share or 0.0
+    return tuple(bottlenecks)
 
 
 def busiest_readings(classes: tuple[KernelBottleneck, ...]) -> tuple[Reading, ...]:
     """How near the busiest unit of each kernel that has a class is to its peak, as a reading."""
     source = Source("profkit", formula="the highest utilization of any unit that was counted")
     return tuple(
-        Reading("throughput.busiest", one.nearest, "%", "measured", one.scope, source, one.reason)
-        for one in classes
-        if one.nearest is not None and one.bound != "unknown"
+        Reading(
+            "throughput.busiest",
+            bottleneck.nearest,
+            "%",
+            "measured",
+            bottleneck.scope,
+            source,
+            bottleneck.reason,
+        )
+        for bottleneck in classes
+        if bottleneck.nearest is not None and bottleneck.bound != "unknown"
     )
 
 
@@ -251,7 +259,7 @@ def _classify_kernel(
     if small is not None:
         return _bottleneck("launch", small, units)
     if top is None:
-        return _bottleneck("unknown", "none of the counters that tell it was collected", units)
+        return _bottleneck("unknown", "none of its counters was collected", units)
     if units.memory_known and units.compute_known:
         return _bottleneck(
             "latency", f"no unit is above {BUSY:.0f} % of its peak: {_evidence_text(units)}", units

@@ -18,11 +18,11 @@ from profkit.analysis.summaries.python import (
 )
 from profkit.analysis.summaries.readings import (
     absent_reading,
+    add_readings,
     best_reading,
     find_reading,
     is_surer,
     main_scopes,
-    merge_readings,
 )
 from profkit.analysis.summaries.roofline import (
     bandwidth_readings,
@@ -32,7 +32,7 @@ from profkit.analysis.summaries.roofline import (
     work_of,
 )
 from profkit.analysis.summaries.time import summarize_time, time_readings
-from profkit.core.types import PassName, Reading, RunDocument, Summary
+from profkit.core.types import GpuToolLines, PassName, Reading, RunDocument, Summary
 
 _PYTHON = ("memory.python_peak", "memory.python_growth")
 
@@ -57,41 +57,33 @@ def enrich(document: RunDocument, backend: Concerns) -> RunDocument:
     What a tool told itself is kept; what it could not tell is replaced where it can be derived. Doing it
     twice changes nothing.
     """
-    brought = _stored_memory(document)
-    document = replace(
-        document, readings=merge_readings(document.readings, brought.readings if brought else ())
+    stored = _stored_memory(document)
+    document = add_readings(document, stored.readings if stored is not None else ())
+    document = add_readings(document, [r for timing in document.timings for r in time_readings(timing)])
+    document = backend.enrich(document)
+    return add_readings(
+        document, summarize_python(document.profiles).readings if _has_python(document) else ()
     )
-    fresh = [reading for timing in document.timings for reading in time_readings(timing)]
-    document = replace(document, readings=merge_readings(document.readings, fresh))
-    return _with_python(backend.enrich(document))
 
 
-def enrich_cpu(document: RunDocument) -> RunDocument:
-    """What follows from the counters of a processor: functions, bandwidth, roofline."""
+def enrich_cpu(document: RunDocument, simulator: str) -> RunDocument:
+    """What follows from the counters of a processor: functions (by the tool `simulator`), bandwidth, roofline."""
     if not any(r.scope.kind == "function" for r in document.readings):
-        fresh = list(function_readings(document.profiles))
-        document = replace(document, readings=merge_readings(document.readings, fresh))
-    if (
-        document.timings and document.timings[0].group is None
-    ):  # of a sweep the first case is one of thousands
-        work, limit = work_of(document)
-        scopes = set(main_scopes(document))
-        known: dict[str, Reading] = {}
-        for told in document.readings:
-            if told.value is not None and told.scope in scopes:
-                before = known.get(told.metric)
-                known[told.metric] = told if before is None or is_surer(told, before) else before
-        limits = (*bandwidth_readings(work, limit), *roofline_readings(work, limit))
-        fresh = [reading for reading in limits if reading.metric not in known]
-        # What a simulation told stays; what follows from measured counters stands beside it and is preferred.
-        finer = [r for r in limits if r.metric in known and is_surer(r, known[r.metric])]
-        document = replace(document, readings=(*merge_readings(document.readings, fresh), *finer))
-    return document
-
-
-def _with_python(document: RunDocument) -> RunDocument:
-    python = summarize_python(document.profiles) if _has_python(document) else None
-    return replace(document, readings=merge_readings(document.readings, python.readings if python else ()))
+        document = add_readings(document, function_readings(document.profiles, simulator))
+    if not document.timings or document.timings[0].group is not None:
+        return document  # of a sweep the first case is one of thousands
+    work, limit = work_of(document)
+    scopes = set(main_scopes(document))
+    known: dict[str, Reading] = {}
+    for reading in document.readings:
+        if reading.value is not None and reading.scope in scopes:
+            before = known.get(reading.metric)
+            known[reading.metric] = reading if before is None or is_surer(reading, before) else before
+    derived = (*bandwidth_readings(work, limit), *roofline_readings(work, limit))
+    document = add_readings(document, [reading for reading in derived if reading.metric not in known])
+    # What was simulated stays; what follows from measured counters stands beside it and is preferred.
+    finer = [r for r in derived if r.metric in known and is_surer(r, known[r.metric])]
+    return replace(document, readings=(*document.readings, *finer))
 
 
 def _stored_memory(document: RunDocument) -> Summary | None:
@@ -107,12 +99,15 @@ def summarize(document: RunDocument, backend: Concerns) -> tuple[Summary, ...]:
     `document` should be enriched first. Summaries that a pass brought itself are kept.
     """
     is_run = document.plan is not None or bool(document.passes)
-    found: list[Summary | None] = [_time_summary(document), *backend.summarize(document)]
-    found.append(summarize_triton(document.triton, document.timings, document.trace))
+    of_run = [
+        _time_summary(document),
+        *backend.summarize(document),
+        summarize_triton(document.triton, document.timings, document.trace),
+    ]
     always = backend.report_concerns
-    made = [s for s in found if s is not None and (is_run or s.concern in always or _says_something(s))]
-    concerns = {summary.concern for summary in made}
-    return (*made, *(s for s in document.summaries if s.concern not in concerns))
+    shown = [s for s in of_run if s is not None and (is_run or s.concern in always or _says_something(s))]
+    concerns = {summary.concern for summary in shown}
+    return (*shown, *(s for s in document.summaries if s.concern not in concerns))
 
 
 def summarize_cpu(document: RunDocument) -> list[Summary | None]:
@@ -127,9 +122,9 @@ def summarize_cpu(document: RunDocument) -> list[Summary | None]:
     ]
 
 
-def summarize_cuda(document: RunDocument) -> list[Summary | None]:
+def summarize_cuda(document: RunDocument, lines: GpuToolLines) -> list[Summary | None]:
     """The GPU, then the host's Python and memory."""
-    return [*summarize_gpu_run(document), _python_summary(document), _memory_summary(document)]
+    return [*summarize_gpu_run(document, lines), _python_summary(document), _memory_summary(document)]
 
 
 def summarize_mps(document: RunDocument) -> list[Summary | None]:
@@ -154,56 +149,47 @@ def _says_something(summary: Summary) -> bool:
     )
 
 
+# Of cProfile and of the timeline, whose summaries show them.
+_SHOWN_ELSEWHERE = ("time.python", "time.import", "time.gpu", "time.gpu.idle")
+
+
 def _time_summary(document: RunDocument) -> Summary:
     scopes = main_scopes(document)
     names = dict.fromkeys(r.metric for r in document.readings if r.metric.startswith("time."))
-    apart = (
-        "time.python",
-        "time.import",
-        "time.gpu",
-        "time.gpu.idle",
-    )  # cProfile's and the timeline's, told there
-    others = [
-        r for name in names if name not in apart and (r := best_reading(document.readings, name, scopes))
+    reported = [
+        reading
+        for name in names
+        if name not in _SHOWN_ELSEWHERE and (reading := best_reading(document.readings, name, scopes))
     ]
-    if not document.timings and not others:
-        others = [absent_reading(document, "time.median", "timing", scopes[0])]
-    return summarize_time(document.timings, others, document.moments)
+    if not document.timings and not reported:
+        reported = [absent_reading(document, "time.median", "timing", scopes[0])]
+    return summarize_time(document.timings, reported, document.moments)
 
 
 def _counted_summaries(document: RunDocument) -> list[Summary]:
-    def told(names: Sequence[str], always: Sequence[str]) -> list[Reading]:
-        scopes = main_scopes(document)
-        found = {name: best_reading(document.readings, name, scopes) for name in names}
-        missing = {name: find_reading(document, name) for name in always if found[name] is None}
-        chosen = [r for name in names if (r := found[name] or missing.get(name)) is not None]
-        return [r for r in chosen if r.value is not None or r.metric in always]
+    def readings(names: Sequence[str], always: Sequence[str]) -> list[Reading]:
+        """Those with a value, and of the metrics that are `always` shown why there is none."""
+        best = [find_reading(document, name) for name in names]
+        return [reading for reading in best if reading.value is not None or reading.metric in always]
 
     return [
-        cpu.summarize_cache(told(cpu.CACHE, cpu.CACHE[:3])),
-        cpu.summarize_branches(told(cpu.BRANCHES, cpu.BRANCHES[1:])),
-        cpu.summarize_instructions(told(cpu.INSTRUCTIONS, ("instructions", "ipc", "simd.utilization"))),
+        cpu.summarize_cache(readings(cpu.CACHE, cpu.CACHE[:3])),
+        cpu.summarize_branches(readings(cpu.BRANCHES, cpu.BRANCHES[1:])),
+        cpu.summarize_instructions(readings(cpu.INSTRUCTIONS, ("instructions", "ipc", "simd.utilization"))),
     ]
 
 
 def _limit_summaries(document: RunDocument) -> list[Summary]:
     """Bandwidth and roofline, of what `enrich` derived (or a report told)."""
     work, limit = work_of(document)
-
     # Rates are counts over the time: without a timing pass it is the time that is missing.
     behind: PassName = "counters" if document.timings or document.plan is None else "timing"
-
-    def told(names: Sequence[str]) -> list[Reading]:
-        return [find_reading(document, name, behind) for name in names]
-
-    bandwidth = told(("bandwidth.dram", "bandwidth.dram.share"))
+    bandwidth = [find_reading(document, name, behind) for name in ("bandwidth.dram", "bandwidth.dram.share")]
     declared = best_reading(document.readings, "bandwidth.declared", main_scopes(document))
-    rows = [*bandwidth, declared] if declared is not None else bandwidth
-    roofline = told(
-        ("arithmetic_intensity", "flops.rate", "flops.share", "roofline.attainable", "roofline.share")
-    )
+    names = ("arithmetic_intensity", "flops.rate", "flops.share", "roofline.attainable", "roofline.share")
+    roofline = [find_reading(document, name, behind) for name in names]
     return [
-        summarize_bandwidth(rows, limit, work.dram),
+        summarize_bandwidth([*bandwidth, *([declared] if declared else [])], limit, work.dram),
         summarize_roofline(roofline, limit, document.peaks, work),
     ]
 

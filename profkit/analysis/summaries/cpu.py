@@ -8,11 +8,13 @@ from profkit.analysis.metrics import derive, formula_table, metric
 from profkit.analysis.summaries.readings import (
     TOP_FUNCTIONS,
     absence_notes,
+    first_reason,
     function_place,
+    make_summary,
     metric_table,
     share_text,
 )
-from profkit.core.formatting import percent, quantity, shortened
+from profkit.core.formatting import joined, percent, quantity, shortened
 from profkit.core.types import Counter, Hotspot, Profile, Reading, Scope, Summary, Table
 
 CACHE = (
@@ -43,14 +45,16 @@ SIMULATED = (
 
 def summarize_cache(readings: Sequence[Reading]) -> Summary:
     """Miss rates level by level; `readings` are the cache.* metrics of one scope."""
-    told = _known_values(readings)
+    values = _known_values(readings)
     levels = [
-        (name, told[f"cache.{key}.miss_rate"]) for key, name in _LEVELS if f"cache.{key}.miss_rate" in told
+        (name, values[f"cache.{key}.miss_rate"])
+        for key, name in _LEVELS
+        if f"cache.{key}.miss_rate" in values
     ]
     if not levels:
         return _unknown_summary("cache", "How well the caches serve is not known", readings)
     words = [f"{percent(value)} % miss {name}" for name, value in levels]
-    headline = f"Of the accesses that reach each level, {_join_words(words)}{_common_quality(readings)}."
+    headline = f"Of the accesses that reach each level, {joined(words)}{_common_quality(readings)}."
     notes = (SIMULATED,) if any(r.quality == "simulated" for r in readings) else ()
     return _counted_summary(
         "cache", headline, readings, "Caches: share of the accesses to each level that miss", notes
@@ -62,31 +66,31 @@ _LEVELS = (("l1", "L1"), ("l2", "L2"), ("l3", "L3"), ("last", "the last level"))
 
 def summarize_branches(readings: Sequence[Reading]) -> Summary:
     """How often a branch was predicted wrongly; `readings` are the branch.* metrics of one scope."""
-    told = _known_values(readings)
-    if "branch.miss_rate" not in told:
+    values = _known_values(readings)
+    if "branch.miss_rate" not in values:
         return _unknown_summary("branches", "How well branches are predicted is not known", readings)
-    of = f" of {quantity(told['branch.count'])}" if "branch.count" in told else ""
+    of = f" of {quantity(values['branch.count'])}" if "branch.count" in values else ""
     headline = (
-        f"{percent(told['branch.miss_rate'])} %{of} branches are mispredicted{_common_quality(readings)}."
+        f"{percent(values['branch.miss_rate'])} %{of} branches are mispredicted{_common_quality(readings)}."
     )
     return _counted_summary("branches", headline, readings, "Branches", ())
 
 
 def summarize_instructions(readings: Sequence[Reading]) -> Summary:
     """Instructions, cycles, IPC and SIMD share of one scope."""
-    told = _known_values(readings)
-    if not told:
+    values = _known_values(readings)
+    if not values:
         return _unknown_summary("instructions", "How the core is used is not known", readings)
     parts: list[str] = []
-    if "ipc" in told:
-        parts.append(f"{told['ipc']:.2f} instructions per cycle")
-    elif "instructions" in told:
-        parts.append(f"{quantity(told['instructions'])} instructions")
-    if "simd.utilization" in told:
-        parts.append(f"{percent(told['simd.utilization'])} % of the floating-point arithmetic is SIMD")
+    if "ipc" in values:
+        parts.append(f"{values['ipc']:.2f} instructions per cycle")
+    elif "instructions" in values:
+        parts.append(f"{quantity(values['instructions'])} instructions")
+    if "simd.utilization" in values:
+        parts.append(f"{percent(values['simd.utilization'])} % of the floating-point arithmetic is SIMD")
     if not parts:
         parts = [
-            f"{metric(name).title.lower()} {quantity(v, metric(name).unit)}" for name, v in told.items()
+            f"{metric(name).title.lower()} {quantity(v, metric(name).unit)}" for name, v in values.items()
         ][:2]
     headline = f"{'; '.join(parts)}{_common_quality(readings)}."
     return _counted_summary("instructions", headline, readings, "Instructions", ())
@@ -102,12 +106,8 @@ def _common_quality(readings: Sequence[Reading]) -> str:
     return f" ({next(iter(kinds))})" if len(kinds) == 1 and "measured" not in kinds else ""
 
 
-def _join_words(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
 def _unknown_summary(concern: str, what: str, readings: Sequence[Reading]) -> Summary:
-    reason = next((r.reason for r in readings if r.reason), "no counter was collected")
+    reason = first_reason(readings, "no counter was collected")
     return Summary(concern, f"{what}: {reason}.", tuple(readings), (), absence_notes(readings))
 
 
@@ -119,19 +119,13 @@ def _remark(reading: Reading) -> str | None:
 def _counted_summary(
     concern: str, headline: str, readings: Sequence[Reading], title: str, notes: tuple[str, ...]
 ) -> Summary:
-    table = metric_table(title, readings)
-    told = tuple(
+    remarks = [
         f"{metric(r.metric).title}: {remark}."
         for r in readings
         if r.value is not None and (remark := _remark(r))
-    )
-    return Summary(
-        concern,
-        headline,
-        tuple(readings),
-        (table,) if table else (),
-        (*notes, *told, *absence_notes(readings)),
-    )
+    ]
+    table = metric_table(title, readings)
+    return make_summary(concern, headline, readings, [table], (*notes, *remarks, *absence_notes(readings)))
 
 
 HOTTEST = 5  # functions that are judged: each of their verdicts is something to work on
@@ -161,8 +155,8 @@ def function_scope(spot: Hotspot) -> Scope:
     return Scope("function", spot.function, spot.library or spot.file)
 
 
-def function_readings(profiles: Sequence[Profile]) -> tuple[Reading, ...]:
-    """Metrics of the hottest functions from their own simulated counters; empty where there are none."""
+def function_readings(profiles: Sequence[Profile], tool: str) -> tuple[Reading, ...]:
+    """Metrics of the hottest functions from the counters that `tool` simulated for each; empty where there are none."""
     profile = counted_profile(profiles)
     if profile is None:
         return ()
@@ -171,7 +165,7 @@ def function_readings(profiles: Sequence[Profile]) -> tuple[Reading, ...]:
         for spot in hottest_functions(profile)
         for name, value in spot.counters.items()
     ]
-    return derive(counters, formula_table("valgrind"), "valgrind") if counters else ()
+    return derive(counters, formula_table(tool), tool) if counters else ()
 
 
 def summarize_functions(profiles: Sequence[Profile]) -> Summary | None:
@@ -186,21 +180,21 @@ def summarize_functions(profiles: Sequence[Profile]) -> Summary | None:
         ("from DRAM", _LAST_READ if _any_counted(profile, _LAST_READ) else _LAST_PLAIN),
         ("FLOPs", _FLOPS),
     ]
-    kept = [(title, names) for title, names in columns if _any_counted(profile, names)]
-    totals = {title: sum(_sum_counters(spot, names) for spot in profile.hotspots) for title, names in kept}
+    shown = [(title, names) for title, names in columns if _any_counted(profile, names)]
+    totals = {title: sum(_sum_counters(spot, names) for spot in profile.hotspots) for title, names in shown}
     rows = tuple(
         (
             function_place(spot, 36),
-            *(share_text(_sum_counters(spot, names), totals[title]) for title, names in kept),
+            *(share_text(_sum_counters(spot, names), totals[title]) for title, names in shown),
         )
         for spot in spots
     )
-    notes = tuple(f"{title}: {quantity(totals[title], 'count')} in all" for title, _ in kept)
+    notes = tuple(f"{title}: {quantity(totals[title], 'count')} in all" for title, _ in shown)
     headline = (
         f"{function_place(spots[0])} executes {share_text(_sum_counters(spots[0], ('Ir',)), totals['instructions'])}"
         f" of {quantity(totals['instructions'], 'count')} instructions (simulated)."
     )
-    table = Table("Functions by share of all", ("function", *(t for t, _ in kept)), rows, "; ".join(notes))
+    table = Table("Functions by share of all", ("function", *(t for t, _ in shown)), rows, "; ".join(notes))
     return Summary("functions", headline, (), (table,))
 
 

@@ -24,7 +24,6 @@ from profkit.analysis.summaries.gpu_memory import (
 )
 from profkit.analysis.summaries.gpu_time import (
     NO_TIMELINE,
-    TRACE_FIX,
     TRACE_METRICS,
     lacks_timeline,
     summarize_gpu,
@@ -38,10 +37,10 @@ from profkit.analysis.summaries.kernels import (
     metric_column,
     range_rows,
 )
-from profkit.analysis.summaries.readings import absence_notes, absent_reading, merge_readings
+from profkit.analysis.summaries.readings import absence_notes, absent_reading, add_readings, make_summary
 from profkit.analysis.summaries.roofline_points import kernel_roofline
 from profkit.core.formatting import figures, plural, quantity
-from profkit.core.types import RUN, Reading, RunDocument, Scope, Source, Summary
+from profkit.core.types import RUN, GpuToolLines, Reading, RunDocument, Scope, Source, Summary
 
 
 def check_consistency(document: RunDocument) -> RunDocument:
@@ -61,9 +60,9 @@ def check_consistency(document: RunDocument) -> RunDocument:
                 continue
             left, right = _side_text(sides[0]), _side_text(sides[1])
             why = f"{check.says} do not agree ({left} {_relation_text(check.relation)} {right})"
-            found = doubts.setdefault((scope, artifact), {})
+            doubted = doubts.setdefault((scope, artifact), {})
             for name in check.doubts:
-                found.setdefault(name, why)
+                doubted.setdefault(name, why)
             broken.setdefault(check.says, []).append(scope.name or "?")
 
     def now(reading: Reading) -> Reading:
@@ -78,12 +77,12 @@ def check_consistency(document: RunDocument) -> RunDocument:
 
 
 def _readings_by_kernel(readings: Sequence[Reading]) -> Mapping[tuple[Scope, str | None, str], list[Reading]]:
-    found: dict[tuple[Scope, str | None, str], list[Reading]] = {}
+    by_kernel: dict[tuple[Scope, str | None, str], list[Reading]] = {}
     for reading in readings:
         if reading.scope.kind == "kernel" and reading.source.tool != "profkit":
             key = (reading.scope, reading.source.artifact, reading.source.tool)
-            found.setdefault(key, []).append(reading)
-    return found
+            by_kernel.setdefault(key, []).append(reading)
+    return by_kernel
 
 
 def _kernel_counts(document: RunDocument) -> Mapping[Scope, Mapping[str, float]]:
@@ -92,12 +91,12 @@ def _kernel_counts(document: RunDocument) -> Mapping[Scope, Mapping[str, float]]
     for reading in document.readings:
         if reading.value is not None and reading.source.tool != "profkit":
             artifacts.setdefault(reading.scope, set()).add(reading.source.artifact)
-    found: dict[Scope, dict[str, float]] = {}
+    counts: dict[Scope, dict[str, float]] = {}
     for counter in document.counters:
-        one = len(artifacts.get(counter.scope, ())) == 1
-        if one and counter.scope.kind == "kernel" and counter.value is not None:
-            found.setdefault(counter.scope, {})[counter.name] = counter.value
-    return found
+        one_artifact = len(artifacts.get(counter.scope, ())) == 1
+        if one_artifact and counter.scope.kind == "kernel" and counter.value is not None:
+            counts.setdefault(counter.scope, {})[counter.name] = counter.value
+    return counts
 
 
 def _side_text(value: float) -> str:
@@ -147,8 +146,8 @@ def weigh_coalescing(document: RunDocument) -> tuple[Reading, ...]:
     )
 
 
-def _weigh(reading: Reading, told: dict[str, float]) -> Reading:
-    loads, stores = (told.get(f"memory.sectors_per_request.{way}") for way in ("load", "store"))
+def _weigh(reading: Reading, values: dict[str, float]) -> Reading:
+    loads, stores = (values.get(f"memory.sectors_per_request.{way}") for way in ("load", "store"))
     if reading.value is None and loads is not None and loads > MOST_NEEDED:
         return Reading(
             reading.metric,
@@ -164,13 +163,13 @@ def _weigh(reading: Reading, told: dict[str, float]) -> Reading:
             ),
             reason=f"at most: {figures(loads)} sectors per request of loads, and no request can need more than 16",
         )
-    if reading.value is None or reading.value >= LOW or "memory.sectors.excess" in told:
+    if reading.value is None or reading.value >= LOW or "memory.sectors.excess" in values:
         return reading
     each = max(loads or 0.0, stores or 0.0)
     if not 0 < each <= PLAIN:
         return reading
     few = f"{figures(each)} sectors per request are few, and lanes that share addresses look like waste"
-    return replace(reading, doubt=f"{few}; source counters tell (--depth full)")
+    return replace(reading, doubt=f"{few}; source counters show it exactly (--depth full)")
 
 
 ON_DEVICE = ("trace", "counters", "explain")
@@ -194,32 +193,32 @@ def summarize_cost(document: RunDocument, rows: Sequence[KernelRow]) -> Summary 
         metric_column("replayed for", "time.replayed"),
     )
     table = kernel_table("Replays", shown, columns)
-    told = []
+    sentences = []
     if counted:
         total = sum(counted.values())
-        told.append(
+        sentences.append(
             f"{plural(len(counted), 'launch configuration')} counted in"
             f" {plural(round(total), 'replay pass', 'replay passes')}"
         )
     spent = [p for p in document.passes if p.name in ON_DEVICE and p.state == "finished"]
-    for one in spent:
-        runs = f" ({one.cost:.1f} plain runs)" if one.cost is not None else ""
-        told.append(f"{one.name} took {quantity(one.seconds, 's')}{runs}")
-    if not told:
+    for result in spent:
+        runs = f" ({result.cost:.1f} plain runs)" if result.cost is not None else ""
+        sentences.append(f"{result.name} took {quantity(result.seconds, 's')}{runs}")
+    if not sentences:
         return None
-    text = "; ".join(told)
-    return Summary("cost", f"{text[0].upper()}{text[1:]}.", (), (table,) if table is not None else ())
+    text = "; ".join(sentences)
+    return make_summary("cost", f"{text[0].upper()}{text[1:]}.", (), [table])
 
 
 def _planned_replays(document: RunDocument) -> dict[Scope, int]:
     """Expected replay passes of each kernel, over all passes that were carried out."""
     finished = {result.name for result in document.passes if result.state == "finished"}
-    found: dict[Scope, int] = {}
+    replays: dict[Scope, int] = {}
     for each in document.plan.passes if document.plan is not None else ():
-        for one in each.kernels if each.name in finished else ():
-            if one.replays is not None:
-                found[one.kernel.scope] = found.get(one.kernel.scope, 0) + one.replays
-    return found
+        for plan in each.kernels if each.name in finished else ():
+            if plan.replays is not None:
+                replays[plan.kernel.scope] = replays.get(plan.kernel.scope, 0) + plan.replays
+    return replays
 
 
 def _measured_replays(document: RunDocument, row: KernelRow) -> float | None:
@@ -227,35 +226,38 @@ def _measured_replays(document: RunDocument, row: KernelRow) -> float | None:
     reading = row.readings.get("replay.passes")
     if reading is None or reading.value is None:
         return None
-    told = [
+    counts = [
         counter.value
         for counter in document.counters
         if counter.name == reading.source.counter
         and counter.scope == reading.scope
         and counter.value is not None
     ]
-    return sum(told) if told else reading.value
+    return sum(counts) if counts else reading.value
 
 
 NOT_COLLECTED = "not collected"
-COLLECT = "ncu --set full, or profkit profile --backend cuda --depth full -- COMMAND"
 # What most kernels and devices do not have, and nobody misses: no word where there is none of it.
 _RARE = ("nvlink.", "cluster.", "memory.sectors_per_request.")
 NAMED = 12  # metrics named in one line
 
 
-def summarize_unknown(document: RunDocument, rows: Sequence[KernelRow]) -> Summary | None:
+def summarize_unknown(
+    document: RunDocument, rows: Sequence[KernelRow], lines: GpuToolLines
+) -> Summary | None:
     """Unavailable readings of kernels grouped by reason, then the doubtful ones; None where there are none."""
     grouped: dict[tuple[str, str | None], dict[str, list[str]]] = {}
     doubts: dict[str, list[str]] = {}
     nothing: dict[str, list[str]] = {}
-    collect = "--depth full" if document.plan is not None else COLLECT
+    collect = "--depth full" if document.plan is not None else lines.count_all
     counted = [row for row in rows if row.readings]
-    told = {name for row in counted for name, reading in row.readings.items() if reading.value is not None}
+    with_value = {
+        name for row in counted for name, reading in row.readings.items() if reading.value is not None
+    }
     for row in counted:
         for name, reading in row.readings.items():
             if reading.value is None and reading.code == "nothing-to-measure":
-                if name in told or name.startswith(_RARE):
+                if name in with_value or name.startswith(_RARE):
                     continue  # where another kernel has it, the table shows which
                 nothing.setdefault(f"{metric(name).title} ({reading.reason})", []).append(row.brief)
             elif reading.value is None:
@@ -265,32 +267,32 @@ def summarize_unknown(document: RunDocument, rows: Sequence[KernelRow]) -> Summa
                 grouped.setdefault((reason, fix), {}).setdefault(name, []).append(row.brief)
             elif reading.doubt is not None:
                 doubts.setdefault(f"{metric(name).title}: {reading.doubt}", []).append(row.brief)
-    notes = [_reason_line(reason, fix, found, len(counted)) for (reason, fix), found in grouped.items()]
+    notes = [_reason_line(*why, metrics, len(counted)) for why, metrics in grouped.items()]
     notes += [
-        f"Doubtful, {text} (in {_kernels_text(labels, len(counted))})." for text, labels in doubts.items()
+        f"Contradicted: {text} (in {_kernels_text(labels, len(counted))})." for text, labels in doubts.items()
     ]
     if nothing:
         notes.append(f"Nothing to measure: {'; '.join(nothing)}.")
     if not counted and rows and document.plan is None:
         notes.append(
             "Occupancy, bandwidth, conflicts, coalescing and what limits each kernel: a trace has times and no counters"
-            " (profkit profile --backend cuda -- COMMAND, or ncu on the same command)."
+            f" ({lines.count})."
         )
     if document.plan is None and document.trace is not None and lacks_timeline(document.trace):
-        notes.append(f"How busy the GPU was: {NO_TIMELINE} ({TRACE_FIX}).")
+        notes.append(f"How busy the GPU was: {NO_TIMELINE} (trace it: {lines.trace}).")
     if not notes:
         return None
-    metrics = len({name for found in grouped.values() for name in found})
-    counts = [plural(metrics, "metric")] if metrics else []
-    counts += [plural(len(doubts), "doubtful reading")] if doubts else []
+    names = {name for metrics in grouped.values() for name in metrics}
+    counts = [plural(len(names), "metric")] if names else []
+    counts += [plural(len(doubts), "contradicted reading")] if doubts else []
     headline = f"{' and '.join(counts)} of the kernels." if counts else "What this report cannot tell."
     return Summary("unknown", headline[0].upper() + headline[1:], (), (), tuple(notes))
 
 
-def _reason_line(reason: str, fix: str | None, found: dict[str, list[str]], counted: int) -> str:
-    titles = list(dict.fromkeys(metric(name).title for name in found))
+def _reason_line(reason: str, fix: str | None, kernels_by_metric: dict[str, list[str]], counted: int) -> str:
+    titles = list(dict.fromkeys(metric(name).title for name in kernels_by_metric))
     more = f" and {len(titles) - NAMED} more" if len(titles) > NAMED else ""
-    labels = list(dict.fromkeys(label for kernels in found.values() for label in kernels))
+    labels = list(dict.fromkeys(label for kernels in kernels_by_metric.values() for label in kernels))
     where = f" (in {_kernels_text(labels, counted)})" if len(labels) < counted else ""
     return f"{', '.join(titles[:NAMED])}{more}: {reason}{where}" + (f" ({fix})" if fix else "") + "."
 
@@ -310,22 +312,17 @@ _COUNTED = {
 }
 
 
-def enrich_gpu(document: RunDocument) -> RunDocument:
+def enrich_gpu(document: RunDocument, lines: GpuToolLines) -> RunDocument:
     """The document with what its trace and its counters imply: doubts, the roofline and the class of each kernel."""
     if document.trace is not None:
-        document = replace(
-            document, readings=merge_readings(document.readings, trace_readings(document.trace))
-        )
+        document = add_readings(document, trace_readings(document.trace, lines))
     document = check_consistency(document)
-    fresh = [reading for row in kernel_rows(document) for reading in kernel_roofline(row)]
-    document = replace(document, readings=merge_readings(document.readings, fresh))
-    classes = classify_bottlenecks(document)
-    return replace(
-        document, kernels=classes, readings=merge_readings(document.readings, busiest_readings(classes))
-    )
+    document = add_readings(document, [r for row in kernel_rows(document) for r in kernel_roofline(row)])
+    bottlenecks = classify_bottlenecks(document)
+    return add_readings(replace(document, kernels=bottlenecks), busiest_readings(bottlenecks))
 
 
-def summarize_gpu_run(document: RunDocument) -> list[Summary]:
+def summarize_gpu_run(document: RunDocument, lines: GpuToolLines) -> list[Summary]:
     """Kernels and timeline first, then each concern that something was counted for, what is not known, the cost."""
     rows = kernel_rows(document)
     is_run = document.plan is not None or bool(document.passes)
@@ -337,8 +334,8 @@ def summarize_gpu_run(document: RunDocument) -> list[Summary]:
         names = [n for n in _COUNTED[concern] if not any(n in row.readings for row in rows)]
         return [absent_reading(document, name, "counters", RUN) for name in names]
 
-    found: list[Summary | None] = [
-        summarize_kernels(rows, chosen=is_run) if rows else None,
+    summaries: list[Summary | None] = [
+        summarize_kernels(rows, count_other="" if is_run else lines.count_other) if rows else None,
         summarize_ranges(range_rows(document)),
         _gpu_summary(document, rows, is_run=is_run),
         summarize_occupancy(rows, missing("occupancy")),
@@ -348,11 +345,11 @@ def summarize_gpu_run(document: RunDocument) -> list[Summary]:
         summarize_execution(rows, missing("execution")),
         summarize_arithmetic(rows),
         summarize_stalls(rows) if any(longest_stalls(row) for row in rows) else None,
-        summarize_unknown(document, rows),
+        summarize_unknown(document, rows, lines),
         summarize_cost(document, rows),
     ]
     return [
-        s for s in found if s is not None and (s.tables or s.readings or s.concern in ("unknown", "cost"))
+        s for s in summaries if s is not None and (s.tables or s.readings or s.concern in ("unknown", "cost"))
     ]
 
 

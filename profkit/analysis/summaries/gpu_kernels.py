@@ -15,6 +15,7 @@ from profkit.analysis.summaries.kernels import (
     kernel_table,
     metric_column,
 )
+from profkit.analysis.summaries.readings import first_reason, make_summary
 from profkit.core.formatting import bar, figures, percent, plural, quantity, shortened
 from profkit.core.types import KernelBottleneck, Reading, Summary
 
@@ -36,11 +37,11 @@ def occupancy_limiters(row: KernelRow) -> tuple[str, ...]:
     Empty where it is not known, and where every warp fits.
     """
     most = row.value("occupancy.theoretical")
-    told = {word: value for name, word in LIMITS.items() if (value := row.value(name)) is not None}
-    if not told or (most is not None and most >= FULL):
+    limits = {word: value for name, word in LIMITS.items() if (value := row.value(name)) is not None}
+    if not limits or (most is not None and most >= FULL):
         return ()
-    least = min(told.values())
-    return tuple(word for word, value in told.items() if value == least)
+    least = min(limits.values())
+    return tuple(word for word, value in limits.items() if value == least)
 
 
 def limiter_text(row: KernelRow) -> str | None:
@@ -57,16 +58,13 @@ def summarize_occupancy(rows: Sequence[KernelRow], missing: Sequence[Reading] = 
     if table is not None and "blocks per SM*" in table.columns:
         words = ", ".join(LIMITS.values())
         table = replace(table, note=" ".join(filter(None, (table.note, f"* as many as {words} allow"))))
-    return Summary(
-        "occupancy", _occupancy_headline(rows, missing), tuple(missing), (table,) if table is not None else ()
-    )
+    return make_summary("occupancy", _occupancy_headline(rows, missing), missing, [table])
 
 
 def _occupancy_headline(rows: Sequence[KernelRow], missing: Sequence[Reading]) -> str:
     known = [row for row in rows if row.value("occupancy.achieved") is not None]
     if not known:
-        reason = next((r.reason for r in missing if r.reason), "no counter tells it")
-        return f"Achieved occupancy is not known: {reason}."
+        return f"Achieved occupancy is not known: {first_reason(missing)}."
     top = known[0]
     share = f" ({percent(100 * top.share)} % of the GPU time)" if top.share is not None else ""
     text = f"{top.brief}{share} keeps {percent(top.value('occupancy.achieved') or 0.0)} % of the warps active"
@@ -86,10 +84,10 @@ def limiters_clause(held: Sequence[str]) -> str:
 
 def _limits_cell(row: KernelRow) -> str | None:
     """Blocks per multiprocessor that each resource allows, in the order of LIMITS: `3/1/16/32/-`."""
-    told = [row.value(name) for name in LIMITS]
-    if not any(value is not None for value in told):
+    limits = [row.value(name) for name in LIMITS]
+    if not any(value is not None for value in limits):
         return None
-    return "/".join("-" if value is None else f"{value:.0f}" for value in told)
+    return "/".join("-" if value is None else f"{value:.0f}" for value in limits)
 
 
 def _shape_cell(row: KernelRow) -> str | None:
@@ -118,24 +116,23 @@ def summarize_execution(rows: Sequence[KernelRow], missing: Sequence[Reading] = 
     table = kernel_table("Warps and issue", rows, _EXECUTION)
     top = next((row for row in rows if row.value("warp.execution_efficiency") is not None), None)
     if top is None:
-        reason = next((r.reason for r in missing if r.reason), "no counter tells it")
-        headline = f"How many lanes of a warp work is not known: {reason}."
+        headline = f"How many lanes of a warp work is not known: {first_reason(missing)}."
     else:
         lanes = top.value("warp.execution_efficiency") or 0.0
         ipc = top.value("ipc")
         rate = f", {figures(ipc)} instructions per cycle" if ipc is not None else ""
         headline = f"In {top.brief} {percent(lanes)} % of the lanes of an executed instruction work{rate}."
-    return Summary("execution", headline, tuple(missing), (table,) if table is not None else ())
+    return make_summary("execution", headline, missing, [table])
 
 
 def longest_stalls(row: KernelRow) -> list[tuple[str, float]]:
     """What warps of this kernel waited for, longest first: the reason in ncu's word, warps per issued instruction."""
-    found = [
+    stalls = [
         (name[len(STALL) :], reading.value)
         for name, reading in row.readings.items()
         if name.startswith(STALL) and reading.value is not None and reading.value > 0
     ]
-    return sorted(found, key=lambda pair: -pair[1])
+    return sorted(stalls, key=lambda pair: -pair[1])
 
 
 def summarize_stalls(rows: Sequence[KernelRow]) -> Summary:
@@ -156,23 +153,23 @@ def summarize_stalls(rows: Sequence[KernelRow]) -> Summary:
         for word, meaning in STALL_MEANINGS.items()
         if any(word == name for row in rows[:5] for name, _ in longest_stalls(row)[:SHOWN])
     ]
-    return Summary("stalls", headline, (), (table,) if table is not None else (), tuple(notes))
+    return make_summary("stalls", headline, (), [table], notes)
 
 
 def _stall_cell(number: int) -> Cell:
     def cell(row: KernelRow) -> str | None:
-        found = longest_stalls(row)
-        if number >= len(found):
+        stalls = longest_stalls(row)
+        if number >= len(stalls):
             return None
-        name, value = found[number]
-        return f"{shortened(name, 20)} {percent(100 * value / sum(part for _, part in found))} %"
+        name, value = stalls[number]
+        return f"{shortened(name, 20)} {percent(100 * value / sum(part for _, part in stalls))} %"
 
     return cell
 
 
 # After the "Warp Stall Reasons" of NVIDIA's Nsight Compute documentation (Profiling Guide, Metrics Reference).
 STALL_MEANINGS = {
-    "long_scoreboard": "data from global, local or texture memory",
+    "long_scoreboard": "data from global or local memory (L1, L2 or DRAM)",
     "short_scoreboard": "data from shared memory, special functions or a dynamic branch",
     "barrier": "the other warps of its block at a barrier",
     "math_pipe_throttle": "a free arithmetic pipe",
@@ -214,18 +211,19 @@ SHAPES = "in brackets: so many blocks of so many threads"
 BAR = 4  # characters of the bar beside a share
 
 
-def summarize_kernels(rows: Sequence[KernelRow], *, chosen: bool = True) -> Summary:
-    """Every kernel with its share of the GPU time, its class, and what decides most targets.
+def summarize_kernels(rows: Sequence[KernelRow], count_other: str = "") -> Summary:
+    """Every kernel with its share of the GPU time, what limits it, and what decides most targets.
 
-    `chosen`: by a plan of profkit's. In a report of anybody's a kernel that only fills tensors is worth a warning.
+    `count_other` is the line that counts another kernel, of a report that no plan of profkit's has made: there a kernel
+    that only fills tensors is worth a warning.
     """
     table = kernel_table("Kernels by GPU time", rows, KERNEL_COLUMNS)
     if table is not None and any(_SHAPE.search(row[0]) for row in table.rows):
         table = replace(table, note="; ".join(filter(None, (table.note, SHAPES))))
     if table is not None:
         table = replace(table, main=True)
-    notes = _bottleneck_notes(rows) if chosen else (*_filling_note(rows), *_bottleneck_notes(rows))
-    return Summary("kernels", _kernels_headline(rows), (), (table,) if table is not None else (), notes)
+    notes = (*_filling_note(rows, count_other), *_bottleneck_notes(rows))
+    return make_summary("kernels", _kernels_headline(rows), (), [table], notes)
 
 
 def summarize_ranges(rows: Sequence[KernelRow]) -> Summary | None:
@@ -234,7 +232,7 @@ def summarize_ranges(rows: Sequence[KernelRow]) -> Summary | None:
     if table is None:
         return None
     what = plural(len(rows), "range")
-    headline = f"{what} of several kernels counted as one: what holds of each kernel in it is not known."
+    headline = f"{what} of several kernels counted as one: the values of its single kernels are not known."
     return Summary("ranges", headline, (), (replace(table, columns=("range", *table.columns[1:])),))
 
 
@@ -259,13 +257,13 @@ def _bottleneck_notes(rows: Sequence[KernelRow]) -> tuple[str, ...]:
     return tuple(notes[:9])
 
 
-def _filling_note(rows: Sequence[KernelRow]) -> tuple[str, ...]:
-    found = next((row for row in rows if row.readings and _FILLS.search(row.scope.name or "")), None)
-    if found is None:
+def _filling_note(rows: Sequence[KernelRow], count_other: str) -> tuple[str, ...]:
+    filling = next((row for row in rows if row.readings and _FILLS.search(row.scope.name or "")), None)
+    if filling is None or not count_other:
         return ()
     return (
-        f"{found.brief} draws random numbers: the set-up of a program more often than its work "
-        "(another kernel: ncu --kernel-name regex:NAME, or --launch-skip N).",
+        f"{filling.brief} draws random numbers. That is more often the set-up of a program than its work "
+        f"(another kernel: {count_other}).",
     )
 
 

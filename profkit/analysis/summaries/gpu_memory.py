@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from profkit.analysis.summaries.kernels import KernelRow, KernelTableColumn, kernel_table, metric_column
+from profkit.analysis.summaries.readings import first_reason, make_summary
 from profkit.analysis.summaries.roofline_points import (
     TENSOR,
     TENSOR_PEAK,
+    RooflinePlace,
     has_hidden_tensor_work,
     place_kernel,
     tensor_rate,
 )
 from profkit.core.formatting import figures, percent, quantity
-from profkit.core.types import Reading, Summary, Table
+from profkit.core.types import Reading, Summary
 
 # ncu's --cache-control: what it did to the caches before each replay.
 _CACHES = {
@@ -27,7 +29,7 @@ def summarize_gpu_bandwidth(rows: Sequence[KernelRow], missing: Sequence[Reading
     table = kernel_table("Bandwidth", rows, _BANDWIDTH)
     top = _first_with(rows, "bandwidth.dram.share") or _first_with(rows, "bandwidth.dram")
     if top is None:
-        headline = f"DRAM bandwidth is not known: {_first_reason(missing)}."
+        headline = f"DRAM bandwidth is not known: {first_reason(missing)}."
     else:
         rate, share, peak = (
             top.value(name) for name in ("bandwidth.dram", "bandwidth.dram.share", "bandwidth.dram.peak")
@@ -40,7 +42,7 @@ def summarize_gpu_bandwidth(rows: Sequence[KernelRow], missing: Sequence[Reading
             f"{percent(share)} %{whole}" if share is not None else "",
         ]
         headline = f"{_kernel_and_share(top)} {', '.join(part for part in parts if part)}."
-    return _table_summary("bandwidth", headline, missing, table)
+    return make_summary("bandwidth", headline, missing, [table])
 
 
 def summarize_gpu_cache(rows: Sequence[KernelRow], facts: Mapping[str, str]) -> Summary:
@@ -50,48 +52,42 @@ def summarize_gpu_cache(rows: Sequence[KernelRow], facts: Mapping[str, str]) -> 
     if top is None:
         headline = "How well the caches serve was not counted."
     else:
-        told = [
+        rates = [
             f"{percent(value)} % miss {name}"
             for name, metric in (("L1", "cache.l1.miss_rate"), ("L2", "cache.l2.miss_rate"))
             if (value := top.value(metric)) is not None
         ]
-        headline = f"Of the sectors that {_kernel_and_share(top)} asks for, {' and '.join(told)}."
+        headline = f"Of the sectors that {_kernel_and_share(top)} asks for, {' and '.join(rates)}."
     state = _CACHES.get(facts.get("cache control", ""))
-    return _table_summary("cache", headline, (), table, (state,) if state and table else ())
+    return make_summary("cache", headline, (), [table], [state] if state and table else ())
 
 
 def summarize_access(rows: Sequence[KernelRow], missing: Sequence[Reading] = ()) -> Summary:
     """Coalescing of global memory, bank conflicts of shared memory, spills."""
     table = kernel_table("Memory access", rows, _ACCESS)
-    told = []
+    sentences = []
     poor = _worst_kernel(rows, "memory.coalescing", lowest=True)
     if poor is not None:
-        told.append(
+        sentences.append(
             f"{percent(poor.value('memory.coalescing') or 0.0)} % of the sectors that {poor.brief} moves were asked"
             " for"
         )
     banked = _worst_kernel(rows, "shared.bank_conflicts")
     if banked is not None:
         count = banked.value("shared.bank_conflicts") or 0.0
-        told.append(
+        sentences.append(
             f"{quantity(count, 'count')} bank conflicts in {banked.brief}" if count else "no bank conflicts"
         )
     spilled = _worst_kernel(rows, "memory.spill.loads")
     if spilled is not None and (spilled.value("memory.spill.loads") or 0.0) > 0:
-        told.append(f"{spilled.brief} spills registers to local memory")
-    text = "; ".join(told)
+        sentences.append(f"{spilled.brief} spills registers to local memory")
+    text = "; ".join(sentences)
     headline = (
         f"{text[0].upper()}{text[1:]}."
         if text
-        else f"How accesses are shaped is not known: {_first_reason(missing)}."
+        else f"How accesses are shaped is not known: {first_reason(missing)}."
     )
-    return _table_summary("access", headline, missing, table)
-
-
-def _table_summary(
-    concern: str, headline: str, missing: Sequence[Reading], table: Table | None, notes: Sequence[str] = ()
-) -> Summary:
-    return Summary(concern, headline, tuple(missing), (table,) if table is not None else (), tuple(notes))
+    return make_summary("access", headline, missing, [table])
 
 
 def _first_with(rows: Sequence[KernelRow], metric: str) -> KernelRow | None:
@@ -112,10 +108,6 @@ def _kernel_and_share(row: KernelRow) -> str:
     return (
         f"{row.brief} ({percent(100 * row.share)} % of the GPU time)" if row.share is not None else row.brief
     )
-
-
-def _first_reason(missing: Sequence[Reading]) -> str:
-    return next((r.reason for r in missing if r.reason), "no counter tells it")
 
 
 def _spills_column(loads: str, stores: str) -> KernelTableColumn:
@@ -173,11 +165,9 @@ def summarize_arithmetic(rows: Sequence[KernelRow]) -> Summary:
             f"{', '.join(hidden[:3])}: FLOPs of the tensor cores are in no counter of this report; those shown are of"
             " the CUDA cores."
         )
-    if any((found := place_kernel(row)) is not None and found.estimated for row in rows):
+    if any((place := place_kernel(row)) is not None and place.estimated for row in rows):
         notes.append(f"{TENSOR_PEAK[0].upper()}{TENSOR_PEAK[1:]}.")
-    return Summary(
-        "arithmetic", _arithmetic_headline(rows), (), tuple(t for t in tables if t is not None), tuple(notes)
-    )
+    return make_summary("arithmetic", _arithmetic_headline(rows), (), tables, notes)
 
 
 def _rows_with_place(rows: Sequence[KernelRow]) -> list[KernelRow]:
@@ -186,17 +176,16 @@ def _rows_with_place(rows: Sequence[KernelRow]) -> list[KernelRow]:
 
 def _arithmetic_headline(rows: Sequence[KernelRow]) -> str:
     for row in rows:
-        tensor, found = row.value("tensor.utilization"), place_kernel(row)
+        tensor, place = row.value("tensor.utilization"), place_kernel(row)
         if tensor is not None and tensor > TENSOR:
             rate = tensor_rate(row)
             does = f"does {quantity(rate, 'FLOP/s')} and " if rate is not None else ""
             return f"{row.brief} {does}keeps the tensor cores busy {percent(tensor)} % of the time."
-        if found is not None:
-            over = f" at {_intensity_text(found.intensity)} FLOP/B" if found.intensity is not None else ""
-            share = percent(100 * found.rate / found.attainable)
+        if place is not None:
+            over = f" at {_intensity_text(place.intensity)} FLOP/B" if place.intensity is not None else ""
+            speed, share = quantity(place.rate, "FLOP/s"), percent(100 * place.rate / place.attainable)
             return (
-                f"{row.brief} does {quantity(found.rate, 'FLOP/s')} in {found.kind}, {share} % of what the {found.roof}"
-                f" roof allows{over}."
+                f"{row.brief} does {speed} in {place.kind}, {share} % of the {place.ceiling} ceiling{over}."
             )
     if any(row.value("flops") is not None for row in rows):
         return "No floating-point operation was executed."
@@ -207,8 +196,8 @@ def _arithmetic_headline(rows: Sequence[KernelRow]) -> str:
 
 def _rate_cell(row: KernelRow) -> str | None:
     """All FLOP/s that were counted, CUDA and tensor cores together."""
-    told = [value for value in (row.value("flops.rate"), tensor_rate(row)) if value is not None]
-    return quantity(sum(told), "FLOP/s") if told else None
+    rates = [value for value in (row.value("flops.rate"), tensor_rate(row)) if value is not None]
+    return quantity(sum(rates), "FLOP/s") if rates else None
 
 
 def _intensity_text(intensity: float) -> str:
@@ -216,19 +205,10 @@ def _intensity_text(intensity: float) -> str:
     return figures(intensity) if intensity < 1e4 else quantity(intensity, "count")
 
 
-def _roofline_column(title: str, tell: str) -> KernelTableColumn:
+def _roofline_column(title: str, text: Callable[[RooflinePlace], str | None]) -> KernelTableColumn:
     def cell(row: KernelRow) -> str | None:
-        found = place_kernel(row)
-        if found is None:
-            return None
-        return {
-            "kind": found.kind,
-            "intensity": _intensity_text(found.intensity) if found.intensity is not None else None,
-            "ridge": figures(found.ridge),
-            "rate": quantity(found.rate, "FLOP/s"),
-            "roof": f"{found.roof} {quantity(found.attainable, 'FLOP/s')}",
-            "share": f"{percent(100 * found.rate / found.attainable)} %",
-        }[tell]
+        place = place_kernel(row)
+        return text(place) if place is not None else None
 
     return KernelTableColumn(title, cell)
 
@@ -251,10 +231,10 @@ _ARITHMETIC = (
     metric_column("special", "pipe.xu.utilization", rare=True),
 )
 _ROOFLINE = (
-    _roofline_column("arithmetic", "kind"),
-    _roofline_column("FLOP/B", "intensity"),
-    _roofline_column("ridge at", "ridge"),
-    _roofline_column("FLOP/s", "rate"),
-    _roofline_column("roof", "roof"),
-    _roofline_column("of the roof", "share"),
+    _roofline_column("arithmetic", lambda place: place.kind),
+    _roofline_column("FLOP/B", lambda p: _intensity_text(p.intensity) if p.intensity is not None else None),
+    _roofline_column("ridge at", lambda place: figures(place.ridge)),
+    _roofline_column("FLOP/s", lambda place: quantity(place.rate, "FLOP/s")),
+    _roofline_column("ceiling", lambda place: f"{place.ceiling} {quantity(place.attainable, 'FLOP/s')}"),
+    _roofline_column("of the ceiling", lambda place: f"{percent(100 * place.rate / place.attainable)} %"),
 )

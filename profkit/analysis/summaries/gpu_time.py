@@ -8,9 +8,19 @@ from dataclasses import dataclass
 from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.cpu import is_sampled
 from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
-from profkit.analysis.summaries.readings import absence_notes, unavailable_reading
-from profkit.core.formatting import percent, plural, quantity, shortened
-from profkit.core.types import RUN, GpuTrace, Profile, Reading, RunDocument, Source, Summary, Table
+from profkit.analysis.summaries.readings import absence_notes, share_text, unavailable_reading
+from profkit.core.formatting import joined, percent, plural, quantity, shortened
+from profkit.core.types import (
+    RUN,
+    GpuToolLines,
+    GpuTrace,
+    Profile,
+    Reading,
+    RunDocument,
+    Source,
+    Summary,
+    Table,
+)
 
 DEVICES = 4  # of which each is told; of more the least and the most
 LARGE_SHARE = 0.1  # of the span: below, naming the largest part as the cause explains nothing
@@ -28,12 +38,11 @@ TRACE_METRICS = (
     "transfer.bytes",
     "transfer.seconds",
 )
-NO_TIMELINE = "the report tells of kernels one by one and has no timeline"
+NO_TIMELINE = "the report has single kernels and no timeline"
 NO_KERNEL = "no kernel is in the report"
-TRACE_FIX = "trace it: nsys profile -t cuda,nvtx COMMAND, or profkit profile --backend cuda -- COMMAND"
 
 
-def trace_readings(trace: GpuTrace) -> tuple[Reading, ...]:
+def trace_readings(trace: GpuTrace, lines: GpuToolLines) -> tuple[Reading, ...]:
     """What a trace tells of the whole run: how busy, how long, how starved; launches and transfers.
 
     gpu.utilization (%), time.gpu, time.gpu.idle (s), gpu.starved (% of the idle time), gpu.copying (%),
@@ -41,14 +50,14 @@ def trace_readings(trace: GpuTrace) -> tuple[Reading, ...]:
     """
     span, busy = trace.span, trace.busy
 
-    def told(name: str, value: float | None, formula: str, reason: str, fix: str | None = None) -> Reading:
+    def reading(name: str, value: float | None, formula: str, reason: str, fix: str | None = None) -> Reading:
         source = Source(trace.tool, formula=formula)
         if value is None:
             return unavailable_reading(name, RUN, reason, fix, source)
         return Reading(name, value, metric(name).unit, "measured", RUN, source)
 
     timeless = span is None and busy is None
-    no_span, fix = (NO_TIMELINE, TRACE_FIX) if timeless else ("the trace does not tell it", None)
+    no_span, fix = (NO_TIMELINE, f"trace it: {lines.trace}") if timeless else ("it is not in the trace", None)
     if not trace.kernels and timeless:
         no_span, fix = NO_KERNEL, None
     idle = max(0.0, span - busy) if span is not None and busy is not None else None
@@ -56,40 +65,45 @@ def trace_readings(trace: GpuTrace) -> tuple[Reading, ...]:
     if _has_only_copies(trace):
         used, no_span = None, NO_KERNEL  # the span is that of the copies: that they fill it says nothing
     waited = f"100 * share of the idle time in which nothing was launched ({trace.tool})"
-    found = [
-        told("gpu.utilization", used, "100 * union of kernels and copies / span", no_span, fix),
-        told("time.gpu", sum(k.total for k in trace.kernels), "sum of all kernels' times", ""),
-        told("time.gpu.idle", idle, "span - union of kernels and copies", no_span, fix),
-        told("gpu.starved", _as_percent(trace.starved), waited, no_span, fix),
-        *_copying_readings(trace, told),
-        told("launch.latency", trace.launch_latency, "median from launch call to its kernel", no_span, fix),
+    readings = [
+        reading("gpu.utilization", used, "100 * union of kernels and copies / span", no_span, fix),
+        reading("time.gpu", sum(k.total for k in trace.kernels), "sum of all kernels' times", ""),
+        reading("time.gpu.idle", idle, "span - union of kernels and copies", no_span, fix),
+        reading("gpu.starved", _as_percent(trace.starved), waited, no_span, fix),
+        *_copying_readings(trace, reading),
+        reading(
+            "launch.latency", trace.launch_latency, "median from launch call to its kernel", no_span, fix
+        ),
     ]
     if timeless:
-        return tuple(found)
-    copies = [one for one in trace.transfers if "memset" not in one.kind]
-    sizes = sum(one.bytes for one in copies)
+        return tuple(readings)
+    copies = [copy for copy in trace.transfers if "memset" not in copy.kind]
+    sizes = sum(copy.bytes for copy in copies)
     moved = float(sizes) if sizes or not copies else None
     return (
-        *found,
-        told("launch.count", float(trace.launches), "kernels launched", ""),
-        told("transfer.bytes", moved, "bytes of all copies", "the trace does not tell how much was copied"),
-        told(
-            "transfer.seconds", sum(one.seconds for one in copies), "time of all copies, overlaps and all", ""
+        *readings,
+        reading("launch.count", float(trace.launches), "kernels launched", ""),
+        reading("transfer.bytes", moved, "bytes of all copies", "how much was copied is not in the trace"),
+        reading(
+            "transfer.seconds",
+            sum(copy.seconds for copy in copies),
+            "time of all copies, overlaps and all",
+            "",
         ),
     )
 
 
-def _copying_readings(trace: GpuTrace, told: Callable[..., Reading]) -> list[Reading]:
+def _copying_readings(trace: GpuTrace, reading: Callable[..., Reading]) -> list[Reading]:
     """The share of the span in which only copies ran; nothing where the trace does not tell it."""
     if trace.copying is None or not trace.span or not trace.kernels:
         return []
     share = 100 * min(1.0, trace.copying / trace.span)
-    return [told("gpu.copying", share, "100 * (busy - union of kernels) / span", "")]
+    return [reading("gpu.copying", share, "100 * (busy - union of kernels) / span", "")]
 
 
 def _has_only_copies(trace: GpuTrace) -> bool:
     """Whether copies and memsets are all that a trace has of the device; a graph traced as a whole is more."""
-    moved = sum(one.seconds for one in trace.transfers)
+    moved = sum(copy.seconds for copy in trace.transfers)
     return not trace.kernels and trace.busy is not None and 0 < trace.busy <= moved * 1.000001
 
 
@@ -128,7 +142,7 @@ def time_by_limit(trace: GpuTrace, rows: Sequence[KernelRow]) -> list[tuple[str,
     parts = {"the host": starved, "idle" if trace.starved is not None else "nothing": idle - starved}
     briefs = _short_labels(rows)
     total = sum(row.time.total for row in rows if row.time is not None)
-    copied = sum(one.seconds for one in trace.transfers)
+    copied = sum(copy.seconds for copy in trace.transfers)
     if total + copied > 0:
         busy = trace.busy / trace.span / (total + copied)
         parts["copies"] = copied * busy
@@ -161,7 +175,7 @@ def _gpu_headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
         what = "sums" if trace.transfers or trace.api else "counters"
         return f"{counted}, {total} in all; how busy the GPU was is not in a report of {what}."
     if _has_only_copies(trace):
-        moved = quantity(sum(one.seconds for one in trace.transfers), "s")
+        moved = quantity(sum(copy.seconds for copy in trace.transfers), "s")
         return f"{NO_KERNEL[0].upper()}{NO_KERNEL[1:]}, only copies and memsets: {moved} of them."
     if not trace.kernels and trace.busy == 0:
         return f"No kernel ran in the {quantity(trace.span, 's')} that were traced."
@@ -174,13 +188,13 @@ def _gpu_headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
     name, part = time_by_limit(trace, rows)[0]
     share = f"{percent(100 * part)} %"
     if part < LARGE_SHARE:
-        return f"{busy}. Nothing stands out: the largest part of it, {name}, is {share}."
+        return f"{busy}. No single cause: the largest part, {name}, is {share}."
     if name == "the host":
-        return f"{busy}. It is host-bound: {share} of the time nothing had been launched that it could do."
+        return f"{busy}. Host-bound: {share} of the time no work was queued."
     if name == "idle":
-        return f"{busy}. {share} of the time it waits with work queued: for copies, events or other streams."
+        return f"{busy}. For {share} of the time it waits although work is queued: for copies, events or other streams."
     if name == "nothing":
-        return f"{busy}. {share} of the time it does nothing; what it waits for is not in the report."
+        return f"{busy}. {share} of the time it is idle; what it waits for is not in the report."
     if name == "copies":
         return f"{busy}. Copies take the largest part of it, {share}."
     if name in BOTTLENECK_TITLES.values():
@@ -200,13 +214,13 @@ def _timeline_table(trace: GpuTrace) -> Table:
         idle = max(0.0, span - busy)
         copying = ""
         if trace.copying is not None and trace.kernels and trace.copying >= 0.001 * span:
-            copying = f"; only copying {_percent_of(trace.copying, span)}"
+            copying = f"; only copying {share_text(trace.copying, span)}"
         gap = f"; longest gap {quantity(trace.largest_gap, 's')}" if trace.largest_gap is not None else ""
         add("Traced", quantity(span, "s"))
         if trace.device_busy:
             add("Devices", f"{len(trace.device_busy)}, busy {_device_shares(trace)}; below, their mean")
-        add("Busy", f"{quantity(busy, 's')} ({_percent_of(busy, span)}{copying})")
-        add("Idle", f"{quantity(idle, 's')} ({_percent_of(idle, span)}){gap}")
+        add("Busy", f"{quantity(busy, 's')} ({share_text(busy, span)}{copying})")
+        add("Idle", f"{quantity(idle, 's')} ({share_text(idle, span)}){gap}")
         if trace.starved is not None and idle > 0:
             add(
                 "Starved", f"{percent(100 * trace.starved)} % of the idle time: the host had launched nothing"
@@ -246,39 +260,41 @@ def _queue_text(trace: GpuTrace) -> str:
 def _transfer_table(trace: GpuTrace) -> Table:
     rows = tuple(
         (
-            one.kind,
-            str(one.count),
-            quantity(float(one.bytes), "B") if one.bytes > 0 else "-",  # AMD's traces do not tell it
-            quantity(one.seconds, "s"),
-            quantity(one.bytes / one.seconds, "B/s") if one.seconds > 0 and one.bytes > 0 else "-",
+            copies.kind,
+            str(copies.count),
+            quantity(float(copies.bytes), "B") if copies.bytes > 0 else "-",  # AMD's traces do not tell it
+            quantity(copies.seconds, "s"),
+            quantity(copies.bytes / copies.seconds, "B/s")
+            if copies.seconds > 0 and copies.bytes > 0
+            else "-",
         )
-        for one in sorted(trace.transfers, key=lambda one: -one.seconds)
+        for copies in sorted(trace.transfers, key=lambda copies: -copies.seconds)
     )
     return Table("Copies", ("kind", "count", "bytes", "time", "rate"), rows, main=True)
 
 
 def _range_table(trace: GpuTrace) -> Table:
-    several = len({one.domain for one in trace.ranges}) > 1  # a domain that all have tells nothing
+    several = len({entry.domain for entry in trace.ranges}) > 1  # a domain that all have tells nothing
     rows = tuple(
         (
-            shortened(one.name, 60) + (f" [{shortened(one.domain, 12)}]" if one.domain and several else ""),
-            str(one.entries),
-            quantity(one.seconds, "s"),
-            str(one.kernels),
-            quantity(one.gpu_seconds, "s"),
+            shortened(entry.name, 60)
+            + (f" [{shortened(entry.domain, 12)}]" if entry.domain and several else ""),
+            str(entry.entries),
+            quantity(entry.seconds, "s"),
+            str(entry.kernels),
+            quantity(entry.gpu_seconds, "s"),
         )
-        for one in sorted(trace.ranges, key=lambda one: -one.seconds)[:TOP_RANGES]
+        for entry in sorted(trace.ranges, key=lambda entry: -entry.seconds)[:TOP_RANGES]
     )
     more = len(trace.ranges) - TOP_RANGES
     note = f"and {plural(more, 'further range')}" if more > 0 else None
-    title = "Ranges (record_function)" if trace.tool == "torch_profiler" else "Ranges (NVTX)"
-    return Table(title, ("range", "entries", "wall time", "kernels", "GPU time"), rows, note)
+    return Table("Marked ranges", ("range", "entries", "wall time", "kernels", "GPU time"), rows, note)
 
 
 def _call_table(trace: GpuTrace) -> Table:
     rows = tuple(
-        (shortened(one.name, 40), str(one.calls), quantity(one.seconds, "s"))
-        for one in sorted(trace.api, key=lambda one: -one.seconds)[:TOP_RANGES]
+        (shortened(call.name, 40), str(call.calls), quantity(call.seconds, "s"))
+        for call in sorted(trace.api, key=lambda call: -call.seconds)[:TOP_RANGES]
     )
     return Table("The host's calls", ("function", "calls", "time"), rows)
 
@@ -291,12 +307,12 @@ def _gpu_notes(trace: GpuTrace) -> list[str]:
         notes.append("Only what the marked region launched is counted.")
     elif trace.repeats is not None:
         notes.append(
-            f"No region is marked: what repeats is taken for the workload ({plural(trace.repeats, 'time')}),"
-            " what happens once for set-up."
+            f"No region is marked: the part that repeats counts as the workload ({plural(trace.repeats, 'time')}),"
+            " the rest as set-up."
         )
     else:
         notes.append(
-            "No region is marked, and no loop is most of it: the whole trace counts, set-up included."
+            "No region is marked and no loop takes most of it: the whole trace counts, set-up included."
         )
     if any(kernel.graph for kernel in trace.kernels):
         notes.append("Some kernels were launched by a CUDA graph: one launch call starts many of them.")
@@ -305,44 +321,50 @@ def _gpu_notes(trace: GpuTrace) -> list[str]:
 
 def _device_shares(trace: GpuTrace) -> str:
     """How busy each device was: `84.9 and 80.2 %`, and of many the least and the most."""
-    told = [percent(100 * min(1.0, share)) for share in trace.device_busy]
-    if len(told) > DEVICES:
-        lowest, highest = (percent(100 * min(1.0, f(trace.device_busy))) for f in (min, max))
-        return f"{lowest} to {highest} %"
-    return f"{', '.join(told[:-1])} and {told[-1]} %"
-
-
-def _percent_of(part: float, whole: float) -> str:
-    return f"{percent(100 * part / whole)} %" if whole > 0 else "-"
+    shares = [100 * min(1.0, share) for share in trace.device_busy]
+    if len(shares) > DEVICES:
+        return f"{percent(min(shares))} to {percent(max(shares))} %"
+    return f"{joined([percent(share) for share in shares])} %"
 
 
 MOST_PARTS = 40  # parts that are named; what is smaller than these goes together
 
-# How the shares came about.
-BUSY = "(busy - only copying) / span * time of these kernels / time of all kernels"
-LIMITED = {
-    "the host": "(span - busy) / span * share of the idle time in which nothing was launched",
-    "idle": "(span - busy) / span * share of the idle time in which work was queued",
-    "nothing": "(span - busy) / span",
-    "copies": "only copying / span",
+# The parts of the time in which no kernel ran, as `time_by_limit` names them: title in a chart, and formula.
+_IDLE = {
+    "the host": (
+        "the host had launched nothing",
+        "(span - busy) / span * share of the idle time in which nothing was launched",
+    ),
+    "idle": (
+        "idle with work queued",
+        "(span - busy) / span * share of the idle time in which work was queued",
+    ),
+    "nothing": ("idle", "(span - busy) / span"),
 }
-OF_KERNELS = "its time / the time of all kernels"
+_COPIES = ("only copies", "only copying / span")
+_KERNELS = "(busy - only copying) / span * time of these kernels / time of all kernels"
+_BUSY = (
+    "its time / time of all kernels and copies * busy / span"  # of a trace that does not tell copies apart
+)
 
 
 @dataclass(frozen=True)
 class TimePart:
-    """A part of the whole, 0..1; `idle` where nothing was done in it."""
+    """A part of a time: `share` of the whole, 0..1, and `text`, which says it in one sentence.
+
+    `idle`: nothing was done in it. `reading` is the share as a reading in %, with its formula.
+    """
 
     name: str
     share: float
-    told: str
+    text: str
     idle: bool = False
-    reading: Reading | None = None  # how its share came about
+    reading: Reading | None = None
 
 
 @dataclass(frozen=True)
 class TimeBreakdown:
-    """A time and what it is made of. `seconds` is None where the parts are of samples or counts."""
+    """A time and what it is made of, the largest part first. `seconds` is None where samples or counts were added."""
 
     title: str
     seconds: float | None
@@ -351,39 +373,23 @@ class TimeBreakdown:
 
 def time_breakdowns(document: RunDocument, rows: Sequence[KernelRow]) -> tuple[TimeBreakdown, ...]:
     """The wholes that a document tells of, the widest first; empty where it tells of none."""
-    found = [_limits_breakdown(document, rows), _kernels_breakdown(document, rows)] if rows else []
-    found += [_libraries_breakdown(profile) for profile in document.profiles]
-    return tuple(whole for whole in found if whole is not None and whole.parts)
+    breakdowns = [_limits_breakdown(document, rows), _kernels_breakdown(document, rows)] if rows else []
+    breakdowns += [_libraries_breakdown(profile) for profile in document.profiles]
+    return tuple(whole for whole in breakdowns if whole is not None and whole.parts)
 
 
 def _limits_breakdown(document: RunDocument, rows: Sequence[KernelRow]) -> TimeBreakdown | None:
     trace = document.trace
     if trace is None or not trace.span:
         return None
-    waiting = {"the host", "idle", "nothing"}
-    words = {
-        "the host": "the host had launched nothing",
-        "idle": "idle with work queued",
-        "nothing": "idle",
-        "copies": "only copies",
-    }
-    parts = tuple(
-        TimePart(
-            words.get(name, name),
-            share,
-            f"{words.get(name, name)}: {percent(100 * share)} % of {quantity(trace.span, 's')}",
-            name in waiting,
-            _share_reading(trace, share, _share_formula(trace, name)),
-        )
-        for name, share in time_by_limit(trace, rows)[:MOST_PARTS]
-    )
-    return TimeBreakdown("The GPU's time, by what limits it", trace.span, parts)
-
-
-def _share_formula(trace: GpuTrace, name: str) -> str:
-    if trace.copying is None and name not in ("the host", "idle", "nothing"):
-        return "its time / time of all kernels and copies * busy / span"
-    return LIMITED.get(name, BUSY)
+    parts = []
+    for name, share in time_by_limit(trace, rows)[:MOST_PARTS]:
+        title, formula = _COPIES if name == "copies" else _IDLE.get(name, (name, _KERNELS))
+        if trace.copying is None and name not in _IDLE:
+            formula = _BUSY
+        text = f"{title}: {percent(100 * share)} % of {quantity(trace.span, 's')}"
+        parts.append(TimePart(title, share, text, name in _IDLE, _share_reading(trace, share, formula)))
+    return TimeBreakdown("The GPU's time, by what limits it", trace.span, tuple(parts))
 
 
 def _share_reading(trace: GpuTrace, share: float, formula: str) -> Reading:
@@ -396,9 +402,11 @@ def _kernels_breakdown(document: RunDocument, rows: Sequence[KernelRow]) -> Time
     total = sum(row.time.total for row in timed if row.time is not None) or None
     trace = document.trace
 
-    def part(name: str, told: str, share: float) -> TimePart:
-        reading = _share_reading(trace, share, OF_KERNELS) if trace is not None else None
-        return TimePart(name, share, f"{told}: {percent(100 * share)} %", reading=reading)
+    def part(name: str, text: str, share: float) -> TimePart:
+        reading = (
+            _share_reading(trace, share, "its time / the time of all kernels") if trace is not None else None
+        )
+        return TimePart(name, share, f"{text}: {percent(100 * share)} %", reading=reading)
 
     parts = [part(row.label, row.label, row.share or 0.0) for row in timed[:MOST_PARTS]]
     rest = sum(row.share or 0.0 for row in timed[MOST_PARTS:])

@@ -1,6 +1,6 @@
-"""The kernels of a run or report: what the trace timed and the counters counted, joined launch by configuration.
+"""The kernels of a run or report: what the trace timed and the counters counted, joined by launch configuration.
 
-Tables with a row for each kernel: columns that no kernel has a value for are left out.
+`KernelRow` is one of them; `kernel_table` shows them, without the columns in which no kernel has a value.
 """
 
 from __future__ import annotations
@@ -48,11 +48,15 @@ BOTTLENECK_TITLES: Mapping[Bound, str] = {
 
 @dataclass(frozen=True)
 class KernelRow:
-    """One launch configuration with all that is known of it. `share` is of the time of all kernels, 0..1."""
+    """One launch configuration (a kernel with its grid and block) with all that is known of it.
+
+    `time` is None where no trace timed it, `readings` (by metric, in the metric's unit) is empty where nothing was
+    counted, and `bound` is None where nothing says what limits it. `share` is of the time of all kernels, 0..1.
+    """
 
     label: str  # short, and no other row's
     scope: Scope
-    time: KernelTime | None
+    time: KernelTime | None  # s, of all its launches
     share: float | None
     readings: Mapping[str, Reading]
     bound: KernelBottleneck | None
@@ -70,40 +74,43 @@ class KernelRow:
 
 def kernel_rows(document: RunDocument) -> tuple[KernelRow, ...]:
     """Every launch configuration that was timed or counted, the largest share of GPU time first."""
-    times = {one.kernel.scope: one for one in document.trace.kernels} if document.trace is not None else {}
+    trace = document.trace
+    times = {time.kernel.scope: time for time in trace.kernels} if trace is not None else {}
     readings: dict[Scope, dict[str, Reading]] = {}
     for reading in document.readings:
         if reading.scope.kind == "kernel":
             known = readings.setdefault(reading.scope, {})
             if reading.metric not in known or known[reading.metric].value is None:
                 known[reading.metric] = reading
-    classes = {one.scope: one for one in document.kernels}
-    counted = _same_scopes([*readings, *classes], list(times))
-    scopes = list(dict.fromkeys([*times, *(counted.get(scope, scope) for scope in (*readings, *classes))]))
-    back: dict[Scope, list[Scope]] = {scope: [scope] for scope in scopes}
-    for other, scope in counted.items():
-        back[scope].append(other)
-    total = sum(one.total for one in times.values())
-    named = labels([(scope.name or "", scope.id or "") for scope in scopes], LABEL)
+    bottlenecks = {bottleneck.scope: bottleneck for bottleneck in document.kernels}
+    timed_scopes = _same_scopes([*readings, *bottlenecks], list(times))
+    scopes = dict.fromkeys([*times, *(timed_scopes.get(scope, scope) for scope in (*readings, *bottlenecks))])
+    spellings: dict[Scope, list[Scope]] = {scope: [scope] for scope in scopes}
+    for counted, timed in timed_scopes.items():
+        spellings[timed].append(counted)
+    total = sum(time.total for time in times.values())
+    names = labels([(scope.name or "", scope.id or "") for scope in scopes], LABEL)
     rows = []
     for scope in scopes:
         time = times.get(scope)
-        bound = next((classes[one] for one in back[scope] if one in classes), None)
+        bound = next((bottlenecks[name] for name in spellings[scope] if name in bottlenecks), None)
         share = time.total / total if time is not None and total > 0 else bound.share if bound else None
-        told = {name: r for one in back[scope] for name, r in readings.get(one, {}).items()}
-        rows.append(KernelRow(named[scope.name or "", scope.id or ""], scope, time, share, told, bound))
+        own = {
+            metric: reading for name in spellings[scope] for metric, reading in readings.get(name, {}).items()
+        }
+        rows.append(KernelRow(names[scope.name or "", scope.id or ""], scope, time, share, own, bound))
     return tuple(sorted(rows, key=lambda row: -(row.share or 0.0)))
 
 
 def range_rows(document: RunDocument) -> tuple[KernelRow, ...]:
     """What counters tell of regions: ranges that were counted as wholes. Its own times make no region one of them."""
-    found: dict[Scope, dict[str, Reading]] = {}
+    by_scope: dict[Scope, dict[str, Reading]] = {}
     for reading in document.readings:
         if reading.scope.kind == "region" and reading.metric in OF_DEVICE:
-            found.setdefault(reading.scope, {})[reading.metric] = reading
+            by_scope.setdefault(reading.scope, {})[reading.metric] = reading
     return tuple(
         KernelRow(shortened(scope.name or "range", LABEL), scope, None, None, readings, None)
-        for scope, readings in found.items()
+        for scope, readings in by_scope.items()
     )
 
 
@@ -174,20 +181,22 @@ def kernel_table(title: str, rows: Sequence[KernelRow], columns: Sequence[Kernel
     """One row for each kernel that has a value in some column; None where none has."""
     shown = list(rows[:TOP_KERNELS])
     cells = [[column.cell(row) for column in columns] for row in shown]
-    kept = [
+    shown_columns = [
         number
         for number, column in enumerate(columns)
         if any(line[number] for line in cells)
         and (column.rare is None or any(row.value(column.rare) for row in shown))
     ]
     body = tuple(
-        (row.label, *(line[number] or NOTHING for number in kept))
+        (row.label, *(line[number] or NOTHING for number in shown_columns))
         for row, line in zip(shown, cells, strict=True)
         if any(line)
     )
-    if not any(columns[number].alone for number in kept):
+    if not any(columns[number].alone for number in shown_columns):
         return None
-    return Table(title, ("kernel", *(columns[number].title for number in kept)), body, _rest_note(rows))
+    return Table(
+        title, ("kernel", *(columns[number].title for number in shown_columns)), body, _rest_note(rows)
+    )
 
 
 def _rest_note(rows: Sequence[KernelRow]) -> str | None:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from profkit.analysis.summaries.readings import (
     TOP_FUNCTIONS,
     absence_notes,
+    first_reason,
     function_place,
+    make_summary,
     metric_table,
     share_text,
     unavailable_reading,
@@ -46,8 +48,8 @@ def summarize_python(profiles: Sequence[Profile], missing: Reading | None = None
     `missing` says why there is no cProfile, where there is none. cProfile slows Python code and not native
     code: shares lean towards small Python functions, and the times are not those of the timing pass.
     """
-    found = {profile.kind: profile for profile in profiles}
-    own, imports = found.get("own-time"), found.get("imports")
+    by_kind = {profile.kind: profile for profile in profiles}
+    own, imports = by_kind.get("own-time"), by_kind.get("imports")
     if own is None:
         reading = missing or unavailable_reading("time.python", RUN, "there is no cProfile file")
         note = (f"To have it: {reading.fix}",) if reading.fix else ()
@@ -63,8 +65,8 @@ def summarize_python(profiles: Sequence[Profile], missing: Reading | None = None
     if imports is not None:
         readings.append(_time_reading("time.import", imports.total, "cumulative time of the import system"))
     tables = [_own_table(own)]
-    if "cumulative-time" in found:
-        tables.append(_cumulative_table(found["cumulative-time"]))
+    if "cumulative-time" in by_kind:
+        tables.append(_cumulative_table(by_kind["cumulative-time"]))
     if imports is not None and imports.hotspots:
         tables.append(_import_table(imports))
     return Summary(
@@ -88,45 +90,37 @@ def _python_headline(own: Profile, imports: Profile | None) -> str:
 
 
 def _own_table(profile: Profile) -> Table:
-    rows = tuple(
-        (
-            function_place(spot),
-            quantity(spot.own, "s"),
-            share_text(spot.own, profile.total),
-            _call_count(spot),
-        )
-        for spot in profile.hotspots[:TOP_FUNCTIONS]
-        if spot.own > LEAST * profile.total
-    )
+    rows = _function_rows(profile, [(spot, spot.own) for spot in profile.hotspots])
     return Table("Python functions by own time", ("function", "own", "share", "calls"), rows)
 
 
 def _cumulative_table(profile: Profile) -> Table:
-    ordered = sorted(profile.hotspots, key=lambda spot: -(spot.total or 0.0))
-    rows = tuple(
-        (
-            function_place(spot),
-            quantity(spot.total, "s"),
-            share_text(spot.total or 0.0, profile.total),
-            _call_count(spot),
-        )
-        for spot in ordered[:TOP_FUNCTIONS]
-        if spot.total and spot.total > LEAST * profile.total
-    )
+    rows = _function_rows(profile, [(spot, spot.total or 0.0) for spot in _by_total(profile)])
     return Table("Python functions with all they call", ("function", "total", "share", "calls"), rows)
 
 
+def _function_rows(profile: Profile, times: Sequence[tuple[Hotspot, float]]) -> tuple[tuple[str, ...], ...]:
+    return tuple(
+        (function_place(spot), quantity(seconds, "s"), share_text(seconds, profile.total), _call_count(spot))
+        for spot, seconds in times[:TOP_FUNCTIONS]
+        if seconds > LEAST * profile.total
+    )
+
+
+def _by_total(profile: Profile) -> list[Hotspot]:
+    return sorted(profile.hotspots, key=lambda spot: -(spot.total or 0.0))
+
+
 def _import_table(profile: Profile) -> Table:
-    ordered = sorted(profile.hotspots, key=lambda spot: -(spot.total or 0.0))
     rows = tuple(
         (_module_name(spot), quantity(spot.total, "s"), share_text(spot.total or 0.0, profile.total))
-        for spot in ordered[:IMPORT_ROWS]
+        for spot in _by_total(profile)[:IMPORT_ROWS]
     )
     return Table("Imports, each with what it imports in turn", ("module", "total", "share"), rows)
 
 
 def _module_name(spot: Hotspot) -> str:
-    """The module's file, short: `torch/__init__.py` is told by its last two parts."""
+    """The last two parts of the module's file: `torch/__init__.py`."""
     parts = (spot.file or spot.function).replace("\\", "/").split("/")
     return "/".join(parts[-2:])
 
@@ -142,7 +136,7 @@ def _python_notes(own: Profile, imports: Profile | None) -> tuple[str, ...]:
     if imports is not None and own.total > 0 and imports.total > 0.5 * own.total:
         part = percent(100 * imports.total / own.total)
         notes.append(
-            f"Imports are {part} % of what was profiled: mark the work with profkit.region to see past them."
+            f"Imports are {part} % of what was profiled: mark the work with profkit.region to leave them out."
         )
     return tuple(notes)
 
@@ -160,15 +154,15 @@ def allocation_readings(allocations: Allocations) -> tuple[Reading, ...]:
     growth = allocations.growth
     peak = allocations.region_peak if allocations.region_peak is not None else allocations.peak
     where = "in the region" if allocations.region_peak is not None else "of the whole process"
-    found = [_memory_reading("memory.python_peak", float(peak), "B", f"largest traced size {where}")]
+    readings = [_memory_reading("memory.python_peak", float(peak), "B", f"largest traced size {where}")]
     if growth.low is None:
-        found.append(
+        readings.append(
             unavailable_reading("memory.python_growth", RUN, growth.reason, source=Source("tracemalloc"))
         )
     else:
         formula = "lower end of the 95 % interval of bytes held per iteration, at least 0"
-        found.append(_memory_reading("memory.python_growth", max(0.0, growth.low), "B/iteration", formula))
-    return tuple(found)
+        readings.append(_memory_reading("memory.python_growth", max(0.0, growth.low), "B/iteration", formula))
+    return tuple(readings)
 
 
 def _memory_reading(name: str, value: float, unit: str, formula: str) -> Reading:
@@ -231,19 +225,14 @@ def summarize_memory(
     if stored is not None:
         known = {(r.metric, r.scope) for r in stored.readings}
         more = tuple(r for r in readings if (r.metric, r.scope) not in known)
-        others = tuple(t for t in stored.tables if t.columns == LINE_COLUMNS)
-        joined = (table, *others) if table is not None else others
+        line_tables = tuple(t for t in stored.tables if t.columns == LINE_COLUMNS)
+        joined = (table, *line_tables) if table is not None else line_tables
         return replace(stored, readings=(*stored.readings, *more), tables=joined)
     resident = next((r.value for r in readings if r.metric == "memory.rss_peak"), None)
     process = f"The process holds {quantity(resident, 'B')} at most. " if resident is not None else ""
-    reason = next((r.reason for r in missing if r.reason), "there is no tracemalloc result")
-    return Summary(
-        "memory",
-        f"{process}What Python holds is not known: {reason}.",
-        (*readings, *missing),
-        (table,) if table is not None else (),
-        absence_notes(missing),
-    )
+    reason = first_reason(missing, "there is no tracemalloc result")
+    headline = f"{process}What Python holds is not known: {reason}."
+    return make_summary("memory", headline, (*readings, *missing), [table], absence_notes(missing))
 
 
 TOP_TUNINGS = 6  # kernels in the table: more were tuned by hardly any workload, and nobody reads on
@@ -271,8 +260,8 @@ def summarize_triton(
 
 
 def _tuned_seconds(work: TritonWork) -> float | None:
-    told = [tuning.seconds for tuning in work.tunings if tuning.seconds is not None]
-    return sum(told) if told else None
+    seconds = [tuning.seconds for tuning in work.tunings if tuning.seconds is not None]
+    return sum(seconds) if seconds else None
 
 
 def _triton_headline(work: TritonWork, timings: Sequence[Timing]) -> str:
@@ -363,17 +352,17 @@ def _tuning_notes(work: TritonWork) -> list[str]:
     ]
     if any(t.seconds is None and not t.cached for t in work.tunings):
         notes.append(
-            "Triton keeps what tuning took for the last key of each kernel alone: the sum is a least one."
+            "Triton keeps what tuning took for the last key of each kernel alone: the sum is a lower bound."
         )
     if work.left_out:
-        notes.append(f"{plural(work.left_out, 'further choice')} of Triton's are not kept.")
+        notes.append(f"{plural(work.left_out, 'further choice')} of Triton's are not listed.")
     return notes
 
 
 def _compile_notes(work: TritonWork, trace: GpuTrace | None) -> list[str]:
     loading = trace.compile_seconds if trace is not None else None
     apart = (
-        f" Loading them onto the device is apart: {quantity(loading, 's')}, by the trace." if loading else ""
+        f" Loading them onto the device took {quantity(loading, 's')} more, by the trace." if loading else ""
     )
     if not work.binaries:
         return []
@@ -382,14 +371,14 @@ def _compile_notes(work: TritonWork, trace: GpuTrace | None) -> list[str]:
     new = work.binaries - work.cached
     if not new:
         return [f"Compiled: nothing; {plural(work.binaries, 'kernel')} lay in Triton's cache on disk.{apart}"]
-    others = (
+    cached = (
         f"; {work.cached} more lay in its cache on disk"
         if work.cached
         else "; its cache on disk had none of them"
     )
     took = quantity(work.compile_seconds, "s")
     return [
-        f"Compiled: {plural(new, 'kernel')} in {took} or more, by the times of their files{others}.{apart}"
+        f"Compiled: {plural(new, 'kernel')} in {took} or more, by the times of their files{cached}.{apart}"
     ]
 
 
@@ -420,7 +409,7 @@ def _agreement_notes(works: Sequence[TritonWork], shown: TritonWork) -> list[str
             if tuning.best != known:
                 notes.append(
                     f"{_pass_title(work)} ran {shortened(tuning.kernel, 40)} as {tuning.best}, the"
-                    f" {_pass_title(shown)[4:]} as {known}: Triton chose anew, and what they found is of two kernels."
+                    f" {_pass_title(shown)[4:]} as {known}: Triton chose again, so these are two kernels."
                 )
     if compared and not notes:
         return ["Every pass ran the same configurations."]

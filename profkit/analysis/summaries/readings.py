@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from profkit.analysis.metrics import metric
 from profkit.core.formatting import percent, quantity, shortened
@@ -10,6 +11,7 @@ from profkit.core.types import (
     QUALITY_ORDER,
     RUN,
     Hotspot,
+    MetalTrace,
     PassName,
     Quality,
     Reading,
@@ -17,7 +19,9 @@ from profkit.core.types import (
     RunDocument,
     Scope,
     Source,
+    Summary,
     Table,
+    Timing,
 )
 
 TOOL = "profkit"  # source of what is computed here from the readings of tools
@@ -29,16 +33,16 @@ def best_reading(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]
     Without any value the first unavailable one, which at least says why; None when nobody spoke of it.
     """
     order = {scope: place for place, scope in reversed(list(enumerate(scopes)))}
-    found = [r for r in readings if r.metric == name and r.scope in order]
-    if not found:
+    candidates = [r for r in readings if r.metric == name and r.scope in order]
+    if not candidates:
         return None
-    return min(found, key=lambda r: (r.value is None, order[r.scope], QUALITY_ORDER[r.quality]))
+    return min(candidates, key=lambda r: (r.value is None, order[r.scope], QUALITY_ORDER[r.quality]))
 
 
-def is_surer(one: Reading, other: Reading) -> bool:
+def is_surer(first: Reading, second: Reading) -> bool:
     """Whether both have a value and `one` is of better quality."""
-    told = one.value is not None and other.value is not None
-    return told and QUALITY_ORDER[one.quality] < QUALITY_ORDER[other.quality]
+    both_known = first.value is not None and second.value is not None
+    return both_known and QUALITY_ORDER[first.quality] < QUALITY_ORDER[second.quality]
 
 
 def merge_readings(old: Sequence[Reading], new: Sequence[Reading]) -> tuple[Reading, ...]:
@@ -49,8 +53,13 @@ def merge_readings(old: Sequence[Reading], new: Sequence[Reading]) -> tuple[Read
         for r in new
         if (known := places.get((r.metric, r.scope))) is None or (known.value is None and r.value is not None)
     }
-    kept = tuple(r for r in old if (r.metric, r.scope) not in better)
-    return (*kept, *better.values())
+    unchanged = tuple(r for r in old if (r.metric, r.scope) not in better)
+    return (*unchanged, *better.values())
+
+
+def add_readings(document: RunDocument, new: Sequence[Reading]) -> RunDocument:
+    """The document with those of `new` that `merge_readings` takes."""
+    return replace(document, readings=merge_readings(document.readings, new)) if new else document
 
 
 def main_scopes(document: RunDocument) -> tuple[Scope, ...]:
@@ -89,18 +98,18 @@ def derive_reading(
     """
     source = Source(TOOL, counter=", ".join(r.metric for r in inputs) or None, formula=formula)
     values: list[float] = []
-    for one in inputs:
-        if one.value is None:
-            why = one.reason or ""
-            said = why if one.code == "input" else f"it needs {one.metric}: {why}"
-            return unavailable_reading(name, scope, said, one.fix, source, "input")
-        values.append(one.value)
+    for reading in inputs:
+        if reading.value is None:
+            why = reading.reason or ""
+            needs = why if reading.code == "input" else f"it needs {reading.metric}: {why}"
+            return unavailable_reading(name, scope, needs, reading.fix, source, "input")
+        values.append(reading.value)
     try:
         value = compute(*values)
     except ZeroDivisionError:
         return unavailable_reading(name, scope, "nothing to divide by", source=source)
-    shares = [one.share for one in inputs if one.share is not None]
-    level = mixed_quality([*(one.quality for one in inputs), *([quality] if quality else [])])
+    shares = [reading.share for reading in inputs if reading.share is not None]
+    level = mixed_quality([*(reading.quality for reading in inputs), *([quality] if quality else [])])
     return Reading(
         name, value, metric(name).unit, level, scope, source, reason, share=min(shares, default=None)
     )
@@ -131,8 +140,8 @@ def unavailable_reading(
 def find_reading(document: RunDocument, name: str, source_pass: PassName = "counters") -> Reading:
     """The best reading of `name`, or an unavailable one with the reason that the pass behind it gives."""
     scopes = main_scopes(document)
-    found = best_reading(document.readings, name, scopes)
-    return found if found is not None else absent_reading(document, name, source_pass, scopes[0])
+    reading = best_reading(document.readings, name, scopes)
+    return reading if reading is not None else absent_reading(document, name, source_pass, scopes[0])
 
 
 def absent_reading(document: RunDocument, name: str, source_pass: PassName, scope: Scope) -> Reading:
@@ -140,18 +149,35 @@ def absent_reading(document: RunDocument, name: str, source_pass: PassName, scop
     for result in document.passes:
         if result.name == source_pass:
             if result.state == "finished":
-                return unavailable_reading(name, scope, f"the {source_pass} pass did not tell it")
+                return unavailable_reading(name, scope, f"the {source_pass} pass did not measure it")
             ended = {"skipped": "was skipped", "failed": "failed"}.get(result.state, "was interrupted")
             reason = f"the {source_pass} pass {ended}" + (f": {result.reason}" if result.reason else "")
             return unavailable_reading(name, scope, reason, result.fix)
     if document.plan is None:
-        return unavailable_reading(name, scope, "the report does not tell it")
+        return unavailable_reading(name, scope, "it is not in the report")
     if source_pass in {planned.name for planned in document.plan.passes}:
         return unavailable_reading(name, scope, f"the run ended before its {source_pass} pass")
     asked = dict.fromkeys((*(planned.name for planned in document.plan.passes), source_pass))
     names = ",".join(asked)
     reason = f"the {source_pass} pass was not asked for"
     return unavailable_reading(name, scope, reason, f"--passes {names}", code="not-asked")
+
+
+def make_summary(
+    concern: str,
+    headline: str,
+    readings: Sequence[Reading] = (),
+    tables: Sequence[Table | None] = (),
+    notes: Sequence[str] = (),
+) -> Summary:
+    """A summary of the tables that there are."""
+    shown = tuple(table for table in tables if table is not None)
+    return Summary(concern, headline, tuple(readings), shown, tuple(notes))
+
+
+def first_reason(readings: Sequence[Reading], otherwise: str = "no counter for it was collected") -> str:
+    """Why the first reading that says it has no value."""
+    return next((reading.reason for reading in readings if reading.reason), otherwise)
 
 
 NAME_WIDTH = 44  # what an 80-column terminal leaves a name beside three columns of numbers
@@ -224,22 +250,22 @@ def traced_iterations(document: RunDocument) -> int:
     if not trace.marked:
         return trace.repeats or 1
     asked = _asked_iterations(document)
-    if trace.tool == "xctrace":
-        return _metal_iterations(document, asked)
+    if document.metal is not None:
+        return _metal_iterations(document.metal, document.timings, asked)
     if asked is not None and _ran_as_asked(document, asked):
         return asked
-    entries = [found.entries for found in trace.ranges if found.domain == "profkit"]
+    entries = [entry.entries for entry in trace.ranges if entry.domain == "profkit"]
     return max(entries, default=0) or 1
 
 
-def _metal_iterations(document: RunDocument, asked: int | None) -> int:
+def _metal_iterations(metal: MetalTrace, timings: Sequence[Timing], asked: int | None) -> int:
     """What a benchmark was told to run, else the entries of the region that were found in the trace.
 
     That the benchmark followed cannot be checked by launches: how many calls one encoder holds is torch's to say.
     """
-    if asked is not None and any(timing.kind == "benchmark" for timing in document.timings):
+    if asked is not None and any(timing.kind == "benchmark" for timing in timings):
         return asked
-    return (document.metal.entries if document.metal is not None else 0) or 1
+    return metal.entries or 1
 
 
 def _ran_as_asked(document: RunDocument, asked: int) -> bool:
@@ -254,11 +280,11 @@ def _ran_as_asked(document: RunDocument, asked: int) -> bool:
 
 def _asked_iterations(document: RunDocument) -> int | None:
     """The iterations that the last step of the trace was told to run; None where it was told none or left out."""
-    told = [
+    iterations = [
         step.directive.iterations
         for planned in (document.plan.passes if document.plan is not None else ())
         if planned.name == "trace" and planned.skipped is None
         for step in planned.steps
         if step.directive is not None and step.directive.iterations
     ]
-    return told[-1] if told else None
+    return iterations[-1] if iterations else None

@@ -1,17 +1,15 @@
-"""What one iteration does and takes, and the peaks of this machine that it is held against.
+"""Memory bandwidth and arithmetic of a workload on the processor, against the peaks of this machine.
 
-Bandwidth: how much goes to memory and back, against what this machine was measured to move.
-
-The roofline: how much of what this machine can do the workload does, and under which roof it stands.
-
-After Williams, Waterman and Patterson, CACM 52 (2009) 65: attainable FLOP/s = min(peak arithmetic, arithmetic
-intensity * peak bandwidth). The peaks are measured on this machine, never looked up.
+The roofline after Williams, Waterman and Patterson, CACM 52 (2009) 65: attainable FLOP/s = min(peak arithmetic,
+arithmetic intensity * peak bandwidth). The peaks are measured on this machine, never looked up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import truediv
 from typing import Literal
 
 from profkit.analysis.metrics import metric
@@ -22,6 +20,7 @@ from profkit.analysis.summaries.readings import (
     derive_reading,
     find_reading,
     main_scopes,
+    make_summary,
     metric_table,
     unavailable_reading,
 )
@@ -35,9 +34,9 @@ CeilingKind = Literal["memory", "compute"]
 ONE_THREAD = 110.0
 
 
-# Peaks are the best of some runs and known to a few per cent; a share beyond this is a doubt about what it is made of.
+# Peaks are the best of some runs and known to a few per cent; a share beyond this says that an input is wrong.
 BEYOND = 105.0
-BEYOND_WHOLE = "more than the whole cannot be"
+BEYOND_WHOLE = "a share above 100 % is not possible"
 BUSY_PEAK = "the peak was measured while the machine was busy: measure again when it is quiet"
 STREAMING = (
     "simulated traffic is too high where stores stream past the caches (memcpy and np.copyto of large arrays),"
@@ -63,8 +62,8 @@ def traffic_warnings(dram: Reading) -> tuple[str, ...]:
 class Work:
     """What one iteration does and takes, each as a reading that may be unavailable.
 
-    `seconds` is the median time; `dram` (B) and `flops` (FLOP) are per iteration; `busy` is CPU time over
-    wall time in %, None where unknown.
+    `seconds` is the median time; `dram` (B) and `flops` (FLOP) are per iteration, as the declared ones are; `busy` is
+    CPU time over wall time in %, None where unknown.
     """
 
     scope: Scope
@@ -91,30 +90,30 @@ def choose_ceilings(peaks: Peaks | None, busy: float | None, scope: Scope) -> Ce
 
     `busy` is CPU time over wall time in per cent: 100 is one core all the time.
     """
-    one = busy is not None and busy <= ONE_THREAD
-    threads = 1 if one or peaks is None else peaks.threads
-    known = f"{busy / 100:.1f} cores kept busy" if busy is not None else "how many it used is not known"
-    why = f"one thread ({known})" if one else f"all {threads} threads ({known})"
+    single = busy is not None and busy <= ONE_THREAD
+    threads = 1 if single or peaks is None else peaks.threads
+    cores = f"{busy / 100:.1f} cores kept busy" if busy is not None else "how many it used is not known"
+    why = f"one thread ({cores})" if single else f"all {threads} threads ({cores})"
 
-    def told(name: str, value: float | None) -> Reading:
+    def ceiling(name: str, value: float | None) -> Reading:
         unit = metric(name).unit
         if peaks is None or value is None:
             return unavailable_reading(name, scope, "the peaks of this machine were not measured")
         return Reading(name, value, unit, "measured", scope, Source(TOOL, formula=peaks.method))
 
     if peaks is None:
-        return Ceilings(told("bandwidth.dram", None), told("flops.rate", None), threads, why)
+        return Ceilings(ceiling("bandwidth.dram", None), ceiling("flops.rate", None), threads, why)
     bandwidth, flops = peaks.bandwidth_one, peaks.flops_f32_one
     if (
-        not one
+        not single
     ):  # on a busy machine all threads may have measured less than one, which was reached all the same
         bandwidth = max((p for p in (bandwidth, peaks.bandwidth_all) if p is not None), default=None)
         flops = max((p for p in (flops, peaks.flops_f32_all) if p is not None), default=None)
-    return Ceilings(told("bandwidth.dram", bandwidth), told("flops.rate", flops), threads, why)
+    return Ceilings(ceiling("bandwidth.dram", bandwidth), ceiling("flops.rate", flops), threads, why)
 
 
 def lower_ceiling(intensity: Reading | None, limit: Ceilings) -> CeilingKind | None:
-    """Which roof is lower at this intensity; None where intensity or a peak is unknown."""
+    """Which ceiling is lower at this intensity; None where intensity or a peak is unknown."""
     bandwidth, flops = limit.bandwidth.value, limit.flops.value
     if intensity is None or intensity.value is None or not bandwidth or flops is None:
         return None
@@ -153,44 +152,33 @@ def _count_of_one_region(document: RunDocument, count: Reading) -> Reading:
 
 
 def bandwidth_readings(work: Work, limit: Ceilings) -> tuple[Reading, ...]:
-    """bandwidth.dram, its share of the peak, and what the declared bytes make of it."""
-    scope = work.scope
-    dram = derive_reading(
-        "bandwidth.dram",
-        (work.dram, work.seconds),
-        lambda b, s: b / s,
-        "dram.bytes per iteration / time.median",
-        scope,
+    """bandwidth.dram (B/s), its share of the peak (%), and what the declared bytes make of it (B/s)."""
+    derive = partial(derive_reading, scope=work.scope)
+    per_second = "dram.bytes per iteration / time.median"
+    dram = derive("bandwidth.dram", (work.dram, work.seconds), truediv, per_second)
+    of_peak = f"100 * bandwidth.dram / measured peak ({limit.threads} threads)"
+    share = derive("bandwidth.dram.share", (dram, limit.bandwidth), _percentage, of_peak)
+    readings = (dram, flag_implausible(share, *traffic_warnings(work.dram)))
+    if (declared := work.declared_bytes) is None:
+        return readings
+    formula = "bytes that the workload declares / time.median"
+    return *readings, derive(
+        "bandwidth.declared", (work.seconds,), lambda seconds: declared / seconds, formula
     )
-    share = derive_reading(
-        "bandwidth.dram.share",
-        (dram, limit.bandwidth),
-        lambda rate, peak: 100 * rate / peak,
-        f"100 * bandwidth.dram / measured peak ({limit.threads} threads)",
-        scope,
-    )
-    found = [dram, flag_implausible(share, *traffic_warnings(work.dram))]
-    if work.declared_bytes is not None:
-        found.append(
-            derive_reading(
-                "bandwidth.declared",
-                (work.seconds,),
-                lambda s: (work.declared_bytes or 0.0) / s,
-                "bytes that the workload declares / time.median",
-                scope,
-            )
-        )
-    return tuple(found)
+
+
+def _percentage(part: float, whole: float) -> float:
+    return 100 * part / whole
 
 
 def summarize_bandwidth(readings: Sequence[Reading], limit: Ceilings, dram: Reading) -> Summary:
     """How much goes to memory and back, against what this machine was measured to move."""
-    told = {r.metric: r for r in readings}
-    rate, share = told["bandwidth.dram"], told["bandwidth.dram.share"]
-    rows = [dram, *readings] if dram.metric not in told else list(readings)
+    by_metric = {r.metric: r for r in readings}
+    rate, share = by_metric["bandwidth.dram"], by_metric["bandwidth.dram.share"]
+    rows = [dram, *readings] if dram.metric not in by_metric else list(readings)
     if rate.value is None and dram.value is not None:
         headline = (
-            f"{quantity(dram.value, 'B')} to and from memory ({dram.quality}); in which time is not known."
+            f"{quantity(dram.value, 'B')} to and from memory ({dram.quality}); the time for it is not known."
         )
     elif rate.value is None:
         headline = f"Traffic to memory is not known: {rate.reason}."
@@ -211,13 +199,11 @@ def summarize_bandwidth(readings: Sequence[Reading], limit: Ceilings, dram: Read
         )
     table = metric_table("Memory traffic", rows)
     notes = (f"Held against the measured peak of {limit.why}.",) if limit.bandwidth.value is not None else ()
-    return Summary(
-        "bandwidth", headline, tuple(readings), (table,) if table else (), (*notes, *absence_notes(rows))
-    )
+    return make_summary("bandwidth", headline, readings, [table], (*notes, *absence_notes(rows)))
 
 
-# Above half of a roof the roof is what limits; below, something else does (latency, overhead, dependencies).
-NEAR_ROOF = 50.0
+# Above half of a ceiling that is what limits; below, something else does (latency, overhead, dependencies).
+NEAR_CEILING = 50.0
 # Counted and declared FLOPs further apart than this are not the same work, or not all of it was counted.
 FLOPS_APART = 0.10
 
@@ -229,52 +215,24 @@ def roofline_readings(work: Work, limit: Ceilings) -> tuple[Reading, ...]:
     """
     scope, flops = work.scope, work.flops
     if flops.value is None and work.declared_flops is not None:
-        flops = Reading(
-            "flops",
-            work.declared_flops,
-            "FLOP",
-            "estimated",
-            scope,
-            Source(TOOL, "flops", formula="as the workload declares them"),
-            "as the workload declares them",
-        )
-    intensity = derive_reading(
-        "arithmetic_intensity",
-        (flops, work.dram),
-        lambda f, b: f / b,
-        "flops / dram.bytes",
-        scope,
-        reason=flops.reason,
-    )
-    rate = derive_reading(
-        "flops.rate",
-        (flops, work.seconds),
-        lambda f, s: f / s,
-        "flops / time.median",
-        scope,
-        reason=flops.reason,
-    )
-    attainable = derive_reading(
+        declared = "as the workload declares them"
+        source = Source(TOOL, "flops", formula=declared)
+        flops = Reading("flops", work.declared_flops, "FLOP", "estimated", scope, source, declared)
+    derive = partial(derive_reading, scope=scope)
+    inputs = (flops, work.dram)
+    intensity = derive("arithmetic_intensity", inputs, truediv, "flops / dram.bytes", reason=flops.reason)
+    inputs = (flops, work.seconds)
+    rate = derive("flops.rate", inputs, truediv, "flops / time.median", reason=flops.reason)
+    attainable = derive(
         "roofline.attainable",
         (intensity, limit.bandwidth, limit.flops),
         lambda i, bandwidth, peak: min(peak, i * bandwidth),
         f"min(peak FLOP/s, arithmetic_intensity * peak B/s), {limit.threads} threads",
-        scope,
     )
-    of_peak = derive_reading(
-        "flops.share",
-        (rate, limit.flops),
-        lambda r, peak: 100 * r / peak,
-        f"100 * flops.rate / measured float32 peak ({limit.threads} threads)",
-        scope,
-    )
-    of_roof = derive_reading(
-        "roofline.share",
-        (rate, attainable),
-        lambda r, a: 100 * r / a,
-        "100 * flops.rate / roofline.attainable",
-        scope,
-    )
+    formula = f"100 * flops.rate / measured float32 peak ({limit.threads} threads)"
+    of_peak = derive("flops.share", (rate, limit.flops), _percentage, formula)
+    formula = "100 * flops.rate / roofline.attainable"
+    of_ceiling = derive("roofline.share", (rate, attainable), _percentage, formula)
     causes = (
         traffic_warnings(work.dram) if lower_ceiling(intensity, limit) == "memory" else (BUSY_PEAK, NARROW)
     )
@@ -283,16 +241,20 @@ def roofline_readings(work: Work, limit: Ceilings) -> tuple[Reading, ...]:
         rate,
         flag_implausible(of_peak, BUSY_PEAK, NARROW),
         attainable,
-        flag_implausible(of_roof, *causes),
+        flag_implausible(of_ceiling, *causes),
     )
 
 
 def summarize_roofline(
     readings: Sequence[Reading], limit: Ceilings, peaks: Peaks | None, work: Work
 ) -> Summary:
-    """The position under the roofline, with the roofs of one thread and of all of them."""
-    told = {r.metric: r for r in readings}
-    rate, share, over = told["flops.rate"], told["roofline.share"], told["arithmetic_intensity"]
+    """The position under the roofline, with the ceilings of one thread and of all of them."""
+    by_metric = {r.metric: r for r in readings}
+    rate, share, over = (
+        by_metric["flops.rate"],
+        by_metric["roofline.share"],
+        by_metric["arithmetic_intensity"],
+    )
     under = lower_ceiling(over, limit)
     if share.value is not None and under is not None:
         limits = "memory" if under == "memory" else "arithmetic"
@@ -300,16 +262,16 @@ def summarize_roofline(
             share.reason or BEYOND_WHOLE  # a run of an older profkit names no cause
             if share.value > BEYOND
             else f"{limits} is what limits it"
-            if share.value >= NEAR_ROOF
-            else f"{limits} would limit it, but something else does before"
+            if share.value >= NEAR_CEILING
+            else f"{limits} would limit it, but something else limits it first"
         )
         headline = (
-            f"{quantity(rate.value, 'FLOP/s')} is {percent(share.value)} % of what the {under} roof allows at"
+            f"{quantity(rate.value, 'FLOP/s')} is {percent(share.value)} % of what the {under} ceiling allows at"
             f" {figures(over.value or 0.0)} FLOP/B: {near}."
         )
     else:
         headline = f"The position under the roofline is not known: {share.reason}."
-    tables = [t for t in (metric_table("Roofline", readings), _ceiling_table(peaks)) if t is not None]
+    tables = [metric_table("Roofline", readings), _ceiling_table(peaks)]
     notes = [f"Held against {limit.why}."] if share.value is not None else []
     if any(r.quality == "estimated" for r in readings) and work.dram.quality == "simulated":
         notes.append("Estimated: bytes and FLOPs are simulated on one core, the time is measured.")
@@ -317,9 +279,9 @@ def summarize_roofline(
     if counted is not None and declared and abs(counted - declared) > FLOPS_APART * declared:
         notes.append(
             f"Counted {quantity(counted, 'FLOP')} per iteration, declared {quantity(declared, 'FLOP')}:"
-            " the workload does other work than it says, or not all of it was counted."
+            " the declared number is wrong, or not all work was counted."
         )
-    return Summary("roofline", headline, tuple(readings), tuple(tables), (*notes, *absence_notes(readings)))
+    return make_summary("roofline", headline, readings, tables, (*notes, *absence_notes(readings)))
 
 
 def _ceiling_table(peaks: Peaks | None) -> Table | None:

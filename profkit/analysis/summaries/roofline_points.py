@@ -1,9 +1,8 @@
-"""Where a kernel stands under the roofline: the arithmetic that it does most of against its own peak and that of DRAM.
+"""The roofline as plain data: the ceilings of this machine or device, and where a workload or kernel stands below them.
 
-After Williams, Waterman and Patterson, CACM 52 (2009) 65, one roof for each precision as in NVIDIA's roofline charts.
-The peaks are those of ncu's own counters: what the units of this device can do at the clock that was measured.
-
-The roofline as plain data: the roofs of this machine or device, and what stands under them.
+After Williams, Waterman and Patterson, CACM 52 (2009) 65, with one ceiling for each precision as in NVIDIA's roofline
+charts. A kernel is held against the peaks that its own counters tell: what the units of the device can do at the clock
+that was measured. A workload of the processor is held against what was measured on this machine.
 """
 
 from __future__ import annotations
@@ -49,17 +48,17 @@ class RooflinePlace:
 
     @property
     def ridge(self) -> float:
-        """The intensity at which both roofs are as high."""
+        """The intensity (FLOP/B) at which both ceilings are as high."""
         return self.peak / self.peak_bandwidth
 
     @property
     def attainable(self) -> float:
-        """The lower roof at this intensity."""
+        """The lower ceiling at this intensity, FLOP/s."""
         return self.peak if self.intensity is None else min(self.peak, self.intensity * self.peak_bandwidth)
 
     @property
-    def roof(self) -> str:
-        """Which roof that is."""
+    def ceiling(self) -> str:
+        """Which ceiling that is: memory or compute."""
         return "memory" if self.attainable < self.peak else "compute"
 
 
@@ -76,7 +75,7 @@ def tensor_rate(row: KernelRow) -> float | None:
 
 
 def place_kernel(row: KernelRow) -> RooflinePlace | None:
-    """The kernel under the roof of the arithmetic that it does most of; None where that or a peak is not known."""
+    """The kernel under the ceiling of the arithmetic that it does most of; None where that or a peak is not known."""
     bandwidth, peak_bandwidth = row.value("bandwidth.dram"), row.value("bandwidth.dram.peak")
     if bandwidth is None or not peak_bandwidth or has_hidden_tensor_work(row):
         return None
@@ -95,23 +94,23 @@ def place_kernel(row: KernelRow) -> RooflinePlace | None:
 
 def kernel_roofline(row: KernelRow) -> tuple[Reading, ...]:
     """roofline.attainable (FLOP/s) and roofline.share (%) of a kernel; nothing where its place is not known."""
-    found = place_kernel(row)
-    if found is None:
+    place = place_kernel(row)
+    if place is None:
         return ()
     traffic = [row.readings["bandwidth.dram"], row.readings["bandwidth.dram.peak"]]
-    if found.estimated:
+    if place.estimated:
         inputs = [row.readings[name] for name in ("flops.tensor", "time.kernel", "tensor.utilization")]
         rate, peak = "flops.tensor / time.kernel", "100 * flops.tensor / time.kernel / tensor.utilization"
     else:
-        kind = next(key for key, word in PRECISIONS.items() if word == found.kind)
+        kind = next(key for key, word in PRECISIONS.items() if word == place.kind)
         rate, peak = f"flops.rate.{kind}", f"flops.peak.{kind}"
         inputs = [row.readings[rate], row.readings[peak]]
-    told = {
+    values = {
         "roofline.attainable": (
-            found.attainable,
+            place.attainable,
             f"min({peak}, {rate} / bandwidth.dram * bandwidth.dram.peak)",
         ),
-        "roofline.share": (100 * found.rate / found.attainable, f"100 * {rate} / roofline.attainable"),
+        "roofline.share": (100 * place.rate / place.attainable, f"100 * {rate} / roofline.attainable"),
     }
     return tuple(
         derive_reading(
@@ -120,10 +119,10 @@ def kernel_roofline(row: KernelRow) -> tuple[Reading, ...]:
             lambda *_, value=value: value,
             formula,
             traffic[0].scope,
-            quality="estimated" if found.estimated else None,
-            reason=TENSOR_PEAK if found.estimated else None,
+            quality="estimated" if place.estimated else None,
+            reason=TENSOR_PEAK if place.estimated else None,
         )
-        for name, (value, formula) in told.items()
+        for name, (value, formula) in values.items()
     )
 
 
@@ -174,18 +173,18 @@ class KernelsLeftOut:
 
 @dataclass(frozen=True)
 class Roofline:
-    """Roofs and spots; `left_out` are the kernels whose place is not known, by the reason."""
+    """Ceilings, and the points below them; `left_out` are the kernels whose place is not known, by the reason."""
 
-    roofs: tuple[RooflineCeiling, ...]
-    spots: tuple[RooflinePoint, ...]
+    ceilings: tuple[RooflineCeiling, ...]
+    points: tuple[RooflinePoint, ...]
     left_out: tuple[KernelsLeftOut, ...] = ()
-    further: int = 0  # spots known and not listed
+    further: int = 0  # points that are known and not listed
 
 
 def roofline_of(document: RunDocument, rows: Sequence[KernelRow]) -> Roofline | None:
-    """What can be drawn of a document and its kernels; None where there is no point with a roof above it."""
-    found = _device_roofline(rows) if document.backend == "cuda" else _processor_roofline(document)
-    return found if found is not None and found.spots else None
+    """What can be drawn of a document and its kernels; None where there is no point with a ceiling above it."""
+    of_kernels = _device_roofline(rows)
+    return of_kernels if of_kernels.points else _processor_roofline(document)
 
 
 def _device_roofline(rows: Sequence[KernelRow]) -> Roofline:
@@ -202,14 +201,14 @@ def _device_roofline(rows: Sequence[KernelRow]) -> Roofline:
 
 def kernels_left_out(rows: Sequence[KernelRow]) -> tuple[KernelsLeftOut, ...]:
     """Why kernels have no place, the reason that costs most time first."""
-    found: dict[str, list[KernelRow]] = {}
+    by_reason: dict[str, list[KernelRow]] = {}
     for row in rows:
-        found.setdefault(_why_not(row), []).append(row)
-    told = [
+        by_reason.setdefault(_why_not(row), []).append(row)
+    left_out = [
         KernelsLeftOut(reason, len(same), sum(row.share or 0.0 for row in same), same[0].label)
-        for reason, same in found.items()
+        for reason, same in by_reason.items()
     ]
-    return tuple(sorted(told, key=lambda one: -one.share))
+    return tuple(sorted(left_out, key=lambda kernels: -kernels.share))
 
 
 def _why_not(row: KernelRow) -> str:
@@ -229,17 +228,19 @@ def _device_ceilings(
 ) -> tuple[RooflineCeiling, ...]:
     """The highest that any kernel's own peak came to: they follow the clock, which moves a little."""
     used = {here.kind for here in places}
-    found = []
+    ceilings = []
     if (top := _highest_reading(rows, "bandwidth.dram.peak")) is not None:
-        found.append(RooflineCeiling("DRAM", top.value or 0.0, "memory", reading=top))
+        ceilings.append(RooflineCeiling("DRAM", top.value or 0.0, "memory", reading=top))
     tensor = [here.peak for here in places if here.kind == "tensor"]
     if tensor:
-        found.append(RooflineCeiling("tensor", max(tensor), "compute", estimated=True))
+        ceilings.append(RooflineCeiling("tensor", max(tensor), "compute", estimated=True))
     for key, name in PRECISIONS.items():
         top = _highest_reading(rows, f"flops.peak.{key}")
         if top is not None and (name in used or key == "f32"):
-            found.append(RooflineCeiling(name, top.value or 0.0, "compute", main=name in used, reading=top))
-    return tuple(found)
+            ceilings.append(
+                RooflineCeiling(name, top.value or 0.0, "compute", main=name in used, reading=top)
+            )
+    return tuple(ceilings)
 
 
 def _highest_reading(rows: Sequence[KernelRow], metric: str) -> Reading | None:
@@ -252,7 +253,7 @@ def _kernel_point(row: KernelRow, here: RooflinePlace) -> RooflinePoint:
     bound = (
         BOTTLENECK_TITLES[row.bound.bound] if row.bound is not None and row.bound.bound != "unknown" else None
     )
-    told = _point_text(row.brief, here.intensity or 0.0, here.rate, here.attainable, here.kind, row.share)
+    sentence = _point_text(row.brief, here.intensity or 0.0, here.rate, here.attainable, here.kind, row.share)
     return RooflinePoint(
         row.label,
         here.intensity or 0.0,
@@ -261,7 +262,7 @@ def _kernel_point(row: KernelRow, here: RooflinePlace) -> RooflinePoint:
         here.kind,
         "estimated" if here.estimated else None,
         bound,
-        f"{told}; limited by {bound}" if bound else told,
+        f"{sentence}; limited by {bound}" if bound else sentence,
         row.readings.get("roofline.share") or _rate_reading(row, here),
     )
 
@@ -277,41 +278,36 @@ def _processor_roofline(document: RunDocument) -> Roofline | None:
         return None
     scopes = main_scopes(document)
     names = ("arithmetic_intensity", "flops.rate", "roofline.attainable")
-    intensity, rate, attainable = (best_reading(document.readings, name, scopes) for name in names)
-    if not _above_zero(intensity) or not _above_zero(rate):
+    readings = [best_reading(document.readings, name, scopes) for name in names]
+    intensity, rate, attainable = (reading.value if reading is not None else None for reading in readings)
+    if not intensity or not rate or min(intensity, rate) < 0:
         return None
-    assert intensity is not None
-    assert rate is not None
     _, limit = work_of(document)
-    roofs = []
-    for name, kind, one, every in (
+    ceilings = []
+    for name, kind, single, every in (
         ("DRAM", "memory", peaks.bandwidth_one, peaks.bandwidth_all),
         ("float32", "compute", peaks.flops_f32_one, peaks.flops_f32_all),
     ):
-        for threads, peak in ((1, one), (peaks.threads, every)):
+        for threads, peak in ((1, single), (peaks.threads, every)):
             if peak and not (threads == 1 and peaks.threads == 1 and peak is every):
                 words = f"{name}, {threads} thread{'s' if threads > 1 else ''}"
                 unit = "B/s" if kind == "memory" else "FLOP/s"
-                made = Source("profkit", formula=peaks.method)
-                told = Reading(f"{words}, peak", peak, unit, "measured", RUN, made)
-                roofs.append(RooflineCeiling(words, peak, kind, main=threads == limit.threads, reading=told))
+                source = Source("profkit", formula=peaks.method)
+                reading = Reading(f"{words}, peak", peak, unit, "measured", RUN, source)
+                ceilings.append(
+                    RooflineCeiling(words, peak, kind, main=threads == limit.threads, reading=reading)
+                )
     label = scopes[0].name or document.name
-    most = attainable.value if attainable is not None else None
-    words = _point_text(label, intensity.value or 0.0, rate.value or 0.0, most, "float32", None)
-    quality = rate.quality if rate.quality != "measured" else None
-    spot = RooflinePoint(
-        label, intensity.value or 0.0, rate.value or 0.0, 1.0, "float32", quality, None, words, rate
-    )
-    return Roofline(tuple(roofs), (spot,))
-
-
-def _above_zero(reading: Reading | None) -> bool:
-    return reading is not None and reading.value is not None and reading.value > 0
+    text = _point_text(label, intensity, rate, attainable, "float32", None)
+    rated = readings[1]
+    quality = rated.quality if rated is not None and rated.quality != "measured" else None
+    point = RooflinePoint(label, intensity, rate, 1.0, "float32", quality, None, text, rated)
+    return Roofline(tuple(ceilings), (point,))
 
 
 def _point_text(
     name: str, intensity: float, rate: float, attainable: float | None, kind: str, share: float | None
 ) -> str:
     part = f" ({percent(100 * share)} % of the time)" if share is not None else ""
-    of_roof = f", {percent(100 * rate / attainable)} % of what its roof allows" if attainable else ""
-    return f"{name}{part}: {quantity(rate, 'FLOP/s')} {kind} at {quantity(intensity, 'FLOP/B')}{of_roof}"
+    of_ceiling = f", {percent(100 * rate / attainable)} % of what its ceiling allows" if attainable else ""
+    return f"{name}{part}: {quantity(rate, 'FLOP/s')} {kind} at {quantity(intensity, 'FLOP/B')}{of_ceiling}"

@@ -24,8 +24,8 @@ def device_text(timing: Timing) -> str:
     sets = _on_device(timing)
     if not sets:
         return ""
-    cold = any(one.cache == "cold" for one in sets)
-    if any(one.clock == MPS for one in sets):
+    cold = any(samples.cache == "cold" for samples in sets)
+    if any(samples.clock == MPS for samples in sets):
         return f" (GPU waited for{', with cold caches' if cold else ''})"
     return f" (CUDA events{' with a cold L2' if cold else ''})"
 
@@ -41,15 +41,17 @@ def device_notes(timing: Timing) -> list[str]:
         *_host_and_device_notes(name, sets),
         *_cache_notes(name, sets),
     ]
-    batched = list(dict.fromkeys(one.batching for one in sets if one.batching))
+    batched = list(dict.fromkeys(samples.batching for samples in sets if samples.batching))
     if batched:
         notes.append(f"{name}: launches amortised: {'; '.join(batched)}.")
     notes += _clock_notes(name, sets)
-    return [*notes, *dict.fromkeys(f"{name}: {remark}" for one in sets for remark in one.remarks)]
+    return [*notes, *dict.fromkeys(f"{name}: {remark}" for samples in sets for remark in samples.remarks)]
 
 
 def _on_device(timing: Timing) -> list[SampleSet]:
-    return [one for one in timing.processes if one.clock == "cuda-events" or one.cache is not None]
+    return [
+        samples for samples in timing.processes if samples.clock == "cuda-events" or samples.cache is not None
+    ]
 
 
 def _median_known(values: Sequence[float | None]) -> float | None:
@@ -58,16 +60,16 @@ def _median_known(values: Sequence[float | None]) -> float | None:
 
 
 def _host_and_device_notes(name: str, sets: Sequence[SampleSet]) -> list[str]:
-    device = _median_known([one.device_seconds for one in sets])
-    host = _median_known([one.host_seconds for one in sets])
+    device = _median_known([samples.device_seconds for samples in sets])
+    host = _median_known([samples.host_seconds for samples in sets])
     if device is not None and host is not None:
         alone = f"the device alone takes {quantity(device, 's')}, the host alone {quantity(host, 's')}"
         if host > device * (1 + SIDES_APART):
             return [f"{name}: host-bound: {alone} to launch it."]
         if device > host * (1 + SIDES_APART):
-            return [f"{name}: {alone} to launch it, and hides behind it."]
+            return [f"{name}: {alone} to launch it, so the launch is hidden."]
         return [f"{name}: {alone} to launch it: both decide."]
-    ratio = _median_known([one.wall_ratio for one in sets])
+    ratio = _median_known([samples.wall_ratio for samples in sets])
     if ratio is not None and ratio > WALL_APART:
         return [
             f"{name}: by the wall clock an iteration takes {figures(ratio)} times as long: the host adds it."
@@ -77,11 +79,12 @@ def _host_and_device_notes(name: str, sets: Sequence[SampleSet]) -> list[str]:
 
 def _first_iteration_notes(name: str, sets: Sequence[SampleSet]) -> list[str]:
     """What compiling for these shapes adds to the first iteration, where that is worth a word."""
-    both = [(one.warmup[0], statistics.median(one.seconds)) for one in sets if one.warmup and one.seconds]
-    if not both or any(one.clock != MPS for one in sets):
+    warmed = [samples for samples in sets if samples.warmup and samples.seconds]
+    if not warmed or any(samples.clock != MPS for samples in sets):
         return []
-    first, later = _median_known([first for first, _ in both]), _median_known([later for _, later in both])
-    if first is None or later is None or first < FIRST_APART * later:
+    first = statistics.median([samples.warmup[0] for samples in warmed])
+    later = statistics.median([statistics.median(samples.seconds) for samples in warmed])
+    if first < FIRST_APART * later:
         return []
     return [
         f"{name}: the first iteration took {quantity(first, 's')}, in which Metal and MPSGraph compile for these"
@@ -90,8 +93,8 @@ def _first_iteration_notes(name: str, sets: Sequence[SampleSet]) -> list[str]:
 
 
 def _cache_notes(name: str, sets: Sequence[SampleSet]) -> list[str]:
-    states = {one.cache for one in sets if one.cache is not None}
-    if any(one.clock == MPS for one in sets):
+    states = {samples.cache for samples in sets if samples.cache is not None}
+    if any(samples.clock == MPS for samples in sets):
         if states == {"cold"}:
             return [f"{name}: more than the GPU's caches hold was written before each iteration (cold)."]
         return [f"{name}: the GPU's caches were left as they were (warm)."]
@@ -104,7 +107,7 @@ def _cache_notes(name: str, sets: Sequence[SampleSet]) -> list[str]:
 
 def _clock_notes(name: str, sets: Sequence[SampleSet]) -> list[str]:
     notes = []
-    clocks = [clock for one in sets for clock in one.clocks]
+    clocks = [clock for samples in sets for clock in samples.clocks]
     if clocks:
         low, high = min(clocks), max(clocks)
         apart = f"between {quantity(low, 'Hz')} and {quantity(high, 'Hz')}"
@@ -112,13 +115,13 @@ def _clock_notes(name: str, sets: Sequence[SampleSet]) -> list[str]:
         notes.append(
             f"{name}: SM clock {quantity(statistics.median(clocks), 'Hz')}{'' if steady else ', ' + apart}."
         )
-    reasons = ", ".join(dict.fromkeys(reason for one in sets for reason in one.throttle_reasons))
-    thrown, kept = sum(one.throttled for one in sets), sum(len(one.seconds) for one in sets)
+    reasons = ", ".join(dict.fromkeys(reason for samples in sets for reason in samples.throttle_reasons))
+    thrown, used = sum(samples.throttled for samples in sets), sum(len(samples.seconds) for samples in sets)
     if thrown:
-        share = percent(100 * thrown / (thrown + kept))
+        share = percent(100 * thrown / (thrown + used))
         why = f" ({reasons})" if reasons else ""
         notes.append(
-            f"{name}: {plural(thrown, 'sample')} of {thrown + kept} ({share} %) thrown away: the device slowed itself"
+            f"{name}: {plural(thrown, 'sample')} of {thrown + used} ({share} %) thrown away: the device slowed itself"
             f" down{why}."
         )
     elif reasons:
@@ -149,38 +152,38 @@ def time_readings(timing: Timing) -> tuple[Reading, ...]:
         return (unavailable_reading("time.median", scope, "the timing pass took no sample"),)
     median = centre.median
 
-    def told(name: str, value: float, unit: str, formula: str) -> Reading:
+    def reading(name: str, value: float, unit: str, formula: str) -> Reading:
         return Reading(name, value, unit, "measured", scope, Source(TOOL, "seconds", formula=formula))
 
-    found = [
-        told("time.median", median, "s", "median of the processes' medians"),
-        told("time.mean", sum(samples) / len(samples), "s", "mean of all samples"),
-        told("time.minimum", min(samples), "s", "smallest sample"),
-        told("time.maximum", max(samples), "s", "largest sample"),
+    readings = [
+        reading("time.median", median, "s", "median of the processes' medians"),
+        reading("time.mean", sum(samples) / len(samples), "s", "mean of all samples"),
+        reading("time.minimum", min(samples), "s", "smallest sample"),
+        reading("time.maximum", max(samples), "s", "largest sample"),
         _interval_reading(timing, scope, centre, len(samples)),
     ]
     if len(samples) > 1:
         width = statistics.percentile(samples, 75) - statistics.percentile(samples, 25)
-        found.append(told("time.spread", 100 * width / median, "%", "100 * (p75 - p25) / median"))
+        readings.append(reading("time.spread", 100 * width / median, "%", "100 * (p75 - p25) / median"))
         outside = len(statistics.outliers(samples))
         formula = f"100 * share of samples with |x - median| > {statistics.OUTLIER_LIMIT} MAD-sigma"
-        found.append(told("time.outliers", 100 * outside / len(samples), "%", formula))
+        readings.append(reading("time.outliers", 100 * outside / len(samples), "%", formula))
     for name, percent_, least in (("time.p95", 95, FOR_P95), ("time.p99", 99, FOR_P99)):
         if len(samples) >= least:
             formula = f"{percent_}th percentile of all samples"
-            found.append(told(name, statistics.percentile(samples, percent_), "s", formula))
+            readings.append(reading(name, statistics.percentile(samples, percent_), "s", formula))
     first = [process.warmup[0] for process in timing.processes if process.warmup]
     if first:
         formula = "median of the processes' first iterations"
-        found.append(told("time.first", statistics.median(first), "s", formula))
+        readings.append(reading("time.first", statistics.median(first), "s", formula))
     single = [process.single_seconds for process in timing.processes if process.single_seconds is not None]
     if single:
         formula = "median of the processes' calls that were launched to an idle device and waited for"
-        found.append(told("time.single", statistics.median(single), "s", formula))
+        readings.append(reading("time.single", statistics.median(single), "s", formula))
     if centre.between_spread is not None:
         formula = "100 * (largest - smallest median of a process) / median"
-        found.append(told("time.processes", 100 * centre.between_spread, "%", formula))
-    return tuple(found)
+        readings.append(reading("time.processes", 100 * centre.between_spread, "%", formula))
+    return tuple(readings)
 
 
 def _interval_reading(timing: Timing, scope: Scope, centre: statistics.Centre, count: int) -> Reading:
@@ -194,22 +197,22 @@ def _interval_reading(timing: Timing, scope: Scope, centre: statistics.Centre, c
 
 
 def summarize_time(
-    timings: Sequence[Timing], others: Sequence[Reading] = (), moments: Sequence[Moment] = ()
+    timings: Sequence[Timing], reported: Sequence[Reading] = (), moments: Sequence[Moment] = ()
 ) -> Summary:
-    """Median and interval of every timing; `others` are time.* readings that a tool's report told.
+    """Median and interval of every timing; `reported` are the time.* readings of a tool's report.
 
     `moments` are looks at the machine beside the timing: a note says what held its clocks down.
     The headline is of the first timing; without one, of what the report says of time.
     """
     if not timings:
-        table = metric_table("Times in the report", others)
-        told = " The report tells other times." if table else ""
+        table = metric_table("Times in the report", reported)
+        remark = " The report has other times." if table else ""
         return Summary(
             "time",
-            f"No iteration was timed.{told}",
-            tuple(others),
+            f"No iteration was timed.{remark}",
+            tuple(reported),
             (table,) if table else (),
-            absence_notes(others),
+            absence_notes(reported),
         )
     per = [time_readings(timing) for timing in timings]
     pairs = list(zip(timings, per, strict=True))
@@ -238,7 +241,7 @@ def _time_headline(timing: Timing, readings: Sequence[Reading]) -> str:
     if median is None:
         return f"{timing.name} was not timed: the timing pass took no sample."
     count = sum(len(process.seconds) for process in timing.processes)
-    spread = f" {format_half_width(half)}" if half is not None else " (how exactly is not known)"
+    spread = f" {format_half_width(half)}" if half is not None else " (precision not known)"
     what = {"process": "whole process", "region": "entry"}.get(timing.kind, "iteration")
     processes = plural(len(timing.processes), "process", "processes")
     return (
@@ -249,7 +252,7 @@ def _time_headline(timing: Timing, readings: Sequence[Reading]) -> str:
 
 def format_half_width(half: float) -> str:
     """`±2.2 %`; beyond half of the value there is no centre to speak of."""
-    return f"±{percent(half)} %" if half <= 50 else f"±{half:.0f} % (too noisy to say more)"
+    return f"±{percent(half)} %" if half <= 50 else f"±{half:.0f} % (very noisy)"
 
 
 def _time_table(timing: Timing, readings: Sequence[Reading]) -> Table | None:
@@ -346,16 +349,16 @@ class SampleDistribution:
 
 def distribution_of(timing: Timing, bins: int = BINS) -> SampleDistribution | None:
     """The distribution of a timing; None where it has no sample. Counts only: nothing is smoothed."""
-    sets = [one for one in timing.processes if one.seconds]
-    centre = statistics.combine([one.seconds for one in sets])
+    sets = [samples for samples in timing.processes if samples.seconds]
+    centre = statistics.combine([samples.seconds for samples in sets])
     if centre is None:
         return None
-    begin, end = _axis_ends([value for one in sets for value in one.seconds])
+    begin, end = _axis_ends([value for samples in sets for value in samples.seconds])
     log = begin > 0 and end / begin > WIDE
-    counted = [(_bin_counts(one.seconds, begin, end, bins, log=log), one) for one in sets]
+    counted = [(_bin_counts(samples.seconds, begin, end, bins, log=log), samples) for samples in sets]
     columns = max(FEWEST, COLUMNS // len(sets))
     processes = tuple(
-        _process_distribution(n, one, counts, columns) for n, (counts, one) in enumerate(counted, 1)
+        _process_distribution(n, samples, counts, columns) for n, (counts, samples) in enumerate(counted, 1)
     )
     return SampleDistribution(timing.name, begin, end, log, centre.median, centre.low, centre.high, processes)
 
@@ -388,22 +391,22 @@ def _bin_counts(
 
 
 def _process_distribution(
-    number: int, one: SampleSet, counts: tuple[int, tuple[int, ...], int], columns: int
+    number: int, samples: SampleSet, counts: tuple[int, tuple[int, ...], int], columns: int
 ) -> ProcessDistribution:
-    known = statistics.interval(one.seconds)
+    known = statistics.interval(samples.seconds)
     return ProcessDistribution(
         number,
-        len(one.seconds),
-        statistics.median(one.seconds),
+        len(samples.seconds),
+        statistics.median(samples.seconds),
         known.low if known is not None else None,
         known.high if known is not None else None,
         counts[1],
         counts[0],
         counts[2],
-        len(statistics.outliers(one.seconds)),
-        statistics.drift(one.seconds),
-        sample_sequence(one.seconds, columns),
-        sample_sequence(one.warmup, columns),
+        len(statistics.outliers(samples.seconds)),
+        statistics.drift(samples.seconds),
+        sample_sequence(samples.seconds, columns),
+        sample_sequence(samples.warmup, columns),
     )
 
 
@@ -418,9 +421,9 @@ def sample_sequence(
 ) -> tuple[tuple[float, float, float, float], ...]:
     """(place 0..1, least, median, most) of values in their order, as many together as give at most `columns`."""
     each = ceil(len(values) / columns)
-    found = []
+    columns_of_values = []
     for start in range(0, len(values), max(1, each)):
         group = values[start : start + each]
         place = (start + len(group) / 2) / len(values)
-        found.append((place, min(group), statistics.median(group), max(group)))
-    return tuple(found)
+        columns_of_values.append((place, min(group), statistics.median(group), max(group)))
+    return tuple(columns_of_values)

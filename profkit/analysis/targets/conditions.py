@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from profkit.analysis.summaries.gpu_kernels import STALL_MEANINGS
 from profkit.analysis.targets.target import Condition, Gain, RooflineSide
-from profkit.core.formatting import figures, percent, quantity
+from profkit.core.formatting import figures, joined, percent, quantity
 from profkit.core.types import QUALITY_ORDER, RUN, KernelBottleneck, Reading, Scope
 
 LIMITERS = ("registers", "shared", "warps", "blocks", "barriers")
@@ -17,28 +18,6 @@ _NAMES = {
     "blocks": "the number of blocks",
     "barriers": "barriers",
 }
-# Words of NVIDIA's profiling guide, "warp stall reasons", shortened.
-_STALLS = {
-    "barrier": "other warps of the block at a barrier",
-    "branch_resolving": "a branch target",
-    "dispatch_stall": "the dispatcher",
-    "drain": "stores to finish at the end",
-    "gmma": "tensor core operations (wgmma)",
-    "imc_miss": "constants not in their cache",
-    "lg_throttle": "room in the queue of local and global memory instructions",
-    "long_scoreboard": "data from global or local memory (L1, L2 or DRAM)",
-    "math_pipe_throttle": "a busy arithmetic pipe",
-    "membar": "a memory fence",
-    "mio_throttle": "room in the queue of shared memory and special functions",
-    "misc": "something rare",
-    "no_instruction": "instructions to be fetched",
-    "no_instructions": "instructions to be fetched",
-    "not_selected": "their turn (others were ready, too)",
-    "short_scoreboard": "data from shared memory or special functions",
-    "sleeping": "the end of their sleep",
-    "tex_throttle": "room in the queue of the texture unit",
-    "wait": "a fixed latency between dependent instructions",
-}
 # NVIDIA's rule for achieved occupancy: more than that below the theoretical one is worth a word of its own.
 BELOW_THEORY = 10.0  # points
 # And for the theoretical one: above it, resources are not what keeps warps away (TheoreticalOccupancy.py).
@@ -48,22 +27,22 @@ FEW_WAVES = 10  # beyond it a last, partly filled wave is less than 10 % of the 
 
 def limiters(values: Mapping[str, float]) -> tuple[str, ...]:
     """Which resources allow the fewest blocks per multiprocessor; ties are all named (TheoreticalOccupancy.py)."""
-    told = {n: v for n in LIMITERS if (v := values.get(f"occupancy.limit.{n}")) is not None and v > 0}
-    least = min(told.values(), default=0.0)
-    return tuple(name for name, value in told.items() if value == least)
+    limits = {n: v for n in LIMITERS if (v := values.get(f"occupancy.limit.{n}")) is not None and v > 0}
+    least = min(limits.values(), default=0.0)
+    return tuple(name for name, value in limits.items() if value == least)
 
 
 def top_stall(values: Mapping[str, float]) -> tuple[str, float] | None:
     """What warps wait for most, and its share (0..1) of all waiting; being chosen is no waiting."""
-    told = {
+    stalls = {
         name.removeprefix("stall."): value
         for name, value in values.items()
         if name.startswith("stall.") and name != "stall.selected" and value > 0
     }
-    if not told:
+    if not stalls:
         return None
-    name = max(told, key=lambda reason: told[reason])
-    return name, told[name] / sum(told.values())
+    name = max(stalls, key=lambda reason: stalls[reason])
+    return name, stalls[name] / sum(stalls.values())
 
 
 def explain_miss(metric: str, values: Mapping[str, float]) -> str:
@@ -87,9 +66,7 @@ def _explain_occupancy(values: Mapping[str, float]) -> str:
     if theory < 99.5 and (names := limiters(values)):
         blocks = values[f"occupancy.limit.{names[0]}"]
         each = f"{blocks:.0f} {'block' if blocks == 1 else 'blocks'} per multiprocessor"
-        parts.append(
-            f"{percent(theory)} % at most, limited by {_join_names([_NAMES[n] for n in names])} ({each})"
-        )
+        parts.append(f"{percent(theory)} % at most, limited by {joined([_NAMES[n] for n in names])} ({each})")
     elif theory < 99.5:
         parts.append(f"{percent(theory)} % at most")
     if achieved is not None and theory - achieved > BELOW_THEORY:
@@ -106,22 +83,19 @@ def _explain_sectors(values: Mapping[str, float]) -> str:
     parts = []
     if (excess := values.get("memory.sectors.excess")) is not None:
         parts.append(f"{quantity(excess, 'count')} sectors too many")
-    for way, word in (("load", "loads"), ("store", "stores")):
-        if (each := values.get(f"memory.sectors_per_request.{way}")) is not None:
-            parts.append(f"{figures(each)} sectors per request of {word}")
+    for way in ("load", "store"):
+        if (sectors := values.get(f"memory.sectors_per_request.{way}")) is not None:
+            parts.append(f"{figures(sectors)} sectors per request of {way}s")
     return ", ".join(parts)
 
 
 def _explain_waiting(values: Mapping[str, float]) -> str:
-    found = top_stall(values)
-    if found is None:
+    stall = top_stall(values)
+    if stall is None:
         return ""
-    name, share = found
-    return f"its warps wait for {_STALLS.get(name, name.replace('_', ' '))} ({100 * share:.0f} % of their waiting)"
-
-
-def _join_names(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    name, share = stall
+    meaning = STALL_MEANINGS.get(name, name.replace("_", " "))
+    return f"its warps wait for {meaning} ({100 * share:.0f} % of their waiting)"
 
 
 SECTOR = 32  # bytes
@@ -142,8 +116,8 @@ def largest_gain(gain: Gain, values: Mapping[str, float], kernel: KernelBottlene
     headroom: 1 - how busy the busiest unit is.
     idle: the time in which the GPU did nothing. copying: that in which it only copied.
     """
-    found = _gain_bound(gain, values, kernel)
-    return None if found is None else min(1.0, max(0.0, found))
+    bound = _gain_bound(gain, values, kernel)
+    return None if bound is None else min(1.0, max(0.0, bound))
 
 
 def _gain_bound(gain: Gain, values: Mapping[str, float], kernel: KernelBottleneck | None) -> float | None:
@@ -185,10 +159,10 @@ def _gain_bound(gain: Gain, values: Mapping[str, float], kernel: KernelBottlenec
 
 
 def _wasted_sectors(values: Mapping[str, float], dram: float | None) -> float | None:
-    kept = values.get("memory.coalescing")
-    if kept is None:
+    needed = values.get("memory.coalescing")
+    if needed is None:
         return None
-    wasted = 1 - kept / 100
+    wasted = 1 - needed / 100
     excess, moved = values.get("memory.sectors.excess"), values.get("dram.bytes")
     if excess and wasted > 0 and moved is not None and dram is not None:
         asked = SECTOR * (excess / wasted - excess)
@@ -206,15 +180,15 @@ def _times(value: float | None, factor: float) -> float | None:
 
 
 def _smallest_bound(*bounds: float | None) -> float | None:
-    told = [bound for bound in bounds if bound is not None]
-    return min(told) if told and bounds[0] is not None else None
+    known = [bound for bound in bounds if bound is not None]
+    return min(known) if known and bounds[0] is not None else None
 
 
 @dataclass(frozen=True)
 class TargetContext:
     """What the judge knows besides the readings.
 
-    `roof` is the lower one of the roofline, `precision` the asked half-width of the interval in %, `hottest`
+    `roof` is the lower ceiling of the roofline, `precision` the asked half-width of the interval in %, `hottest`
     the functions to judge, hottest first, `kernel` what limits the kernel that is judged.
     """
 
@@ -224,11 +198,11 @@ class TargetContext:
     kernel: KernelBottleneck | None = None
 
 
-def best_reading(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Reading | None:
+def surest_reading(readings: Iterable[Reading], name: str, scopes: Sequence[Scope]) -> Reading | None:
     """The best known reading of the metric `name` in the first of `scopes` that has one."""
-    found = [r for r in readings if r.metric == name and r.scope in scopes]
+    candidates = [r for r in readings if r.metric == name and r.scope in scopes]
     return min(
-        found,
+        candidates,
         key=lambda r: (scopes.index(r.scope), r.doubt is not None, QUALITY_ORDER[r.quality]),
         default=None,
     )
@@ -238,10 +212,12 @@ def applicable_conditions(
     conditions: Sequence[Condition], scope: Scope, readings: Sequence[Reading]
 ) -> tuple[Condition, ...]:
     """Those that are to be asked: not where the metric is told that one is only asked `without`."""
-    if all(one.without is None for one in conditions):  # a sweep has thousands of scopes
+    if all(condition.without is None for condition in conditions):  # a sweep has thousands of scopes
         return tuple(conditions)
-    told = {r.metric for r in _known_readings(readings, scope)}
-    return tuple(one for one in conditions if one.without is None or one.without not in told)
+    metrics = {r.metric for r in _known_readings(readings, scope)}
+    return tuple(
+        condition for condition in conditions if condition.without is None or condition.without not in metrics
+    )
 
 
 def evaluate_condition(
@@ -266,11 +242,11 @@ def evaluate_condition(
     values: list[Reading] = []
     for name in (condition.metric, condition.times, condition.over):
         if name is not None:
-            told = [r for r in readings if r.value is not None and r.doubt is None]
-            found = best_reading(told, name, around)
-            if found is None:
+            known = [r for r in readings if r.value is not None and r.doubt is None]
+            reading = surest_reading(known, name, around)
+            if reading is None:
                 return None, "-"
-            values.append(found)
+            values.append(reading)
     first, second = values[0].value or 0.0, (values[1].value or 0.0) if len(values) > 1 else 0.0
     if condition.times is not None:
         value, words = first * second / 100, f"{percent(first * second / 100)} %"
@@ -289,8 +265,8 @@ def scopes_around(scope: Scope, readings: Sequence[Reading]) -> list[Scope]:
     """Where to look for what a condition needs: a function or kernel only at itself, a region also at the run."""
     if scope.kind in ("function", "kernel"):
         return [scope]
-    others = [r.scope for r in readings if r.scope.kind in ("region", "run") and r.scope.id is None]
-    return list(dict.fromkeys([scope, *others]))
+    wider = [r.scope for r in readings if r.scope.kind in ("region", "run") and r.scope.id is None]
+    return list(dict.fromkeys([scope, *wider]))
 
 
 def _known_readings(readings: Sequence[Reading], scope: Scope) -> list[Reading]:
@@ -304,8 +280,8 @@ def _limiter_or_stall_holds(condition: Condition, scope: Scope, readings: Sequen
         if values.get("occupancy.theoretical", 0.0) >= LIMITING:
             return False  # every warp, or nearly, fits: what allows the fewest blocks is in nobody's way
         return condition.limiter in limiters(values) if limiters(values) else None
-    found = top_stall(values)
-    return None if found is None else found[0] == condition.stall
+    stall = top_stall(values)
+    return None if stall is None else stall[0] == condition.stall
 
 
 def _bottleneck_holds(condition: Condition, kernel: KernelBottleneck | None) -> bool | None:

@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.analysis.metrics import metric
+from profkit.analysis.metrics.derive import ALWAYS_ON
+from profkit.analysis.summaries.cpu import HOTTEST, WORTH
 from profkit.analysis.targets.conditions import (
     TargetContext,
     applicable_conditions,
-    best_reading,
     evaluate_condition,
     explain_miss,
     largest_gain,
     scopes_around,
+    surest_reading,
 )
 from profkit.analysis.targets.target import Condition, RooflineSide, Target, format_threshold, is_met
 from profkit.core.formatting import percent, quantity
 from profkit.core.types import Reading, ReasonCode, RunDocument, Scope, Verdict, VerdictWord
-
-HOTTEST = 5  # functions that get verdicts of their own: as many as anybody works on
-WORTH = 0.05  # share of the instructions below which a function's verdict is not worth the work
-ALWAYS_ON = 0.99  # a counter that ran 99 % of the time saw it all: perf truncates 99.99 % to 99.00
-
 
 _NOTHING = TargetContext()
 
@@ -56,7 +53,7 @@ def evaluate_targets(
         for target in targets:
             if (
                 "function" in target.scopes
-                and (reading := best_reading(readings, target.metric, [scope])) is not None
+                and (reading := surest_reading(readings, target.metric, [scope])) is not None
             ):
                 verdicts.append(verdict_on(target, reading, readings, context))
     return tuple(verdicts)
@@ -65,19 +62,19 @@ def evaluate_targets(
 def _readings_of_run(target: Target, readings: Sequence[Reading]) -> list[Reading]:
     """The reading of every scope that has a value; without any the first that says why."""
     by_scope: dict[Scope, list[Reading]] = {}
-    for one in readings:
-        scope = one.scope
-        meant = one.metric == target.metric and scope.kind in target.scopes and scope.kind != "function"
+    for reading in readings:
+        scope = reading.scope
+        meant = reading.metric == target.metric and scope.kind in target.scopes and scope.kind != "function"
         if meant and scope.id is None:  # one PMU of a hybrid part: the reading without an id speaks for all
-            by_scope.setdefault(scope, []).append(one)
-    found = [
-        r for place, own in by_scope.items() if (r := best_reading(own, target.metric, [place])) is not None
+            by_scope.setdefault(scope, []).append(reading)
+    best = [
+        r for place, own in by_scope.items() if (r := surest_reading(own, target.metric, [place])) is not None
     ]
-    told = [r for r in found if r.value is not None]
+    known = [r for r in best if r.value is not None]
     regions = {
-        r.value for r in told if r.scope.kind == "region"
+        r.value for r in known if r.scope.kind == "region"
     }  # a run that is its one region is judged once
-    return [r for r in told if r.scope.kind != "run" or r.value not in regions] or found[:1]
+    return [r for r in known if r.scope.kind != "run" or r.value not in regions] or best[:1]
 
 
 def verdict_on(
@@ -87,7 +84,7 @@ def verdict_on(
     threshold = target.threshold if target.threshold is not None else context.precision
     words = format_threshold(target.operator, threshold, target.unit) if threshold is not None else "as asked"
 
-    def said(
+    def verdict(
         word: VerdictWord,
         reason: str,
         advice: tuple[str, ...] = (),
@@ -109,71 +106,60 @@ def verdict_on(
             code=code,
         )
 
-    looked = [
+    def first(conditions: Sequence[Condition], *answers: bool | None) -> tuple[Condition, str, str] | None:
+        """Of those to be asked the first that is answered so, why, and the value that it looked at."""
+        for condition in applicable_conditions(conditions, reading.scope, readings):
+            holds, looked_at = evaluate_condition(condition, reading.scope, readings, context)
+            if holds in answers:
+                return condition, _condition_text(condition, looked_at, context), looked_at
+        return None
+
+    applies = [
         (condition, *evaluate_condition(condition, reading.scope, readings, context))
         for condition in target.applies
     ]
-    for condition, holds, value in looked:
+    for condition, holds, looked_at in applies:
         if holds is False:
-            return said("not-applicable", _condition_text(condition, value, context))
+            return verdict("not-applicable", _condition_text(condition, looked_at, context))
     if reading.value is None:
-        for condition in applicable_conditions(target.moot, reading.scope, readings):
-            if evaluate_condition(condition, reading.scope, readings, context)[0] is True:
-                return said("not-applicable", _condition_text(condition, "", context))
+        if (moot := first(target.moot, True)) is not None:
+            return verdict("not-applicable", _condition_text(moot[0], "", context))
         fix = tuple(line for line in (reading.fix or target.unknown,) if line)
         reason = f"{metric(target.metric).title} not known: {reading.reason}"
-        return said("unknown", reason, fix, code=reading.code)
+        return verdict("unknown", reason, fix, code=reading.code)
+    value = _value_text(target, reading)
     if reading.doubt is not None:
-        return said("unknown", f"{_value_text(target, reading)}, which is doubtful: {reading.doubt}")
+        return verdict("unknown", f"{value}, which is uncertain: {reading.doubt}")
     if threshold is None:
-        return said("unknown", "the run does not say what was asked for")
-    if any(holds is None for condition, holds, _ in looked if condition.roof is not None):
-        return said("unknown", f"{_value_text(target, reading)}, but which roof it is under is not known")
+        return verdict("unknown", "the run does not say what was asked for")
+    if any(holds is None for condition, holds, _ in applies if condition.roof is not None):
+        return verdict("unknown", f"{value}, but whether memory or compute limits it is not known")
     if target.credible is not None and reading.value > target.credible:
-        why = reading.reason or f"more than {target.credible:g} {target.unit} cannot be"
-        return said("unknown", f"{_value_text(target, reading)}; {why}")
-    for condition in applicable_conditions(target.guard, reading.scope, readings):
-        holds, value = evaluate_condition(condition, reading.scope, readings, context)
-        if holds is False:
-            why = _condition_text(condition, value, context).replace(
-                "{why}", _remark_on(condition, readings) or value
-            )
-            return said(
-                "unknown",
-                f"{_value_text(target, reading)}, but {why}",
-                (condition.fix,) * bool(condition.fix),
-            )
-    doubt = _multiplexing_warning(reading, threshold)
-    if doubt is None and target.timed:
-        doubt = _noise_warning(reading, threshold, readings)
-    if doubt is not None:
-        return said("unknown", f"{_value_text(target, reading)}; {doubt}")
-    reason = f"{_value_text(target, reading)}; target {words}"
+        why = reading.reason or f"more than {target.credible:g} {target.unit} is not possible"
+        return verdict("unknown", f"{value}; {why}")
+    if (guard := first(target.guard, False)) is not None:
+        condition, why, looked_at = guard
+        why = why.replace("{why}", _remark_on(condition, readings) or looked_at)
+        return verdict("unknown", f"{value}, but {why}", (condition.fix,) * bool(condition.fix))
+    warning = _multiplexing_warning(reading, threshold)
+    if warning is None and target.timed:
+        warning = _noise_warning(reading, threshold, readings)
+    if warning is not None:
+        return verdict("unknown", f"{value}; {warning}")
+    reason = f"{value}; target {words}"
     if is_met(reading.value, target.operator, threshold):
-        return said("pass", reason)
-    for condition in applicable_conditions(target.tolerated, reading.scope, readings):
-        holds, value = evaluate_condition(condition, reading.scope, readings, context)
-        if holds is True:
-            return said(
-                "pass", f"{_value_text(target, reading)}, but {_condition_text(condition, value, context)}"
-            )
-    unsure = any(holds is None and condition.where for condition, holds, _ in looked)
-    for condition in applicable_conditions(target.excused, reading.scope, readings):
-        holds, value = evaluate_condition(condition, reading.scope, readings, context)
-        if holds is False:
-            return said(
-                "not-applicable",
-                f"{_value_text(target, reading)}, but {_condition_text(condition, value, context)}",
-            )
-        unsure = unsure or (holds is None and bool(condition.where))
-    if unsure:
+        return verdict("pass", reason)
+    if (tolerated := first(target.tolerated, True)) is not None:
+        return verdict("pass", f"{value}, but {tolerated[1]}")
+    if (excused := first(target.excused, False)) is not None:
+        return verdict("not-applicable", f"{value}, but {excused[1]}")
+    limits = tuple(condition for condition in target.excused if condition.where)
+    if first(limits, None) or any(holds is None and condition.where for condition, holds, _ in applies):
         why = context.kernel.reason if context.kernel is not None else "it was not counted"
-        return said("unknown", f"{_value_text(target, reading)}, but what limits it is not known: {why}")
-    for condition in applicable_conditions(target.doubted, reading.scope, readings):
-        holds, value = evaluate_condition(condition, reading.scope, readings, context)
-        if holds is not True:
-            why = f"{_value_text(target, reading)}, but {_condition_text(condition, value, context)}"
-            return said("unknown", why, (condition.fix,) * bool(condition.fix))
+        return verdict("unknown", f"{value}, but what limits it is not known: {why}")
+    if (doubted := first(target.doubted, False, None)) is not None:
+        condition, why, _ = doubted
+        return verdict("unknown", f"{value}, but {why}", (condition.fix,) * bool(condition.fix))
     name = reading.scope.name  # compared first: a sweep has thousands of scopes
     values = {
         r.metric: r.value
@@ -182,8 +168,8 @@ def verdict_on(
     }
     if why := explain_miss(target.metric, values):
         reason += f"; {why}"
-    won = largest_gain(target.gain, values, context.kernel)
-    return said(target.missed, reason, _advice(target, reading, readings, context), won)
+    gain = largest_gain(target.gain, values, context.kernel)
+    return verdict(target.missed, reason, _advice(target, reading, readings, context), gain)
 
 
 def _condition_text(condition: Condition, value: str, context: TargetContext) -> str:
@@ -227,7 +213,7 @@ def _multiplexing_warning(reading: Reading, threshold: float) -> str | None:
 
 def _noise_warning(reading: Reading, threshold: float, readings: Sequence[Reading]) -> str | None:
     """Why a value over the median time decides nothing: the time's interval holds both sides of the threshold."""
-    interval = best_reading(
+    interval = surest_reading(
         [r for r in readings if r.value is not None], "time.interval", scopes_around(reading.scope, readings)
     )
     if interval is None or interval.value is None or reading.value is None:
@@ -258,13 +244,13 @@ def _advice(
 
 
 def _lower_roofline(readings: Sequence[Reading]) -> RooflineSide | None:
-    """The lower roof: where the roofline's share is more than the peak's, the memory roof is below it."""
-    told = {
+    """The lower ceiling: where the roofline's share is more than the peak's, that of memory is below it."""
+    values = {
         r.metric: r.value
         for r in readings
         if r.value is not None and r.scope.kind not in ("function", "kernel")
     }
-    under, flat = told.get("roofline.share"), told.get("flops.share")
+    under, flat = values.get("roofline.share"), values.get("flops.share")
     if under is None or flat is None:
         return None
     return "memory" if under > flat * (1 + 1e-9) else "compute"

@@ -1,6 +1,6 @@
-"""Targets that speak of kernels: a verdict on each launch configuration, and one on the run, weighted by GPU time.
+"""Verdicts on a whole document: on the run and its regions, on the hottest functions, and on kernels.
 
-All verdicts on one document: on the run and its regions, on the hottest functions, and on the kernels.
+A target that speaks of kernels is judged on each launch configuration; its verdict on the run weighs them by GPU time.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from profkit.analysis.kernel_names import short_name
+from profkit.analysis.kernel_names.owner import OWN_CODE, kernel_owner, owner_title
 from profkit.analysis.metrics import metric
-from profkit.analysis.targets.conditions import TargetContext, best_reading
+from profkit.analysis.summaries.readings import absent_reading
+from profkit.analysis.targets.conditions import TargetContext, surest_reading
 from profkit.analysis.targets.judge import context_of, evaluate_targets, verdict_on
 from profkit.analysis.targets.target import Target, format_threshold
 from profkit.core.formatting import percent, quantity
@@ -18,10 +20,8 @@ from profkit.core.types import (
     RUN,
     KernelBottleneck,
     Reading,
-    ReasonCode,
     RunDocument,
     Scope,
-    Source,
     Verdict,
     VerdictWord,
 )
@@ -30,7 +30,6 @@ from profkit.core.types import (
 # the last 5 % has no say in any case, whichever kernels it is made of.
 DECIDING_SHARE = 0.05
 LISTED = 50  # kernels that get verdicts of their own; all of them count for the run's
-COUNT = "Count its kernels: profkit profile --backend cuda -- COMMAND, or ncu --set full on the same command."
 NAMED = 3  # in a sentence
 _NAME = 40  # characters of a kernel's name in a sentence
 
@@ -44,52 +43,57 @@ class _KernelVerdict:
     counted: bool
 
 
-def evaluate_kernel_targets(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
+def evaluate_kernel_targets(
+    document: RunDocument, targets: Sequence[Target], count: str = ""
+) -> tuple[Verdict, ...]:
     """For every target that speaks of kernels its verdict on the run, then those on each kernel, largest first.
 
     A kernel's gain is its share of the GPU time times what could be won of it, times the share of the time in which
-    the GPU was busy (taken as all of it where no trace tells, so that the gain stays an upper bound).
+    the GPU was busy (taken as all of it where no trace tells, so that the gain stays an upper bound). `count` is the
+    line that counts kernels.
     """
     spoken = [target for target in targets if "kernel" in target.scopes]
     if not document.kernels:
         return _verdicts_on_regions(document, spoken) or _verdicts_without_kernels(document, spoken)
     by_scope: dict[Scope, list[Reading]] = {}
-    for reading in document.readings:
-        by_scope.setdefault(reading.scope, []).append(reading)
+    for each in document.readings:
+        by_scope.setdefault(each.scope, []).append(each)
     around = [r for r in document.readings if r.scope.kind in ("run", "region")]
     shares = _shares(document.kernels)
-    told = {r.metric for r in document.readings if r.scope.kind == "kernel"}
+    metrics = {r.metric for r in document.readings if r.scope.kind == "kernel"}
     busy = _busy_share(document)
-    why, fix, code = _why_uncounted(document)
-    whole: list[Verdict] = []
-    each: dict[Scope, list[Verdict]] = {}
+    on_run: list[Verdict] = []
+    on_kernels: dict[Scope, list[Verdict]] = {}
     for target in spoken:
-        if target.metric not in told and not target.always:
+        if target.metric not in metrics and not target.always:
             continue
         judged: list[_KernelVerdict] = []
         rest = max(0.0, 1 - sum(shares)) if target.always else 0.0
+        uncounted = _uncounted(document, target, RUN, count)
         for kernel, share in zip(document.kernels, shares, strict=True):
             own = by_scope.get(kernel.scope, [])
-            found = best_reading(own, target.metric, [kernel.scope])
-            if found is None and not target.always:
-                rest += (
-                    0.0 if own else share
-                )  # nothing to say, or nothing known: only the first is a good sign
+            reading = surest_reading(own, target.metric, [kernel.scope])
+            if reading is None and not target.always:
+                rest += 0.0 if own else share  # counted and without such a value: that is no open question
                 continue
-            if found is None:
-                missing = "the report does not tell it" if own else why
-                found = _absent_reading(target, kernel.scope, missing, None if own else (fix, code))
-            verdict = verdict_on(target, found, [*own, *around], TargetContext(kernel=kernel))
-            gain = (
-                None if verdict.gain is None or kernel.share is None else kernel.share * verdict.gain * busy
-            )
+            if reading is None:
+                missing = "it is not in the report"
+                reading = replace(uncounted, scope=kernel.scope)
+                reading = replace(reading, reason=missing, fix=None, code=None) if own else reading
+            verdict = verdict_on(target, reading, [*own, *around], TargetContext(kernel=kernel))
+            owner = kernel_owner(kernel.scope.name or "")
+            if target.own_code and owner not in OWN_CODE and verdict.verdict in ("fail", "unknown"):
+                reason = f"a kernel of {owner_title(owner)}: only the call of it can be changed"
+                verdict = replace(verdict, verdict="not-applicable", reason=reason, advice=(), gain=None)
+            known = verdict.gain is not None and kernel.share is not None
+            gain = (kernel.share or 0.0) * (verdict.gain or 0.0) * busy if known else None
             verdict = replace(verdict, weight=kernel.share, gain=gain)
             judged.append(_KernelVerdict(verdict, share, bool(own)))
-        whole.append(_verdict_on_run(target, judged, rest, why, code))
-        for one in judged[:LISTED]:
-            if one.counted:
-                each.setdefault(one.verdict.scope, []).append(one.verdict)
-    return (*whole, *(verdict for verdicts in each.values() for verdict in verdicts))
+        on_run.append(_verdict_on_run(target, judged, rest, uncounted))
+        for result in judged[:LISTED]:
+            if result.counted:
+                on_kernels.setdefault(result.verdict.scope, []).append(result.verdict)
+    return (*on_run, *(verdict for verdicts in on_kernels.values() for verdict in verdicts))
 
 
 def _verdicts_on_regions(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
@@ -115,8 +119,8 @@ def _verdicts_on_regions(document: RunDocument, targets: Sequence[Target]) -> tu
 
 
 def _verdicts_without_kernels(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
-    """A report without any kernel keeps no target: the same as one of which nothing is known."""
-    if document.plan is not None or document.passes or document.backend != "cuda":
+    """A report without any kernel meets no target: nothing is known of it."""
+    if document.plan is not None or document.passes:
         return ()  # a run says it of its passes
     if any(timing.group is not None for timing in document.timings):
         return ()  # a sweep times, and counts nothing: its cases have profiles of their own
@@ -145,27 +149,28 @@ def _shares(kernels: Sequence[KernelBottleneck]) -> list[float]:
 
 
 def _verdict_on_run(
-    target: Target, judged: Sequence[_KernelVerdict], rest: float, why: str, code: ReasonCode | None
+    target: Target, judged: Sequence[_KernelVerdict], rest: float, uncounted: Reading
 ) -> Verdict:
     """The verdict on the run: fail where kernels with 5 % of the GPU time or more miss the target.
 
     Unknown where counted ones of which it is not known could bring it there, or where more than those 5 % were not
-    counted; of its value see `_value`. `rest` is the share of the kernels that are not among `judged`.
+    counted; of its value see `_deciding_value`. `rest` is the share of the kernels that are not among `judged`, and
+    `uncounted` says why kernels have no counters.
     """
     by_word: dict[VerdictWord, list[_KernelVerdict]] = {}
-    for one in judged:
-        by_word.setdefault(one.verdict.verdict, []).append(one)
+    for kernel in judged:
+        by_word.setdefault(kernel.verdict.verdict, []).append(kernel)
     missed, unknown = by_word.get("fail", []), by_word.get("unknown", [])
-    kept, silent = by_word.get("pass", []), by_word.get("not-applicable", [])
-    lost, unsure = _total_share(missed), _total_share([one for one in unknown if one.counted])
-    uncounted = _total_share([one for one in unknown if not one.counted]) + rest
-    dark = unsure + uncounted
+    met, silent = by_word.get("pass", []), by_word.get("not-applicable", [])
+    unsure = [kernel for kernel in unknown if kernel.counted]
+    lost, dark = _total_share(missed), _total_share(unknown) + rest
+    without_counters = dark - _total_share(unsure)
     words = format_threshold(target.operator, target.threshold or 0.0, target.unit)
     first = judged[0].verdict
     blank = Verdict(target.name, target.metric, "pass", "", words, None, target.unit, RUN, first.quality)
     if lost >= DECIDING_SHARE:
         reason = f"{_share_text(lost)} of the GPU time is in kernels that miss it: {_kernel_list(missed)}"
-        gains = [one.verdict.gain for one in missed if one.verdict.gain is not None]
+        gains = [kernel.verdict.gain for kernel in missed if kernel.verdict.gain is not None]
         lead = missed[0].verdict
         return replace(
             blank,
@@ -177,11 +182,10 @@ def _verdict_on_run(
             weight=lost,
             gain=min(1.0, sum(gains)) if gains else None,
         )
-    if lost + unsure >= DECIDING_SHARE or uncounted > DECIDING_SHARE + 1e-9:
-        seen = [one for one in unknown if one.counted]
-        cause = max(seen or unknown, key=lambda one: one.share).verdict if unknown else None
-        reason = f"{metric(target.metric).title} not known: {why}"
-        if cause is not None and seen:
+    if lost + _total_share(unsure) >= DECIDING_SHARE or without_counters > DECIDING_SHARE + 1e-9:
+        cause = max(unsure or unknown, key=lambda kernel: kernel.share).verdict if unknown else None
+        reason, code = f"{metric(target.metric).title} not known: {uncounted.reason}", uncounted.code
+        if cause is not None and unsure:
             reason, code = cause.reason, cause.code
             if len(judged) > 1:
                 reason = f"not known for {_share_text(dark)} of the GPU time: {_short_kernel_name(cause)}: {reason}"
@@ -194,30 +198,32 @@ def _verdict_on_run(
             advice=cause.advice if cause is not None else (),
             code=code,
         )
-    if kept and (_total_share(kept) >= DECIDING_SHARE or not silent):
-        part = _share_text(_total_share(kept))
-        reason = f"{part} of the GPU time is in kernels that keep it: {_kernel_list(kept)}; target {words}"
+    if met and (_total_share(met) >= DECIDING_SHARE or not silent):
+        part = _share_text(_total_share(met))
+        reason = f"{part} of the GPU time is in kernels that meet it: {_kernel_list(met)}; target {words}"
         if len(judged) == 1:
-            reason = kept[0].verdict.reason
+            reason = met[0].verdict.reason
         elif missed:
-            reason += f"; too small to count: {_kernel_list(missed)}"
+            reason += f"; too small to decide: {_kernel_list(missed)}"
         if silent and silent[0].share >= DECIDING_SHARE:
-            reason += f"; not asked of {_short_kernel_name(silent[0].verdict)}: {silent[0].verdict.reason}"
+            reason += (
+                f"; does not apply to {_short_kernel_name(silent[0].verdict)}: {silent[0].verdict.reason}"
+            )
         return replace(
             blank,
             reason=reason,
-            value=_deciding_value(target, kept),
-            quality=kept[0].verdict.quality,
-            weight=_total_share(kept),
+            value=_deciding_value(target, met),
+            quality=met[0].verdict.quality,
+            weight=_total_share(met),
         )
     if missed:
         part, least = _share_text(lost), f"{100 * DECIDING_SHARE:.0f} %"
-        few = f"the kernels that it speaks of have {part} of the GPU time, less than {least}"
+        few = f"its kernels take {part} of the GPU time, less than {least}"
         return replace(blank, verdict="not-applicable", reason=f"{few}: {_kernel_list(missed)}", weight=lost)
-    if kept:
-        few = f"it speaks of kernels with {_share_text(_total_share(kept))} of the GPU time alone, and these keep it"
+    if met:
+        few = f"its kernels take only {_share_text(_total_share(met))} of the GPU time, and they meet it"
         return replace(
-            blank, verdict="not-applicable", reason=f"{few}: {_kernel_list(kept)}", weight=_total_share(kept)
+            blank, verdict="not-applicable", reason=f"{few}: {_kernel_list(met)}", weight=_total_share(met)
         )
     lead = silent[0].verdict if silent else first
     reason = lead.reason if len(judged) == 1 else f"{_short_kernel_name(lead)}: {lead.reason}"
@@ -229,28 +235,27 @@ def _deciding_value(target: Target, judged: Sequence[_KernelVerdict]) -> float |
 
     So it stands on the side of the threshold that the verdict says. Of counts the sum over one launch of each.
     """
-    told = [(one.verdict.value, one.share) for one in judged if one.verdict.value is not None]
-    if not told:
+    values = [(kernel.verdict.value, kernel.share) for kernel in judged if kernel.verdict.value is not None]
+    if not values:
         return None
     if target.unit == "count":
-        return sum(value for value, _ in told)
-    weight = sum(share for _, share in told)
+        return sum(value for value, _ in values)
+    weight = sum(share for _, share in values)
     if weight <= 0:
-        return told[0][0]
-    return sum(value * share for value, share in told) / weight
+        return values[0][0]
+    return sum(value * share for value, share in values) / weight
 
 
-def _single_kernel_text(one: _KernelVerdict) -> str:
-    return (
-        f"{_short_kernel_name(one.verdict)} ({_share_text(one.share)} of the GPU time): {one.verdict.reason}"
-    )
+def _single_kernel_text(kernel: _KernelVerdict) -> str:
+    name, share = _short_kernel_name(kernel.verdict), _share_text(kernel.share)
+    return f"{name} ({share} of the GPU time): {kernel.verdict.reason}"
 
 
 def _kernel_list(judged: Sequence[_KernelVerdict]) -> str:
-    ranked = sorted(judged, key=lambda one: -one.share)
+    ranked = sorted(judged, key=lambda kernel: -kernel.share)
     parts = [
-        f"{_short_kernel_name(one.verdict)} ({quantity(one.verdict.value, one.verdict.unit)})"
-        for one in ranked[:NAMED]
+        f"{_short_kernel_name(kernel.verdict)} ({quantity(kernel.verdict.value, kernel.verdict.unit)})"
+        for kernel in ranked[:NAMED]
     ]
     more = f" and {len(ranked) - NAMED} more" if len(ranked) > NAMED else ""
     return ", ".join(parts) + more
@@ -261,7 +266,7 @@ def _short_kernel_name(verdict: Verdict) -> str:
 
 
 def _total_share(judged: Sequence[_KernelVerdict]) -> float:
-    return sum(one.share for one in judged)
+    return sum(kernel.share for kernel in judged)
 
 
 def _share_text(share: float) -> str:
@@ -275,50 +280,28 @@ def _busy_share(document: RunDocument) -> float:
     return min(1.0, trace.busy / trace.span)
 
 
-def _why_uncounted(document: RunDocument) -> tuple[str, str | None, ReasonCode | None]:
-    """Why there are no counters of a kernel, and the line that would change it."""
-    for result in document.passes:
-        if result.name == "counters":
-            if result.state == "finished":
-                return "the counters pass did not count this kernel", None, None
-            ended = {"skipped": "was skipped", "failed": "failed"}.get(result.state, "was interrupted")
-            return (
-                f"the counters pass {ended}" + (f": {result.reason}" if result.reason else ""),
-                result.fix,
-                None,
-            )
-    if document.plan is None:
-        return "the report has no counters of kernels", COUNT, None
-    planned = [one for one in document.plan.passes if one.name == "counters"]
-    if planned and planned[0].skipped:
-        return f"the counters pass was skipped: {planned[0].skipped}", planned[0].fix, None
-    if planned:
-        return "the run ended before its counters pass", None, None
-    names = ",".join([*(one.name for one in document.plan.passes), "counters"])
-    return "the counters pass was not asked for", f"--passes {names}", "not-asked"
+def _uncounted(document: RunDocument, target: Target, scope: Scope, count: str) -> Reading:
+    """Why a kernel has no counters: what became of the pass that counts; of a report the line that counts them."""
+    missing = absent_reading(document, target.metric, "counters", scope)
+    if document.plan is not None or document.passes:
+        return missing
+    fix = f"Count its kernels: {count}." if count else None
+    return replace(missing, reason="the report has no counters of kernels", fix=fix)
 
 
-def _absent_reading(
-    target: Target, scope: Scope, reason: str, remedy: tuple[str | None, ReasonCode | None] | None
-) -> Reading:
-    fix, code = remedy or (None, None)
-    source = Source("profkit")
-    return Reading(target.metric, None, target.unit, "unavailable", scope, source, reason, fix=fix, code=code)
+def evaluate_run(document: RunDocument, targets: Sequence[Target], count: str = "") -> tuple[Verdict, ...]:
+    """The verdicts on an enriched and summarized document; `count` is the line that counts kernels.
 
-
-def evaluate_run(document: RunDocument, targets: Sequence[Target]) -> tuple[Verdict, ...]:
-    """The verdicts on an enriched, classed and summarized document.
-
-    Of a run every target has a word, since its summaries say also what was not read; of a report only those of
-    which it speaks, and those on kernels that ask for a word always.
+    A run has a verdict on every target, since its summaries say also what was not read. A report has verdicts on the
+    metrics that are in it, and on kernels for targets that are `always` judged.
     """
-    told = [r for s in document.summaries for r in s.readings] if document.plan is not None else []
-    readings = [*document.readings, *told]
+    summarized = [r for s in document.summaries for r in s.readings] if document.plan is not None else []
+    readings = [*document.readings, *summarized]
     trace = document.trace
     if document.plan is None and trace is not None and trace.span is None and trace.kernels:
         # A report of counters has no timeline, whoever asks it how busy the GPU was; a trace without kernels is none.
         readings = [r for r in readings if r.value is not None or not r.metric.startswith("gpu.")]
     return (
         *evaluate_targets(targets, readings, context_of(document)),
-        *evaluate_kernel_targets(document, targets),
+        *evaluate_kernel_targets(document, targets, count),
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 from profkit.analysis.metrics import all_metrics, metric, nearest_metric
 from profkit.analysis.targets.conditions import LIMITERS
@@ -17,46 +17,15 @@ from profkit.analysis.targets.yaml_text import YamlValue, read_yaml
 from profkit.core.types import Bound, Quality, ScopeKind
 
 _TOP = ("targets", "workloads")
-_TARGET = (
+_OWN = (
+    "name",
     "metric",
-    *OPERATORS,
-    "unit",
-    "scopes",
-    "says",
-    "applies",
-    "excused",
-    "doubted",
-    "tolerated",
-    "moot",
-    "guard",
-    "gain",
-    "always",
-    "advice",
-    "missed",
-    "unknown",
-    "timed",
-    "credible",
-)
-_CONDITION = (
-    "metric",
-    "times",
-    "over",
-    "at_least",
-    "at_most",
-    "roof",
-    "of_run",
-    "where",
-    "busiest",
-    "known",
-    "without",
-    "limiter",
-    "stall",
-    "otherwise",
-    "unless",
-    "fix",
-)
+    "operator",
+    "threshold",
+)  # of a target: its name, its metric, and what OPERATORS stand for
+_TARGET = ("metric", *OPERATORS, *(field.name for field in fields(Target) if field.name not in _OWN))
+_CONDITION = tuple(field.name for field in fields(Condition))
 _ADVICE = ("text", "when", "quality")
-_SCOPES = ("run", "region", "function", "kernel")
 _QUALITIES = ("measured", "simulated", "estimated", "multiplexed")
 _SHORT = re.compile(r"\s*(<=|>=|<|>)\s*([-+.\deE]+)\s*(.*?)\s*")
 
@@ -135,52 +104,51 @@ def _change_target(target: Target, value: YamlValue) -> Target:
         target = replace(target, operator=OPERATORS[key], threshold=number)
     if "unit" in keys and (unit := keys["unit"].text("unit")) != target.unit:
         keys["unit"].refuse(f"{target.metric} is in {target.unit or 'no unit'}, not in {unit}")
-    if "scopes" in keys:
-        words = [item.one_of("scopes", _SCOPES) for item in keys["scopes"].items("scopes")]
-        target = replace(target, scopes=cast("tuple[ScopeKind, ...]", tuple(words)))
-    if "says" in keys:
-        target = replace(target, says=keys["says"].text("says"))
-    for name in ("applies", "excused", "doubted", "tolerated", "moot", "guard"):
-        if name in keys:
-            conditions = tuple(_condition(item) for item in keys[name].items(name))
-            target = replace(target, **{name: conditions})  # type: ignore[arg-type]
-    if "gain" in keys:
-        target = replace(target, gain=cast("Gain", keys["gain"].one_of("gain", get_args(Gain))))
-    if "always" in keys:
-        target = replace(target, always=keys["always"].flag("always"))
-    if "advice" in keys:
-        target = replace(target, advice=tuple(_advice(item) for item in keys["advice"].items("advice")))
-    if "missed" in keys:
-        missed = keys["missed"].one_of("missed", ("fail", "unknown"))
-        target = replace(target, missed="fail" if missed == "fail" else "unknown")
-    if "unknown" in keys:
-        target = replace(target, unknown=keys["unknown"].text("unknown"))
-    if "timed" in keys:
-        target = replace(target, timed=keys["timed"].flag("timed"))
-    if "credible" in keys:
-        target = replace(target, credible=keys["credible"].number("credible"))
-    return target
+    values = {
+        name: _target_value(name, keys[name]) for name in keys if name not in (*OPERATORS, "metric", "unit")
+    }
+    return replace(target, **values)
+
+
+def _target_value(name: str, value: YamlValue) -> Any:
+    """What a target's field of that name is set to."""
+    match name:
+        case "says" | "unknown":
+            return value.text(name)
+        case "always" | "timed" | "own_code":
+            return value.flag(name)
+        case "credible":
+            return value.number(name)
+        case "scopes":
+            return tuple(item.one_of(name, get_args(ScopeKind)) for item in value.items(name))
+        case "gain":
+            return value.one_of(name, get_args(Gain))
+        case "missed":
+            return value.one_of(name, ("fail", "unknown"))
+        case "advice":
+            return tuple(map(_advice, value.items(name)))
+        case _:
+            return tuple(map(_condition, value.items(name)))
 
 
 def _short_form(value: YamlValue) -> dict[str, YamlValue] | None:
     """`"< 8 %"` as the mapping that it stands for; None where it is not of that form."""
     if not isinstance(value.content, str):
         return None
-    found = _SHORT.fullmatch(value.content)
-    if found is None:
+    parts = _SHORT.fullmatch(value.content)
+    if parts is None:
         value.refuse(f"{value.content[:40]!r} is no threshold", 'write it like "< 5 %", or off')
-    operator = next(key for key, sign in OPERATORS.items() if sign == found[1])
+    operator = next(key for key, sign in OPERATORS.items() if sign == parts[1])
     try:
-        number = YamlValue(float(found[2]), value.line, value.file)
+        number = YamlValue(float(parts[2]), value.line, value.file)
     except ValueError:
-        value.refuse(f"{found[2]!r} is no number")
-    unit = {"unit": YamlValue(found[3], value.line, value.file)} if found[3] else {}
+        value.refuse(f"{parts[2]!r} is no number")
+    unit = {"unit": YamlValue(parts[3], value.line, value.file)} if parts[3] else {}
     return {operator: number, **unit}
 
 
 def _condition(value: YamlValue) -> Condition:
     keys = _checked_keys(value, "a condition", _CONDITION)
-    roof = keys["roof"].one_of("roof", ("memory", "compute")) if "roof" in keys else None
     subjects = [key for key in ("metric", "roof", "limiter", "stall") if key in keys]
     if len(subjects) > 1 or (not subjects and "where" not in keys):
         value.refuse("a condition is on a metric, on a roof, on a limiter, on a stall, or on where")
@@ -188,30 +156,29 @@ def _condition(value: YamlValue) -> Condition:
         value.refuse("busiest needs where: the classes of which it is asked")
     if "metric" in keys and not ({"at_least", "at_most"} & set(keys)):
         value.refuse("a condition on a metric needs at_least or at_most")
-    return Condition(
-        metric=_metric_name(keys["metric"], "metric") if "metric" in keys else None,
-        times=_metric_name(keys["times"], "times") if "times" in keys else None,
-        over=_metric_name(keys["over"], "over") if "over" in keys else None,
-        at_least=keys["at_least"].number("at_least") if "at_least" in keys else None,
-        at_most=keys["at_most"].number("at_most") if "at_most" in keys else None,
-        roof=cast("RooflineSide | None", roof),
-        of_run=keys["of_run"].flag("of_run") if "of_run" in keys else False,
-        where=_bottlenecks(keys["where"], "where") if "where" in keys else (),
-        busiest=_bottlenecks(keys["busiest"], "busiest") if "busiest" in keys else (),
-        known=keys["known"].flag("known") if "known" in keys else False,
-        without=_metric_name(keys["without"], "without") if "without" in keys else None,
-        limiter=keys["limiter"].one_of("limiter", LIMITERS) if "limiter" in keys else None,
-        stall=keys["stall"].text("stall") if "stall" in keys else None,
-        otherwise=keys["otherwise"].text("otherwise")
-        if "otherwise" in keys
-        else "its condition does not hold",
-        unless=_condition(keys["unless"]) if "unless" in keys else None,
-        fix=keys["fix"].text("fix") if "fix" in keys else "",
-    )
+    values = {name: _condition_value(name, item) for name, item in keys.items()}
+    return Condition(**{"otherwise": "its condition does not hold", **values})
 
 
-def _bottlenecks(value: YamlValue, what: str) -> tuple[Bound, ...]:
-    return tuple(cast("Bound", item.one_of(what, get_args(Bound))) for item in value.items(what))
+def _condition_value(name: str, value: YamlValue) -> Any:
+    """What a condition's field of that name is set to."""
+    match name:
+        case "metric" | "times" | "over" | "without":
+            return _metric_name(value, name)
+        case "at_least" | "at_most":
+            return value.number(name)
+        case "roof":
+            return value.one_of(name, get_args(RooflineSide))
+        case "of_run" | "known":
+            return value.flag(name)
+        case "where" | "busiest":
+            return tuple(item.one_of(name, get_args(Bound)) for item in value.items(name))
+        case "limiter":
+            return value.one_of(name, LIMITERS)
+        case "unless":
+            return _condition(value)
+        case _:
+            return value.text(name)
 
 
 def _advice(value: YamlValue) -> Advice:
@@ -228,13 +195,13 @@ def _advice(value: YamlValue) -> Advice:
 
 
 def _checked_keys(value: YamlValue, what: str, allowed: tuple[str, ...]) -> dict[str, YamlValue]:
-    found = value.mapping(what)
-    for key, item in found.items():
+    items = value.mapping(what)
+    for key, item in items.items():
         if key not in allowed:
             close = difflib.get_close_matches(key, allowed, n=1)
             hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(allowed)}"
             item.refuse(f"{what} has no {key!r}; {hint}")
-    return found
+    return items
 
 
 def _metric_name(value: YamlValue, what: str) -> str:

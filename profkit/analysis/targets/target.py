@@ -10,7 +10,7 @@ from profkit.core.types import Bound, Quality, ScopeKind
 
 Operator = Literal["<", ">", "<=", ">="]
 RooflineSide = Literal["memory", "compute"]
-# What keeping the target could win of a kernel's time: targets/gain.py has the formula of each.
+# What meeting the target could win of a kernel's time: `conditions.largest_gain` has the formula of each.
 Gain = Literal[
     "none", "bandwidth", "occupancy", "conflicts", "lanes", "sectors", "device", "headroom", "idle", "copying"
 ]
@@ -19,7 +19,7 @@ OPERATORS: dict[str, Operator] = {"below": "<", "above": ">", "at_most": "<=", "
 
 @dataclass(frozen=True)
 class Condition:
-    """Holds where `metric` (times `times` as share, or over `over`) is in bounds, or the roof is `roof`.
+    """Holds where `metric` (times `times` as share, or over `over`) is in bounds, or the lower ceiling is `roof`.
 
     `otherwise` says what is so where it does not hold; `{value}` in it is the value that was looked at.
 
@@ -87,6 +87,9 @@ class Target:
     # Looked at before the threshold: where one does not hold, the value says nothing of the workload, and is unknown.
     guard: tuple[Condition, ...] = ()
     gain: Gain = "none"
+    own_code: bool = (
+        False  # of kernels: asked of the user's own alone; how a library writes its own is its affair
+    )
     always: bool = False  # of kernels: spoken of, as unknown, also where no report has the metric at all
     credible: float | None = (
         None  # a value above it says something about the measurement, not about the workload
@@ -94,7 +97,7 @@ class Target:
 
 
 def is_met(value: float, operator: Operator, threshold: float) -> bool:
-    """Whether the unrounded value keeps the threshold."""
+    """Whether the unrounded value meets the threshold."""
     if operator == "<":
         return value < threshold
     if operator == "<=":

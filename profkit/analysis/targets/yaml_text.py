@@ -77,10 +77,10 @@ class YamlValue:
 
     def one_of(self, what: str, words: tuple[str, ...]) -> str:
         """The content as one of `words`."""
-        found = self.text(what)
-        if found not in words:
-            self.refuse(f"{what} is {found!r}, not {' or '.join(words)}", words[0])
-        return found
+        word = self.text(what)
+        if word not in words:
+            self.refuse(f"{what} is {word!r}, not {' or '.join(words)}", words[0])
+        return word
 
 
 def read_yaml(path: Path) -> YamlValue:
@@ -127,11 +127,11 @@ def parse_yaml(text: str, file: str) -> YamlValue:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}" if mark is not None else ""
-        said = getattr(error, "problem", None) or str(error).partition("\n")[0]
-        tabbed = "cannot start any token" in said and "\t" in text
+        problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
+        tabbed = "cannot start any token" in problem and "\t" in text
         fix = "indent with spaces: YAML knows no tabs" if tabbed else "see this line, and the one above it"
         raise UsageError(
-            f"{file}{place}: no YAML: {said}", fix if place else "save it as plain text"
+            f"{file}{place}: no YAML: {problem}", fix if place else "save it as plain text"
         ) from error
 
 
@@ -145,17 +145,17 @@ def _value(node: Any, file: str, yaml: Any) -> YamlValue:
     if isinstance(node, yaml.SequenceNode):
         return YamlValue([_value(item, file, yaml) for item in node.value], line, file)
     if isinstance(node, yaml.MappingNode):
-        found: dict[str, YamlValue] = {}
+        items: dict[str, YamlValue] = {}
         for key_node, value_node in node.value:
             key = key_node.value
             if not isinstance(key_node, yaml.ScalarNode):
                 here.refuse("a key must be text", "key: value")
-            if key in found:
+            if key in items:
                 YamlValue(None, _line(key_node), file).refuse(
                     f"{key!r} stands here a second time", "keep one of the two"
                 )
-            found[key] = _value(value_node, file, yaml)
-        return YamlValue(found, line, file)
+            items[key] = _value(value_node, file, yaml)
+        return YamlValue(items, line, file)
     try:
         content = yaml.constructor.SafeConstructor().construct_object(node)
     except (yaml.YAMLError, ValueError):

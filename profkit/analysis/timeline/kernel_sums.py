@@ -186,29 +186,29 @@ class KernelSums:
     def summed(self, ranges: Mapping[int, tuple[str, ...]]) -> SummedKernels:
         """All of it; `ranges` are those that each configuration was launched in."""
         ranked = sorted(self._kernels.items(), key=self._rank)
-        counted = [(number, found) for number, found in ranked if found.count]
+        counted = [(number, launches) for number, launches in ranked if launches.count]
         places = {number: place for place, (number, _) in enumerate(counted)}
         medians = self._medians.medians()
         return SummedKernels(
             tuple(
                 KernelTime(
                     _kernel(self._table[number]),
-                    found.count,
-                    found.total / 1e9,
+                    launches.count,
+                    launches.total / 1e9,
                     medians[number] / 1e9,
-                    found.least / 1e9,
-                    found.most / 1e9,
-                    found.first,
+                    launches.least / 1e9,
+                    launches.most / 1e9,
+                    launches.first,
                     ranges.get(number, ()),
-                    found.setup,
-                    found.graph,
+                    launches.setup,
+                    launches.graph,
                 )
-                for number, found in counted
+                for number, launches in counted
             ),
             tuple(places[number] for number in self._order),
             tuple(
-                KernelTime(_kernel(self._table[number]), 0, 0.0, setup_launches=found.setup)
-                for number, found in [item for item in ranked if not item[1].count][:MOST_SETUP]
+                KernelTime(_kernel(self._table[number]), 0, 0.0, setup_launches=launches.setup)
+                for number, launches in [item for item in ranked if not item[1].count][:MOST_SETUP]
             ),
             self._setup / 1e9 if self._before else None,
         )

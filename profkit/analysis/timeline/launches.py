@@ -33,26 +33,26 @@ class LaunchBook:
         calls = calls[calls["key"] >= 0]
         if not len(calls):
             return
-        kept = calls if self._kept is None else np.concatenate([self._kept, calls])
-        if len(kept) > MOST_KEPT:
-            kept = kept[np.argsort(kept["start"], kind="stable")][-(MOST_KEPT // 2) :]
-        self._kept = kept[np.argsort(kept["key"], kind="stable")]
+        calls_by_key = calls if self._kept is None else np.concatenate([self._kept, calls])
+        if len(calls_by_key) > MOST_KEPT:
+            calls_by_key = calls_by_key[np.argsort(calls_by_key["start"], kind="stable")][-(MOST_KEPT // 2) :]
+        self._kept = calls_by_key[np.argsort(calls_by_key["key"], kind="stable")]
 
     def join(self, activities: Columns) -> None:
         """Fill in `launch`, `call` and `thread` of `activities` (columns ACTIVITY) where their call is known."""
         import numpy as np
 
-        kept = self._kept
-        if kept is None or not len(activities):
+        calls = self._kept
+        if calls is None or not len(activities):
             return
-        keys = kept["key"]
+        keys = calls["key"]
         at = np.searchsorted(keys, activities["key"])
         at[at == len(keys)] = 0
-        found = (keys[at] == activities["key"]) & (activities["key"] >= 0)
-        at = at[found]
-        activities["launch"][found] = kept["start"][at]
-        activities["call"][found] = kept["end"][at] - kept["start"][at]
-        activities["thread"][found] = kept["thread"][at]
+        joined = (keys[at] == activities["key"]) & (activities["key"] >= 0)
+        at = at[joined]
+        activities["launch"][joined] = calls["start"][at]
+        activities["call"][joined] = calls["end"][at] - calls["start"][at]
+        activities["thread"][joined] = calls["thread"][at]
 
 
 # What a compiler hands to the driver when it is done (Triton, NVRTC, Numba): the host has compiled until then.
@@ -228,9 +228,9 @@ def bounds_with_copies(activities: Spool, order: LaunchOrder, steady: SteadyPart
     after = int(times[steady.last]) if steady.last < len(times) else 1 << 62
     bounds = ((before, first), (int(times[middle - 1]), int(times[middle])), (last, after))
     lead, between, trail = _transfers_between(activities, order.lane, bounds)
-    one = Counter(kind for _, kind in between)
-    taken = _take_while_left(lead[::-1], one)
-    return min([first, *taken]), max([last, *_take_while_left(trail, one)])
+    one_iteration = Counter(kind for _, kind in between)
+    taken = _take_while_left(lead[::-1], one_iteration)
+    return min([first, *taken]), max([last, *_take_while_left(trail, one_iteration)])
 
 
 def _transfers_between(
@@ -239,17 +239,17 @@ def _transfers_between(
     """What was moved in each of the three spans of time: of the first the latest, of the others the earliest."""
     import numpy as np
 
-    found: list[list[_Moved]] = [[], [], []]
+    transfers: list[list[_Moved]] = [[], [], []]
     for block in activities:
         moved = block[(block["kind"] == TRANSFER)]
         moved = moved[is_of_lane(moved, lane)]
         when = np.where(moved["launch"] >= 0, moved["launch"], moved["start"])
         for number, (begin, end) in enumerate(bounds):
             inside = (when > begin) & (when < end)
-            if inside.any() and (number == 0 or len(found[number]) < _MOST_TRANSFERS):
-                found[number] += zip(when[inside].tolist(), moved["what"][inside].tolist(), strict=True)
-        found[0] = sorted(found[0])[-_MOST_TRANSFERS:]
-    return found[0], sorted(found[1])[:_MOST_TRANSFERS], sorted(found[2])[:_MOST_TRANSFERS]
+            if inside.any() and (number == 0 or len(transfers[number]) < _MOST_TRANSFERS):
+                transfers[number] += zip(when[inside].tolist(), moved["what"][inside].tolist(), strict=True)
+        transfers[0] = sorted(transfers[0])[-_MOST_TRANSFERS:]
+    return transfers[0], sorted(transfers[1])[:_MOST_TRANSFERS], sorted(transfers[2])[:_MOST_TRANSFERS]
 
 
 def _take_while_left(moved: Sequence[_Moved], left: Counter[Any]) -> list[int]:

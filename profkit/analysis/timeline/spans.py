@@ -1,9 +1,7 @@
-"""Sets of time: unions of intervals, what two of them share, the gaps between, and how many things were under way.
+"""Sets of time: unions of intervals, what two of them share, the gaps between, and how many intervals are open at once.
 
 A set is two columns of ns, begins and ends, in order, with a gap before each: 16 bytes for each stretch, however many
-intervals it is the union of.
-
-A set of time over a window, slice by slice: what a chart of it shows.
+intervals it is the union of. `slice_shares` and `slice_states` are what a chart shows of a set.
 """
 
 from __future__ import annotations
@@ -106,9 +104,9 @@ class Union:
 
     def add(self, starts: Any, ends: Any) -> None:
         """Columns of ns, in any order; blocks that are in order cost no sorting."""
-        one = union(starts, ends)
-        self._waiting.append(one)
-        self._size += len(one)
+        added = union(starts, ends)
+        self._waiting.append(added)
+        self._size += len(added)
         if self._size > _FOLD:
             whole = self.spans()
             # What was merged counts as none, so that merging again waits for as much news.
@@ -123,8 +121,8 @@ class Union:
         if len(self._waiting) == 1:
             return self._waiting[0]
         return union(
-            np.concatenate([one.begins for one in self._waiting]),
-            np.concatenate([one.ends for one in self._waiting]),
+            np.concatenate([spans.begins for spans in self._waiting]),
+            np.concatenate([spans.ends for spans in self._waiting]),
         )
 
 
@@ -193,8 +191,8 @@ def _where(own: Spans, other: Spans, rule: Callable[[Any, Any], Any]) -> Spans:
     if len(edges) < 2:
         return empty_spans()
     edges = edges[np.r_[True, edges[1:] != edges[:-1]]]
-    kept = rule(own.holds(edges[:-1]), other.holds(edges[:-1]))
-    return union(edges[:-1][kept], edges[1:][kept])
+    holds = rule(own.holds(edges[:-1]), other.holds(edges[:-1]))
+    return union(edges[:-1][holds], edges[1:][holds])
 
 
 SLICES = 120  # of a window: a screen shows no more, and a document of them stays small

@@ -1,12 +1,10 @@
-"""Where a sequence repeats itself: with which period, from where to where, and how well. Pure functions on numbers.
+"""What of an unmarked trace is the workload: the part that repeats. Pure functions on numbers.
 
-A sequence is tested against itself shifted by a period: where the two agree for long, it repeats. That tolerates
-what real programs do now and then: an extra kernel in every tenth step disturbs one period around it and no more.
+A sequence of launches is tested against itself shifted by a period: where the two agree for long, it repeats. That
+tolerates what real programs do now and then: an extra kernel in every tenth step disturbs one period around it.
 
-In a trace that marks nothing: what repeats is the workload, and what happens once is set-up.
-
-Set-up may repeat as well: a loop that fills tensors, and above all autotuning, which runs every candidate thousands of
-times before the winner is used some dozens of times. Both are known by what they are made of.
+What happens once is set-up. Set-up may repeat as well: a loop that fills tensors, and above all autotuning, which runs
+every candidate thousands of times before the winner is used some dozens of times. Both are known by their kernels.
 """
 
 from __future__ import annotations
@@ -55,43 +53,43 @@ def find_repetitions(sequence: Any) -> list[Repetition]:
     A run has at least two periods, and at least three where the period is below ten launches: two equal launches in a
     row are no loop.
     """
-    found: list[Repetition] = []
+    runs: list[Repetition] = []
     for period in candidate_periods(sequence):
-        found += _repetitions_with(sequence, period)
+        runs += _repetitions_with(sequence, period)
     # The shorter period first where both explain the same: what repeats after 5 also does after 10.
-    found.sort(key=lambda run: (-run.worth, run.period))
+    runs.sort(key=lambda run: (-run.worth, run.period))
     chosen: list[Repetition] = []
-    for run in found:
+    for run in runs:
         for piece in _free_pieces(run, chosen):
             if _is_long_enough(piece):
                 chosen.append(piece)
-    return sorted((_with_shorter_period(run, found, sequence) for run in chosen), key=lambda run: run.first)
+    return sorted((_with_shorter_period(run, runs, sequence) for run in chosen), key=lambda run: run.first)
 
 
-def _with_shorter_period(run: Repetition, found: list[Repetition], sequence: Any) -> Repetition:
+def _with_shorter_period(run: Repetition, runs: list[Repetition], sequence: Any) -> Repetition:
     """The shorter period of the same stretch, where next to nothing in it is foreign to that period.
 
     A program that logs in every tenth step repeats exactly only after ten. Layers are no steps all the same: what lies
     between the last layer and the next first one, a head and an embedding, is more of the launches than that.
     """
-    for other in sorted(found, key=lambda run: run.period):
-        if 2 * other.period > run.period:
+    for shorter in sorted(runs, key=lambda run: run.period):
+        if 2 * shorter.period > run.period:
             return run
-        overlap = min(other.last, run.last) - max(other.first, run.first)
-        if overlap >= 0.9 * run.length and _foreign_share(run, other, sequence) <= _STRAY:
-            return Repetition(run.first, run.last, other.period, other.agreement)
+        overlap = min(shorter.last, run.last) - max(shorter.first, run.first)
+        if overlap >= 0.9 * run.length and _foreign_share(run, shorter, sequence) <= _STRAY:
+            return Repetition(run.first, run.last, shorter.period, shorter.agreement)
     return run
 
 
-def _foreign_share(run: Repetition, other: Repetition, sequence: Any) -> float:
+def _foreign_share(run: Repetition, shorter: Repetition, sequence: Any) -> float:
     """The share of the launches of `run` that have no place in an iteration of `other`."""
-    middle = other.first + other.length // (2 * other.period) * other.period
-    seen: Counter[int] = Counter()
-    for shift in (-other.period, 0, other.period):  # one of the three may hold a stray itself
+    middle = shorter.first + shorter.length // (2 * shorter.period) * shorter.period
+    times_seen: Counter[int] = Counter()
+    for shift in (-shorter.period, 0, shorter.period):  # one of the three may hold a stray itself
         begin = max(middle + shift, 0)
-        seen.update(set(sequence[begin : begin + other.period].tolist()))
+        times_seen.update(set(sequence[begin : begin + shorter.period].tolist()))
     stretch = Counter(sequence[run.first : run.last].tolist())
-    return sum(count for what, count in stretch.items() if seen[what] < 2) / run.length
+    return sum(count for what, count in stretch.items() if times_seen[what] < 2) / run.length
 
 
 def candidate_periods(sequence: Any) -> list[int]:
@@ -189,11 +187,11 @@ def _is_long_enough(run: Repetition) -> bool:
 def _free_pieces(run: Repetition, taken: list[Repetition]) -> list[Repetition]:
     """What of `run` no better one has taken."""
     pieces = [(run.first, run.last)]
-    for other in taken:
+    for better in taken:
         pieces = [
             piece
             for first, last in pieces
-            for piece in ((first, min(last, other.first)), (max(first, other.last), last))
+            for piece in ((first, min(last, better.first)), (max(first, better.last), last))
             if piece[0] < piece[1]
         ]
     return [Repetition(first, last, run.period, run.agreement) for first, last in pieces]
@@ -206,7 +204,7 @@ _FILLING = re.compile(
     re.IGNORECASE,
 )
 SMALL = (
-    0.25  # of the GPU time of what repeats most; below it a loop of other kernels is no part of the workload
+    0.25  # of the GPU time of what repeats most: below it a loop of other kernels is no part of the workload
 )
 
 
@@ -249,13 +247,13 @@ def find_steady(
         return None
     # Without what only fills: caches are flushed between trial runs, gradients are zeroed between steps.
     at = np.flatnonzero(~np.asarray(filling, dtype=bool)[sequence]).astype(np.int32)
-    found = _choose(sequence[at], weights) if len(at) else None
-    if found is None:
+    chosen = _choose(sequence[at], weights) if len(at) else None
+    if chosen is None:
         at = np.arange(len(sequence), dtype=np.int32)
-        found = _choose(sequence, weights)
-    if found is None:
+        chosen = _choose(sequence, weights)
+    if chosen is None:
         return None
-    first, last, main = found
+    first, last, main = chosen
     first = _after_loading(sequence[at], first, main, np.searchsorted(at, np.asarray(loads, dtype=np.int64)))
     repeats = _count_repeats(at, sequence, first, last, main)
     begin, end = _with_fills(sequence, at, first, last, main.period)
@@ -275,10 +273,12 @@ def _choose(sequence: Any, weights: Sequence[float]) -> tuple[int, int, Repetiti
     kinds = [frozenset(np.flatnonzero(count).tolist()) for count in counts]
     spent = [float((count * cost).sum()) for count in counts]
     trials = trial_runs(kinds)
-    kept = [n for n in range(len(runs)) if n not in trials] or list(range(len(runs)))
-    main = max(kept, key=lambda n: (spent[n], n))
+    candidates = [n for n in range(len(runs)) if n not in trials] or list(range(len(runs)))
+    main = max(candidates, key=lambda n: (spent[n], n))
     part = [
-        n for n in kept if spent[n] >= SMALL * spent[main] or _shares_kernels(kinds[n], kinds[main], weights)
+        n
+        for n in candidates
+        if spent[n] >= SMALL * spent[main] or _shares_kernels(kinds[n], kinds[main], weights)
     ]
     first, last = min(runs[n].first for n in part), max(runs[n].last for n in part)
     first, last = _stretch(sequence, first, last, runs[main])
@@ -298,12 +298,13 @@ def _stretch(sequence: Any, first: int, last: int, main: Repetition) -> tuple[in
     """With the iterations before and after that are like those of `main` but for some launches."""
     period = main.period
     begin = main.first + main.length // (2 * period) * period
-    one, enough = Counter(sequence[begin : begin + period].tolist()), LEAST_AGREEMENT * period
+    iteration, enough = Counter(sequence[begin : begin + period].tolist()), LEAST_AGREEMENT * period
     while (
-        first >= period and sum((one & Counter(sequence[first - period : first].tolist())).values()) >= enough
+        first >= period
+        and sum((iteration & Counter(sequence[first - period : first].tolist())).values()) >= enough
     ):
         first -= period
-    while sum((one & Counter(sequence[last : last + period].tolist())).values()) >= enough:
+    while sum((iteration & Counter(sequence[last : last + period].tolist())).values()) >= enough:
         last = min(last + period, len(sequence))
     return first, last
 
@@ -326,10 +327,10 @@ def trial_runs(kinds: Sequence[frozenset[int]]) -> set[int]:
     return trials
 
 
-def _shares_kernels(one: frozenset[int], other: frozenset[int], weights: Sequence[float]) -> bool:
+def _shares_kernels(kinds: frozenset[int], wanted: frozenset[int], weights: Sequence[float]) -> bool:
     """Whether most of the time of one is in kernels of the other: an evaluation runs the kernels of the training."""
-    total = sum(weights[n] for n in one)
-    return total > 0 and sum(weights[n] for n in one & other) >= 0.5 * total
+    total = sum(weights[n] for n in kinds)
+    return total > 0 and sum(weights[n] for n in kinds & wanted) >= 0.5 * total
 
 
 def _after_loading(kernels: Any, first: int, main: Repetition, loads: Any) -> int:
@@ -360,12 +361,12 @@ def _with_fills(sequence: Any, at: Any, first: int, last: int, period: int) -> t
     return int(at[first]) - lead, int(at[last - 1]) + 1 + _common_prefix(after, between)
 
 
-def _common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
+def _common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
     """How many of the first entries are the same."""
-    for number, (left, right) in enumerate(zip(one, other, strict=False)):
+    for number, (left, right) in enumerate(zip(first, second, strict=False)):
         if left != right:
             return number
-    return min(len(one), len(other))
+    return min(len(first), len(second))
 
 
 def _count_repeats(at: Any, sequence: Any, first: int, last: int, main: Repetition) -> int:
@@ -375,8 +376,8 @@ def _count_repeats(at: Any, sequence: Any, first: int, last: int, main: Repetiti
     kernels = sequence[at]
     # An iteration from the middle of the run: its first ones may still be finding their way.
     begin = main.first + (main.length // (2 * main.period)) * main.period
-    one = kernels[begin : begin + main.period]
-    names, counts = np.unique(one, return_counts=True)
+    iteration = kernels[begin : begin + main.period]
+    names, counts = np.unique(iteration, return_counts=True)
     everywhere = np.bincount(kernels[first:last], minlength=int(names.max()) + 1)[names]
     ratios = np.sort(everywhere / counts)
     return max(round(float(ratios[(len(ratios) - 1) // 2])), 1)

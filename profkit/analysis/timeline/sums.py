@@ -112,12 +112,12 @@ class Idle:
 
 def common_windows(devices: Iterable[Idle]) -> dict[int, tuple[int, int]]:
     """The windows as the devices together saw them: from the earliest begin to the latest end."""
-    found: dict[int, tuple[int, int]] = {}
+    windows: dict[int, tuple[int, int]] = {}
     for device in devices:
         for number, (begin, end) in device.finish().items():
-            first, last = found.get(number, (begin, end))
-            found[number] = (min(first, begin), max(last, end))
-    return found
+            first, last = windows.get(number, (begin, end))
+            windows[number] = (min(first, begin), max(last, end))
+    return windows
 
 
 _LATENCY, _CALL = 0, 1  # groups of medians
@@ -201,7 +201,7 @@ class RangeSums:
         names: dict[int, dict[str, None]] = {}
         for path, what in self._inside:
             names.setdefault(what, {}).update((name, None) for name, _ in self._paths.names[path])
-        return {what: tuple(found)[:MOST_NAMES] for what, found in names.items()}
+        return {what: tuple(ranges)[:MOST_NAMES] for what, ranges in names.items()}
 
     def ranges(self) -> tuple[GpuRange, ...]:
         """By name and domain, in what counts; most GPU time first."""

@@ -80,14 +80,14 @@ def _part_that_counts(
         return (
             whole,
             None,
-            ("nothing is marked, and no loop is most of it: all of it counts, set-up included",),
+            ("nothing is marked and no loop takes most of it: the whole trace counts, set-up included",),
         )
     after = len(order.sequence) - steady.last
     whose = " of the busiest device" if order.lanes > 1 else ""
     note = (
-        f"nothing is marked: what repeats is taken for the workload ({steady.repeats} times, "
+        f"nothing is marked: the part that repeats counts as the workload ({steady.repeats} times, "
         f"{steady.last - steady.first} of {len(order.sequence)} launches{whose}), "
-        f"what came before for set-up{_left_out_text(after)}"
+        f"what came before as set-up{_left_out_text(after)}"
     )
     bounds = bounds_with_copies(activities, order, steady)
     return TimeWindows((bounds,), marked=False, tight=True), steady, (note,)

@@ -1,15 +1,10 @@
-"""Which slices fit on one track: a viewer of trace events wants those of a track nested, or one after the other.
+"""A recording as trace events in JSON, which Perfetto and chrome://tracing open.
 
-A recording as trace events in JSON, which Perfetto and chrome://tracing open.
+`TraceEvents` writes what a device and its host did; `mark_events` writes marks that name their own tracks.
 
 Format: "Trace Event Format" (Chromium's catapult): complete events (`X`) with times in µs, names of tracks (`M`), and
 arrows (`s`, `f`) from the call that launched something to what was launched. Perfetto takes slices that overlap on one
 track for an error (its FAQ, "overlapping events in JSON traces"), so each gets a track on which it nests.
-
-What happened when, as marks on named tracks, written as trace events that Perfetto and chrome://tracing open.
-
-For traces whose rows name their own tracks (an Apple GPU's channels, threads, states); `trace_events.py` writes those
-of kernels, calls and ranges. Format and nesting are explained there.
 """
 
 from __future__ import annotations
@@ -48,7 +43,7 @@ class Tracks:
 
 
 KERNEL_NAME = (
-    120  # characters of a kernel's name on its slice; the first of each configuration carries the whole name
+    120  # characters of a kernel's name on its slice; the first of each configuration has the whole name
 )
 ROWS = 4096  # slices that are text at one time
 DEVICES = 1 << 20  # process numbers of devices begin here, behind those of the host
@@ -57,9 +52,9 @@ DEVICES = 1 << 20  # process numbers of devices begin here, behind those of the 
 class TraceEvents:
     """Writes one recording. Everything is made while it is taken: memory does not grow with the trace."""
 
-    def __init__(self, recording: Recording, told: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(self, recording: Recording, counted: Callable[[int], None] = lambda _: None) -> None:
         self._recording = recording
-        self._told = told  # hears after each block how many events there are
+        self._counted = counted  # is called after each block with the number of events so far
         self._events = 0
         self._tracks: dict[tuple[int, str, int], Tracks] = {}
         self._names: dict[tuple[int, int], str] = {}  # of tracks, by process and track number
@@ -72,7 +67,7 @@ class TraceEvents:
         yield '{"displayTimeUnit": "ns", "traceEvents": [\n'
         for lines in self._blocks():
             self._events += len(lines)
-            self._told(self._events)
+            self._counted(self._events)
             yield "".join(line + ",\n" for line in lines)
         yield ",\n".join(self._metadata())
         yield "\n]}\n"
@@ -123,14 +118,14 @@ class TraceEvents:
                 yield _arrow_event("s", key, start, place)
 
     def _ranges(self, ranges: Iterable[Range]) -> Iterator[str]:
-        for one in sorted(ranges, key=lambda r: (r.start, -(r.end if r.end is not None else 1 << 62))):
-            end = one.end if one.end is not None else max(self._last, one.start)
-            thread = one.thread if one.thread is not None else -1
-            place = self._place(one.process + 1, "ranges", thread, one.start, end)
-            args = {"domain": one.domain} if one.domain else {}
-            if one.end is None:
+        for entry in sorted(ranges, key=lambda r: (r.start, -(r.end if r.end is not None else 1 << 62))):
+            end = entry.end if entry.end is not None else max(self._last, entry.start)
+            thread = entry.thread if entry.thread is not None else -1
+            place = self._place(entry.process + 1, "ranges", thread, entry.start, end)
+            args = {"domain": entry.domain} if entry.domain else {}
+            if entry.end is None:
                 args["end"] = "it was still open when the recording ended"
-            yield _slice_event(one.name, "range", one.start, end, place, json.dumps(args) if args else "")
+            yield _slice_event(entry.name, "range", entry.start, end, place, json.dumps(args) if args else "")
 
     def _place(self, process: int, role: str, thread: int, start: int, end: int) -> tuple[int, int]:
         """Process and track number of a slice; a new track gets its name."""
@@ -191,12 +186,12 @@ def _arrow_event(phase: str, key: int, at: int, place: tuple[int, int]) -> str:
 
 
 def _metadata_event(what: str, process: int, track: int, name: str) -> str:
-    return json.dumps({"ph": "M", "name": what, "pid": process, "tid": track, "args": {"name": name}})
+    return json.dumps(
+        {"ph": "M", "name": what, "pid": process, "tid": track, "args": {"name": valid_text(name)}}
+    )
 
 
-WAITING = (
-    1 << 12
-)  # marks that wait for earlier ones: rows of one table are nearly in the order of their starts
+WAITING = 1 << 12  # marks that wait for earlier ones: rows of a table are nearly in the order of their starts
 PIECE = 2048  # marks that are text at one time
 MARK_NAME = 200  # characters of a name
 
@@ -213,7 +208,7 @@ class TraceMark:
     track: str = field(compare=False)
     name: str = field(compare=False)
     category: str = field(compare=False)
-    told: MarkArguments = field(default_factory=dict, compare=False)
+    details: MarkArguments = field(default_factory=dict, compare=False)
 
 
 class _Lanes:
@@ -233,11 +228,11 @@ class _Lanes:
 
 
 def mark_events(
-    marks: Iterable[TraceMark], source: str, told: Callable[[int], None] = lambda _: None
+    marks: Iterable[TraceMark], source: str, counted: Callable[[int], None] = lambda _: None
 ) -> Iterator[str]:
     """The document in pieces; memory does not grow with the number of marks.
 
-    `told` hears after each piece how many there are. Groups and tracks are numbered as they come.
+    `counted` is called after each piece with their number. Groups and tracks are numbered as they come.
     """
     groups: dict[str, int] = {}
     lanes: dict[tuple[str, str], _Lanes] = {}
@@ -253,16 +248,21 @@ def mark_events(
             number = track.numbers[place] = len(names) + 1
             more = len(track.numbers) - 1
             names.append(
-                _named("thread_name", process, number, f"{mark.track}{f' ({more + 1})' if more else ''}")
+                _metadata_event(
+                    "thread_name", process, number, f"{mark.track}{f' ({more + 1})' if more else ''}"
+                )
             )
-        lines.append(_mark_event(mark, process, number))
+        name = mark.name if len(mark.name) <= MARK_NAME else f"{mark.name[: MARK_NAME - 1]}…"
+        details = {key: valid_text(v) if isinstance(v, str) else v for key, v in mark.details.items()}
+        args = json.dumps(details) if details else ""
+        lines.append(_slice_event(name, mark.category, mark.start, mark.end, (process, number), args))
         if len(lines) == PIECE:
-            told(count)
+            counted(count)
             yield "".join(f"{line},\n" for line in lines)
             lines.clear()
     yield "".join(f"{line},\n" for line in lines)
-    named = [_named("process_name", number, 0, group) for group, number in groups.items()]
-    yield ",\n".join([*named, *names, _named("trace_source", 0, 0, source)])
+    named = [_metadata_event("process_name", number, 0, group) for group, number in groups.items()]
+    yield ",\n".join([*named, *names, _metadata_event("trace_source", 0, 0, source)])
     yield "\n]}\n"
 
 
@@ -275,22 +275,3 @@ def _in_order(marks: Iterable[TraceMark]) -> Iterator[TraceMark]:
             yield heapq.heappop(waiting)[3]
     while waiting:
         yield heapq.heappop(waiting)[3]
-
-
-def _mark_event(mark: TraceMark, process: int, track: int) -> str:
-    name = mark.name if len(mark.name) <= MARK_NAME else f"{mark.name[: MARK_NAME - 1]}…"
-    args = ""
-    if mark.told:
-        told = {key: valid_text(v) if isinstance(v, str) else v for key, v in mark.told.items()}
-        args = f', "args": {json.dumps(told)}'
-    return (
-        f'{{"ph": "X", "name": {json.dumps(valid_text(name))}, "cat": "{mark.category}", '
-        f'"ts": {microseconds(mark.start)}, "dur": {microseconds(mark.end - mark.start)}, '
-        f'"pid": {process}, "tid": {track}{args}}}'
-    )
-
-
-def _named(what: str, process: int, track: int, name: str) -> str:
-    return json.dumps(
-        {"ph": "M", "name": what, "pid": process, "tid": track, "args": {"name": valid_text(name)}}
-    )

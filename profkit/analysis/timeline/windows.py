@@ -115,25 +115,25 @@ class Paths:
         """The number of the path in which each launch was made. `threads` is -1 where it is not known."""
         import numpy as np
 
-        found = np.zeros(len(times), dtype=np.int64)
+        paths = np.zeros(len(times), dtype=np.int64)
         for process in np.unique(processes):
             of_process = processes == process
             for thread in np.unique(threads[of_process]):
                 mine = of_process & (threads == thread)
-                found[mine] = _look_up(self._steps.get((int(process), int(thread))), times[mine])
+                paths[mine] = _look_up(self._steps.get((int(process), int(thread))), times[mine])
             for steps, only in (
                 (self._steps.get((int(process), None)), False),
                 (self._regions.get(int(process)), True),
             ):
                 if steps is not None:
-                    self._add(found, of_process, _look_up(steps, times[of_process]), only_outside=only)
-        return found
+                    self._add(paths, of_process, _look_up(steps, times[of_process]), only_outside=only)
+        return paths
 
-    def _add(self, found: Any, rows: Any, more: Any, *, only_outside: bool) -> None:
+    def _add(self, paths: Any, rows: Any, more: Any, *, only_outside: bool) -> None:
         """Join two paths of the same launches; with `only_outside` only where the first has no region of profkit."""
         import numpy as np
 
-        pairs = (found[rows] << 32) | more
+        pairs = (paths[rows] << 32) | more
         distinct, where = np.unique(pairs, return_inverse=True)
         joined = np.empty(len(distinct), dtype=np.int64)
         for number, pair in enumerate(distinct):
@@ -142,7 +142,7 @@ class Paths:
                 joined[number] = int(pair) >> 32
             else:
                 joined[number] = self._number((*first, *(name for name in second if name not in first)))
-        found[rows] = joined[where]
+        paths[rows] = joined[where]
 
     def _number(self, path: tuple[tuple[str, str | None], ...]) -> int:
         number = self._numbers.get(path)

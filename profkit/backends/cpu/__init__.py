@@ -14,6 +14,7 @@ class CpuBackend(Backend):
 
     name = "cpu"
     host_peaks = True
+    function_tools: tuple[str, ...] = ("perf", "valgrind")
     profilers: tuple[str, ...] = ("perf", "valgrind", "cprofile", "xctrace")
     targets: Path | None = Path(__file__).with_name("targets.yaml")
 
@@ -38,7 +39,7 @@ class CpuBackend(Backend):
         """What follows from the counters of a processor."""
         from profkit.analysis.summaries.compose import enrich_cpu
 
-        return enrich_cpu(document)
+        return enrich_cpu(document, simulator="valgrind")
 
     def summarize(self, document: RunDocument) -> list[Summary | None]:
         """What was counted, its limits, Python, memory, and where the time goes."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from profkit.backends import Backend, BackendRun, CheckGroup, DeviceCandidate, RunContext
 from profkit.core.errors import MachineError
-from profkit.core.types import Depth, Gpu, Report, RunDocument, Summary, Workload
+from profkit.core.types import Depth, Gpu, GpuToolLines, Report, RunDocument, Summary, Workload
 
 # What a program that uses an NVIDIA GPU names, in its text or its arguments.
 _NAMES = re.compile(
@@ -33,6 +33,12 @@ class CudaBackend(Backend):
     # A kernel's time is known to ±1 % within a second, or its clocks vary for as long as one looks.
     budgets: Mapping[Depth, float] = {"gate": 1.0, "standard": 3.0, "full": 20.0}
     profilers: tuple[str, ...] = ("nsys", "ncu", "torch_profiler")
+    tool_lines = GpuToolLines(
+        trace="nsys profile -t cuda,nvtx COMMAND, or profkit profile --backend cuda -- COMMAND",
+        count="profkit profile --backend cuda -- COMMAND, or ncu --set full on the same command",
+        count_all="ncu --set full, or profkit profile --backend cuda --depth full -- COMMAND",
+        count_other="ncu --kernel-name regex:NAME, or --launch-skip N",
+    )
     targets: Path | None = Path(__file__).with_name("targets.yaml")
 
     def claims(self, report: Report) -> bool:
@@ -88,13 +94,13 @@ class CudaBackend(Backend):
         """What follows from the trace and the counters of the GPU."""
         from profkit.analysis.summaries.gpu import enrich_gpu
 
-        return enrich_gpu(document)
+        return enrich_gpu(document, self.tool_lines)
 
     def summarize(self, document: RunDocument) -> list[Summary | None]:
         """The GPU, then the host's Python and memory."""
         from profkit.analysis.summaries.compose import summarize_cuda
 
-        return summarize_cuda(document)
+        return summarize_cuda(document, self.tool_lines)
 
 
 def cuda_evidence(workload: Workload) -> str | None:

@@ -74,15 +74,6 @@ def student_quantile(p: float, freedom: float) -> float:
     return -_quantile(lambda t: student_upper(t, freedom), p)
 
 
-def incomplete_beta(x: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function I_x(a, b), for x between 0 and 1 and positive a, b; else ValueError."""
-    if not (0 <= x <= 1 and 0 < a < inf and 0 < b < inf):
-        raise ValueError(f"the incomplete beta function is not defined for x = {x}, a = {a}, b = {b}")
-    if x in (0.0, 1.0):
-        return x
-    return _beta(x, 1 - x, log(x), a, b)
-
-
 def _beta(x: float, y: float, log_x: float, a: float, b: float) -> float:
     """I_x(a, b) with y = 1 - x and log x given apart, since x next to 1 has lost its digits."""
     if x <= 0:

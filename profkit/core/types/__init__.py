@@ -22,6 +22,7 @@ from profkit.core.types.comparison import Tier as Tier
 from profkit.core.types.gpu import ApiCall as ApiCall
 from profkit.core.types.gpu import Gpu as Gpu
 from profkit.core.types.gpu import GpuRange as GpuRange
+from profkit.core.types.gpu import GpuToolLines as GpuToolLines
 from profkit.core.types.gpu import GpuTrace as GpuTrace
 from profkit.core.types.gpu import Kernel as Kernel
 from profkit.core.types.gpu import KernelBottleneck as KernelBottleneck

@@ -138,6 +138,16 @@ class GpuTrace:
 
 
 @dataclass(frozen=True)
+class GpuToolLines:
+    """What to type for what a report lacks, as a backend's tools are called. Empty: the backend has no such tool."""
+
+    trace: str = ""  # a timeline
+    count: str = ""  # counters of its kernels
+    count_all: str = ""  # counters that were left out
+    count_other: str = ""  # counters of another kernel
+
+
+@dataclass(frozen=True)
 class KernelInstruction:
     """One machine instruction of a kernel. Shares are of the kernel's own totals, 0..1.
 

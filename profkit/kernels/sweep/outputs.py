@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from profkit.analysis.ranking.ranking import FILE as RESULTS
-from profkit.analysis.ranking.ranking import faulty_cases, geometric_mean, guide_records
+from profkit.analysis.ranking.ranking import faulty_cases, guide_records
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.formatting import plural
 from profkit.core.run_folder import write_run
+from profkit.core.statistics import geometric_mean
 from profkit.core.types import (
     RUN,
     CaseResult,

@@ -31,6 +31,7 @@ class NsightSystems:
             _is_sqlite,
             lazy_function("profkit.profilers.nsys.sqlite.read_sqlite"),
             lazy_function("profkit.profilers.nsys.scrub.scrub"),
+            time_line=lazy_function("profkit.profilers.nsys.sqlite.time_line"),
         ),
         Format(
             "nsys-rep",

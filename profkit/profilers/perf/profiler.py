@@ -77,6 +77,7 @@ class Perf:
             lazy_function("profkit.profilers.perf.script.looks_like_script"),
             lazy_function("profkit.profilers.perf.script.read_script"),
             _SCRUB,
+            has_stacks=True,
         ),
     )
     recorder = Recorder(lazy_function("profkit.profilers.perf.record.recording_step"))

@@ -20,6 +20,7 @@ class TorchProfiler:
             lazy_function("profkit.profilers.torch_profiler.chrome_trace.looks_like_chrome_trace"),
             lazy_function("profkit.profilers.torch_profiler.chrome_trace.read_chrome_trace"),
             lazy_function("profkit.profilers.torch_profiler.chrome_trace.scrub_chrome_trace"),
+            time_line=lazy_function("profkit.profilers.torch_profiler.chrome_trace.time_line"),
         ),
     )
     recorder = None

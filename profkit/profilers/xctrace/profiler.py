@@ -103,6 +103,7 @@ _BY_HAND = (
     "--xpath '/trace-toc/run[1]/data/table[@schema=\"'$t'\"]' --output exports/$t.xml; done"
 )
 _READ = lazy_function("profkit.profilers.xctrace.report.read_exports")
+_TIME_LINE = lazy_function("profkit.profilers.xctrace.time_line.time_line")
 _SCRUB_FILE = lazy_function("profkit.profilers.xctrace.scrub.scrub_file")
 
 
@@ -118,6 +119,9 @@ class Xctrace:
             lazy_function("profkit.profilers.xctrace.profiler.looks_like_table"),
             _READ,
             _SCRUB_FILE,
+            time_line=_TIME_LINE,
+            has_stacks=True,
+            facts_are_conditions=True,
         ),
         Format(
             "xctrace-toc",
@@ -126,6 +130,7 @@ class Xctrace:
             lazy_function("profkit.profilers.xctrace.profiler.looks_like_toc"),
             _READ,
             _SCRUB_FILE,
+            facts_are_conditions=True,
         ),
         Format(
             "xctrace-document",
@@ -139,6 +144,7 @@ class Xctrace:
             conversion=Conversion(
                 lazy_function("profkit.profilers.xctrace.record.conversion_argv"), "exports", _BY_HAND
             ),
+            facts_are_conditions=True,
         ),
         Format(
             "xctrace-folder",
@@ -148,6 +154,9 @@ class Xctrace:
             _READ,
             lazy_function("profkit.profilers.xctrace.scrub.scrub_folder"),
             is_folder=lazy_function("profkit.profilers.xctrace.profiler.has_exports"),
+            time_line=_TIME_LINE,
+            has_stacks=True,
+            facts_are_conditions=True,
         ),
     )
     recorder = Recorder(

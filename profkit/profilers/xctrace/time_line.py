@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from profkit.analysis.timeline.trace_events import TraceMark
+from profkit.analysis.timeline.trace_events import TraceMark, mark_events
 from profkit.core.errors import UnreadableReport
 from profkit.profilers.xctrace.cells import Backtrace, Process, Thread, process_label
 from profkit.profilers.xctrace.folder import RecordingExports, find_exports
@@ -24,6 +25,7 @@ from profkit.profilers.xctrace.metal.tables import (
     label_of,
 )
 from profkit.profilers.xctrace.report import find_alignment, wanted_schemas
+from profkit.runtime.passes.read_records import read_record
 from profkit.runtime.region.record import RegionRecord
 
 KEPT = 1 << 20  # encoders and command buffers whose labels and begins are remembered
@@ -148,6 +150,15 @@ def open_time_line(path: Path, records: Iterable[RegionRecord] = ()) -> Iterator
             "export the tables metal-gpu-intervals, metal-gpu-state-intervals and time-profile as well",
         )
     return line.marks()
+
+
+def time_line(path: Path, records: Sequence[Path], counted: Callable[[int], None]) -> Iterator[str]:
+    """The marks as trace events; `records` are files. Raises as `open_time_line` does, before the first piece."""
+    regions = []
+    for record in records:
+        with contextlib.suppress(UnreadableReport):  # the trace is worth showing without
+            regions.append(read_record(record))
+    return mark_events(open_time_line(path, regions), "xctrace", counted)
 
 
 def _active_marks(rows: _Rows) -> Iterator[TraceMark]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_of
+from profkit.backends import backend_named
 from profkit.core.types import Change, Comparison, Difference, FunctionChange, KernelChange, RunDocument, Side
 from profkit.regression.compare.causes import causes_of
 from profkit.regression.compare.causes.evidence import Evidence
@@ -82,7 +83,7 @@ def compare(
         anyway = "--force compares them anyway" if barred else None
         return Comparison(*sides, "refused", reason, differences=differences, fix=anyway)
     functions: tuple[FunctionChange, ...] = ()
-    if not options.metrics and not barred_tools & {"valgrind", "perf"}:
+    if not options.metrics and not barred_tools & set(backend_named(baseline.backend).function_tools):
         functions = function_changes(baseline, candidate)
     outcome, reason, fix = outcome_of(changes, kernels, disturbed, asked=bool(options.metrics))
     if not options.metrics or {MEAN_METRIC, "time.median"} & set(options.metrics):

@@ -21,6 +21,7 @@ from profkit.core.types import (
     Profile,
     RunDocument,
 )
+from profkit.profilers.registry import find_profiler
 
 _LONGEST = 20_000  # characters of a name that are looked at
 
@@ -162,13 +163,19 @@ def added_seconds(change: KernelChange) -> float:
     return (change.candidate_seconds or 0.0) - (change.baseline_seconds or 0.0)
 
 
+def counts_chosen_launches(trace: GpuTrace | None) -> bool:
+    """Whether the tool counted the launches it was told to: their number and their sum say nothing of the program."""
+    profiler = find_profiler(trace.tool) if trace is not None else None
+    return profiler is not None and profiler.recorder is not None and profiler.recorder.picks_kernel
+
+
 class _TracedRun:
     """One run, as its kernels' times are compared."""
 
     def __init__(self, document: RunDocument) -> None:
         trace = document.trace
-        self.counted = trace is not None and trace.tool == "ncu"  # as many launches as ncu was told to count
-        self.metal = trace is not None and trace.tool == "xctrace"
+        self.counted = counts_chosen_launches(trace)
+        self.metal = document.metal is not None
         self.iterations = 1.0 if self.counted else traced_iterations(document)
         times = trace.kernels if trace is not None else ()
         self.total = sum(self.seconds(time) for time in times)

@@ -8,6 +8,7 @@ from profkit.analysis.kernel_names import short_name
 from profkit.core.formatting import figures, plural, quantity
 from profkit.core.types import Change, ComparisonOutcome, KernelChange
 from profkit.regression.compare.decisions import FIX_LONGER, percent_text, signed_percent
+from profkit.regression.compare.pairs import rule_of
 
 _SHARE = 0.02  # of the GPU time: kernels that take less decide nothing
 COLLAPSE = 0.1  # of the time before: an improvement as large as that is not believed
@@ -167,7 +168,12 @@ def _risen_kernel_time(
 def _risen_instructions(changes: Sequence[Change]) -> Change | None:
     """Instructions that were counted exactly and rose: work, and no time, so it decides where it is asked to."""
     rose = _worse_changes(changes, "instructions")
-    return next((c for c in rose if c.tool == "valgrind" and c.role == "stands-in"), None)
+    return next((c for c in rose if c.role == "stands-in" and _is_exact(c)), None)
+
+
+def _is_exact(change: Change) -> bool:
+    rule = rule_of(change.metric, change.tool)
+    return rule is not None and rule.exact
 
 
 # ---------------------------------------------------------------- sentences

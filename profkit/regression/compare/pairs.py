@@ -24,7 +24,7 @@ from profkit.core.types import (
     Scope,
     Timing,
 )
-from profkit.regression.compare.kernels import KernelPair
+from profkit.regression.compare.kernels import KernelPair, counts_chosen_launches
 
 # Of a metric that has no rule and was asked for by name: its noise is not known.
 FLOOR = 0.02
@@ -177,8 +177,8 @@ def _reading_pairs(
     wanted: Collection[str],
     barred: Collection[Difference],
 ) -> Iterator[MetricPair]:
-    counted = {d.trace.tool for d in (baseline, candidate) if d.trace is not None} == {"ncu"}
-    passed = {"time.gpu"} if counted else set()  # the sum of as many launches as ncu was told to count
+    traces = [document.trace for document in (baseline, candidate) if document.trace is not None]
+    passed = {"time.gpu"} if traces and all(map(counts_chosen_launches, traces)) else set()
     timed = (
         passed | {"time.median", "time.geometric_mean"} if baseline.timings and candidate.timings else passed
     )

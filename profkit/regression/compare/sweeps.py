@@ -9,7 +9,7 @@ nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, inf, log, sqrt
 
@@ -17,7 +17,7 @@ from profkit.analysis.ranking.ranking import FRAMEWORK
 from profkit.core.formatting import plural
 from profkit.core.inference import Ratio
 from profkit.core.inference.ratio import BETWEEN
-from profkit.core.statistics import mad_sigma, median
+from profkit.core.statistics import geometric_mean, mad_sigma, median
 from profkit.core.types import Change, ComparisonOutcome, RunDocument, Sample, Scope
 from profkit.regression.compare.decisions import decide_ratios, percent_text
 from profkit.regression.compare.pairs import MetricPair, rule_of
@@ -144,8 +144,8 @@ def _group_changes(
     for name, group in groups.items():
         scope = Scope("region", f"{name}, {plural(len(group), 'shape')}")
         sides = [
-            _geometric_mean(pair.baseline.value for pair in group),
-            _geometric_mean(pair.candidate.value for pair in group),
+            geometric_mean(pair.baseline.value for pair in group) or 0.0,
+            geometric_mean(pair.candidate.value for pair in group) or 0.0,
         ]
         own = replace(rule, role="supports") if name in controls else rule
         pair = MetricPair(
@@ -162,11 +162,6 @@ def _error_of_mean(spreads: Sequence[float]) -> float:
     of them became twice as slow that is as sure a change of their mean as any.
     """
     return TAIL_FACTOR * sqrt(sum(spread * spread for spread in spreads)) / len(spreads)
-
-
-def _geometric_mean(values: Iterable[float]) -> float:
-    logs = [log(value) for value in values]
-    return exp(sum(logs) / len(logs))
 
 
 def _changed_controls(changes: Sequence[Change], controls: frozenset[str]) -> str | None:

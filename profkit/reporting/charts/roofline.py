@@ -51,15 +51,15 @@ def roofline_chart(roofline: Roofline, title: str = "Roofline", number: Number =
         return number(footnote_of(one.reading)) if one.reading is not None else 0
 
     x, y, box, drawn = _axes(roofline, title)
-    lines = [(roof, _line(roof, roofline.roofs, x, y, box)) for roof in roofline.roofs]
+    lines = [(roof, _line(roof, roofline.ceilings, x, y, box)) for roof in roofline.ceilings]
     roofs = [area for _, ends in lines for area in _along(ends)]
-    used = [_around(x(spot.intensity), y(spot.rate), _radius(spot)) for spot in roofline.spots]
+    used = [_around(x(spot.intensity), y(spot.rate), _radius(spot)) for spot in roofline.points]
     for roof, ends in sorted(lines, key=lambda pair: not pair[0].main):
         drawn += _roof(roof, ends, box, used, roofs, leads(roof))
-    for place, spot in sorted(enumerate(roofline.spots, 1), key=lambda pair: -(pair[1].share or 0)):
+    for place, spot in sorted(enumerate(roofline.points, 1), key=lambda pair: -(pair[1].share or 0)):
         drawn.append(_spot(place, spot, x(spot.intensity), y(spot.rate), used, roofs, box, leads(spot)))
     below = HEIGHT + 6
-    for place, spot in enumerate(roofline.spots, 1):
+    for place, spot in enumerate(roofline.points, 1):
         told = _legend(place, spot, below)
         drawn += told
         below += LINE * (len(told) - 1)
@@ -70,12 +70,12 @@ def roofline_chart(roofline: Roofline, title: str = "Roofline", number: Number =
 
 
 def _axes(roofline: Roofline, title: str) -> tuple[Scale, Scale, Box, list[str]]:
-    memory = [roof.peak for roof in roofline.roofs if roof.kind == "memory"]
-    compute = [roof.peak for roof in roofline.roofs if roof.kind == "compute"]
+    memory = [roof.peak for roof in roofline.ceilings if roof.kind == "memory"]
+    compute = [roof.peak for roof in roofline.ceilings if roof.kind == "compute"]
     ridges = [one / other for one in compute for other in memory]
-    intensities = [spot.intensity for spot in roofline.spots]
+    intensities = [spot.intensity for spot in roofline.points]
     across = logarithmic([*intensities, *ridges], 0, 1, room=4)
-    rates = [spot.rate for spot in roofline.spots]
+    rates = [spot.rate for spot in roofline.points]
     # At the left the lowest slope ends at its own rate, which should be on the chart, within reason.
     lowest = max(min(rates) / 30, min([peak * across.low for peak in memory], default=min(rates)))
     down = logarithmic([*rates, *compute, lowest], 0, 1, room=3)
@@ -233,7 +233,7 @@ def _rest(roofline: Roofline) -> list[str]:
 
 def _told(roofline: Roofline) -> str:
     roofs = [
-        f"{r.name} {quantity(r.peak, 'FLOP/s' if r.kind == 'compute' else 'B/s')}" for r in roofline.roofs
+        f"{r.name} {quantity(r.peak, 'FLOP/s' if r.kind == 'compute' else 'B/s')}" for r in roofline.ceilings
     ]
-    spots = [f"{spot.told}{_quality(spot)}" for spot in roofline.spots[:5]]
+    spots = [f"{spot.told}{_quality(spot)}" for spot in roofline.points[:5]]
     return " ".join([f"Roofs: {', '.join(roofs)}.", *(f"{one}." for one in spots), *_rest(roofline)])

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import gzip
 import json
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import IO
 
-from profkit.analysis.timeline.trace_events import TraceEvents, microseconds
+from profkit.analysis.timeline.trace_events import microseconds
 from profkit.core.codec import valid_text
-from profkit.core.errors import UnreadableReport, UsageError
+from profkit.core.errors import UsageError
 from profkit.core.progress import Progress
 from profkit.core.types import RunDocument, Timing
-from profkit.profilers.files import check_unpacked
-from profkit.reporting.exports.sources import XCTRACE, Sources
+from profkit.profilers.profiler import TimeLine
+from profkit.reporting.exports.sources import Sources
 
-PIECE = 1 << 20  # bytes
 EVERY = 1 << 17  # events after which it is said how far it has come
 _PASSES, _SAMPLES = 1, 2  # numbers of the two processes of a run without a trace
 
@@ -27,22 +23,16 @@ _PASSES, _SAMPLES = 1, 2  # numbers of the two processes of a run without a trac
 def pieces(sources: Sources, document: Callable[[], RunDocument], progress: Progress) -> Iterator[str]:
     """The trace events in pieces; memory does not grow with the trace. `document` is asked for where there is none.
 
-    Of a device's trace: kernels, copies, the host's calls, ranges; of exports of xctrace what the GPU did for each
-    process, what the host encoded and drove, states, CPU samples. Torch's own trace is such a file already, and is
-    given as it is. A run without either has its passes, and the samples of the timing pass. Raises UsageError where
-    there is no time at all.
+    A report with times gives what its profiler recorded. A run without one has its passes, and the samples of the
+    timing pass. Raises UsageError where there is no time at all.
     """
-    found = sources.time_line
-    if found is not None and found.form == "torch-chrome-trace":
-        return _as_it_is(found.path)
-    if found is not None and found.form in XCTRACE:
-        return _of_xctrace(found.path, sources.records, progress)
-    if found is not None:
-        return _of_nsys(found.path, progress)
-    told = document()
-    if not any(done.seconds for done in told.passes) and not told.timings:
-        raise UsageError(f"{sources.name} has no times to put on a line: it holds sums", _line_for(told))
-    return _of_passes(told)
+    report = sources.time_line
+    if report is not None and report.form.time_line is not None:
+        return _of_report(report.path, report.form.time_line, sources.records, progress)
+    run = document()
+    if not any(done.seconds for done in run.passes) and not run.timings:
+        raise UsageError(f"{sources.name} has no times to put on a line: it holds sums", _line_for(run))
+    return _of_passes(run)
 
 
 def _line_for(document: RunDocument) -> str:
@@ -51,65 +41,28 @@ def _line_for(document: RunDocument) -> str:
     return f"profkit profile --backend {document.backend} --passes timing,trace -- {command}"
 
 
-def _of_nsys(path: Path, progress: Progress) -> Iterator[str]:
-    from profkit.profilers.nsys.sqlite import open_recording
-
-    progress.begin("time line", str(path))
+def _of_report(path: Path, time_line: TimeLine, records: Sequence[Path], progress: Progress) -> Iterator[str]:
     reached = 0
 
-    def told(events: int) -> None:
+    def counted(events: int) -> None:
         nonlocal reached
         if events - reached >= EVERY:
             reached = events
             progress.note(f"{events:,} events")
 
-    with open_recording(path) as recording:
-        yield from TraceEvents(recording, told).pieces()
-    progress.end("written")
-
-
-def _of_xctrace(path: Path, noted: Sequence[Path], progress: Progress) -> Iterator[str]:
-    from profkit.analysis.timeline.trace_events import mark_events
-    from profkit.profilers.xctrace.time_line import open_time_line
-    from profkit.runtime.passes.read_records import read_record
-
-    records = []
-    for one in noted:
-        with contextlib.suppress(UnreadableReport):  # the trace is worth showing without
-            records.append(read_record(one))
-    marks = open_time_line(path, records)  # here: what has no times is told before anything is written
+    events = time_line(path, records, counted)  # may say that there are no times, before anything is written
 
     def pieces() -> Iterator[str]:
         progress.begin("time line", str(path))
-        yield from mark_events(marks, "xctrace", lambda events: progress.note(f"{events:,} events"))
+        yield from events
         progress.end("written")
 
     return pieces()
 
 
-def _as_it_is(path: Path) -> Iterator[str]:
-    """Torch's trace, unpacked."""
-    import codecs
-
-    decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-    try:
-        with path.open("rb") as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            file: IO[bytes] = gzip.GzipFile(fileobj=raw) if packed else raw  # type: ignore[assignment]
-            unpacked = 0
-            while piece := file.read(PIECE):
-                unpacked += len(piece)
-                if packed:
-                    check_unpacked(unpacked, raw)
-                yield decode(piece)
-    except (OSError, EOFError) as error:
-        raise UnreadableReport(f"{path} is damaged or cut short: {error}") from error
-
-
 def _of_passes(document: RunDocument) -> Iterator[str]:
     """Passes one after the other, and the timing samples of each process: how long is known, the pauses are not."""
-    told: list[dict[str, object]] = [
+    events: list[dict[str, object]] = [
         _meta("process_name", _PASSES, 0, f"passes of {document.name}"),
         _meta("thread_name", _PASSES, 1, "one after the other; pauses are not known"),
     ]
@@ -118,29 +71,29 @@ def _of_passes(document: RunDocument) -> Iterator[str]:
         if done.seconds <= 0:
             continue
         args: dict[str, object] = {"tool": done.tool, "state": done.state, "reason": done.reason}
-        told.append(_event(done.name, at, done.seconds, _PASSES, 1, args))
+        events.append(_event(done.name, at, done.seconds, _PASSES, 1, args))
         at += done.seconds
     for timing in document.timings:
-        told += _samples(timing)
+        events += _samples(timing)
     note = "passes and samples are laid end to end: their order and length are known, the pauses between them are not"
-    lines = ",\n".join(_dumped(event) for event in told)
+    lines = ",\n".join(_dumped(event) for event in events)
     other = json.dumps({"note": note, "started": document.started})
     yield f'{{"displayTimeUnit": "ms", "otherData": {other}, "traceEvents": [\n{lines}\n]}}\n'
 
 
 def _samples(timing: Timing) -> list[dict[str, object]]:
-    told = [_meta("process_name", _SAMPLES, 0, "samples of the timing pass")]
+    events = [_meta("process_name", _SAMPLES, 0, "samples of the timing pass")]
     for number, process in enumerate(timing.processes, 1):
         track = f"{timing.name}, process {number}" + (f" (pid {process.pid})" if process.pid else "")
-        told.append(_meta("thread_name", _SAMPLES, number, track))
+        events.append(_meta("thread_name", _SAMPLES, number, track))
         lengths = [*process.warmup, *(seconds * process.loops for seconds in process.seconds)]
         starts = [0.0, *accumulate(lengths)]
         for index, (start, seconds) in enumerate(zip(starts, lengths, strict=False)):
             warm = index >= len(process.warmup)
             loops = process.loops if warm else 1
             args: dict[str, object] = {"iterations": loops, "s per iteration": seconds / loops}
-            told.append(_event("sample" if warm else "warm-up", start, seconds, _SAMPLES, number, args))
-    return told
+            events.append(_event("sample" if warm else "warm-up", start, seconds, _SAMPLES, number, args))
+    return events
 
 
 def _event(

@@ -7,12 +7,9 @@ from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.run_folder import FILE_NAME
-from profkit.profilers.registry import recognise_format
+from profkit.profilers.profiler import Format
+from profkit.profilers.registry import all_formats, recognise_format
 
-# Of several in one run the first is taken: nsys' export is smaller than torch's trace, and has the driver's calls.
-XCTRACE = ("xctrace-folder", "xctrace-table")
-TIME_LINES = ("nsys-sqlite", *XCTRACE, "torch-chrome-trace")
-STACKS = ("perf-script", *XCTRACE)
 _RECORDS = "trace.region.*.json"
 _NAMES = (
     "trace.xctrace",
@@ -25,11 +22,11 @@ _NAMES = (
 
 
 @dataclass(frozen=True)
-class Found:
-    """A file and the name of its format."""
+class RecognisedReport:
+    """A file or folder, and its format."""
 
     path: Path
-    form: str
+    form: Format
 
 
 @dataclass(frozen=True)
@@ -37,39 +34,40 @@ class Sources:
     """What there is. `name` is what the run or the report is called."""
 
     name: str
-    time_line: Found | None = None
-    stacks: Found | None = None
+    time_line: RecognisedReport | None = None
+    stacks: RecognisedReport | None = None
     records: tuple[
         Path, ...
     ] = ()  # of a run on a Mac: what processes noted of the region while it was recorded
 
 
 def find_sources(path: Path) -> Sources:
-    """The time line and the stacks in a run's folder, or the report at `path` itself; None for what is not there."""
+    """The time line and the stacks in a run's folder, or the report at `path` itself; None for what is not there.
+
+    Of several time lines in one run the first in the order of the profilers is taken.
+    """
     folder = path.parent if path.name == FILE_NAME else path
     is_run = (folder / FILE_NAME).is_file()
+    files = [path]
     if is_run:
         files = [file for name in _NAMES for file in sorted((folder / "artifacts").glob(name))]
-        found = [one for one in map(_told, dict.fromkeys(files)) if one is not None]
-        name = folder.resolve().name
-    else:
-        report = _told(path)
-        found, name = [report] if report is not None else [], path.name
-    time_lines = [one for form in TIME_LINES for one in found if one.form == form]
-    stacks = [one for one in found if one.form in STACKS]
-    chosen = time_lines[0] if time_lines else None
-    records = sorted(chosen.path.parent.glob(_RECORDS)) if chosen is not None else []
-    return Sources(name, chosen, stacks[0] if stacks else None, tuple(records) if is_run else ())
+    reports = [report for report in map(_recognised, dict.fromkeys(files)) if report is not None]
+    order = [form.name for form in all_formats()]
+    with_times = [report for report in reports if report.form.time_line is not None]
+    first = min(with_times, key=lambda report: order.index(report.form.name), default=None)
+    stacks = next((report for report in reports if report.form.has_stacks), None)
+    records = sorted(first.path.parent.glob(_RECORDS)) if first is not None and is_run else []
+    return Sources(folder.resolve().name if is_run else path.name, first, stacks, tuple(records))
 
 
 def is_document(path: Path) -> bool:
-    """Whether this is a document of Instruments, which has to be exported before anybody reads it."""
-    found = _told(path) if path.is_dir() and not (path / FILE_NAME).is_file() else None
-    return found is not None and found.form == "xctrace-document"
+    """Whether this is a folder that only its own tool can read: it has to be exported before anybody reads it."""
+    report = _recognised(path) if path.is_dir() and not (path / FILE_NAME).is_file() else None
+    return report is not None and report.form.conversion is not None
 
 
-def _told(path: Path) -> Found | None:
+def _recognised(path: Path) -> RecognisedReport | None:
     try:
-        return Found(path, recognise_format(path).name)
+        return RecognisedReport(path, recognise_format(path))
     except UnreadableReport:  # an artifact that was cut short, or was removed, is none
         return None

@@ -9,8 +9,8 @@ from pathlib import Path
 from profkit.analysis.stacks.files import write_speedscope
 from profkit.core.errors import UsageError
 from profkit.core.progress import Progress
-from profkit.core.types import Frame, GpuTrace, Profile, RunDocument, Stacks
-from profkit.reporting.exports.sources import XCTRACE, Sources
+from profkit.core.types import Frame, Profile, RunDocument, Stacks
+from profkit.reporting.exports.sources import Sources
 
 PIECE = 1 << 20  # characters
 HINT = "profkit profile --backend cpu --passes trace,cprofile -- COMMAND"
@@ -22,12 +22,11 @@ def pieces(sources: Sources, document: Callable[[], RunDocument], progress: Prog
     GPU time is by range and kernel, of Metal by encoder. A table of functions knows no callers: its stacks are library
     and function, and its name says so. Raises UsageError where there is neither.
     """
-    told = document()
-    found = [*stacks_of(sources, progress), *_device(told.trace)]
-    found += [stacks for profile in told.profiles if (stacks := _table(profile)) is not None]
-    if not found:
+    run = document()
+    stacks = [*stacks_of(sources, progress), *_device_time(run), *filter(None, map(_table, run.profiles))]
+    if not stacks:
         raise UsageError(f"{sources.name} has no stacks and no profile by function", HINT)
-    return _written(found, sources.name)
+    return _written(stacks, sources.name)
 
 
 def _written(stacks: list[Stacks], name: str) -> Iterator[str]:
@@ -45,31 +44,18 @@ def stacks_of(sources: Sources, progress: Progress) -> tuple[Stacks, ...]:
     if sources.stacks is None:
         return ()
     progress.begin("stacks", str(sources.stacks.path))
-    if sources.stacks.form in XCTRACE:
-        from profkit.profilers.xctrace.report import read_exports
-
-        stacks = read_exports(sources.stacks.path).stacks
-    else:
-        from profkit.profilers.perf.script import read_script
-
-        stacks = read_script(sources.stacks.path).stacks
+    stacks = sources.stacks.form.read(sources.stacks.path).stacks
     progress.end("read")
     return stacks
 
 
-def _device(trace: GpuTrace | None) -> list[Stacks]:
+def _device_time(document: RunDocument) -> list[Stacks]:
     weights: dict[tuple[Frame, ...], float] = {}
-    for one in trace.kernels if trace is not None else ():
-        stack = (
-            *(Frame(name, "range") for name in one.ranges),
-            Frame(one.kernel.name, one.kernel.id or None),
-        )
-        weights[stack] = weights.get(stack, 0.0) + one.total
-    title = (
-        "GPU time by encoder"
-        if trace is not None and trace.tool == "xctrace"
-        else "GPU time by range and kernel"
-    )
+    for time in document.trace.kernels if document.trace is not None else ():
+        kernel = Frame(time.kernel.name, time.kernel.id or None)
+        stack = (*(Frame(name, "range") for name in time.ranges), kernel)
+        weights[stack] = weights.get(stack, 0.0) + time.total
+    title = f"GPU time by {'encoder' if document.metal is not None else 'range and kernel'}"
     return [Stacks(title, "s", weights)] if weights else []
 
 

@@ -132,7 +132,7 @@ def _whole(whole: TimeBreakdown) -> StackedBar:
     title = f"{whole.title} ({quantity(whole.seconds, 's')})" if whole.seconds else whole.title
     told = "; ".join(f"{one.name} {percent(100 * one.share)} %" for one in whole.parts[:12])
     pieces = (
-        Piece(one.name, one.share, one.told, one.idle, footnote_of(one.reading) if one.reading else None)
+        Piece(one.name, one.share, one.text, one.idle, footnote_of(one.reading) if one.reading else None)
         for one in whole.parts
     )
     return StackedBar("time", title, f"{told}.", tuple(pieces))

@@ -53,6 +53,9 @@ def time_split_text(split: TimeSplit | None) -> str | None:
         threads = f" with {split.threads:.1f} threads" if split.threads is not None else ""
         parts.append(f"working {percent(100 * (1 - waiting - queued))} %{threads}")
     start = f"; start-up {quantity(split.startup, 's')}" if split.startup is not None else ""
+    if split.repeats and split.steady:
+        step = quantity(split.steady / split.repeats, "s")
+        start += f", then a step of {step} {split.repeats} times"
     return f"{quantity(split.wall, 's')}: {', '.join(parts)}{start}"
 
 

@@ -15,6 +15,7 @@ from profkit.analysis.summaries.gpu_kernels import (
 from profkit.analysis.summaries.gpu_time import time_by_limit, trace_readings
 from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.analysis.summaries.roofline_points import place_kernel
+from profkit.backends.cuda import CUDA
 from profkit.core.types import (
     RUN,
     Counter,
@@ -86,7 +87,7 @@ def test_a_report_without_anything_can_be_summed_up() -> None:
 
 
 def test_what_a_trace_tells_of_the_run() -> None:
-    told = {r.metric: (r.value, r.unit) for r in trace_readings(gpu.trace())}
+    told = {r.metric: (r.value, r.unit) for r in trace_readings(gpu.trace(), CUDA.tool_lines)}
     assert told == {
         "gpu.utilization": (pytest.approx(90.0), "%"),
         "time.gpu": (pytest.approx(8.3e-3), "s"),
@@ -97,11 +98,11 @@ def test_what_a_trace_tells_of_the_run() -> None:
         "transfer.bytes": (float(160 << 20), "B"),  # what is set is not copied
         "transfer.seconds": (pytest.approx(3e-3), "s"),
     }
-    assert {r.scope for r in trace_readings(gpu.trace())} == {RUN}
+    assert {r.scope for r in trace_readings(gpu.trace(), CUDA.tool_lines)} == {RUN}
 
 
 def test_counters_alone_have_no_timeline_and_say_what_has() -> None:
-    told = {r.metric: r for r in trace_readings(gpu.counted())}
+    told = {r.metric: r for r in trace_readings(gpu.counted(), CUDA.tool_lines)}
     assert told["time.gpu"].value == pytest.approx(240e-6)
     assert told["gpu.utilization"].value is None
     assert "no timeline" in (told["gpu.utilization"].reason or "")
@@ -118,9 +119,9 @@ COPYING = replace(gpu.trace(), transfers=(replace(gpu.trace().transfers[0], seco
 @pytest.mark.parametrize(
     ("trace", "first", "words"),
     [
-        (HOST, "the host", "The GPU is busy 20.0 % of 10.0 ms. It is host-bound: 72.0 % of the time"),
-        (QUEUED, "idle", "72.0 % of the time it waits with work queued"),
-        (UNTOLD, "nothing", "80.0 % of the time it does nothing; what it waits for is not in the report"),
+        (HOST, "the host", "The GPU is busy 20.0 % of 10.0 ms. Host-bound: 72.0 % of the time"),
+        (QUEUED, "idle", "72.0 % of the time it waits although work is queued"),
+        (UNTOLD, "nothing", "80.0 % of the time it is idle; what it waits for is not in the report"),
         (COPYING, "copies", "Copies take the largest part of it"),
         (gpu.trace(), "nvjet_sm90_hsh_256x1…z_coopA_NNT", "_coopA_NNT takes the largest part of it, 55.7 %."),
     ],
@@ -151,28 +152,28 @@ def test_the_timeline_shows_idle_copies_ranges_and_the_host() -> None:
     assert rows["Starved"].startswith("80.0 % of the idle time")
     assert rows["Compiling"] == "1.60 s before it (just in time), left out"
     assert table(summary, "Copies").rows[0] == ("host to device", "10", "160 MiB", "3.00 ms", "55.9 GB/s")
-    assert table(summary, "Ranges (NVTX)").rows[0][0] == "mlp"
+    assert table(summary, "Marked ranges").rows[0][0] == "mlp"
     assert table(summary, "The host's calls").rows[0] == ("cudaLaunchKernel", "80", "400 µs")
 
 
 def test_a_range_has_its_domain_beside_it_where_they_have_several() -> None:
     trace = gpu.trace()
     mixed = replace(trace, ranges=(*trace.ranges, replace(trace.ranges[0], name="step", domain=None)))
-    rows = table(summed(replace(gpu.of_trace(), trace=mixed))["gpu"], "Ranges (NVTX)").rows
+    rows = table(summed(replace(gpu.of_trace(), trace=mixed))["gpu"], "Marked ranges").rows
     assert sorted(row[0] for row in rows) == ["mlp [profkit]", "step"]
 
 
 def test_a_workload_that_marks_nothing_is_told_how_it_was_understood() -> None:
     repeating = replace(gpu.trace(), marked=False, repeats=20, setup_seconds=0.5)
     summary = summed(gpu.report(trace=repeating))["gpu"]
-    assert any("what repeats is taken for the workload (20 times)" in note for note in summary.notes)
+    assert any("the part that repeats counts as the workload (20 times)" in note for note in summary.notes)
     assert dict(table(summary, "Timeline").rows)["Set-up"] == "500 ms of kernels before it, left out"
     assert dict(table(summary, "Timeline").rows)["Kernels"].endswith("4 in each repetition")
     many = summed(gpu.report(trace=replace(repeating, launches=29_560)))["gpu"]
     assert dict(table(many, "Timeline").rows)["Kernels"].endswith(", 1478 in each repetition")
     assert dict(table(summary, "Timeline").rows)["A repetition"] == "500 µs (mean, under the tracer)"
     once = summed(gpu.report(trace=replace(repeating, repeats=None)))["gpu"]
-    assert any("no loop is most of it" in note for note in once.notes)
+    assert any("no loop takes most of it" in note for note in once.notes)
 
 
 # ---------------------------------------------------------------- joining trace and counters
@@ -245,7 +246,7 @@ def test_the_roofline_of_a_kernel_holds_its_flops_against_the_lower_roof() -> No
     share = {r.scope: r.value for r in document.readings if r.metric == "roofline.share"}
     assert share == {gpu.ADD_NCU.scope: pytest.approx(100 * 5.0e12 / (1.25 * 4.81e12))}
     row = cells(summed(gpu.run())["arithmetic"], "Roofline", 0)
-    assert row["roof"].startswith("memory 6.01 TFLOP/s")
+    assert row["ceiling"].startswith("memory 6.01 TFLOP/s")
     assert row["ridge at"] == "12.5"
 
 
@@ -261,7 +262,7 @@ def test_tensor_cores_have_a_roof_of_their_own_where_their_flops_were_counted() 
     assert (share.value, share.quality) == (pytest.approx(95.0), "estimated")
     row = cells(summed(document)["arithmetic"], "Roofline", 0)
     assert (row["arithmetic"], row["FLOP/s"]) == ("tensor", "763 TFLOP/s")
-    assert row["roof"] == "compute 804 TFLOP/s"
+    assert row["ceiling"] == "compute 804 TFLOP/s"
     assert "does 763 TFLOP/s and keeps the tensor cores busy" in summed(document)["arithmetic"].headline
 
 
@@ -352,7 +353,7 @@ def test_what_is_not_known_is_told_once_for_each_reason() -> None:
 def test_counters_that_nobody_asked_for_are_one_line_however_their_lack_was_worded() -> None:
     reasons = (
         "not collected: it needs a",
-        "none of the events that tell it was collected",
+        "none of its events was collected",
         "x.sum was not collected",
     )
     names = ("memory.coalescing", "tensor.utilization", "cache.l2.miss_rate")
@@ -374,7 +375,8 @@ def test_a_doubt_is_told_with_the_kernels_that_it_is_about() -> None:
     )
     found = {s.concern: s for s in summarize(gpu.report(trace=gpu.counted(), readings=doubted))}
     assert any(
-        "Doubtful, DRAM bandwidth: more than it can be (in nvjet" in note for note in found["unknown"].notes
+        "Contradicted: DRAM bandwidth: more than it can be (in nvjet" in note
+        for note in found["unknown"].notes
     )
     assert cells(found["kernels"], "Kernels by GPU time", 0)["DRAM rate"] == "1.30 TB/s?"
 
@@ -437,7 +439,7 @@ def notes_of(**changes: object) -> str:
 
 def test_a_time_says_which_side_decides_it() -> None:
     assert (
-        "the device alone takes 133 µs, the host alone 40.0 µs to launch it, and hides behind it"
+        "the device alone takes 133 µs, the host alone 40.0 µs to launch it, so the launch is hidden"
         in notes_of()
     )
     assert "host-bound" in notes_of(device_seconds=20e-6, host_seconds=80e-6)
@@ -522,7 +524,7 @@ def test_many_small_kernels_have_no_largest_one() -> None:
     )
     trace = replace(gpu.trace(), kernels=many, transfers=(), starved=0.0, busy=9.9e-3)
     headline = summed(gpu.report(trace=trace))["gpu"].headline
-    assert headline.endswith("Nothing stands out: the largest part of it, k0, is 3.3 %.")
+    assert headline.endswith("No single cause: the largest part, k0, is 3.3 %.")
 
 
 @pytest.mark.parametrize(
@@ -586,8 +588,8 @@ def test_what_was_counted_over_several_kernels_has_a_table_of_its_own() -> None:
 def test_copies_whose_size_the_trace_does_not_tell_are_not_of_nothing() -> None:
     untold = replace(gpu.trace(), transfers=(replace(gpu.trace().transfers[0], bytes=0),))
     document = gpu.report(trace=untold)
-    moved = {reading.metric: reading for reading in trace_readings(untold)}["transfer.bytes"]
-    assert (moved.quality, moved.reason) == ("unavailable", "the trace does not tell how much was copied")
+    moved = {reading.metric: reading for reading in trace_readings(untold, CUDA.tool_lines)}["transfer.bytes"]
+    assert (moved.quality, moved.reason) == ("unavailable", "how much was copied is not in the trace")
     assert cells(summed(document)["gpu"], "Copies", 0)["bytes"] == "-"
 
 

@@ -57,7 +57,7 @@ def test_what_nobody_told_has_the_reason_of_the_pass_that_could_have() -> None:
         ),
         "the counters pass failed: died": PassResult("counters", "valgrind", "failed", "died"),
         "the counters pass was interrupted": PassResult("counters", "valgrind", "interrupted"),
-        "the counters pass did not tell it": PassResult("counters", "valgrind", "finished"),
+        "the counters pass did not measure it": PassResult("counters", "valgrind", "finished"),
     }
     for reason, result in cases.items():
         cache = {s.concern: s for s in summarize(enrich(replace(base, passes=(result,))))}["cache"]

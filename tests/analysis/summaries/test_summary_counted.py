@@ -75,7 +75,8 @@ def test_function_readings_come_from_the_functions_own_counters() -> None:
     )
     cold = Hotspot("cold", 1.0, counters={"Ir": 1.0})
     found = function_readings(
-        [Profile("functions by instructions", "instructions", 101.0, (spot, cold), "counted-functions")]
+        [Profile("functions by instructions", "instructions", 101.0, (spot, cold), "counted-functions")],
+        "valgrind",
     )
     rate = next(r for r in found if r.metric == "cache.l1.miss_rate")
     assert rate.value == pytest.approx(10.0)

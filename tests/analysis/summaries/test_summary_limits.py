@@ -151,8 +151,8 @@ def test_the_headlines_are_sentences() -> None:
         "100 MB/s to and from memory, 0.66 % of the 15.2 GB/s that this machine reaches (estimated)."
     )
     assert summarize_roofline(roofline_readings(work(), limit), limit, peaks(), work()).headline == (
-        "10.0 GFLOP/s is 16.7 % of what the compute roof allows at 100 FLOP/B:"
-        " arithmetic would limit it, but something else does before."
+        "10.0 GFLOP/s is 16.7 % of what the compute ceiling allows at 100 FLOP/B:"
+        " arithmetic would limit it, but something else limits it first."
     )
 
 
@@ -197,5 +197,5 @@ def test_more_than_the_whole_without_a_cause_is_said_without_one() -> None:
         replace(r, reason=None) if r.value is not None else r for r in roofline_readings(fast, limit)
     )
     assert summarize_roofline(stored, limit, peaks(), fast).headline.endswith(
-        ": more than the whole cannot be."
+        ": a share above 100 % is not possible."
     )

@@ -46,7 +46,7 @@ def test_too_few_samples_have_no_interval_and_the_reason_is_said() -> None:
     interval = next(r for r in time_readings(timing) if r.metric == "time.interval")
     assert interval.value is None
     assert interval.reason == "3 samples in 1 process give no 95 % interval of the median"
-    assert "how exactly is not known" in summarize_time([timing]).headline
+    assert "precision not known" in summarize_time([timing]).headline
 
 
 @pytest.mark.parametrize("processes", [(), (SampleSet(()),)])

@@ -67,7 +67,7 @@ def test_compiling_is_one_thing_and_loading_another() -> None:
     assert (
         "Compiled: 3 kernels in 1.60 s or more, by the times of their files; 1 more lay in its cache" in said
     )
-    assert "Loading them onto the device is apart: 1.60 s, by the trace." in said
+    assert "Loading them onto the device took 1.60 s more, by the trace." in said
     assert "1 of 3 configurations did not compile" in said
 
 

@@ -242,7 +242,7 @@ def test_a_doubtful_reading_decides_nothing() -> None:
     done, scope = judged(values)
     verdict = next(v for v in done.verdicts if v.target == "occupancy" and v.scope == scope)
     assert verdict.verdict == "unknown"
-    assert "doubtful: achieved and theoretical occupancy do not agree" in verdict.reason
+    assert "uncertain: achieved and theoretical occupancy do not agree" in verdict.reason
     assert any("these readings decide nothing" in note for note in done.notes)
 
 
@@ -353,7 +353,7 @@ def test_a_pass_says_of_which_large_kernel_the_target_was_not_asked() -> None:
     )
     run = next(v for v in judge_document(two, TARGETS).verdicts if v.scope == RUN and v.target == "occupancy")
     assert run.verdict == "pass"
-    assert "not asked of nvjet_sm90: 14.6 % of the warps" in run.reason
+    assert "does not apply to nvjet_sm90: 14.6 % of the warps" in run.reason
     assert "tensor pipe at 95 % of its peak" in run.reason
 
 
@@ -428,7 +428,7 @@ def test_a_trace_tells_how_to_have_its_kernels_counted() -> None:
 
 
 def test_a_kernel_with_a_tiny_share_passes_no_run_either() -> None:
-    # the large one is limited by arithmetic: bandwidth is not asked of it
+    # the large one is limited by arithmetic: bandwidth does not apply to it
     large = {
         "sm.throughput": 90.0,
         "pipe.fp32.utilization": 90.0,
@@ -439,4 +439,15 @@ def test_a_kernel_with_a_tiny_share_passes_no_run_either() -> None:
     both = judge_document(document({kernel("a"): (0.999, large), kernel("b"): (0.001, small)}), TARGETS)
     (verdict,) = [v for v in both.verdicts if v.target == "memory-bandwidth" and v.scope == RUN]
     assert verdict.verdict == "not-applicable"
-    assert "0.10 % of the GPU time alone" in verdict.reason
+    assert "only 0.10 % of the GPU time" in verdict.reason
+
+
+def test_a_librarys_kernel_is_not_held_to_targets_on_how_a_kernel_is_written() -> None:
+    """Of cuBLAS only the call can be changed: nobody sets its launch bounds."""
+    values = {**SAMPLES["addConstDouble3"], "occupancy.achieved": 12.5, "bandwidth.dram.share": 20.0}
+    values |= {"memory.throughput": 30.0}
+    for name, word in (("my_gemm", F), ("ampere_sgemm_128x64_tn", N)):
+        one = kernel(name)
+        done = judge_document(document({one: (1e-3, values)}), TARGETS)
+        assert words_of(done.verdicts, one.scope)["coalescing"] == word
+        assert words_of(done.verdicts, one.scope)["occupancy"] == word

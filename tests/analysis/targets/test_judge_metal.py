@@ -346,7 +346,7 @@ def test_of_a_process_that_is_a_guess_nothing_is_said(trace: MetalTrace) -> None
     found = verdicts(metal.report(replace(trace, guessed=why)))
     for name in ("gpu-busy", "longest-shader"):
         assert found[name].verdict == "unknown"
-        assert f"doubtful: {why}; the table of contents (toc.xml) tells" in found[name].reason
+        assert f"uncertain: {why}; the table of contents (toc.xml) tells" in found[name].reason
 
 
 @pytest.mark.parametrize("trace", [BUSY, metal.idle()])

@@ -50,21 +50,6 @@ def test_two_sided_tails_of_the_normal_distribution(z: float, p: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("x", "a", "b", "value"),
-    [
-        (0.3, 2, 3, 0.3483),
-        (0.999, 400, 0.7, 0.50497991967851455),
-        (0.01, 0.2, 50, 0.87843099147002523),
-        (0.5, 1000, 1010, 0.58826982754372753),
-        (0, 2, 3, 0),
-        (1, 2, 3, 1),
-    ],
-)
-def test_incomplete_beta(x: float, a: float, b: float, value: float) -> None:
-    assert tails.incomplete_beta(x, a, b) == pytest.approx(value, rel=1e-11)
-
-
-@pytest.mark.parametrize(
     ("p", "freedom", "t"),
     [(0.975, 10, 2.2281388519862746), (0.5, 3, 0), (0.025, inf, -1.9599639845400543), (1, 4, inf)],
 )
@@ -94,7 +79,6 @@ def test_a_tail_is_a_probability_whatever_the_numbers(t: float, freedom: float) 
         lambda: tails.normal_upper(nan),
         lambda: tails.normal_quantile(1.1),
         lambda: tails.student_quantile(nan, 3),
-        lambda: tails.incomplete_beta(0.5, -1, 2),
     ],
 )
 def test_what_is_not_defined_is_refused(call: object) -> None:

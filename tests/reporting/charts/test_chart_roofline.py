@@ -106,14 +106,14 @@ def test_kernels_of_a_real_report_stand_under_their_own_roofs() -> None:
     document = summarize_report(ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep")
     found = of(document)
     assert found is not None
-    roofs = {roof.name: roof for roof in found.roofs}
+    roofs = {roof.name: roof for roof in found.ceilings}
     assert set(roofs) == {"DRAM", "FP32", "FP64", "FP16"}
-    by_name = {one.label: one for one in found.spots}
+    by_name = {one.label: one for one in found.points}
     assert by_name["fma32"].under == "FP32"
     assert 0.85 < by_name["fma32"].rate / roofs["FP32"].peak < 1
     assert by_name["fma32"].bound == "FP32 pipe"
-    assert len(found.spots) + sum(one.count for one in found.left_out) == len(kernel_rows(document))
-    assert all(log10(one.intensity) == pytest.approx(log10(one.intensity)) for one in found.spots)
+    assert len(found.points) + sum(one.count for one in found.left_out) == len(kernel_rows(document))
+    assert all(log10(one.intensity) == pytest.approx(log10(one.intensity)) for one in found.points)
 
 
 def test_a_run_on_a_processor_is_one_point_and_names_the_threads_of_each_roof() -> None:
@@ -123,17 +123,17 @@ def test_a_run_on_a_processor_is_one_point_and_names_the_threads_of_each_roof() 
         enrich(replace(run, readings=(*(r for r in run.readings if r.metric != "dram.bytes"), bytes_)))
     )
     assert found is not None
-    assert found.spots[0].quality == "estimated"
-    assert found.spots[0].intensity == pytest.approx(54e6 / 6e6)
-    assert {roof.kind for roof in found.roofs} == {"memory", "compute"}
-    assert len(found.spots) == 1
-    assert sum(roof.main for roof in found.roofs) == 2
+    assert found.points[0].quality == "estimated"
+    assert found.points[0].intensity == pytest.approx(54e6 / 6e6)
+    assert {roof.kind for roof in found.ceilings} == {"memory", "compute"}
+    assert len(found.points) == 1
+    assert sum(roof.main for roof in found.ceilings) == 2
 
 
 @pytest.mark.parametrize("peaks", [None, Peaks(None, None, None, None, 2, "")])
 def test_without_peaks_nothing_is_made_up(peaks: Peaks | None) -> None:
     found = of(enrich(replace(documents.document(), peaks=peaks)))
-    assert found is None or found.roofs == ()
+    assert found is None or found.ceilings == ()
 
 
 def test_a_kernel_without_a_place_is_named_with_its_reason_and_share() -> None:

@@ -14,13 +14,13 @@ from profkit.analysis.metrics.formula import Formula, Sum, parse_sum
 
 # `$name` in a formula: a sum that stands under `terms` of the same file.
 _TERM = re.compile(r"\$(\w+)")
-# Every tool's chips, most special first. A tool of one file has no chips.
-_FILES: Mapping[str, tuple[str, ...]] = {
-    "perf": ("intel", "amd", "arm", "generic"),
-    "valgrind": ("valgrind",),
-    "ncu": ("ncu",),
-    "xctrace": ("apple", "intel", "generic"),
-}
+
+
+@lru_cache(maxsize=1)
+def _files() -> Mapping[str, tuple[str, ...]]:
+    """Of every tool that counts its chips, the most special first; of one that knows none its own name."""
+    rows = load_yaml(Path(__file__).parents[1] / "tools.yaml")
+    return {tool: tuple(chips) or (tool,) for tool, chips in rows.items()}
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class FormulaTable:
 
 def has_formulas(tool: str) -> bool:
     """Whether the counters of `tool` are known: Xdebug writes callgrind's format, and counts other things in it."""
-    return tool in _FILES
+    return tool in _files()
 
 
 @lru_cache(maxsize=16)
@@ -62,7 +62,7 @@ def formula_table(tool: str, chip: str | None = None) -> FormulaTable:
     different things by one name (`cache-misses`) a formula needs its chip to be known.
     Raises KeyError for a tool or a chip that has no file.
     """
-    files = _FILES[tool]
+    files = _files()[tool]
     if chip is None:
         chosen = files
     elif chip == files[-1]:

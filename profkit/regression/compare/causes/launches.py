@@ -278,10 +278,10 @@ def find_idle_device(evidence: Evidence) -> Iterator[Cause]:
         return
     lines = [transition("GPU busy", fall.baseline.value, fall.candidate.value, "%")]
     starved = None
-    for side, trace in (("baseline", evidence.baseline.trace), ("candidate", evidence.candidate.trace)):
-        starved = trace.starved if trace is not None else None
-        if trace is not None and starved is not None:
-            verb = "submitted" if trace.tool == "xctrace" else "launched"
+    for side, document in (("baseline", evidence.baseline), ("candidate", evidence.candidate)):
+        starved = document.trace.starved if document.trace is not None else None
+        if starved is not None:
+            verb = "submitted" if document.metal is not None else "launched"
             lines.append(f"of its idle time, nothing was {verb}: {100 * starved:.0f} % ({side})")
     sentence = "The GPU is idle for more of the time."
     if starved is not None and starved > 0.5:

@@ -74,7 +74,7 @@ def thermal_throttling(document: RunDocument) -> str | None:
 
 
 def clock_of(document: RunDocument) -> ClockReading | None:
-    """The median clock beside the samples, or what perf counted; None where nothing measured it."""
+    """The median clock beside the samples, or what cycles and time tell; None where nothing measured it."""
     samples = [hertz for timing in document.timings for p in timing.processes for hertz in p.clocks]
     moments = [d.clock for m in document.moments for d in m.devices if d.clock is not None]
     counted = [
@@ -85,7 +85,7 @@ def clock_of(document: RunDocument) -> ClockReading | None:
     for values, source in (
         (samples, "the SMs between the samples"),
         (moments, "the SMs beside the timing"),
-        (counted, "the cores, counted by perf"),
+        (counted, "the cores, by their cycle counters"),
     ):
         if values:
             return ClockReading(median(values), source)
