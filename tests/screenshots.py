@@ -20,7 +20,7 @@ from typing import Any
 from profkit.kernels.sweep.journal import read_sweep
 from profkit.profiling.summarize import summarize_report
 from profkit.reporting.extras import extras_of
-from profkit.reporting.sweep import html
+from profkit.reporting.html import page
 from tests.browser import started, why_not
 from tests.conftest import ROOT
 from tests.reporting.shown import run_page as render
@@ -131,7 +131,9 @@ def main() -> None:
         runs = {"mac": MAC} if mac else dict(zip(("gpu", "cpu"), map(Path, sys.argv[1:3]), strict=True))
         if sweep:
             runs, page_of["sweep"] = {}, Path(folder, "sweep.html")
-            page_of["sweep"].write_text(html.render(read_sweep(Path(sys.argv[2]))), encoding="utf-8")
+            page_of["sweep"].write_text(
+                page.render(sweep.view(read_sweep(Path(sys.argv[2])))), encoding="utf-8"
+            )
         for kind, run in runs.items():
             document = summarize_report(run)
             page_of[kind] = Path(folder, f"{kind}.html")

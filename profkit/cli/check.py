@@ -41,10 +41,10 @@ def check(
 ) -> None:
     """Judge a report or a run by its targets."""
     from profkit.profiling.summarize import summarize_report
-    from profkit.reporting.sweep.check import applies
+    from profkit.reporting.views.sweep_check import is_sweep
 
     with reading(report):
         document = summarize_report(report, targets)
-    if not (applies(document) and not details and digest_of_sweep(report, document, format)):
-        print_document(document, format, details=details and not applies(document), every_case=True)
+    if not (is_sweep(document) and not details and digest_of_sweep(report, document, format)):
+        print_document(document, format, details=details and not is_sweep(document), every_case=True)
     raise typer.Exit(verdict_exit(document, judged=True, strict=strict))

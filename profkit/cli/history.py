@@ -155,7 +155,7 @@ def list_(
     """The runs that are stored, the newest first."""
     from profkit.regression.history import HistoryFilter, open_history
     from profkit.reporting import json
-    from profkit.reporting.views.history import view
+    from profkit.reporting.views.history import history_view
 
     chosen = HistoryFilter(
         workload=workload,
@@ -173,7 +173,7 @@ def list_(
     if format is OutputFormat.json:
         put(json.history(found, accepted, where, total))
     else:
-        put_view(view(found, accepted, where, total), format)
+        put_view(history_view(found, accepted, where, total), format)
 
 
 @history.command("show", epilog="Example:  profkit history show last")
@@ -225,7 +225,7 @@ def trend(
     from profkit.regression.history import HistoryFilter, open_history
     from profkit.regression.trends import trend_of_file, trends_of
     from profkit.reporting import json
-    from profkit.reporting.views.trend import view
+    from profkit.reporting.views.history import trends_view
 
     if source is not None:
         if series:
@@ -236,7 +236,7 @@ def trend(
         if format is OutputFormat.json:
             put(json.trend_of_file(found, str(source), file.column, file.by, file.rows))
         else:
-            put_view(view([found]), format)
+            put_view(trends_view([found]), format)
         return
     if column is not None or by is not None:
         raise UsageError("--column and --by are for a file", "--from FILE")
@@ -247,7 +247,7 @@ def trend(
     if format is OutputFormat.json:
         put(json.trends(trends, where))
     else:
-        put_view(view(trends), format)
+        put_view(trends_view(trends), format)
 
 
 @history.command(
@@ -273,7 +273,7 @@ def replay(
     from profkit.regression.history import HistoryFilter, open_history
     from profkit.regression.trends import replay_series, trends_of
     from profkit.reporting import json
-    from profkit.reporting.views.replay import view
+    from profkit.reporting.views.history import replay_view
 
     with open_history(history, read_only=True) as store:
         trends = trends_of(
@@ -284,7 +284,7 @@ def replay(
     if format is OutputFormat.json:
         put(json.replays(replays, where))
     else:
-        put_view(view(replays), format)
+        put_view(replay_view(replays), format)
 
 
 def minute(started: str) -> str:

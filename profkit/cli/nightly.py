@@ -116,7 +116,7 @@ def _tonight(config: NightConfig, options: NightOptions, progress: Progress, out
 def _replay(config: NightConfig, options: NightOptions, progress: Progress, output: OutputFormat) -> int:
     from profkit.regression.nightly.night import annotations_of
     from profkit.regression.nightly.replay import replay_nights, worst_code
-    from profkit.reporting.views.replay import nights_view
+    from profkit.reporting.views.history import nights_view
 
     nights, folder = replay_nights(config, options, progress)
     code = worst_code(nights)

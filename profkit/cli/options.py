@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
@@ -31,7 +30,6 @@ class OutputFormat(str, Enum):
         return self.value  # typer before 0.29 converts what a callback returns once more, by its text
 
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _asked = OutputFormat.terminal
 _told = False
 
@@ -105,10 +103,10 @@ def print_document(
     Of a sweep people get a digest, unless `every_case` is wanted by itself.
     """
     if output is not OutputFormat.json and not every_case:
-        from profkit.reporting.sweep import check
+        from profkit.reporting.views import sweep_check
 
-        if check.applies(document):
-            put_lines(check.render(document, color=False if output is OutputFormat.markdown else None))
+        if sweep_check.is_sweep(document):
+            put_view(sweep_check.view(document), output)
             return
     if output is OutputFormat.json:
         from profkit.reporting import json
@@ -125,11 +123,10 @@ def digest_of_sweep(path: Path, document: RunDocument, output: OutputFormat) -> 
     if output is OutputFormat.json:
         return False
     from profkit.profiling.export import sweep_in
-    from profkit.reporting.sweep.check import render
+    from profkit.reporting.views.sweep_check import view
 
     folder = path if path.is_dir() else path.parent
-    plain = False if output is OutputFormat.markdown else None
-    put_lines(render(document, sweep_in(folder), folder, color=plain))
+    put_view(view(document, sweep_in(folder), folder), output)
     return True
 
 
@@ -159,15 +156,6 @@ def render_view(view: View, output: OutputFormat, *, details: bool = True) -> st
 def put_view(view: View, output: OutputFormat, *, details: bool = True) -> None:
     """Write a result to standard output as Markdown, or for the terminal."""
     put(render_view(view, output, details=details))
-
-
-def put_lines(text: str) -> None:
-    """Write what is made of lines for a terminal; as Markdown it is a block of them, without colour."""
-    if _asked is OutputFormat.markdown:
-        from profkit.reporting.markdown import fenced_block
-
-        text = fenced_block(_COLOUR.sub("", text))
-    put(text)
 
 
 def put_pieces(pieces: Iterable[str]) -> None:

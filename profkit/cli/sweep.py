@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, put
+from profkit.cli.options import FormatOption, OutputFormat, put, put_view
 from profkit.cli.profile import DepthName
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ WHAT, HOW, ON, OUT = "What is swept", "How it is measured", "Going on, and looki
 
 
 class DeviceName(str, Enum):
-    """Where the sweep runs."""
+    """Where the sweep runs, as torch calls its devices."""
 
     auto = "auto"
     cuda = "cuda"
@@ -288,14 +288,10 @@ def _show(document: SweepDocument, folder: Path, format: OutputFormat, *, detail
 
         whole = {"schema": "profkit.sweep/1", "folder": str(folder), "sweep": codec.plain(document)}
         put(json.dumps(whole, allow_nan=False, indent=1))
-    elif format is OutputFormat.markdown:
-        from profkit.reporting.sweep.markdown import render as render_markdown
-
-        put(render_markdown(document))
     else:
-        from profkit.reporting.sweep.terminal import render
+        from profkit.reporting.views.sweep import view
 
-        put(render(document, folder, details=details))
+        put_view(view(document, folder), format, details=details)
 
 
 def _show_plan(request: SweepRequest, format: OutputFormat) -> None:

@@ -66,6 +66,15 @@ class RemovedText:
     examples: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class FileLeftOut:
+    """A file that a scrubbed copy does not have, why, and what would bring its content along."""
+
+    name: str
+    reason: str
+    fix: str | None = None
+
+
 class Redactor:
     """Learns what is private, and takes it out of text wherever it stands."""
 

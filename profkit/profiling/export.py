@@ -1,4 +1,4 @@
-"""The story of an export: runs or reports go in, one text in a form that people, CI or viewers read comes out."""
+"""An export: runs or reports go in, one text in a form that people, CI or viewers read comes out."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from profkit.core.progress import Progress, Silent
 from profkit.core.run_folder import FILE_NAME, hand_over, to_json
 from profkit.core.types import RunDocument, SweepDocument
 from profkit.profiling.summarize import converted_report, read_judged
+from profkit.reporting.view import View
 
 FOR_VIEWERS = {"html": ".html", "perfetto": ".json", "speedscope": ".json"}  # nothing to read on a terminal
 FOR_PEOPLE = ("terminal", "markdown", "html")
@@ -106,18 +107,17 @@ def sweep_view(source: Path, form: str) -> str | None:
     document = sweep_in(source) if form in FOR_PEOPLE else None
     if document is None:
         return None
+    from profkit.reporting.views.sweep import view
+
     if form == "html":
-        from profkit.reporting.sweep.html import render as page
+        from profkit.reporting.html.page import render
 
-        return page(document)
+        return render(view(document, source))
+    from profkit.reporting import markdown, terminal
+
     if form == "markdown":
-        from profkit.reporting.markdown import STEP_SUMMARY
-        from profkit.reporting.sweep.markdown import render as markdown
-
-        return markdown(document, STEP_SUMMARY)
-    from profkit.reporting.sweep.terminal import render as terminal
-
-    return terminal(document, source)
+        return markdown.render(view(document, source), markdown.STEP_SUMMARY)
+    return terminal.render(view(document, source), details=False)
 
 
 def _viewer_pieces(options: ExportOptions, progress: Progress) -> Iterator[str]:
@@ -155,28 +155,26 @@ def _render_documents(
             yield junit.render(list(map(view, documents)), strict=options.strict)
         case "markdown":
             from profkit.reporting import markdown
-            from profkit.reporting.markdown import fenced_block
-            from profkit.reporting.views.run import view
 
             limit = markdown.STEP_SUMMARY // max(1, len(documents))
             for document in documents:
-                swept = _sweep_digest(document, color=False)
-                yield fenced_block(swept) if swept else markdown.render(view(document), limit)
+                yield markdown.render(_short_view(document), limit)
         case "html":
             yield _html_page(documents[0], options, progress)
-        case _:
+        case "terminal":
             from profkit.reporting import terminal
-            from profkit.reporting.views.run import view
 
             for number, document in enumerate(documents):
-                yield ("\n" if number else "") + (_sweep_digest(document) or terminal.render(view(document)))
+                yield ("\n" if number else "") + terminal.render(_short_view(document))
+        case _:
+            raise ValueError(f"{options.form} is no form of a report")
 
 
-def _sweep_digest(document: RunDocument, *, color: bool | None = None) -> str:
-    """Of a sweep among others what fits a screen, and nothing of any other run: that is told whole."""
-    from profkit.reporting.sweep import check
+def _short_view(document: RunDocument) -> View:
+    """A run; of a sweep among others what fits a screen."""
+    from profkit.reporting.views import run, sweep_check
 
-    return check.render(document, color=color) if check.applies(document) else ""
+    return sweep_check.view(document) if sweep_check.is_sweep(document) else run.view(document)
 
 
 def _html_page(document: RunDocument, options: ExportOptions, progress: Progress) -> str:

@@ -25,7 +25,7 @@ from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.run_steps import require_space
 from profkit.profiling.workload import describe_workload, seems_marked
 from profkit.reporting import markdown
-from profkit.reporting.html.write import write_page
+from profkit.reporting.report_files import write_page
 from profkit.reporting.views import run as run_view
 
 PASSES = get_args(PassName)
@@ -106,7 +106,7 @@ def profile_workload(options: ProfileOptions, progress: Progress) -> tuple[RunDo
             document = replace(judge_document(collector.document, targets), state=state)
             folder = Path(_short_path(folder))
             if (why := _write_reports(document, folder)) is not None:
-                progress.note(f"no report.html: {why}")
+                progress.note(why)
     if hurry.is_set() and state == "complete":
         late = Interrupted(f"interrupted when all was measured\n(run: {folder})")
         late.run = folder

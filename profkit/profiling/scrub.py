@@ -17,12 +17,21 @@ from profkit.core.types import RunDocument
 from profkit.kernels.sweep.journal import FILE as JOURNAL
 from profkit.kernels.sweep.journal import read_sweep
 from profkit.kernels.sweep.workers import LOG
-from profkit.profilers.redact import COMMAND, FOLDER, HOST, OUTPUT, PATH, PROCESS, Redactor, RemovedText
+from profkit.profilers.redact import (
+    COMMAND,
+    FOLDER,
+    HOST,
+    OUTPUT,
+    PATH,
+    PROCESS,
+    FileLeftOut,
+    Redactor,
+    RemovedText,
+)
 from profkit.profilers.registry import folder_format
 from profkit.profilers.scrub import is_text, scrub_report, scrub_text
 from profkit.reporting import markdown
-from profkit.reporting.html.write import write_page
-from profkit.reporting.sweep.files import write_reports
+from profkit.reporting.report_files import write_page, write_sweep_reports
 from profkit.reporting.views import run as run_view
 
 # What profkit itself leaves beside the tools' reports: its own records, and the two forms of a flame graph.
@@ -32,15 +41,6 @@ _OWN_FILES = re.compile(
 )
 _REPORTS = ("report.md", "report.html")  # they are made again, of the scrubbed document
 _PROFILES = "profiles"  # of a sweep: runs of single cases, each a folder like any run's
-
-
-@dataclass(frozen=True)
-class FileLeftOut:
-    """A file that the copy does not have, why, and what would bring its content along."""
-
-    name: str
-    reason: str
-    fix: str | None = None
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _copy_run(folder: Path, output: Path, redactor: Redactor) -> list[FileLeftOu
         left_out += [reason] if reason is not None else []
     _write_document(document, output, {left.name for left in left_out})
     if is_sweep:
-        write_reports(output, read_sweep(output))
+        write_sweep_reports(output, read_sweep(output))
     else:
         scrubbed = from_json(document)
         (output / "report.md").write_text(markdown.render(run_view.view(scrubbed)), encoding="utf-8")

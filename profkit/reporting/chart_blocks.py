@@ -1,24 +1,30 @@
 """Charts as data: what is drawn, not how. Each says what it is without a drawing: a table, or nothing.
 
-`told` is a chart's text alternative. Where other blocks of a view hold the same numbers, the group of charts says so
-(`Charts.repeats`), and a format that cannot draw leaves it out.
+`description` is a chart's text alternative. Where other blocks of a view hold the same numbers, the group of charts
+says so (`Charts.repeats`), and a format that cannot draw leaves it out.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import floor, log10
 from typing import Literal, TypeAlias
 
 from profkit.analysis.stacks.files import Flame
 from profkit.analysis.summaries.roofline_points import Roofline
 from profkit.analysis.summaries.time import SampleDistribution
 from profkit.core.formatting import percent, quantity
+from profkit.core.statistics import median
 from profkit.core.types import Trend
-from profkit.reporting.text_plots import plot
-from profkit.reporting.view import Block, DataTable, Footnote, Paragraph, Span, Text, table
+from profkit.reporting.text_plots import Plot, letter_plots, plot, roofline_plot
+from profkit.reporting.view import Block, Footnote, Paragraph, Span, Text, table
 
 HOTTEST = 15  # functions beside a flame graph
+ALL = 100.0  # %
+_PLOT = 76  # characters of a plot where the width of the screen is not known
+_PER_DECADE = 2  # sizes that are told apart where a cloud is drawn with letters
 
 
 @dataclass(frozen=True)
@@ -27,20 +33,21 @@ class Mark:
 
     value: float
     kind: Literal["peak", "target", "median"]
-    told: str
+    hover: str
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar with its value in words. `value` None: there is none, and `words` say why.
+    """One bar; `text` is its value as people read it. `value` None: there is none, and `text` says why.
 
-    `outer` is a wider bar behind it, the whole of it. `doubtful`: estimated, or another reading contradicts it.
+    `hover` are the words that hover over it, `outer` is a wider bar behind it, the whole of it. `doubtful`: estimated,
+    or another reading contradicts it.
     """
 
     label: str
     value: float | None
-    words: str
-    told: str
+    text: str
+    hover: str
     outer: float | None = None
     marks: tuple[Mark, ...] = ()
     doubtful: bool = False
@@ -54,24 +61,24 @@ class Bars(Block):
 
     kind: str
     title: str
-    told: str
+    description: str
     bars: tuple[Bar, ...]
     most: float | None = None
     legend: str = ""
 
     def plain(self) -> Sequence[Block]:
         """A table of the names and values."""
-        rows = [(bar.label, Span(bar.words, source=bar.source)) for bar in self.bars]
+        rows = [(bar.label, Span(bar.text, source=bar.source)) for bar in self.bars]
         return (table(("", "value"), rows, title=self.title, note=self.legend),)
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a whole: its share (0..1), and what is said of it. `idle` ones are time in which nothing happened."""
+    """A part of a whole: its share (0..1), and the words that hover over it. In `idle` ones nothing happened."""
 
     label: str
     share: float
-    told: str
+    hover: str
     idle: bool = False
     source: Footnote | None = None
 
@@ -82,7 +89,7 @@ class StackedBar(Block):
 
     kind: str
     title: str
-    told: str
+    description: str
     pieces: tuple[Piece, ...]
 
     def plain(self) -> Sequence[Block]:
@@ -99,7 +106,7 @@ class Growth(Block):
     """A value after each iteration: flat, or growing."""
 
     title: str
-    told: str
+    description: str
     points: tuple[tuple[float, float], ...]
     unit: str = "B"
 
@@ -107,7 +114,7 @@ class Growth(Block):
         """Its first and last value."""
         ends = (self.points[0], self.points[-1]) if len(self.points) > 1 else self.points
         rows = [(f"{at:g}", quantity(value, self.unit)) for at, value in ends]
-        return (table(("iteration", "value"), rows, title=self.title, note=self.told),)
+        return (table(("iteration", "value"), rows, title=self.title, note=self.description),)
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,7 @@ class OverTime(Block):
     """Shares over slices of `seconds` in all: `outer` behind `inner`, and below them in which state the device was."""
 
     title: str
-    told: str
+    description: str
     seconds: float
     outer: tuple[float, ...]
     inner: tuple[float, ...]
@@ -126,7 +133,7 @@ class OverTime(Block):
         """The mean of each."""
         named = (("all", self.outer), ("the process", self.inner))
         rows = [(name, f"{percent(100 * sum(part) / len(part))} %") for name, part in named if part]
-        return (table(("", "mean share"), rows, title=self.title, note=self.told),)
+        return (table(("", "mean share"), rows, title=self.title, note=self.description),)
 
 
 @dataclass(frozen=True)
@@ -137,18 +144,45 @@ class Distribution(Block):
     ordered: bool = False
 
 
+class CharacterPlot(Block):
+    """A chart that can be drawn with characters too."""
+
+    caption: str = ""
+
+    def lines(self, width: int) -> list[str]:
+        """The plot, at most `width` characters wide; [] where there is nothing to draw."""
+        raise NotImplementedError
+
+    def plain(self) -> Sequence[Block]:
+        """The caption, and the plot as wide as a page of text."""
+        lines = self.lines(_PLOT)
+        if not lines:
+            return ()
+        caption = (Paragraph(self.caption),) if self.caption else ()
+        return (*caption, Paragraph("\n".join(lines), pre=True))
+
+
 @dataclass(frozen=True)
-class TrendChart(Block):
+class TrendChart(CharacterPlot):
     """A series over time with its segments and change points. `band` is what counts as no change."""
 
     trend: Trend
     band: tuple[float, float] | None = None
     title: str | None = None
 
-    def plain(self) -> Sequence[Block]:
-        """A plot of characters, 64 wide."""
-        lines = trend_plot(self.trend)
-        return (Paragraph("\n".join(lines), pre=True),) if lines else ()
+    def lines(self, width: int) -> list[str]:
+        """The series; nothing of fewer than two valid values."""
+        values = [point.value if point.valid else None for point in self.trend.series.points]
+        if sum(value is not None for value in values) < 2:
+            return []
+        return plot(
+            values,
+            lambda value: quantity(value, self.trend.series.unit),
+            width=width,
+            height=7,
+            bars=[epoch.first for epoch in self.trend.epochs[1:]],
+            marks=[change.index for change in self.trend.change_points],
+        )
 
 
 @dataclass(frozen=True)
@@ -195,74 +229,101 @@ class FlameGraph(Block):
 
 
 @dataclass(frozen=True)
-class Dot:
-    """A value at a place, the ends of what it may be, and what is said of it."""
+class ChartPoint:
+    """A value at a place, the ends of what it may be, and the words that hover over it."""
 
     at: float
     value: float
     low: float
     high: float
-    told: str
+    hover: str
 
 
 @dataclass(frozen=True)
 class LineSeries:
-    """One line: its name, its letter, its colour (a number from 0), its dots from left to right.
+    """One line: its name, its letter, the number of its colour (from 0), its points from left to right.
 
-    `spread`: the ends are no interval but the least and the largest of many, and are told, not drawn.
+    `spread`: the ends are the least and the largest of many values and no interval, so they are not drawn.
     """
 
     name: str
     letter: str
-    place: int
-    dots: tuple[Dot, ...]
+    number: int
+    points: tuple[ChartPoint, ...]
     spread: bool = False
 
 
 @dataclass(frozen=True)
 class LineChart(Block):
-    """Lines over a size, both axes logarithmic; `level` is a line across. Values without a unit are ratios."""
+    """Lines over a size, both axes logarithmic. Values are in `unit`; "x" are ratios, with a line across at 1.
+
+    `of` is what the chart is about, for those who hear its name.
+    """
 
     title: str
     across: str
     series: tuple[LineSeries, ...]
-    unit: str = ""
+    unit: str
     of: str = ""
-    level: float | None = None
 
     def plain(self) -> Sequence[Block]:
         """A table: a row for each line, a column for each place."""
-        places = sorted({dot.at for one in self.series for dot in one.dots})
+        places = sorted({point.at for line in self.series for point in line.points})
         rows = []
-        for one in self.series:
-            known = {dot.at: quantity(dot.value, self.unit) for dot in one.dots}
-            rows.append((one.name, *(known.get(at, "-") for at in places)))
+        for line in self.series:
+            values = {point.at: quantity(point.value, self.unit) for point in line.points}
+            rows.append((line.name, *(values.get(at, "-") for at in places)))
         return (table((self.across, *(f"{at:g}" for at in places)), rows, title=self.title),)
 
 
 @dataclass(frozen=True)
+class LineCharts(CharacterPlot):
+    """Line charts of one unit. As characters they stand side by side on one scale."""
+
+    charts: tuple[LineChart, ...]
+    caption: str = ""
+
+    def lines(self, width: int) -> list[str]:
+        """A letter for each value."""
+        plots = []
+        for chart in self.charts:
+            places = sorted({point.at for line in chart.series for point in line.points})
+            marks = {
+                line.letter: tuple({point.at: point.value for point in line.points}.get(at) for at in places)
+                for line in chart.series
+            }
+            plots.append(Plot(chart.across, tuple(f"{at:g}" for at in places), marks))
+        unit = self.charts[0].unit
+        return letter_plots(plots, lambda value: quantity(value, unit), level=unit == "x", width=width)
+
+
+@dataclass(frozen=True)
 class WinnerCell:
-    """Who is fastest at a place: a letter, a colour (None where several are alike), the lead, and all numbers."""
+    """Who is fastest at a place: a letter, the number of a colour (None: several are alike), the lead, all numbers."""
 
     letter: str
-    place: int | None
+    number: int | None
     lead: float | None  # the next one's time over the winner's
-    told: str
+    hover: str
 
 
 @dataclass(frozen=True)
 class WinnerMap(Block):
-    """A grid of who is fastest where; `cells` by (row, column)."""
+    """A grid of who is fastest where; `cells` by (row, column), what is not there was not compared.
+
+    `of` is what the map is about, for those who hear its name.
+    """
 
     title: str
-    told: str
+    description: str
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     cells: Mapping[tuple[int, int], WinnerCell]
     legend: str = ""
+    of: str = ""
 
     def plain(self) -> Sequence[Block]:
-        """A table of the letters."""
+        """A table of the letters and leads."""
         rows = [
             (name, *(self._letter(row, column) for column in range(len(self.columns))))
             for row, name in enumerate(self.rows)
@@ -271,30 +332,63 @@ class WinnerMap(Block):
 
     def _letter(self, row: int, column: int) -> str:
         cell = self.cells.get((row, column))
-        return cell.letter if cell is not None else "-"
+        return "." if cell is None else f"{cell.letter} {lead_text(cell.lead)}".rstrip()
+
+
+def lead_text(lead: float | None) -> str:
+    """`1.25`, `12`, `>999`."""
+    if lead is None:
+        return ""
+    return f"{lead:.2f}" if lead < 9.995 else f"{lead:.0f}" if lead < 999.5 else ">999"
 
 
 @dataclass(frozen=True)
-class Cloud:
-    """Dots of one implementation, as (across, up, row): the row is that of the table of all cases."""
+class DotSeries:
+    """Dots of one name, as (across, up, row): the row of the sortable table in which the dot's numbers stand."""
 
     name: str
     letter: str
-    place: int
+    number: int  # of its colour, from 0
     dots: tuple[tuple[float, float, int], ...]
 
 
 @dataclass(frozen=True)
-class CloudChart(Block):
-    """Thousands of dots on logarithmic axes, below two ceilings (bytes/s and FLOP/s), or a line at 100 %."""
+class CloudChart(CharacterPlot):
+    """Thousands of dots on logarithmic axes: below two ceilings (bytes/s and FLOP/s), else with a line at 100.
+
+    `columns` are the titles of the sortable table's columns whose numbers hover over a dot.
+    """
 
     title: str
     across: str
     unit: str
-    clouds: tuple[Cloud, ...]
-    across_unit: str = ""
+    clouds: tuple[DotSeries, ...]
+    caption: str = ""
     ceilings: tuple[float, float] | None = None
-    aside: bool = False  # clouds stand beside each other, as many dots have one place
+    columns: tuple[str, ...] = ()
+
+    def lines(self, width: int) -> list[str]:
+        """The dots as letters; without ceilings the medians of each half decade."""
+        if self.ceilings is not None:
+            clouds = [(cloud.letter, [dot[:2] for dot in cloud.dots]) for cloud in self.clouds]
+            return roofline_plot(
+                clouds, *self.ceilings, lambda value: quantity(value, self.unit), width=width
+            )
+        values: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for cloud in self.clouds:
+            for across, up, _ in cloud.dots:
+                values[floor(_PER_DECADE * log10(across))][cloud.letter].append(up / ALL)
+        steps = sorted(values)
+        ends = [quantity(round(10 ** ((step + 1) / _PER_DECADE))) for step in steps]
+        marks = {
+            cloud.letter: tuple(
+                median(own) if (own := values[step].get(cloud.letter)) else None for step in steps
+            )
+            for cloud in self.clouds
+        }
+        names = tuple(end.replace(" ", "").replace(".00", "") for end in ends)
+        plots = [Plot(self.across, names, marks)]
+        return letter_plots(plots, lambda value: quantity(ALL * value, self.unit), level=True, width=width)
 
 
 @dataclass(frozen=True)
@@ -365,32 +459,9 @@ class SortableTable(Block):
         """What its maker gave for formats without scripts."""
         return self.reference
 
-    def as_table(self) -> DataTable:
-        """Its first rows as a table."""
-        rows = [
-            tuple(_cell(column, row) for column in self.columns)
-            for row in range(min(self.shown, len(self.names)))
-        ]
-        return table([column.title for column in self.columns], rows, title=self.title, note=self.note)
 
-
-def _cell(column: SortableColumn, row: int) -> Span:
-    value = column.values[row]
-    shown = value if isinstance(value, str) else "" if value is None else quantity(value, column.unit)
-    source, mark = column.sources[row] if column.sources else (None, "")
-    return Span(shown, source=source, mark=mark)
-
-
-def trend_plot(trend: Trend, width: int = 64, height: int = 7) -> list[str]:
-    """The series as a plot of characters; nothing of fewer than two valid values."""
-    values = [point.value if point.valid else None for point in trend.series.points]
-    if sum(value is not None for value in values) < 2:
-        return []
-    return plot(
-        values,
-        lambda value: quantity(value, trend.series.unit),
-        width=width,
-        height=height,
-        bars=[epoch.first for epoch in trend.epochs[1:]],
-        marks=[change.index for change in trend.change_points],
-    )
+def cell_text(value: CellValue, unit: str) -> str:
+    """The value of a cell as people read it; nothing where there is none."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return str(value) if unit == "n" else quantity(float(value), unit)

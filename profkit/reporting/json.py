@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from profkit.core.codec import plain
 from profkit.core.run_folder import to_text
@@ -21,6 +20,7 @@ from profkit.core.types import (
     RunDocument,
     Trend,
 )
+from profkit.profilers.redact import FileLeftOut, RemovedText
 
 
 def run(document: RunDocument) -> str:
@@ -150,40 +150,8 @@ def _outcome(outcome: MetricOutcome) -> dict[str, Json]:
 # ---------------------------------------------------------------- scrubbed copies
 
 
-class RemovedKind(Protocol):
-    """A kind of private text that a scrubbed copy lacks."""
-
-    @property
-    def kind(self) -> str:
-        """What it was: `user name`."""
-
-    @property
-    def count(self) -> int:
-        """How often it stood there."""
-
-    @property
-    def examples(self) -> Sequence[str]:
-        """What stands there now."""
-
-
-class FileLeftOut(Protocol):
-    """A file that a scrubbed copy does not have."""
-
-    @property
-    def name(self) -> str:
-        """Its path in the run."""
-
-    @property
-    def reason(self) -> str:
-        """Why."""
-
-    @property
-    def fix(self) -> str | None:
-        """What would bring its content along."""
-
-
 def scrubbed(
-    source: str, output: str, removed: Sequence[RemovedKind], left_out: Sequence[FileLeftOut]
+    source: str, output: str, removed: Sequence[RemovedText], left_out: Sequence[FileLeftOut]
 ) -> str:
     """Schema "profkit.scrub/1"."""
     body = {

@@ -9,6 +9,7 @@ from profkit.reporting.plain_text import harmless
 from profkit.reporting.view import (
     Block,
     DataTable,
+    Detail,
     Facts,
     Findings,
     Fold,
@@ -174,6 +175,9 @@ def _block(block: Block, level: int) -> list[str]:
             return ["\n".join([*([f"**{escaped(block.title)}**\n"] if block.title else []), *rows])]
         case DataTable():
             return [_table(block)]
+        case Detail(title=title) if title:
+            body = _blocks(block.blocks, level)
+            return [folded(escaped(title), "\n\n".join(body))] if body else []
         case Findings():
             rows = [
                 f"{n}. **{_strong(one.what)}**"

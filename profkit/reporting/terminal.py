@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from profkit.reporting.chart_blocks import TrendChart, trend_plot
+from profkit.reporting.chart_blocks import CharacterPlot
 from profkit.reporting.screen import Part, Screen
 from profkit.reporting.view import (
     Block,
@@ -129,9 +129,8 @@ class _Terminal:
             case Commands():
                 for text in block.lines:
                     self.screen.line(text, indent=self.indent, hang=2)
-            case TrendChart():
-                for text in trend_plot(block.trend, min(self.screen.console.width, _PLOT)):
-                    self.screen.typed(text, indent=self.indent)
+            case CharacterPlot():
+                self.plot(block)
             case _:
                 for part in block.plain():
                     self.block(part)
@@ -219,6 +218,14 @@ class _Terminal:
         if table.note:
             self.line(table.note, "dim")
         self.count_left(len(table.rows) - len(shown) + table.left)
+
+    def plot(self, plot: CharacterPlot) -> None:
+        lines = plot.lines(min(self.screen.console.width - self.indent, _PLOT))
+        if lines and plot.caption:
+            self.screen.blank()
+            self.line(plot.caption)
+        for text in lines:
+            self.screen.typed(text, indent=self.indent)
 
     def findings(self, findings: Findings) -> None:
         for number, one in enumerate(findings.findings, 1):

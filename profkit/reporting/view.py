@@ -84,7 +84,10 @@ class Footnote:
 
 @dataclass(frozen=True)
 class Span:
-    """A piece of text. `status` gives it a colour, not a sign; `mark` is small behind it: `est`, `doubted`."""
+    """A piece of text. `status` gives it a colour, not a sign; `mark` is small behind it: `est`, `doubted`.
+
+    `series` is the number of a colour (from 0): the text is the letter of a line or of dots in charts.
+    """
 
     text: str
     style: Style = Style.PLAIN
@@ -92,6 +95,7 @@ class Span:
     source: Footnote | None = None
     link: str | None = None  # a file beside the report, as a relative path, or `#anchor`
     mark: str = ""
+    series: int | None = None
 
 
 Text: TypeAlias = str | Span | tuple[str | Span, ...]
@@ -251,10 +255,11 @@ class Section(Block):
 
 @dataclass(frozen=True)
 class Detail(Block):
-    """Blocks that a short screen leaves out, or shows as `brief`."""
+    """Blocks that a short screen leaves out, or shows as `brief`; as Markdown they are folded below a `title`."""
 
     blocks: tuple[Block, ...]
     brief: tuple[Block, ...] = ()
+    title: str = ""
 
     def plain(self) -> Sequence[Block]:
         """All of them."""

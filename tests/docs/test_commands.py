@@ -15,6 +15,7 @@ from tests.cli_runner import profkit
 from tests.conftest import ROOT
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "reports" / "README.md")
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 
 
 def commands() -> Iterator[tuple[str, str]]:
@@ -70,7 +71,7 @@ def test_a_command_that_is_shown_exists(page: str, line: str) -> None:
             assert not known[word] or following.isupper() or asked <= known[word], f"{page}: {line}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, CONTRIBUTING], ids=lambda page: page.name)
 def test_a_link_leads_somewhere(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
@@ -82,7 +83,7 @@ def test_a_link_leads_somewhere(page: Path) -> None:
     assert [a for a in re.findall(r"\]\(#([^)]+)\)", text) if a not in anchors] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, CONTRIBUTING], ids=lambda page: page.name)
 def test_a_path_in_the_project_that_is_named_is_there(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     named = re.findall(r"`((?:profkit|tests|benchmark|wrappers|setup|docs)/[\w./-]*[\w/])`", text)

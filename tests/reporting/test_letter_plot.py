@@ -6,7 +6,11 @@ import re
 
 import pytest
 
+from profkit.reporting.chart_blocks import Charts, CloudChart, DotSeries
 from profkit.reporting.text_plots import ROWS, Plot, letter_plots, roofline_plot
+from profkit.reporting.view import walk
+from profkit.reporting.views.sweep import view
+from tests import sweep_documents as sweeps
 
 
 def told(value: float) -> str:
@@ -84,3 +88,30 @@ def test_a_case_far_from_the_roofs_is_drawn_all_the_same(rate: float) -> None:
     assert sum(line.count("A") for line in lines) == 2
     assert re.search(r"│", lines[0])
     assert max(map(len, lines)) <= 50
+
+
+def test_a_cloud_is_a_letter_for_the_median_of_each_size() -> None:
+    """Sizes are half decades; 20 and 60 % have their median at 40 %, and the sizes come in their order."""
+    dots = ((2e6, 20.0, 0), (2e6, 60.0, 1), (1e4, 100.0, 2))
+    cloud = CloudChart("share", "bytes", "%", (DotSeries("A", "A", 0, dots), DotSeries("B", "B", 1, ())))
+    lines = cloud.lines(60)
+    assert lines[-2:] == ["          31.6k 3.16M", "         bytes"]
+    (whole,) = (line for line in lines if line.startswith("100.0 %"))
+    assert whole.endswith("A------")
+    (share,) = (line for line in lines if line.endswith("A"))
+    assert 38 < float(share.split(" ")[1]) < 42
+    assert not any("B" in line for line in lines)
+
+
+@pytest.mark.parametrize("name", sorted(sweeps.odd()))
+def test_without_ceilings_or_times_there_is_no_cloud(name: str) -> None:
+    charts = [
+        chart
+        for one in walk(view(sweeps.odd()[name]).blocks)
+        if isinstance(one, Charts)
+        for chart in one.charts
+    ]
+    clouds = [chart for chart in charts if isinstance(chart, CloudChart)]
+    assert len(clouds) == (0 if name in ("no roofs", "nothing measured", "no results") else 2)
+    for chart in clouds:
+        assert chart.lines(80) != []

@@ -10,8 +10,7 @@ import pytest
 from profkit.core.types import RUN, Directive, PassPlan, Scope, Series, SeriesKey, Step
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.regression.history import entry_of
-from profkit.reporting.views.history import entry_view
-from profkit.reporting.views.trend import title_of
+from profkit.reporting.views.history import entry_view, title_of
 from tests import metal_documents
 from tests.reporting.shown import text_of
 

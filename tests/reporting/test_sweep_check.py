@@ -17,8 +17,9 @@ from profkit.kernels.sweep import journal
 from profkit.kernels.sweep.outputs import run_of, write_results
 from profkit.kernels.sweep.request import SweepGrid
 from profkit.profiling.evaluate_targets import judge_document, targets_for
-from profkit.reporting.sweep.check import render
+from profkit.reporting.views.sweep_check import view
 from tests import sweep_documents as sweeps
+from tests.reporting.shown import text_of
 
 FOLDER = Path("reports/a sweep")
 
@@ -39,6 +40,10 @@ def judged(document: SweepDocument, precision: float = 0.01) -> RunDocument:
     return judge_document(run, targets_for(run.backend, None, "sweep"))
 
 
+def digest(run: RunDocument, sweep: SweepDocument | None = None, *, width: int = 80) -> str:
+    return text_of(view(run, sweep, FOLDER), width=width)
+
+
 def words(text: str) -> str:
     return " ".join(text.split())
 
@@ -49,12 +54,12 @@ def test_thousands_of_cases_are_one_screen() -> None:
     )
     run = judged(document)
     assert len(document.results) > 500
-    told = render(run, document, FOLDER, color=False, width=80)
+    told = digest(run, document)
     assert len(told.splitlines()) < 60
     assert max(map(len, told.splitlines())) <= 80
-    assert told.startswith("NVIDIA H200: ")
+    assert told.splitlines()[1] == "Sweep on NVIDIA H200"
     assert "profkit check 'reports/a sweep' --details" in told
-    alone = render(run, color=False, width=80)  # of a run.json without its journal
+    alone = digest(run)  # of a run.json without its journal
     assert f"a sweep, {len(document.results)} cases with a time" in alone
     assert len(alone.splitlines()) < 40
 
@@ -66,7 +71,7 @@ def test_verdicts_are_counted_by_implementation_and_operation() -> None:
         for r in document.results
     ]
     document = sweeps.of(*vague)
-    told = words(render(judged(document), document, FOLDER, color=False, width=100))
+    told = words(digest(judged(document), document, width=100))
     run = judged(document)
     unknown = [v for v in run.verdicts if v.verdict == "unknown"]
     assert len(unknown) == 12
@@ -84,7 +89,7 @@ def test_on_the_cpu_nothing_is_asked_of_the_first_case_alone() -> None:
 
 def test_every_implementation_has_its_farthest_case() -> None:
     document = sweeps.sweep("GELU")
-    told = render(judged(document), document, FOLDER, color=False, width=100)
+    told = digest(judged(document), document, width=100)
     rows = told.partition("Most time above the roofline")[2].partition("Verdicts")[0]
     assert {line.split(",")[0].strip() for line in rows.splitlines() if " forward " in line} == set(
         sweeps.FACTORS
@@ -109,8 +114,8 @@ def test_what_is_not_right_fails_the_check_but_for_arithmetic_of_the_framework(
     run = judged(document)
     verdict = next(v for v in run.verdicts if v.target == "cases-right")
     assert verdict.verdict == word
-    told = words(render(run, document, FOLDER, color=False, width=100))
-    assert ("Not right: 2 cases" in told) == (state != "too large")
+    told = words(digest(run, document, width=100))
+    assert ("Not right 2 cases" in told) == (state != "too large")
     if word == "fail":
         assert "2 of the cases are wrong, failed, crashed or hung" in verdict.reason
         assert "why it is so" in verdict.reason
@@ -122,7 +127,7 @@ def test_odd_sweeps_are_told_in_their_width(name: str) -> None:
     document = sweeps.odd()[name]
     run = judged(document)
     for width in (80, 40):
-        told = render(run, document, FOLDER, color=False, width=width)
+        told = digest(run, document, width=width)
         typed = [line for line in told.splitlines() if "profkit " not in line]
         assert max(map(len, typed)) <= width
         assert not re.search(r"\b(?:nan|inf|None)\b", told)

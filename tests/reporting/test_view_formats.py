@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -14,14 +15,16 @@ from profkit.reporting import junit, markdown, terminal
 from profkit.reporting import view as blocks
 from profkit.reporting.html import page
 from profkit.reporting.view import Block, Section, Status, View, plain_text
-from profkit.reporting.views import checks, comparison, history, night, plan, replay, run, trend
+from profkit.reporting.views import checks, comparison, history, night, plan, run, sweep, sweep_check
 from tests import gpu_documents
+from tests import sweep_documents as sweeps
 from tests.regression.history.entries import entry, value
 from tests.regression.nightly.test_night_reports import MIXED
 from tests.reporting.html import metal_pages
 from tests.reporting.html.markup import problems
 from tests.reporting.test_comparison import ALL as COMPARISONS
 from tests.reporting.test_renderers import judged
+from tests.reporting.test_sweep_check import judged as sweep_judged
 
 SERIES = Series(
     SeriesKey("mlp", "cpu", "time.median"),
@@ -31,6 +34,7 @@ SERIES = Series(
 )
 QUIET = MetricOutcome("time.median", "pass", "held", "as before")
 LOUD = MetricOutcome("time.median", "regressed", "began", "slower than before")
+SWEEP = sweeps.without(sweeps.sweep("GELU", "MSE"), "crashed", "CUDA", "killed by SIGSEGV", among=(3,))
 ENTRY = entry(1, value(number=1e-3))
 VIEWS: dict[str, View] = {
     "run": run.view(judged()),
@@ -39,13 +43,16 @@ VIEWS: dict[str, View] = {
     "comparison": comparison.view(COMPARISONS[0]),
     "refusal": comparison.view(COMPARISONS[3]),
     "night": night.view(MIXED),
-    "nights": replay.nights_view([MIXED, MIXED]),
-    "trends": trend.view([Trend(SERIES), Trend(replace(SERIES, unit="B"))]),
-    "replay": replay.view([Replay(SERIES, (QUIET,) * 19 + (LOUD,))]),
-    "history": history.view([ENTRY], [], "history.sqlite", 1),
+    "nights": history.nights_view([MIXED, MIXED]),
+    "trends": history.trends_view([Trend(SERIES), Trend(replace(SERIES, unit="B"))]),
+    "replay": history.replay_view([Replay(SERIES, (QUIET,) * 19 + (LOUD,))]),
+    "history": history.history_view([ENTRY], [], "history.sqlite", 1),
     "entry": history.entry_view(ENTRY),
     "plan": plan.view(gpu_documents.plan()),
     "checks": checks.view([Check("perf", "missing", "not here", "apt install linux-perf")]),
+    "sweep": sweep.view(SWEEP, Path("reports/a-sweep")),
+    "sweep without a baseline": sweep.view(sweeps.odd()["no baseline"]),
+    "judged sweep": sweep_check.view(sweep_judged(SWEEP), SWEEP),
     "scrubbed": checks.scrubbed_view("copy", [], []),
 }
 
@@ -55,7 +62,10 @@ VIEWS: dict[str, View] = {
 
 def outline(view: View) -> str:
     """A made-up format: an outline of plain lines. It knows the five basic blocks and nothing else."""
-    return "\n".join([plain_text(view.title), *map(plain_text, view.headline), *_outline(view.blocks, 1)])
+    facts = [f"{name} = {plain_text(text)}" for name, text in view.facts]
+    return "\n".join(
+        [plain_text(view.title), *map(plain_text, view.headline), *facts, *_outline(view.blocks, 1)]
+    )
 
 
 def _outline(parts: Sequence[Block], depth: int) -> list[str]:
@@ -101,6 +111,21 @@ def test_a_made_up_format_has_what_each_kind_says() -> None:
         "night": ("✗ REGRESSED", "1.00 ms → 1.10 ms (+10 %)", "profkit history accept"),
         "replay": ("1 regression", "slower than before"),
         "checks": ("✗ MISSING", "apt install linux-perf"),
+        "sweep": (
+            "CUDA, 2.50 x as fast as PyTorch",
+            "16 x 256; C 1.25; C 1.25; C 1.25",  # the map
+            "│  C  C",  # a plot
+            "10.0 TFLOP/s │",  # all cases below the ceilings
+            "100.0 % │",
+            "✗ crashed; GELU forward float32 16x256x8; CUDA; killed by SIGSEGV",
+            "the device's own clock",
+        ),
+        "judged sweep": (
+            "1 FAIL",
+            "killed by SIGSEGV",
+            "time-precision, forward float32: 95 PASS",
+            "profkit check RUN --details",
+        ),
         "trends": ("4.19 ms", "20 values, 2026-01-01 to 2026-01-20"),
     }
     for kind, words in said.items():

@@ -263,8 +263,8 @@ def _machine_state(document: RunDocument) -> dict[str, str | None]:
     moments = document.moments
     loads = [moment.load for moment in moments if moment.load is not None]
     pressures = [moment.pressure for moment in moments if moment.pressure is not None]
-    heat = [m.temperature for m in moments if m.temperature is not None]
-    heat += [d.temperature for m in moments for d in m.devices if d.temperature is not None]
+    temperatures = [m.temperature for m in moments if m.temperature is not None]
+    temperatures += [d.temperature for m in moments for d in m.devices if d.temperature is not None]
     clocks = [d.clock for m in moments for d in m.devices if d.clock is not None]
     clocks = clocks or [m.clock for m in moments if m.clock is not None]
     reasons = [reason for m in moments for d in m.devices for reason in d.throttle]
@@ -274,7 +274,7 @@ def _machine_state(document: RunDocument) -> dict[str, str | None]:
         "state.load": f"{max(loads):.2f}" if loads else None,
         "state.pressure": f"{max(pressures):.1f} %" if pressures else None,
         "state.clock": f"{min(clocks) / 1e6:.0f} to {max(clocks) / 1e6:.0f} MHz" if clocks else None,
-        "state.temperature": f"{max(heat):.0f} °C" if heat else None,
+        "state.temperature": f"{max(temperatures):.0f} °C" if temperatures else None,
         "state.throttled": ", ".join(dict.fromkeys(reasons)),
     }
 

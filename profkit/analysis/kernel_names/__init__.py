@@ -62,11 +62,11 @@ def narrower(label: str, width: int) -> str:
     if len(behind) > width - 8:
         return shortened(label, width)
     head = label.removesuffix(behind)
-    room = width - len(behind)
+    left = width - len(behind)
     inner = (
         head[2:-1] if head.startswith("…<") and head.endswith(">") else None
     )  # a functor without its launcher
-    short = f"…<{short_name(inner, room - 3)}>" if inner is not None and room > 8 else short_name(head, room)
+    short = f"…<{short_name(inner, left - 3)}>" if inner is not None and left > 8 else short_name(head, left)
     return short + behind
 
 

@@ -1,16 +1,15 @@
-"""Views of a sweep's grid: who is fastest at each shape, series along one axis, and all cases under the roofline."""
+"""Views of a sweep's grid: who is fastest at each shape, and series along one axis."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import floor, log10
 from typing import Literal
 
-from profkit.analysis.ranking.ranking import BASELINE, ComparisonGroup, efficiency, winners
-from profkit.core.statistics import geometric_mean, median
-from profkit.core.types import CaseResult, GridPoint, SweepDocument
+from profkit.analysis.ranking.ranking import BASELINE, ComparisonGroup, winners
+from profkit.core.statistics import geometric_mean
+from profkit.core.types import CaseResult, GridPoint
 
 
 @dataclass(frozen=True)
@@ -32,14 +31,14 @@ class ShapeResult:
         return self.winners[0] if len(self.winners) == 1 else None
 
 
-def results_by_shape(panel: ComparisonGroup) -> dict[GridPoint, ShapeResult]:
-    """Every shape of the panel where two or more were timed."""
+def results_by_shape(group: ComparisonGroup) -> dict[GridPoint, ShapeResult]:
+    """Every shape of the group where two or more were timed."""
     timed: dict[GridPoint, list[CaseResult]] = defaultdict(list)
-    for result in panel.results:
+    for result in group.results:
         if result.median:
             timed[result.point].append(result)
     shapes = {}
-    for point, names in winners(panel).items():
+    for point, names in winners(group).items():
         order = sorted(timed[point], key=lambda result: result.median or 0.0)
         behind = [result for result in order if result.implementation not in names]
         lead = (behind[0].median or 0.0) / order[0].median if behind and order[0].median else None
@@ -55,15 +54,15 @@ class SizeRow:
     cells: tuple[tuple[str, ...] | None, ...]  # who wins at most of them, one cell for each dimension
 
 
-def winners_by_size(panel: ComparisonGroup, dimensions: Sequence[int]) -> tuple[SizeRow, ...]:
+def winners_by_size(group: ComparisonGroup, dimensions: Sequence[int]) -> tuple[SizeRow, ...]:
     """The winners in one row for each number of vectors: whoever is alone in more than half of the shapes of a cell.
 
     Nobody there is the names of two or more: they are alike, or take turns. None where nothing was compared.
     """
     cells: dict[tuple[int, int], list[ShapeResult]] = defaultdict(list)
-    for point, place in results_by_shape(panel).items():
+    for point, place in results_by_shape(group).items():
         cells[point.batch * point.sequence, point.dimension].append(place)
-    sizes = sorted({point.batch * point.sequence for point in panel.points})
+    sizes = sorted({point.batch * point.sequence for point in group.points})
     return tuple(
         SizeRow(size, tuple(_most_frequent_winner(cells.get((size, d), ())) for d in dimensions))
         for size in sizes
@@ -105,7 +104,7 @@ class SeriesLine:
 
 @dataclass(frozen=True)
 class AxisSeries:
-    """The panel along `axis`: times (s) where the other axes are as `held` says, and speed-ups over all values."""
+    """The group along `axis`: times (s) where the other axes are as `held` says, and speed-ups over all values."""
 
     axis: Axis
     held: tuple[tuple[Axis, int], ...]
@@ -113,23 +112,23 @@ class AxisSeries:
     speedups: tuple[SeriesLine, ...]
 
 
-def series_along(panel: ComparisonGroup, axis: Axis, baseline: str = BASELINE) -> AxisSeries | None:
-    """The panel along an axis; None where that has one value only.
+def series_along(group: ComparisonGroup, axis: Axis, baseline: str = BASELINE) -> AxisSeries | None:
+    """The group along an axis; None where that has one value only.
 
     The times are those at the largest of the other axes, where the operation and not its launch is seen. A speed-up is
     the geometric mean of the baseline's time over the own one, over all shapes where both were measured.
     """
-    values = sorted({_axis_value(point, axis) for point in panel.points})
+    values = sorted({_axis_value(point, axis) for point in group.points})
     if len(values) < 2:
         return None
     held_axes = [held_axis for held_axis in AXES if held_axis != axis]
     held = tuple(
-        (held_axis, max(_axis_value(point, held_axis) for point in panel.points)) for held_axis in held_axes
+        (held_axis, max(_axis_value(point, held_axis) for point in group.points)) for held_axis in held_axes
     )
-    timed = [result for result in panel.results if result.median]
+    timed = [result for result in group.results if result.median]
     base = {result.point: result.median for result in timed if result.implementation == baseline}
     times, speedups = [], []
-    for name in panel.implementations:
+    for name in group.implementations:
         own = [result for result in timed if result.implementation == name]
         there = [r for r in own if all(_axis_value(r.point, held_axis) == value for held_axis, value in held)]
         times.append(SeriesLine(name, tuple(_time_point(r, axis) for r in _sort_along(there, axis))))
@@ -171,43 +170,3 @@ def _speedup_points(
 
 def _with_points(lines: Sequence[SeriesLine]) -> tuple[SeriesLine, ...]:
     return tuple(line for line in lines if line.stops)
-
-
-PER_DECADE = 2  # sizes that are told apart
-
-
-@dataclass(frozen=True)
-class TrafficSize:
-    """Cases that must move about as much: from `low` bytes up to `high`; by implementation the median share."""
-
-    low: float
-    high: float
-    shares: Mapping[str, float]
-
-
-def efficiency_by_traffic(document: SweepDocument) -> tuple[TrafficSize, ...]:
-    """The share of the roofline (1: all of it) by the bytes that a call must move, the smallest first."""
-    shares_by_size: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for result in document.results:
-        share = efficiency(result, document.roofs)
-        if result.bytes and share:
-            shares_by_size[floor(PER_DECADE * log10(result.bytes))][result.implementation].append(share)
-    return tuple(
-        TrafficSize(
-            10 ** (size / PER_DECADE),
-            10 ** ((size + 1) / PER_DECADE),
-            {name: median(shares) for name, shares in own.items()},
-        )
-        for size, own in sorted(shares_by_size.items())
-    )
-
-
-def roofline_points(document: SweepDocument) -> dict[str, tuple[tuple[float, float], ...]]:
-    """By implementation every case that has a time, as (FLOP per byte that must be moved, FLOP/s)."""
-    dots_by_name: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for result in document.results:
-        if result.median and result.bytes and result.flops:
-            dots_by_name[result.implementation].append(
-                (result.flops / result.bytes, result.flops / result.median)
-            )
-    return {name: tuple(dots) for name, dots in dots_by_name.items()}

@@ -69,11 +69,14 @@ def throughput(result: CaseResult) -> float:
     return (result.bytes or 0.0) / result.median if result.median else 0.0
 
 
-def efficiency(result: CaseResult, roofs: MeasuredCeilings) -> float | None:
+def efficiency(result: CaseResult, ceilings: MeasuredCeilings) -> float | None:
     """The least time by the roofline over the measured one: a share, above 1 where caches serve for memory."""
-    if not result.median or not roofs.bandwidth or not roofs.flops:
+    if not result.median or not ceilings.bandwidth or not ceilings.flops:
         return None
-    return max((result.bytes or 0.0) / roofs.bandwidth, (result.flops or 0.0) / roofs.flops) / result.median
+    return (
+        max((result.bytes or 0.0) / ceilings.bandwidth, (result.flops or 0.0) / ceilings.flops)
+        / result.median
+    )
 
 
 BASELINE = "PyTorch"
@@ -107,7 +110,7 @@ class ComparisonGroup:
 
 @dataclass(frozen=True)
 class ImplementationRanking:
-    """One implementation over all shapes of a panel. What is None is not known.
+    """One implementation over all shapes of a group. What is None is not known.
 
     `speedup` is the geometric mean over shapes of the baseline's time over its own, and `compared` their number;
     `least` and `most` are the extremes. `wins` are the shapes where it is the fastest, alone.
@@ -138,18 +141,18 @@ def comparison_groups(document: SweepDocument) -> tuple[ComparisonGroup, ...]:
 
 
 def rank_implementations(
-    panel: ComparisonGroup, roofs: MeasuredCeilings, baseline: str = BASELINE
+    group: ComparisonGroup, ceilings: MeasuredCeilings, baseline: str = BASELINE
 ) -> tuple[ImplementationRanking, ...]:
-    """Every implementation of the panel, in the order of the sweep."""
-    base = {r.point: r.median for r in panel.results if r.implementation == baseline and r.median}
-    best = winners(panel)
-    shared = _shared(panel)
+    """Every implementation of the group, in the order of the sweep."""
+    base = {r.point: r.median for r in group.results if r.implementation == baseline and r.median}
+    best = winners(group)
+    shared = _shared(group)
     ranking = []
-    for name in panel.implementations:
-        own = [result for result in panel.results if result.implementation == name]
+    for name in group.implementations:
+        own = [result for result in group.results if result.implementation == name]
         timed = [result for result in own if result.median]
         ratios = [base[r.point] / r.median for r in timed if r.median and base.get(r.point)]
-        shares = [share for r in timed if (share := efficiency(r, roofs)) is not None]
+        shares = [share for r in timed if (share := efficiency(r, ceilings)) is not None]
         memory = [result.memory for result in timed if result.memory is not None]
         ranking.append(
             ImplementationRanking(
@@ -174,11 +177,11 @@ def rank_implementations(
     return tuple(ranking)
 
 
-def winners(panel: ComparisonGroup) -> dict[GridPoint, tuple[str, ...]]:
+def winners(group: ComparisonGroup) -> dict[GridPoint, tuple[str, ...]]:
     """The fastest at each shape where two or more were timed: several where their intervals overlap."""
     fastest_by_point: dict[GridPoint, tuple[str, ...]] = {}
     by_point: dict[GridPoint, list[CaseResult]] = defaultdict(list)
-    for result in panel.results:
+    for result in group.results:
         if result.median:
             by_point[result.point].append(result)
     for point, results in by_point.items():
@@ -234,10 +237,10 @@ def slowest_cases(document: SweepDocument, count: int) -> tuple[CaseResult, ...]
     return tuple(sorted(timed, key=lambda result: -(result.median or 0.0))[:count])
 
 
-def _shared(panel: ComparisonGroup) -> frozenset[GridPoint]:
+def _shared(group: ComparisonGroup) -> frozenset[GridPoint]:
     """The shapes at which everybody has a time who has one anywhere: a mean over others could not be compared."""
     of: dict[str, set[GridPoint]] = defaultdict(set)
-    for result in panel.results:
+    for result in group.results:
         if result.median:
             of[result.implementation].add(result.point)
     return frozenset(set.intersection(*of.values())) if of else frozenset()
@@ -259,7 +262,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Score:
-    """One implementation over all panels: its geometric mean speed-up over `compared` shapes, and where it is alone."""
+    """One implementation over all groups: its geometric mean speed-up over `compared` shapes, and where it is alone."""
 
     implementation: str
     speedup: float | None  # None of the baseline, and where nothing was compared
@@ -270,7 +273,7 @@ class Score:
 
 @dataclass(frozen=True)
 class GroupWinner:
-    """Who is fastest in a panel by the geometric mean; `speedup` over the baseline, 1.0 where that is it.
+    """Who is fastest in a group by the geometric mean; `speedup` over the baseline, 1.0 where that is it.
 
     `implementations` are several where they are alike, the fastest first.
     """
@@ -282,7 +285,7 @@ class GroupWinner:
 
 @dataclass(frozen=True)
 class Overall:
-    """All of a sweep: `shapes` with two times or more, `scores` in the order of the sweep, the `best` of each panel."""
+    """All of a sweep: `shapes` with two times or more, `scores` in the order of the sweep, the `best` of each group."""
 
     scores: tuple[Score, ...]
     best: tuple[GroupWinner, ...]
@@ -295,7 +298,7 @@ def rank_overall(document: SweepDocument, baseline: str = BASELINE) -> Overall:
     """The whole sweep by geometric means of all its shapes, each counting once."""
     groups = comparison_groups(document)
     base = {r.point: r.median for r in document.results if r.implementation == baseline and r.median}
-    won = [names for panel in groups for names in winners(panel).values()]
+    won = [names for group in groups for names in winners(group).values()]
     scores = []
     for name in dict.fromkeys(result.implementation for result in document.results):
         timed = [r for r in document.results if r.implementation == name and r.median]
@@ -303,7 +306,7 @@ def rank_overall(document: SweepDocument, baseline: str = BASELINE) -> Overall:
         mean = geometric_mean(ratios) if name != baseline else None
         scores.append(Score(name, mean, len(ratios), len(timed), won.count((name,))))
     shares = [s for r in document.results if (s := efficiency(r, document.roofs)) is not None]
-    best = [winner for panel in groups if (winner := _group_winner(panel, document, baseline)) is not None]
+    best = [winner for group in groups if (winner := _group_winner(group, document, baseline)) is not None]
     return Overall(tuple(scores), tuple(best), len(won), sum(share >= NEAR for share in shares), len(shares))
 
 
@@ -322,8 +325,8 @@ def leaders(scores: Sequence[Score], baseline: str = BASELINE) -> tuple[Score, .
     return _fastest_alike(speeds)
 
 
-def _group_winner(panel: ComparisonGroup, document: SweepDocument, baseline: str) -> GroupWinner | None:
-    ranking = [rank for rank in rank_implementations(panel, document.roofs, baseline) if rank.measured]
+def _group_winner(group: ComparisonGroup, document: SweepDocument, baseline: str) -> GroupWinner | None:
+    ranking = [rank for rank in rank_implementations(group, document.roofs, baseline) if rank.measured]
     if len(ranking) < 2:
         return None
     if any(rank.implementation == baseline for rank in ranking):
@@ -332,11 +335,11 @@ def _group_winner(panel: ComparisonGroup, document: SweepDocument, baseline: str
             for rank in ranking
         }
         first = _fastest_alike(speeds)
-        return GroupWinner(panel, first, speeds[first[0]])
+        return GroupWinner(group, first, speeds[first[0]])
     if any(rank.time is None for rank in ranking) or not ranking[0].shared:
         return None
     return GroupWinner(
-        panel, _fastest_alike({rank.implementation: 1 / (rank.time or 1.0) for rank in ranking}), None
+        group, _fastest_alike({rank.implementation: 1 / (rank.time or 1.0) for rank in ranking}), None
     )
 
 

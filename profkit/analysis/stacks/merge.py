@@ -147,9 +147,8 @@ def _sorted(hotspots: list[Hotspot]) -> tuple[Hotspot, ...]:
 # seldom more than 20 000 distinct stacks of 50 frames; a flame graph of more cannot be looked at.
 MOST_FRAMES = 200_000
 MOST_SLOTS = 2_000_000
-OUTER_FRAMES = (
-    8  # kept of a stack that came after the bound; enough to see which thread and which entry point
-)
+# Frames kept of a stack that came after the bound: enough to see which thread and which entry point
+OUTER_FRAMES = 8
 
 
 class FrameTable:

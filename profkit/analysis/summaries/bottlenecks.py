@@ -162,8 +162,8 @@ def _named_by_type(unit: KernelUnit, values: Mapping[str, float]) -> KernelUnit:
 
 def filled_share(values: Mapping[str, float]) -> float:
     """The part of the multiprocessors that has a block at all, 0..1."""
-    blocks, room = values.get("launch.blocks"), values.get("launch.multiprocessors")
-    return 1.0 if blocks is None or not room else min(1.0, blocks / room)
+    blocks, multiprocessors = values.get("launch.blocks"), values.get("launch.multiprocessors")
+    return 1.0 if blocks is None or not multiprocessors else min(1.0, blocks / multiprocessors)
 
 
 def _issue_unit(values: Mapping[str, float], part: float) -> KernelUnit | None:

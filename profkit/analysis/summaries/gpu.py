@@ -44,12 +44,12 @@ from profkit.core.types import RUN, GpuToolLines, Reading, RunDocument, Scope, S
 
 
 def check_consistency(document: RunDocument) -> RunDocument:
-    """The document with its kernels' readings doubted where they contradict each other, and notes that say so.
+    """The document with its kernels' readings marked (`doubt`) where they contradict each other, and notes on it.
 
     Checked is within one kernel and one artifact: comparing reports is another matter. Doing it twice changes nothing.
     """
-    doubts: dict[tuple[Scope, str | None], dict[str, str]] = {}
-    broken: dict[str, list[str]] = {}
+    doubt_by_kernel: dict[tuple[Scope, str | None], dict[str, str]] = {}
+    contradictions: dict[str, list[str]] = {}
     counts = _kernel_counts(document)
     for (scope, artifact, tool), readings in _readings_by_kernel(document.readings).items():
         # What another artifact counted again is of another execution, so counters come in only where there is one.
@@ -60,20 +60,19 @@ def check_consistency(document: RunDocument) -> RunDocument:
                 continue
             left, right = _side_text(sides[0]), _side_text(sides[1])
             why = f"{check.says} do not agree ({left} {_relation_text(check.relation)} {right})"
-            doubted = doubts.setdefault((scope, artifact), {})
+            doubted = doubt_by_kernel.setdefault((scope, artifact), {})
             for name in check.doubts:
                 doubted.setdefault(name, why)
-            broken.setdefault(check.says, []).append(scope.name or "?")
+            contradictions.setdefault(check.says, []).append(scope.name or "?")
 
-    def now(reading: Reading) -> Reading:
+    def checked(reading: Reading) -> Reading:
         if reading.scope.kind != "kernel" or reading.value is None:
             return reading
-        doubt = doubts.get((reading.scope, reading.source.artifact), {}).get(reading.metric)
+        doubt = doubt_by_kernel.get((reading.scope, reading.source.artifact), {}).get(reading.metric)
         return reading if reading.doubt == doubt else replace(reading, doubt=doubt)
 
-    readings_now = tuple(now(reading) for reading in document.readings)
-    notes = dict.fromkeys((*document.notes, *_contradiction_notes(broken)))
-    return replace(document, readings=readings_now, notes=tuple(notes))
+    notes = dict.fromkeys((*document.notes, *_contradiction_notes(contradictions)))
+    return replace(document, readings=tuple(map(checked, document.readings)), notes=tuple(notes))
 
 
 def _readings_by_kernel(readings: Sequence[Reading]) -> Mapping[tuple[Scope, str | None, str], list[Reading]]:
@@ -107,12 +106,12 @@ def _relation_text(relation: str) -> str:
     return "against" if relation == "==" else "is more than"
 
 
-def _contradiction_notes(broken: Mapping[str, Sequence[str]]) -> list[str]:
+def _contradiction_notes(contradictions: Mapping[str, Sequence[str]]) -> list[str]:
     return [
         f"The report contradicts itself: {says} do not agree in {plural(len(set(names)), 'kernel')} "
         f"({', '.join(dict.fromkeys(names[:3]))}{', ...' if len(set(names)) > 3 else ''}); "
         "these readings decide nothing"
-        for says, names in broken.items()
+        for says, names in contradictions.items()
     ]
 
 
@@ -247,8 +246,8 @@ def summarize_unknown(
 ) -> Summary | None:
     """Unavailable readings of kernels grouped by reason, then the doubtful ones; None where there are none."""
     grouped: dict[tuple[str, str | None], dict[str, list[str]]] = {}
-    doubts: dict[str, list[str]] = {}
-    nothing: dict[str, list[str]] = {}
+    contradicted: dict[str, list[str]] = {}
+    not_measurable: dict[str, list[str]] = {}
     collect = "--depth full" if document.plan is not None else lines.count_all
     counted = [row for row in rows if row.readings]
     with_value = {
@@ -259,20 +258,21 @@ def summarize_unknown(
             if reading.value is None and reading.code == "nothing-to-measure":
                 if name in with_value or name.startswith(_RARE):
                     continue  # where another kernel has it, the table shows which
-                nothing.setdefault(f"{metric(name).title} ({reading.reason})", []).append(row.brief)
+                not_measurable.setdefault(f"{metric(name).title} ({reading.reason})", []).append(row.brief)
             elif reading.value is None:
                 reason, fix = reading.reason or "", reading.fix
                 if reading.code in ("not-collected", "deeper"):
                     reason, fix = NOT_COLLECTED, fix or collect
                 grouped.setdefault((reason, fix), {}).setdefault(name, []).append(row.brief)
             elif reading.doubt is not None:
-                doubts.setdefault(f"{metric(name).title}: {reading.doubt}", []).append(row.brief)
+                contradicted.setdefault(f"{metric(name).title}: {reading.doubt}", []).append(row.brief)
     notes = [_reason_line(*why, metrics, len(counted)) for why, metrics in grouped.items()]
     notes += [
-        f"Contradicted: {text} (in {_kernels_text(labels, len(counted))})." for text, labels in doubts.items()
+        f"Contradicted: {text} (in {_kernels_text(labels, len(counted))})."
+        for text, labels in contradicted.items()
     ]
-    if nothing:
-        notes.append(f"Nothing to measure: {'; '.join(nothing)}.")
+    if not_measurable:
+        notes.append(f"Nothing to measure: {'; '.join(not_measurable)}.")
     if not counted and rows and document.plan is None:
         notes.append(
             "Occupancy, bandwidth, conflicts, coalescing and what limits each kernel: a trace has times and no counters"
@@ -284,7 +284,7 @@ def summarize_unknown(
         return None
     names = {name for metrics in grouped.values() for name in metrics}
     counts = [plural(len(names), "metric")] if names else []
-    counts += [plural(len(doubts), "contradicted reading")] if doubts else []
+    counts += [plural(len(contradicted), "contradicted reading")] if contradicted else []
     headline = f"{' and '.join(counts)} of the kernels." if counts else "What this report cannot tell."
     return Summary("unknown", headline[0].upper() + headline[1:], (), (), tuple(notes))
 

@@ -343,9 +343,8 @@ _IDLE = {
 }
 _COPIES = ("only copies", "only copying / span")
 _KERNELS = "(busy - only copying) / span * time of these kernels / time of all kernels"
-_BUSY = (
-    "its time / time of all kernels and copies * busy / span"  # of a trace that does not tell copies apart
-)
+# Of a trace that does not tell copies apart
+_BUSY = "its time / time of all kernels and copies * busy / span"
 
 
 @dataclass(frozen=True)

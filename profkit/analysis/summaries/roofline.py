@@ -96,19 +96,19 @@ def choose_ceilings(peaks: Peaks | None, busy: float | None, scope: Scope) -> Ce
     why = f"one thread ({cores})" if single else f"all {threads} threads ({cores})"
 
     def ceiling(name: str, value: float | None) -> Reading:
-        unit = metric(name).unit
         if peaks is None or value is None:
             return unavailable_reading(name, scope, "the peaks of this machine were not measured")
-        return Reading(name, value, unit, "measured", scope, Source(TOOL, formula=peaks.method))
+        source = Source(TOOL, formula=peaks.method)
+        return Reading(name, value, metric(name).unit, "measured", scope, source)
 
-    if peaks is None:
-        return Ceilings(ceiling("bandwidth.dram", None), ceiling("flops.rate", None), threads, why)
-    bandwidth, flops = peaks.bandwidth_one, peaks.flops_f32_one
-    if (
-        not single
-    ):  # on a busy machine all threads may have measured less than one, which was reached all the same
-        bandwidth = max((p for p in (bandwidth, peaks.bandwidth_all) if p is not None), default=None)
-        flops = max((p for p in (flops, peaks.flops_f32_all) if p is not None), default=None)
+    bandwidths = [] if peaks is None else [peaks.bandwidth_one]
+    rates = [] if peaks is None else [peaks.flops_f32_one]
+    if peaks is not None and not single:
+        # On a busy machine all threads may have measured less than one, which was reached all the same.
+        bandwidths.append(peaks.bandwidth_all)
+        rates.append(peaks.flops_f32_all)
+    bandwidth = max((peak for peak in bandwidths if peak is not None), default=None)
+    flops = max((peak for peak in rates if peak is not None), default=None)
     return Ceilings(ceiling("bandwidth.dram", bandwidth), ceiling("flops.rate", flops), threads, why)
 
 

@@ -137,9 +137,8 @@ class RooflineCeiling:
     peak: float
     kind: str  # "memory" or "compute"
     estimated: bool = False
-    main: bool = (
-        True  # False: of other threads than the workload uses, or of arithmetic that nothing here does
-    )
+    # False: of other threads than the workload uses, or of arithmetic that nothing here does
+    main: bool = True
     reading: Reading | None = None  # what it comes from
 
 

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, log10
 
-from profkit.analysis.summaries.readings import TOOL, absence_notes, metric_table, unavailable_reading
+from profkit.analysis.summaries.readings import (
+    TOOL,
+    absence_notes,
+    make_summary,
+    metric_table,
+    unavailable_reading,
+)
 from profkit.core import statistics
 from profkit.core.formatting import figures, percent, plural, quantity
 from profkit.core.types import RUN, Moment, Reading, SampleSet, Scope, Source, Summary, Table, Timing
@@ -206,34 +212,23 @@ def summarize_time(
     """
     if not timings:
         table = metric_table("Times in the report", reported)
-        remark = " The report has other times." if table else ""
-        return Summary(
-            "time",
-            f"No iteration was timed.{remark}",
-            tuple(reported),
-            (table,) if table else (),
-            absence_notes(reported),
-        )
-    per = [time_readings(timing) for timing in timings]
-    pairs = list(zip(timings, per, strict=True))
-    return Summary(
+        headline = f"No iteration was timed.{' The report has other times.' if table else ''}"
+        return make_summary("time", headline, reported, [table], absence_notes(reported))
+    pairs = [(timing, time_readings(timing)) for timing in timings]
+    return make_summary(
         "time",
-        _time_headline(timings[0], per[0]),
-        tuple(reading for readings in per for reading in readings),
-        tuple(table for timing, readings in pairs if (table := _time_table(timing, readings)) is not None),
-        (
-            *(note for timing, readings in pairs for note in _time_notes(timing, readings)),
-            *_slowdown_notes(moments),
-        ),
+        _time_headline(*pairs[0]),
+        [reading for _, readings in pairs for reading in readings],
+        [_time_table(timing, readings) for timing, readings in pairs],
+        [note for pair in pairs for note in _time_notes(*pair)] + _slowdown_notes(moments),
     )
 
 
-def _slowdown_notes(moments: Sequence[Moment]) -> tuple[str, ...]:
+def _slowdown_notes(moments: Sequence[Moment]) -> list[str]:
     """What the system said of its clocks; macOS does."""
     reasons = dict.fromkeys(reason for moment in moments for reason in moment.slowed)
-    return (
-        (f"The system held its clocks down while this was timed: {'; '.join(reasons)}.",) if reasons else ()
-    )
+    because = "; ".join(reasons)
+    return [f"The system held its clocks down while this was timed: {because}."] if reasons else []
 
 
 def _time_headline(timing: Timing, readings: Sequence[Reading]) -> str:
@@ -367,11 +362,11 @@ def _axis_ends(values: Sequence[float]) -> tuple[float, float]:
     """From the least to the most, or where a few lie far out, as far as all but those reach."""
     least, most = min(values), max(values)
     low, high = (statistics.percentile(values, percent) for percent in CALM)
-    room = NEAR * (high - low)
-    begin, end = max(least, low - room), min(most, high + room)
+    margin = NEAR * (high - low)
+    begin, end = max(least, low - margin), min(most, high + margin)
     if end - begin <= 1e-9 * abs(end):
-        room = 0.01 * abs(end) or 1e-9
-        return max(0.0, begin - room), end + room
+        margin = 0.01 * abs(end) or 1e-9
+        return max(0.0, begin - margin), end + margin
     return begin, end
 
 

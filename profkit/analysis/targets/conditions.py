@@ -136,10 +136,10 @@ def _gain_bound(gain: Gain, values: Mapping[str, float], kernel: KernelBottlenec
     if gain == "copying":
         return _times(values.get("gpu.copying"), 0.01)
     if gain == "device":
-        blocks, room = values.get("launch.blocks"), values.get("launch.multiprocessors")
+        blocks, multiprocessors = values.get("launch.blocks"), values.get("launch.multiprocessors")
         empty = _remaining_share(_times(values.get("launch.waves"), 100))
-        if empty is None and blocks is not None and room:
-            empty = 1 - min(1.0, blocks / room)
+        if empty is None and blocks is not None and multiprocessors:
+            empty = 1 - min(1.0, blocks / multiprocessors)
         return _smallest_bound(empty, headroom)
     if gain == "occupancy":
         achieved, theory = values.get("occupancy.achieved"), values.get("occupancy.theoretical")

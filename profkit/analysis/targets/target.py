@@ -91,9 +91,8 @@ class Target:
         False  # of kernels: asked of the user's own alone; how a library writes its own is its affair
     )
     always: bool = False  # of kernels: spoken of, as unknown, also where no report has the metric at all
-    credible: float | None = (
-        None  # a value above it says something about the measurement, not about the workload
-    )
+    # A value above it says something about the measurement, not about the workload
+    credible: float | None = None
 
 
 def is_met(value: float, operator: Operator, threshold: float) -> bool:

@@ -6,22 +6,18 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from profkit.analysis.timeline.records import TRANSFER, Columns, Spool
 from profkit.analysis.timeline.steady import SteadyPart
-
-if TYPE_CHECKING:
-    from profkit.analysis.timeline.records import Columns
-
 
 # Calls that are kept while what they asked for has not been seen. A device queue holds about a thousand launches, so
 # this is hundreds of full queues.
 MOST_KEPT = 1 << 18
 
 
-class LaunchBook:
-    """The calls seen so far, by key. Keys are unique in a recording (a process and its correlation number)."""
+class PendingCalls:
+    """Calls that wait for their work to be seen, by key: a process and its correlation number are unique."""
 
     def __init__(self) -> None:
         self._kept: Columns | None = None  # sorted by key

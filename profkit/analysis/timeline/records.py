@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 else:
     Columns: TypeAlias = Any
 
-# One thing that a device did. `key` joins it with the call that asked for it; `launch` (when that call began) and
-# `call` (how long it took) and `thread` (which made it) are -1 until `launches.LaunchBook` has found it, or where
-# there is none. `what` is the number of a configuration (kernel) or of a kind of transfer, by `kind`.
+# One thing that a device did, times in ns. `key` joins it with the call that asked for it. `launch` (when that call
+# began), `call` (how long it took) and `thread` (which made it) are -1 until `launches.PendingCalls` fills them in, or
+# where there is none. `what` is the number of a configuration (kernel) or of a kind of transfer, by `kind`.
 ACTIVITY = [
     ("start", "i8"),
     ("end", "i8"),
@@ -34,7 +34,7 @@ ACTIVITY = [
     ("kind", "i1"),
     ("graph", "?"),
 ]
-# One call of the host into CUDA.
+# One call of the host into CUDA, times in ns.
 CALL = [("start", "i8"), ("end", "i8"), ("key", "i8"), ("name", "i4"), ("thread", "i4"), ("process", "i2")]
 
 KERNEL, TRANSFER, GRAPH = 0, 1, 2  # kinds of activity; GRAPH is a CUDA graph that was traced as a whole
@@ -44,7 +44,10 @@ OTHER = "[more launch configurations]"  # and these are one
 
 @dataclass(frozen=True)
 class Configuration:
-    """A kernel as it was launched. Finer than `model.Kernel.id`: what registers and memory tell apart stays apart."""
+    """A kernel as it was launched: grid in blocks, block in threads, registers per thread, shared memory in bytes.
+
+    Finer than `Kernel.id`: what differs in registers or memory alone stays apart.
+    """
 
     name: str
     grid: tuple[int, int, int]
@@ -56,7 +59,7 @@ class Configuration:
 
 @dataclass(frozen=True)
 class Range:
-    """One entry of a marked range. `end` None: it was still open. `thread` None: it is the whole process'."""
+    """One entry of a marked range, in ns. `end` None: it was still open. `thread` None: it is of the whole process."""
 
     name: str
     domain: str | None
@@ -136,7 +139,7 @@ _FOLDED = Configuration(OTHER, (0, 0, 0), (0, 0, 0))
 
 @dataclass
 class Collected:
-    """For readers of texts. Times in ns; `key` joins an activity with its call, -1 where it has none."""
+    """What a reader of texts collects, row by row; times in ns. `key` joins an activity with its call (-1: none)."""
 
     tables: Tables = field(default_factory=Tables)
     devices: set[int] = field(default_factory=set)

@@ -21,9 +21,8 @@ _OF_EACH = 8  # most frequent distances that are tried, per length of gram
 _MOST_RUNS = 4096  # per period
 _MOST_PIECES = 1 << 16  # of which they are made; what is interrupted more often has not this period
 LEAST_AGREEMENT = 0.75  # of a run's launches with those one period later
-_STRAY = (
-    0.005  # of the launches; a head and an embedding are 1 % of a model with eighty layers of ten kernels
-)
+# Of the launches; a head and an embedding are 1 % of a model with eighty layers of ten kernels
+_STRAY = 0.005
 _PENALTY = 4  # a run that misses one launch in four is worth nothing
 
 
@@ -203,9 +202,8 @@ _FILLING = re.compile(
     r"(?:^|\W)(?:init|fill|memset|arange|iota|zero)(?:_?kernel)?(?:\W|$)|arange_cuda|triu_tril|generate_seed",
     re.IGNORECASE,
 )
-SMALL = (
-    0.25  # of the GPU time of what repeats most: below it a loop of other kernels is no part of the workload
-)
+# Of the GPU time of what repeats most: below it a loop of other kernels is no part of the workload
+SMALL = 0.25
 
 
 # What happens once may take so many times as long as what repeats: a first step in which cuDNN tries out its

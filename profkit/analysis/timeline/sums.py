@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from profkit.analysis.timeline.kernel_sums import KernelSums, Medians
 from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Range, Recording
-from profkit.analysis.timeline.windows import Paths, TimeWindows
+from profkit.analysis.timeline.windows import RangePaths, TimeWindows
 from profkit.core.types import ApiCall, GpuRange, GpuTrace, Transfer
 
 _NEVER = 1 << 62
@@ -177,7 +177,7 @@ class RangeSums:
     """Fed with the kernels that count."""
 
     def __init__(self, ranges: Sequence[Range], windows: TimeWindows) -> None:
-        self._ranges, self._windows, self._paths = ranges, windows, Paths(ranges)
+        self._ranges, self._windows, self._paths = ranges, windows, RangePaths(ranges)
         self._inside: Counter[tuple[int, int]] = Counter()  # launches by path and configuration
         self._path_time: Counter[int] = Counter()  # kernel ns by path
 

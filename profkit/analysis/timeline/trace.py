@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profkit.analysis.timeline.launches import CodeLoading, LaunchBook, bounds_with_copies, launch_order
+from profkit.analysis.timeline.launches import CodeLoading, PendingCalls, bounds_with_copies, launch_order
 from profkit.analysis.timeline.records import Columns, Recording, Spool
 from profkit.analysis.timeline.steady import SteadyPart, fills_memory, find_steady
 from profkit.analysis.timeline.sums import Sums
@@ -37,23 +37,25 @@ def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[str, ...]]:
 
 def _gather(recording: Recording, activities: Spool, calls: Spool, loading: CodeLoading) -> None:
     """Join both streams as they come: a call begins before what it asks for."""
-    book = LaunchBook()
+    pending_calls = PendingCalls()
     pending = iter(recording.calls)
     reached = -(1 << 62)
     for block in recording.activities:
         latest = int(block["start"].max()) if len(block) else reached
         while reached < latest and (more := next(pending, None)) is not None:
-            reached = _take_calls(more, book, calls, loading, reached)
-        book.join(block)
+            reached = _take_calls(more, pending_calls, calls, loading, reached)
+        pending_calls.join(block)
         activities.add(block)
     for more in pending:
-        reached = _take_calls(more, book, calls, loading, reached)
+        reached = _take_calls(more, pending_calls, calls, loading, reached)
 
 
-def _take_calls(block: Columns, book: LaunchBook, calls: Spool, loading: CodeLoading, reached: int) -> int:
+def _take_calls(
+    block: Columns, pending_calls: PendingCalls, calls: Spool, loading: CodeLoading, reached: int
+) -> int:
     if not len(block):
         return reached
-    book.add(block)
+    pending_calls.add(block)
     loading.add(block)
     calls.add(block)
     return max(reached, int(block["start"].max()))

@@ -42,9 +42,8 @@ class Tracks:
         return len(self._open) - 1
 
 
-KERNEL_NAME = (
-    120  # characters of a kernel's name on its slice; the first of each configuration has the whole name
-)
+# Characters of a kernel's name on its slice; the first of each configuration has the whole name
+KERNEL_NAME = 120
 ROWS = 4096  # slices that are text at one time
 DEVICES = 1 << 20  # process numbers of devices begin here, behind those of the host
 

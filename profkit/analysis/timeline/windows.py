@@ -1,17 +1,13 @@
-"""Marked ranges: the part of a trace that counts, and in which ranges a thread was at a time."""
+"""Marked ranges: the times of a trace that count (`TimeWindows`), and the ranges of each launch (`RangePaths`)."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from profkit.analysis.timeline.records import Range
-
-if TYPE_CHECKING:
-    from profkit.analysis.timeline.records import Range
-
 
 OWN = "profkit"  # the NVTX domain of `profkit.region`
 OWN_PREFIX = "profkit:"  # and how its ranges are named where a tool knows no domains
@@ -88,8 +84,10 @@ def merge_intervals(intervals: Iterable[tuple[int, int]]) -> tuple[tuple[int, in
 MOST_PATHS = 1 << 16  # distinct sets of names that are told apart; what comes later is in none
 
 
-class Paths:
-    """Answers for many launches at once. A path is a set of ranges by name and domain; its number points to `names`.
+class RangePaths:
+    """In which ranges launches were made, for many of them at once.
+
+    A path is a set of ranges by name and domain; its number points to `names`.
 
     A range of a thread holds what that thread launched. A range of profkit holds what its process launched, unless
     the launching thread is itself in one: autograd launches from threads of its own, and two regions in two threads

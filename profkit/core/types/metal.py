@@ -144,9 +144,8 @@ class MetalTrace:
     thermal: tuple[MetalState, ...] = ()  # thermal states of the device, longest first
     induced: str | None = None  # the performance state that the recording asked for; None: the default
     counters: tuple[MetalCounter, ...] = ()
-    memory_peak: int | None = (
-        None  # bytes that Metal had allocated for the process, at most (unmarked: in all of the recording)
-    )
+    # Bytes that Metal had allocated for the process, at most (unmarked: in all of the recording)
+    memory_peak: int | None = None
     absent: tuple[MetalAbsent, ...] = ()
     marked: bool = False  # only what happened in a marked region is counted
     entries: int = 0  # of the region
@@ -161,11 +160,9 @@ class MetalTrace:
     window_busy: float | None = None  # part of `device_busy` in the window
     failed: int | None = None  # command buffers that ended with an error, whoever submitted them
     compiled: float | None = None  # Metal's compiler worked for the process in the part that counts
-    counter_set: str | None = (
-        None  # as the recording was set: "Performance Limiters"; None: none, or not told
-    )
+    # As the recording was set: "Performance Limiters"; None: none, or not told
+    counter_set: str | None = None
     guessed: str | None = None  # why the process that counts may be another than was profiled
     lost: str | None = None  # why all of the trace counts, although a region was marked
-    notice: Spread | None = (
-        None  # of command buffers, from their end on the GPU until the host was told of it
-    )
+    # Of command buffers, from their end on the GPU until the host was told of it
+    notice: Spread | None = None

@@ -64,9 +64,8 @@ class WorkloadOutcome:
     comparison: Comparison | None = None  # with the last good run, for the causes
     notes: tuple[str, ...] = ()
     fix: str | None = None
-    ending: str = (
-        "done"  # how its profile ended, where not so: "workload-failed", "machine", "out-of-time", ...
-    )
+    # How its profile ended, where not so: "workload-failed", "machine", "out-of-time", ...
+    ending: str = "done"
     log: str | None = None  # what its profile printed; like `run` relative to the night's folder
 
 

@@ -41,20 +41,17 @@ class SampleSet:
     clock: Literal["wall", "cuda-events", "mps-synchronized"] = "wall"
     # Wall seconds per iteration over the clock's, from the same samples: 1.2 says that the host added a fifth.
     wall_ratio: float | None = None
-    cache: Literal["warm", "cold"] | None = (
-        None  # the device's caches before each iteration; None: not a device
-    )
-    batching: str | None = (
-        None  # how launch overhead was amortised: "100 calls queued before the first begins"
-    )
+    # The device's caches before each iteration; None: not a device
+    cache: Literal["warm", "cold"] | None = None
+    # How launch overhead was amortised: "100 calls queued before the first begins"
+    batching: str | None = None
     # What one iteration costs each side alone: the device, with all its work queued beforehand, and the host, which
     # only launches it. `seconds` is about the larger of the two; None where that could not be told.
     device_seconds: float | None = None
     host_seconds: float | None = None
     single_seconds: float | None = None  # one call that is launched to an idle device and waited for
-    graph_seconds: float | None = (
-        None  # one iteration of many in a CUDA graph, where the benchmark asks for it
-    )
+    # One iteration of many in a CUDA graph, where the benchmark asks for it
+    graph_seconds: float | None = None
     clocks: tuple[float, ...] = ()  # the device's SM clock in Hz, between samples; empty where not told
     throttled: int = 0  # samples thrown away because the device slowed itself down, and
     throttle_reasons: tuple[str, ...] = ()  # why it did; with none thrown away, it did so all the time

@@ -67,9 +67,8 @@ class CaseResult:
     memory: int | None = None  # bytes: the inputs, and the most that a call allocated at a time beside them
     flops: float | None = None  # of one call, as the operation declares them
     bytes: float | None = None  # that one call must move
-    error: float | None = (
-        None  # the largest error as a share of what rounding explains; at most 1 where it is right
-    )
+    # The largest error as a share of what rounding explains; at most 1 where it is right
+    error: float | None = None
     clocks: tuple[float, ...] = ()  # the device's clock in Hz, between samples
     throttled: tuple[str, ...] = ()  # why the device held its clock down meanwhile
     device: int | None = None  # which one

@@ -34,7 +34,6 @@ from profkit.core.types import (
 )
 from profkit.hardware.machine import read_machine
 from profkit.kernels.sweep.request import SweepGrid
-from profkit.reporting.sweep.files import write_reports
 
 
 def write_results(
@@ -49,7 +48,14 @@ def write_results(
     command = ("profkit", "sweep", *grid.arguments())
     run = run_of(document, command, name, _working_directory(), read_machine(), _gpus(document), precision)
     write_run(folder, run, final=False)
-    return tuple(write_reports(folder, document))
+    from profkit.reporting.report_files import write_sweep_reports
+
+    return write_sweep_reports(folder, document)
+
+
+def load_reports() -> None:
+    """Load what renders while there is time: it takes up to a second, and is needed when nothing else is left to do."""
+    from profkit.reporting import report_files, terminal  # noqa: F401
 
 
 def _working_directory() -> str:

@@ -21,11 +21,10 @@ from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep import workers
 from profkit.kernels.sweep.journal import SweepJournal, document_of
-from profkit.kernels.sweep.outputs import write_results
+from profkit.kernels.sweep.outputs import load_reports, write_results
 from profkit.kernels.sweep.plan import format_duration, seconds_left
 from profkit.kernels.sweep.request import SweepRequest
 from profkit.kernels.sweep.schedule import PointQueue, Precompile, Work
-from profkit.reporting.sweep import files
 
 REPORT_SECONDS = 2.0  # between two looks at how much is left
 REPORT_SHARE = 0.02  # of the time, for that: of a million cases one takes seconds
@@ -205,7 +204,7 @@ def _open_device(session: _Session, pool: WorkerPool, progress: Progress) -> Non
     """Start the workers and measure what the device can do. Raises UsageError where the sweep began on another one."""
     progress.begin("device", "what it is, and what it can do at most")
     pool.begin()
-    files.load()  # while they load torch
+    load_reports()  # while they load torch
     about = pool.open(lambda: progress.tick(session.seconds))
     if changed := about.get("changed"):
         progress.note(f"files given by --with change {', '.join(changed)} for everybody: it was put back")

@@ -61,24 +61,24 @@ def bar_chart(
 
 
 def _bar(bar: Bar, y: float, full: float, source: int) -> list[str]:
-    value = fitted(bar.words, (1 - LEAST_SHARE) * WIDTH)
+    value = fitted(bar.text, (1 - LEAST_SHARE) * WIDTH)
     name = fitted(bar.label, RIGHT - LEFT - width(value) - 10)
     drawn = [
-        text((LEFT, y + FONT), name, None, bar.told if name != bar.label else None),
-        linked(text((RIGHT, y + FONT), value, "e", bar.words if value != bar.words else None), source),
+        text((LEFT, y + FONT), name, None, bar.hover if name != bar.label else None),
+        linked(text((RIGHT, y + FONT), value, "e", bar.text if value != bar.text else None), source),
         rect(LEFT, y + LINE + 2, RIGHT - LEFT, THICK, "track"),
     ]
     room = RIGHT - LEFT
     if bar.outer is not None:
-        drawn.append(rect(LEFT, y + LINE + 2, room * _part(bar.outer, full), THICK, "soft", bar.told))
+        drawn.append(rect(LEFT, y + LINE + 2, room * _part(bar.outer, full), THICK, "soft", bar.hover))
     if bar.value is not None:
         kind = "s1 doubtful" if bar.doubtful else "s1"
-        drawn.append(rect(LEFT, y + LINE + 2, room * _part(bar.value, full), THICK, kind, bar.told))
+        drawn.append(rect(LEFT, y + LINE + 2, room * _part(bar.value, full), THICK, kind, bar.hover))
         if bar.value > full * 1.0001:
             drawn.append(text((RIGHT - 2, y + LINE + 2 + THICK), "›", "e over"))
     for mark in bar.marks:
         x = LEFT + room * _part(mark.value, full)
-        drawn.append(line(x, y + LINE - 1, x, y + LINE + 5 + THICK, mark.kind, mark.told))
+        drawn.append(line(x, y + LINE - 1, x, y + LINE + 5 + THICK, mark.kind, mark.hover))
     return drawn
 
 
@@ -107,7 +107,7 @@ def stacked_bar(
             mark += text(
                 (x + wide / 2, y + WHOLE_THICK / 2 + 0.35 * FONT), str(place), "m" if piece.idle else "m on"
             )
-        drawn.append(focusable(mark, piece.told, number(piece.source)))
+        drawn.append(focusable(mark, piece.hover, number(piece.source)))
         x += wide
     for place, piece in enumerate(shown, 1):
         drawn += _legend(place, piece, below, number(piece.source))
@@ -121,7 +121,7 @@ def _legend(place: int, piece: Piece, y: float, source: int) -> list[str]:
     name = fitted(f"{place}  {piece.label}", RIGHT - 18 - width(share) - 8)
     return [
         rect(LEFT, y + 2, 11, 11, colour),
-        text((LEFT + 16, y + FONT), name, None, piece.told),
+        text((LEFT + 16, y + FONT), name, None, piece.hover),
         linked(text((RIGHT, y + FONT), share, "e"), source, tabindex="-1"),
     ]
 
@@ -137,6 +137,6 @@ def _gathered(pieces: Sequence[Piece]) -> list[Piece]:
     first, rest = busy[:room], busy[room:]
     share = sum(piece.share for piece in rest)
     small = Piece(
-        f"others ({len(rest)})", share, "; ".join(piece.told for piece in rest), source=rest[0].source
+        f"others ({len(rest)})", share, "; ".join(piece.hover for piece in rest), source=rest[0].source
     )
     return [*(piece for piece in kept if piece in first), small, *idle]

@@ -109,7 +109,7 @@ def _roof(
         return []
     told = f"{roof.name}: {quantity(roof.peak, 'FLOP/s' if roof.kind == 'compute' else 'B/s')}"
     told += " (estimated)" if roof.estimated else ""
-    mark = line(*ends, "roof" + ("" if roof.main else " thin") + (" estimated" if roof.estimated else ""))
+    mark = line(*ends, "ceiling" + ("" if roof.main else " thin") + (" estimated" if roof.estimated else ""))
     room = width(told)
     for left, base in _beside(roof, ends, room):
         area = (left, base - 0.75 * FONT, left + room, base + 3)

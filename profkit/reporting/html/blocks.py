@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from profkit.core.types import Json
-from profkit.reporting.chart_blocks import Charts, FlameGraph, NoChart, SortableTable
+from profkit.reporting.chart_blocks import Charts, FlameGraph, LineCharts, NoChart, SortableTable
 from profkit.reporting.ci import Annotations, Cases
 from profkit.reporting.html.chart_svg import svg_of
 from profkit.reporting.html.escape import Html, element, link, prose, text, together
@@ -93,6 +94,8 @@ class PageBlocks:
         if span.link is not None:
             href = span.link if span.link.startswith("#") else link(span.link)
             return element("a", *inside, href=href)
+        if span.series is not None:
+            return element("span", *inside, class_=f"letter w{span.series % 8 + 1}")
         if span.style in _TAGS:
             return element(_TAGS[span.style], *inside, class_=tone)
         if span.style is Style.SOFT or tone:
@@ -147,6 +150,8 @@ class PageBlocks:
                 return _lines(block.lines)
             case Charts():
                 return self._charts(block)
+            case LineCharts():
+                return self._charts(Charts((block,)))
             case NoChart():
                 return self._no_chart(block)
             case SortableTable():
@@ -298,7 +303,7 @@ class PageBlocks:
     def _charts(self, charts: Charts) -> Html:
         self.need("charts")
         others, boxes = [], []
-        for chart in charts.charts:
+        for chart in _single_charts(charts.charts):
             svg = svg_of(chart, self.number)
             if svg is not None:
                 boxes.append(element("figure", Html(svg), class_="chart-box"))
@@ -340,6 +345,13 @@ class PageBlocks:
             id="sources",
             aria_labelledby="sources-title",
         )
+
+
+def _single_charts(charts: Sequence[Block]) -> Iterator[Block]:
+    """The charts one by one; of groups of lines those over the same size stand together."""
+    groups = [chart.charts for chart in charts if isinstance(chart, LineCharts)]
+    yield from (chart for row in zip_longest(*groups) for chart in row if chart is not None)
+    yield from (chart for chart in charts if not isinstance(chart, LineCharts))
 
 
 def _footnote(note: Footnote, number: int) -> Html:

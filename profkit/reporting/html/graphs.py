@@ -9,7 +9,14 @@ from typing import cast
 from profkit.analysis.stacks.files import Flame
 from profkit.core.formatting import quantity
 from profkit.core.types import Json
-from profkit.reporting.chart_blocks import CellValue, FlameGraph, RowDetail, SortableColumn, SortableTable
+from profkit.reporting.chart_blocks import (
+    CellValue,
+    FlameGraph,
+    RowDetail,
+    SortableColumn,
+    SortableTable,
+    cell_text,
+)
 from profkit.reporting.charts.svg import Number
 from profkit.reporting.html.escape import Html, element, prose, together
 from profkit.reporting.plain_text import harmless
@@ -177,15 +184,13 @@ def _whole_names(table: SortableTable) -> Html:
 
 def _cell(column: SortableColumn, row: int, number: Number) -> Html:
     value = column.values[row]
-    if isinstance(value, str):
-        return together((prose(value),))
     source, mark = column.sources[row] if column.sources else (None, "")
     place = number(source)
     if value is None:
         return element("a", "–", class_="n unavailable", href=f"#s{place}") if place else Html("")
     small = (" ", element("small", mark, class_="mark")) if mark else ()
-    shown = quantity(float(value), column.unit)
-    return element("a", shown, *small, class_="n", href=f"#s{place}") if place else together((shown,))
+    shown = cell_text(value, column.unit)
+    return element("a", shown, *small, class_="n", href=f"#s{place}") if place else together((prose(shown),))
 
 
 def table_data(table: SortableTable, number: Number) -> dict[str, Json]:
@@ -245,8 +250,7 @@ def _short(value: CellValue) -> Json:
 
 
 def _width(value: CellValue, unit: str, mark: str) -> int:
-    shown = value if isinstance(value, str) else quantity(value, unit)
-    return len(shown) + (len(mark) + 1 if mark else 0)
+    return len(cell_text(value, unit)) + (len(mark) + 1 if mark else 0)
 
 
 def _detail(detail: RowDetail, number: Number) -> Json:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from profkit.core.formatting import plural
 from profkit.core.types import Check, CheckState
-from profkit.reporting.json import FileLeftOut, RemovedKind
+from profkit.profilers.redact import FileLeftOut, RemovedText
 from profkit.reporting.view import Block, Items, Section, Status, Statuses, StatusRow, View
 
 _STATES: dict[CheckState, Status] = {
@@ -39,7 +39,7 @@ def _row(check: Check) -> StatusRow:
     )
 
 
-def scrubbed_view(output: str, removed: Sequence[RemovedKind], left_out: Sequence[FileLeftOut]) -> View:
+def scrubbed_view(output: str, removed: Sequence[RemovedText], left_out: Sequence[FileLeftOut]) -> View:
     """Kinds and counts of what was removed, never the things themselves."""
     kinds = [
         f"{one.kind}: {one.count}" + (f"; now e.g. {', '.join(one.examples)}" if one.examples else "")

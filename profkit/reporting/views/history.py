@@ -1,19 +1,132 @@
-"""What a history holds: its runs, or one run with every value."""
+"""What is kept of runs: the entries of the history, trends of their values, and detectors replayed over them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from profkit.backends import kernel_word
-from profkit.core.formatting import moment, plural, quantity
-from profkit.core.types import Accepted, Entry, Scope, Value
-from profkit.reporting.view import Block, Items, Paragraph, Section, TableColumn, Text, View, soft, table
+from profkit.core.formatting import moment, plural, quantity, shortened
+from profkit.core.types import (
+    Accepted,
+    ChangePoint,
+    Entry,
+    MetricOutcome,
+    Night,
+    Replay,
+    Scope,
+    Series,
+    Trend,
+    Value,
+    WorkloadOutcome,
+)
+from profkit.reporting.chart_blocks import TrendChart
+from profkit.reporting.view import (
+    Block,
+    Items,
+    Paragraph,
+    Section,
+    Span,
+    Status,
+    Statuses,
+    StatusRow,
+    TableColumn,
+    Text,
+    View,
+    soft,
+    table,
+)
+from profkit.reporting.views.night_text import OUTCOMES, QUIET, word_of
+
+_MOST_PLOTS = 12  # trends that are drawn; the table below has all of them
+_LOOKED_AT = 10  # values from which changes are looked for; below, a note of the detectors says so
+
+
+def trends_view(trends: Sequence[Trend]) -> View:
+    """Each trend as a chart with what is to be said of it, those that changed first; then all of them as a table."""
+    ordered = sorted(trends, key=lambda trend: (not trend.change_points, -len(trend.series.points)))
+    blocks: list[Block] = [
+        Section(title_of(trend.series), tuple(_trend(trend))) for trend in ordered[:_MOST_PLOTS]
+    ]
+    if len(ordered) > 1:
+        columns = ("series", "values", "first", "last", "changes", "noise")
+        blocks.append(Section("All series", (table(columns, [_row(trend) for trend in ordered]),)))
+    left = len(ordered) - _MOST_PLOTS
+    if left > 0:
+        blocks.append(
+            Paragraph(f"{left} more are not drawn. To see one: profkit history trend WORKLOAD:METRIC")
+        )
+    if len(ordered) == 1:
+        return View(title_of(ordered[0].series), tuple(_trend(ordered[0])))
+    changed = sum(bool(trend.change_points) for trend in trends)
+    return View(f"{plural(len(trends), 'series', 'series')} over time, {changed} changed", tuple(blocks))
+
+
+def title_of(series: Series) -> str:
+    """`gated_mlp time.median (region gated_mlp) on cpu`; the scope only where it says more."""
+    key = series.key
+    scope = key.scope
+    kind = kernel_word(key.backend) if scope.kind == "kernel" else scope.kind
+    name = f" ({kind} {scope.name}{f', {scope.id}' if scope.id else ''})" if scope.name else ""
+    backend = f" on {key.backend}" if key.backend else ""
+    return f"{key.workload} {key.metric}{name}{backend}"
+
+
+def _trend(trend: Trend) -> Iterator[Block]:
+    series = trend.series
+    yield TrendChart(trend)
+    first, last = series.points[0].started, series.points[-1].started
+    yield Paragraph(soft(f"{plural(len(series.points), 'value')}, {_day(first)} to {_day(last)}"))
+    for segment in trend.epochs[1:]:
+        started = _day(series.points[segment.first].started)
+        yield Paragraph(f"┊ {started}: a new segment begins: {segment.reason}")
+    for change in trend.change_points:
+        yield Paragraph(_change(series, change))
+    if not trend.change_points and len(series.points) >= _LOOKED_AT:
+        yield Paragraph("No change found.")
+    for note in trend.notes:
+        yield Paragraph(soft(note))
+
+
+def _change(series: Series, change: ChangePoint) -> Text:
+    by = f", {(change.ratio - 1) * 100:+.1f} %" if change.ratio is not None else ""
+    commit = f", commit {change.commit[:12]}" if change.commit else ""
+    votes = f"; seen by {', '.join(change.votes)}" if change.votes else ""
+    when = _day(change.started or series.points[change.index].started)
+    before, after = quantity(change.before, series.unit), quantity(change.after, series.unit)
+    course, status = "", None
+    if series.better != "none" and change.after != change.before:
+        worse = (change.after > change.before) == (series.better == "lower")
+        course, status = (", worse", Status.FAIL) if worse else (", better", Status.BETTER)
+    return Span(
+        f"▲ {when}: {before} to {after}{by}{course} (value {change.index}{commit}{votes})", status=status
+    )
+
+
+def _row(trend: Trend) -> tuple[Text, ...]:
+    points = [point for point in trend.series.points if point.valid]
+    unit = trend.series.unit
+    return (
+        title_of(trend.series),
+        str(len(trend.series.points)),
+        quantity(points[0].value, unit) if points else "-",
+        quantity(points[-1].value, unit) if points else "-",
+        str(len(trend.change_points)),
+        f"{trend.noise * 100:.2g} %" if trend.noise is not None else "-",
+    )
+
+
+def _day(started: str) -> str:
+    if len(started) > 10 and started[4:5] == "-":
+        return started[:10]
+    return shortened(started, 40)  # a series of a file calls its values what it likes
+
 
 SHOWN = 8  # characters of an id: a thousand runs share that much with a chance of 1 in 8,000
 _SCOPES = 60  # of one run that are shown; a run with 20 kernels and some regions has fewer
 
 
-def view(entries: Sequence[Entry], accepted: Sequence[Accepted], path: str, total: int) -> View:
+def history_view(entries: Sequence[Entry], accepted: Sequence[Accepted], path: str, total: int) -> View:
     """The runs, the newest first, and the changes that were accepted."""
     if not entries:
         empty = "It is empty: profkit history add RUN"
@@ -124,3 +237,100 @@ def _accepted(change: Accepted) -> Text:
     what = f"{change.workload} {change.metric}" if change.metric else change.workload
     by = f" by {change.by}" if change.by else ""
     return soft(f"accepted{by}: {what} since {change.since[:16].replace('T', ' ')}: {change.word}")
+
+
+_MOST = 40  # nights that are listed of one series
+# Codes of nights on which nothing begins: they are counted, and not listed one by one.
+_USUAL = ("held", "new", "standing", "seen-before", "returning", "perhaps-better", "not-valid", "moved")
+
+
+def replay_view(replays: Sequence[Replay]) -> View:
+    """Each series with its sums and every night on which something new is said."""
+    blocks = []
+    for one in replays:
+        key = one.series.key
+        scope = f" ({key.scope.kind} {key.scope.name})" if key.scope.name else ""
+        rule = f" by another rule ({', '.join(one.rule)})" if one.rule else ""
+        headline = f"{plural(len(one.outcomes), 'night')}{rule}: {_sums(one.outcomes)}"
+        events = tuple(
+            (f"{night} ", Span(o.outcome, status=OUTCOMES[o.outcome]), f": {o.reason}")
+            for night, o in _events(one)
+        )
+        inner: list[Block] = [Items(events[:_MOST])] if events else []
+        left = len(events) - _MOST
+        inner += [Paragraph(soft(f"{left} more: --format json has all"))] if left > 0 else []
+        blocks.append(Section(f"{key.workload} {key.metric}{scope}", tuple(inner), headline))
+    return View(f"{plural(len(replays), 'series', 'series')} decided again, night by night", tuple(blocks))
+
+
+def _sums(outcomes: Sequence[MetricOutcome]) -> str:
+    """`2 regressions, 14 quiet nights, 7 new`: how many nights of each kind."""
+    counts = Counter(o.code if o.code == "standing" else o.outcome for o in outcomes)
+    names = {
+        "regressed": ("regression", "regressions"),
+        "standing": ("night with an open regression", "nights with an open regression"),
+        "improved": ("improvement", "improvements"),
+        "ambiguous": ("night with a candidate regression", "nights with a candidate regression"),
+        "invalid": ("night that is not valid", "nights that are not valid"),
+        "pass": ("quiet night", "quiet nights"),
+        "new": ("new", "new"),
+    }
+    return ", ".join(plural(counts[word], *name) for word, name in names.items() if counts[word]) or "nothing"
+
+
+def _events(one: Replay) -> list[tuple[str, MetricOutcome]]:
+    """Nights on which something new is said, and that did not say the same the night before."""
+    found, before = [], ""
+    for point, outcome in zip(one.series.points, one.outcomes, strict=True):
+        if outcome.code not in _USUAL and not (outcome.code == before == "collapse"):
+            found.append((point.started[:10], outcome))
+        before = outcome.code
+    return found
+
+
+# ---------------------------------------------------------------- many nights
+
+
+def nights_view(nights: Sequence[Night]) -> View:
+    """A line for each workload in each night in which it became another outcome; quiet nights are counted."""
+    return View(f"{nights[0].name}: {plural(len(nights), 'night')}", tuple(_nights(nights)))
+
+
+def _nights(nights: Sequence[Night]) -> Iterator[Block]:
+    before: dict[str, tuple[str, str]] = {}
+    quiet = 0
+    for night in nights:
+        now: dict[str, tuple[str, str]] = {
+            w.name: (w.outcome, w.code if w.outcome == "regressed" else "") for w in night.workloads
+        }
+        moved = [w for w in night.workloads if before.get(w.name) != now[w.name]]
+        moved = [
+            w for w in moved if not (w.code == "standing" and before.get(w.name, ("",))[0] == "regressed")
+        ]
+        before = now
+        notes = night.notes if night is not nights[-1] else ()  # those of the last night stand below it
+        if not moved and not notes:
+            quiet += 1
+            continue
+        yield from _quiet_nights(quiet)
+        quiet = 0
+        inner: list[Block] = [Items(notes)] if notes else []
+        inner += [Statuses(tuple(_moved(moved)), ("workload", "", "", ""), "outcome")] if moved else []
+        yield Section(night.id, tuple(inner))
+    yield from _quiet_nights(quiet)
+
+
+def _moved(workloads: Sequence[WorkloadOutcome]) -> Iterator[StatusRow]:
+    """Workloads that became another outcome; what passes needs no reason, and shares a row."""
+    for outcome in dict.fromkeys(w.outcome for w in workloads):
+        alike = [w for w in workloads if w.outcome == outcome]
+        if outcome in QUIET:
+            yield StatusRow(OUTCOMES[outcome], word_of(alike[0]), tuple(w.name for w in alike), "")
+            continue
+        for workload in alike:
+            yield StatusRow(OUTCOMES[outcome], word_of(workload), (workload.name,), workload.reason)
+
+
+def _quiet_nights(count: int) -> Iterator[Block]:
+    if count:
+        yield Paragraph(soft(f"... {plural(count, 'night')} without anything new"))

@@ -148,7 +148,7 @@ def _devices(busy: Sequence[float]) -> Bars:
         )
         for number, share in enumerate(busy)
     )
-    told = ", ".join(bar.told for bar in bars)
+    told = ", ".join(bar.hover for bar in bars)
     return Bars("devices", "Busy, by device", f"Share of the time each was busy: {told}.", bars, 1.0)
 
 
@@ -309,7 +309,7 @@ def _level(document: RunDocument, reading: Reading, title: str, before: str) -> 
     marks = threshold_mark(document, reading.metric, reading.scope)
     quality = f" ({reading.quality})" if reading.quality != "measured" else ""
     words = f"{before}{percent(reading.value)} %{' ?' if reading.doubt else ''}"
-    against = f"; {marks[0].told}" if marks else ""
+    against = f"; {marks[0].hover}" if marks else ""
     doubt = f"; doubted: {reading.doubt}" if reading.doubt else ""
     doubtful = reading.quality in ("simulated", "estimated") or reading.doubt is not None
     told = f"{name}: {words}{quality}{against}{doubt}"
@@ -317,7 +317,7 @@ def _level(document: RunDocument, reading: Reading, title: str, before: str) -> 
 
 
 def _sentences(bars: Sequence[Bar]) -> str:
-    return ". ".join(bar.told for bar in bars) + "."
+    return ". ".join(bar.hover for bar in bars) + "."
 
 
 # ---------------------------------------------------------------- functions

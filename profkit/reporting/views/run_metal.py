@@ -91,7 +91,7 @@ def _shares_of_time(document: RunDocument, trace: MetalTrace) -> Iterator[Bars]:
         more = len(others) - _PROCESSES
         legend = f"{plural(more, 'further process', 'further processes')} not drawn. " if more > 0 else ""
         legend += "Dotted line: target." if any(bar.marks for bar in bars) else ""
-        told = ". ".join(bar.told for bar in bars)
+        told = ". ".join(bar.hover for bar in bars)
         yield Bars("gpu-use", "Busy, of the time", f"{told}.", tuple(bars), 100.0, legend.strip())
 
 
@@ -191,7 +191,7 @@ def _work(what: str, found: Sequence[MetalWork], origin: str) -> tuple[Block, ..
         bars.append(Bar(_name(one), one.seconds, words, told, source=footnote_of(made)))
     more = len(found) - len(bars)
     legend = f"{more} more in the table." if bars and more > 0 else ""
-    told = ". ".join(bar.told for bar in bars[:6])
+    told = ". ".join(bar.hover for bar in bars[:6])
     chart = Bars("metal-work", f"GPU time, by {what}", f"{told}.", tuple(bars), None, legend)
     rows: list[tuple[Text, ...]] = []
     for one in found[:_ROWS]:
@@ -264,7 +264,7 @@ def _percentages(document: RunDocument, trace: MetalTrace) -> Iterator[Bars]:
         more = len(found) - len(bars)
         legend = "Light: the highest sample." + (f" {more} more in the table." if more > 0 else "")
         legend += " Dotted line: target." if any(bar.marks for bar in bars) else ""
-        told = ". ".join(bar.told for bar in bars[:8])
+        told = ". ".join(bar.hover for bar in bars[:8])
         yield Bars("gpu-counters", "Counters, in % of what there is", f"{told}.", bars, 100.0, legend)
 
 
@@ -294,7 +294,7 @@ def _rates(document: RunDocument, trace: MetalTrace) -> Iterator[Bars]:
         bars.insert(
             0, Bar("Read and written", both.value, words, told, marks=marks, source=footnote_of(both))
         )
-    told = ". ".join(bar.told for bar in bars[:6])
+    told = ". ".join(bar.hover for bar in bars[:6])
     legend = f"Light: the highest sample. {line}"
     yield Bars("gpu-rates", "Bandwidth", f"{told}.", tuple(bars), None, legend)
 
@@ -351,7 +351,7 @@ def _states(title: str, states: Sequence[MetalState], origin: str) -> Iterator[S
             told += f"; {quantity(one.busy, 's')} of it the process worked on the GPU"
         reading = share_reading("Share of the time", share, origin, "time in this state / time that is told")
         pieces.append(Piece(one.name, one.seconds / total, told, source=footnote_of(reading)))
-    described = ". ".join(piece.told for piece in pieces)
+    described = ". ".join(piece.hover for piece in pieces)
     yield StackedBar("gpu-states", f"{title} ({quantity(total, 's')})", f"{described}.", tuple(pieces))
 
 

@@ -37,12 +37,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("form", "begins"), [("terminal", "NVIDIA H200: 47 of 48 cases"), ("markdown", "## Sweep on")]
+    ("form", "begins"),
+    [("terminal", "? INTERRUPTED  47 of 48 cases"), ("markdown", "## ? INTERRUPTED: Sweep on")],
 )
 def test_people_get_the_views_of_a_sweep(folder: Path, form: str, begins: str) -> None:
     told = "".join(export(ExportOptions((folder,), form)).pieces)
     assert told.startswith(begins)
-    assert "CUDA, 2.50 x PyTorch" in told
+    assert "CUDA, 2.50 x as fast as PyTorch" in told
 
 
 def test_its_page_is_that_of_the_sweep(folder: Path, tmp_path: Path) -> None:
@@ -50,7 +51,7 @@ def test_its_page_is_that_of_the_sweep(folder: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["report", str(folder), "--format", "html", "--output", str(output)])
     assert done.exit_code == 0
     made = output.read_text(encoding="utf-8")
-    assert "Who is fastest" in made
+    assert "Fastest at batch x sequence" in made
     assert "interrupted, 1 left" in made
 
 

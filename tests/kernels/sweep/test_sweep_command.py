@@ -134,7 +134,7 @@ def test_wrong_arithmetic_of_the_framework_is_told_and_fails_nothing(
     done = sweep("--resume", str(request.folder), "-q", cwd=tmp_path)
     assert done.code == code, done.err
     told = " ".join(done.out.split())
-    assert ("Not right: 1 case (1 " in told) == (state not in ("too large", "unavailable"))
-    assert ("itself, which fails no sweep" in told) == (state == "wrong" and code == 0)
+    assert ("Not right 1 case (1 " in told) == (state not in ("too large", "unavailable"))
+    assert ("itself, which does not fail the sweep" in told) == (state == "wrong" and code == 0)
     if state == "wrong":
         assert "a reason of its own" in told

@@ -14,7 +14,7 @@ from profkit.core.types import Night, PassResult, RunDocument
 from profkit.regression.nightly.config import read_config
 from profkit.regression.nightly.replay import replay_nights, worst_code
 from profkit.regression.nightly.workflow import NightOptions
-from profkit.reporting.views.replay import nights_view
+from profkit.reporting.views.history import nights_view
 from tests.reporting.shown import night_page, night_text, text_of
 
 DAYS = 66  # the changes lie at 45 (slower), 35 (moved), 30 and 60 (spiky)

@@ -58,7 +58,7 @@ def test_a_point_on_its_roof_is_drawn_on_its_line() -> None:
     chart = roofline_chart(Roofline(ROOFS[:2], (spot(1.0, 1e12), spot(100.0, 1e13))))
     slope, level = (
         [float(part) for end in (e.get("d") or "")[1:].split("L") for part in end.split()]
-        for e in marks(chart, "path", "roof")
+        for e in marks(chart, "path", "ceiling")
     )
     (x, y), (_, y_level) = place(chart, 0), place(chart, 1)
     share = (x - slope[0]) / (slope[2] - slope[0])

@@ -30,7 +30,7 @@ from profkit.profiling.evaluate_targets import enrich_document as enrich
 from profkit.profiling.evaluate_targets import summarize_document as summarize
 from profkit.reporting.extras import Extras
 from profkit.reporting.html import page as page_of
-from profkit.reporting.views.trend import view
+from profkit.reporting.views.history import trends_view
 from profkit.runtime.passes.read_tracemalloc import AllocationLine, Allocations, MemoryGrowth
 from tests import documents, page_documents
 from tests.browser import visit
@@ -147,7 +147,7 @@ def test_a_year_tells_the_value_under_the_pointer(browser: Any, tmp_path: Path) 
     )
     trend = Trend(Series(SeriesKey("mlp", "cuda", "time.median"), "s", "lower", points))
     path = tmp_path / "trend.html"
-    path.write_text(page_of.render(view([trend])), encoding="utf-8")
+    path.write_text(page_of.render(trends_view([trend])), encoding="utf-8")
     with visit(browser, path, viewport={"width": 900, "height": 700}) as opened:
         area = opened.page.locator(".reader").bounding_box()
         opened.page.mouse.move(area["x"] + area["width"] / 2, area["y"] + 20)

@@ -13,8 +13,8 @@ import pytest
 
 from profkit.core.types import Revision, RunDocument
 from profkit.reporting.extras import extras_of
-from profkit.reporting.html import page, write
-from profkit.reporting.html.write import write_page
+from profkit.reporting.html import page
+from profkit.reporting.report_files import write_page
 from profkit.reporting.view import Section, View
 from tests import documents
 from tests.conftest import ROOT
@@ -90,8 +90,9 @@ def test_a_fault_of_the_page_is_told_and_leaves_the_former_one(
     def broken(*_: object) -> str:
         raise KeyError("template")
 
-    monkeypatch.setattr(write, "render", broken)
-    assert write_page(tmp_path, documents.document()) == "profkit could not make it (KeyError: 'template')"
+    monkeypatch.setattr(page, "render", broken)
+    why = write_page(tmp_path, documents.document())
+    assert why == "no report.html: profkit could not make it (KeyError: 'template')"
     assert (tmp_path / "report.html").read_text() == "the former one"
 
 

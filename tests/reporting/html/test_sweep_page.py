@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from profkit.core.types import SweepDocument
-from profkit.reporting.sweep.html import render
+from profkit.reporting.html import page as html
+from profkit.reporting.views.sweep import view
 from tests import sweep_documents as sweeps
 from tests.browser import Visit, visit
 from tests.reporting.html.markup import problems
@@ -26,7 +27,7 @@ def open_sweep(browser: Any, tmp_path: Path) -> Iterator[Open]:
 
         def one(document: SweepDocument, **context: Any) -> Visit:
             path = tmp_path / "report.html"
-            path.write_text(render(document), encoding="utf-8")
+            path.write_text(html.render(view(document)), encoding="utf-8")
             return opened.enter_context(visit(browser, path, **context))
 
         yield one
@@ -34,11 +35,11 @@ def open_sweep(browser: Any, tmp_path: Path) -> Iterator[Open]:
 
 @pytest.mark.parametrize("name", sorted(sweeps.odd()))
 def test_the_markup_is_valid_whatever_is_missing(name: str) -> None:
-    assert problems(render(sweeps.odd()[name])) == []
+    assert problems(html.render(view(sweeps.odd()[name]))) == []
 
 
 def test_names_that_are_markup_are_shown_and_run_nothing(open_sweep: Open) -> None:
-    assert problems(render(sweeps.hostile())) == []
+    assert problems(html.render(view(sweeps.hostile()))) == []
     page = open_sweep(sweeps.hostile()).page
     page.locator(LIVE).nth(1).click()
     page.locator("#roofline .reader").first.focus()
@@ -79,7 +80,7 @@ def test_the_dots_below_the_roof_tell_their_case_to_the_pointer_and_to_the_keybo
     told = page.locator(".chart-tip:not([hidden])").inner_text()
     assert (
         told
-        == "CUDA, GELU forward float32 16x256x8: time 531 ns, speed-up 2.50, roofline 49.4 %, traffic 494 GB/s"
+        == "CUDA, GELU forward float32 16x256x8: time 531 ns, speed-up 2.50 x, roofline 49.4 %, traffic 494 GB/s"
     )
     page.keyboard.press("Escape")
     assert page.locator(".chart-tip:not([hidden])").count() == 0

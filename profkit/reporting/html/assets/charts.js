@@ -4,26 +4,34 @@
   const tip = document.createElement("div");
   tip.className = "chart-tip";
   tip.hidden = true;
-  tip.setAttribute("aria-hidden", "true"); // the mark has the same words as its name
+  tip.setAttribute("role", "status");
   document.body.append(tip);
-  const mark = (target) => (target.closest ? target.closest(".chart [tabindex]") : null);
-  function show(one) {
-    const title = one.querySelector("title");
-    if (!title) return;
-    tip.textContent = title.textContent;
+  const hide = () => { tip.hidden = true; };
+  function show(text, at, below) {
+    tip.textContent = text;
     tip.hidden = false;
-    const at = one.getBoundingClientRect(), box = tip.getBoundingClientRect();
-    const left = Math.max(8, Math.min(at.left + at.width / 2 - box.width / 2, document.documentElement.clientWidth - box.width - 8));
-    const above = at.top - box.height - 6;
-    tip.style.left = left + window.scrollX + "px";
+    const box = tip.getBoundingClientRect(), wide = document.documentElement.clientWidth;
+    const above = below ? -1 : at.top - box.height - 6;
+    tip.style.left = Math.max(8, Math.min(at.left + at.width / 2 - box.width / 2, wide - box.width - 8)) + window.scrollX + "px";
     tip.style.top = (above > 0 ? above : at.bottom + 6) + window.scrollY + "px";
   }
-  const hide = () => { tip.hidden = true; };
-  // Of a long line the value nearest to the pointer: its numbers stand in an attribute.
-  const known = new WeakMap();
+  const near = (target, selector) => (target && target.closest ? target.closest(selector) : null);
+  const held = (event) => event.ctrlKey || event.metaKey || event.altKey;
+
+  // ---- a mark
+  const mark = (target) => near(target, ".chart [tabindex]");
+  document.addEventListener("focusin", (event) => {
+    const one = mark(event.target), title = one && one.querySelector("title");
+    if (title) show(title.textContent, one.getBoundingClientRect()); else hide();
+  });
+  document.addEventListener("focusout", hide);
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
+
+  // ---- of a long line the value nearest to the pointer: its numbers stand in an attribute
+  const lines = new WeakMap();
   function read(area, event) {
-    const line = known.get(area) || JSON.parse(area.dataset.read);
-    known.set(area, line);
+    const line = lines.get(area) || JSON.parse(area.dataset.read);
+    lines.set(area, line);
     const box = area.getBoundingClientRect(), chart = area.ownerSVGElement;
     const scale = chart.getBoundingClientRect().width / chart.viewBox.baseVal.width;
     const left = box.left + (line.x[0] - area.x.baseVal.value) * scale, wide = (line.x[1] - line.x[0]) * scale;
@@ -32,18 +40,96 @@
     let nearest = 0;
     for (let i = 1; i <= last; i++) if (Math.abs(days(i) - goal) < Math.abs(days(nearest) - goal)) nearest = i;
     const date = "t" in line ? new Date(1000 * (line.t + 86400 * days(nearest))).toISOString().slice(0, 10) : "night " + (nearest + 1);
-    tip.textContent = date + ": " + line.v[nearest] + " " + line.u;
-    tip.hidden = false;
-    const at = left + (wide * days(nearest)) / days(last), room = tip.getBoundingClientRect();
-    tip.style.left = Math.max(8, Math.min(at - room.width / 2, document.documentElement.clientWidth - room.width - 8)) + window.scrollX + "px";
-    tip.style.top = box.bottom + 4 + window.scrollY + "px";
+    const at = left + (wide * days(nearest)) / days(last);
+    show(date + ": " + line.v[nearest] + " " + line.u, { left: at, width: 0, bottom: box.bottom }, true);
   }
-  document.addEventListener("pointermove", (event) => {
-    const area = event.target.closest && event.target.closest("svg.trend") && event.target.closest("svg.trend").querySelector(".reader");
-    if (area) read(area, event);
-    else if (!document.activeElement || !mark(document.activeElement)) hide();
+
+  // ---- a map of winners: one cell is reached by Tab, the others from it by arrow keys
+  const steps = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] };
+  function walk(cell, step) {
+    const [row, column] = cell.dataset.at.split(",").map(Number);
+    for (let n = 1; n <= 200; n++) { // past those that were not compared
+      const next = cell.ownerSVGElement.querySelector('[data-at="' + (row + n * step[0]) + "," + (column + n * step[1]) + '"]');
+      if (!next) continue;
+      cell.setAttribute("tabindex", "-1");
+      next.setAttribute("tabindex", "0");
+      next.focus();
+      return;
+    }
+  }
+
+  // ---- dots: the nearest to the pointer, or one after the other; their numbers stand in the sortable table
+  let rows = null;
+  function numbers(area, row) {
+    if (!rows) {
+      const names = JSON.parse(document.getElementById("kernel-names").textContent);
+      const texts = window.profkitUnpack(names.texts);
+      rows = { name: (n) => texts[names.at[n]], columns: JSON.parse(document.getElementById("kernel-data").textContent).columns };
+    }
+    const titles = JSON.parse(area.dataset.columns), values = [];
+    for (const column of rows.columns.filter((one) => titles.includes(one.title))) {
+      const value = column.values[row];
+      if (typeof value === "number") values.push(column.title.toLowerCase() + " " + window.profkitQuantity(value, column.unit));
+    }
+    return rows.name(row) + ": " + values.join(", ");
+  }
+  const clouds = new WeakMap();
+  function dots(area) {
+    if (!clouds.has(area)) {
+      const found = [], places = JSON.parse(area.dataset.rows);
+      area.ownerSVGElement.querySelectorAll(".cloud").forEach((path, cloud) => {
+        path.getAttribute("d").split("M").slice(1).forEach((dot, n) => {
+          const [x, y] = dot.replace("h0", "").split(/[ ,]/).map(Number);
+          found.push({ x, y, row: places[cloud][n] });
+        });
+      });
+      found.sort((a, b) => a.x - b.x || a.y - b.y);
+      const ring = document.createElementNS("http://www.w3.org/2000/svg", "circle");
+      ring.setAttribute("class", "ring");
+      ring.setAttribute("r", "4");
+      ring.setAttribute("visibility", "hidden");
+      area.ownerSVGElement.append(ring);
+      clouds.set(area, { found, ring, at: -1 });
+    }
+    return clouds.get(area);
+  }
+  function point(area, number) {
+    const chart = dots(area), dot = chart.found[number];
+    chart.at = number;
+    chart.ring.setAttribute("cx", dot.x);
+    chart.ring.setAttribute("cy", dot.y);
+    chart.ring.setAttribute("visibility", "visible");
+    show(numbers(area, dot.row), chart.ring.getBoundingClientRect());
+  }
+  function nearest(area, event) {
+    const chart = dots(area), box = area.ownerSVGElement.getBoundingClientRect();
+    const scale = area.ownerSVGElement.viewBox.baseVal.width / box.width;
+    const x = (event.clientX - box.left) * scale, y = (event.clientY - box.top) * scale;
+    let number = -1, least = 12 * 12;
+    chart.found.forEach((dot, n) => {
+      const far = (dot.x - x) ** 2 + (dot.y - y) ** 2;
+      if (far < least) { least = far; number = n; }
+    });
+    if (number >= 0) point(area, number); else { hide(); chart.ring.setAttribute("visibility", "hidden"); }
+  }
+  const cloud = (target) => near(target, ".cases .reader");
+  document.addEventListener("keydown", (event) => {
+    if (held(event)) return;
+    const cell = near(event.target, ".winners [data-at]"), area = cloud(event.target);
+    if (cell && steps[event.key]) walk(cell, steps[event.key]);
+    else if (area) {
+      const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: -1, ArrowUp: 1, Home: -1e9, End: 1e9, PageUp: 50, PageDown: -50 }[event.key];
+      if (step === undefined) return;
+      const chart = dots(area);
+      point(area, Math.max(0, Math.min(chart.found.length - 1, chart.at + step)));
+    } else return;
+    event.preventDefault();
   });
-  document.addEventListener("focusin", (event) => { const one = mark(event.target); if (one) show(one); else hide(); });
-  document.addEventListener("focusout", hide);
-  document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
+
+  document.addEventListener("pointermove", (event) => {
+    const trend = near(event.target, "svg.trend"), long = trend && trend.querySelector(".reader"), area = cloud(event.target);
+    if (long) read(long, event);
+    else if (area) nearest(area, event);
+    else if (!mark(document.activeElement)) hide();
+  });
 })();

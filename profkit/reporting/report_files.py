@@ -1,0 +1,46 @@
+"""The reports of a run and of a sweep, written beside their documents: each is whole or not there at all.
+
+None of it raises but for a Ctrl-C: what was measured is kept, whatever becomes of its reports.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from profkit.core.types import RunDocument, SweepDocument
+from profkit.reporting import markdown
+from profkit.reporting.extras import PAGE, extras_of
+from profkit.reporting.html import page
+from profkit.reporting.views import run, sweep
+
+
+def write_page(folder: Path, document: RunDocument) -> str | None:
+    """Write `folder/report.html`; why it is not there, in one line, or None."""
+    return _write(folder / PAGE, lambda: page.render(run.view(document, extras=extras_of(folder))))
+
+
+def write_sweep_reports(folder: Path, document: SweepDocument) -> tuple[str, ...]:
+    """Write report.md and report.html into `folder`; a line for each that is not there, with the reason."""
+    faults = (
+        _write(folder / "report.md", lambda: markdown.render(sweep.view(document, folder))),
+        _write(folder / PAGE, lambda: page.render(sweep.view(document, folder))),
+    )
+    return tuple(fault for fault in faults if fault is not None)
+
+
+def _write(path: Path, make: Callable[[], str]) -> str | None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(make(), encoding="utf-8", errors="replace")
+        os.replace(temporary, path)
+    except OSError as error:
+        return f"cannot write {path}: {error.strerror or error}"
+    except Exception as error:  # a fault of the report is no fault of what was measured
+        return f"no {path.name}: profkit could not make it ({type(error).__name__}: {error})"
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    return None

@@ -1,1 +1,0 @@
-"""A sweep in the terminal, as Markdown and as a page."""
