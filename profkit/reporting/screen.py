@@ -23,7 +23,7 @@ Part = str | tuple[str, str]  # plain, or with a style of rich
 WIDTH = 80
 # Between a number and its unit, and behind < and >, no line may end. Rich wraps at every kind of blank, also
 # at the no-break one, so a private character stands there until the text is done.
-_STICKY = re.compile(r"(?<=\d) (?=%|[KMGTkmµn]?i?(?:B|s|FLOP|Hz)\b)|(?<=[<>=]) (?=\d)")
+_STICKY = re.compile(r"(?<=\d) (?=%|x\b|[KMGTkmµn]?i?(?:B|s|FLOP|Hz)\b)|(?<=[<>=]) (?=\d)")
 _GLUE = "\ue000"
 _NUMBER = re.compile(r"[±+<-]?\d[^█-▏;:]{,25}|-")  # with its unit and a remark, but no sentence
 # A table of this many columns that is too wide goes on below, with its first column again; a smaller one is folded.

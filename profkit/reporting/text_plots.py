@@ -10,7 +10,7 @@ from profkit.core.formatting import shortened
 
 ROWS = 8  # of a plot at most
 STEPS = (1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)  # from one row to the next, as a factor
-ROOF_ROWS = 12
+ROOFLINE_ROWS = 12
 SEVERAL = "*"
 GAP = 3  # characters between two plots
 
@@ -63,7 +63,7 @@ def roofline_plot(
     *,
     width: int = 80,
 ) -> list[str]:
-    """FLOP/s over FLOP per byte, both logarithmic, below the roofs (bytes/s and FLOP/s), at most `width` wide.
+    """FLOP/s over FLOP per byte, both logarithmic, below the ceilings (bytes/s and FLOP/s), at most `width` wide.
 
     Each cloud is a letter and its dots, as (FLOP per byte, FLOP/s). Clouds stand side by side, since many dots share a
     place; where letters meet all the same, `*` does.
@@ -73,7 +73,7 @@ def roofline_plot(
         return []
     ridge = flops / bandwidth
     high = max(flops, *(y for _, y in dots))
-    rows = ROOF_ROWS - 1
+    rows = ROOFLINE_ROWS - 1
     per_row = max(1.2, (high / min(y for _, y in dots)) ** (1 / rows))
     decade = 1 if per_row < 4 else 2 if per_row < 40 else 4
     sides: dict[int, str] = {}
@@ -90,8 +90,8 @@ def roofline_plot(
     per_cell = math.log(right / left) / (cells - 1)
     drawn = [[" "] * cells for _ in range(rows + 1)]
     for column in range(cells):
-        roof = min(flops, bandwidth * left * math.exp(per_cell * column))
-        row = round(math.log(high / roof, per_row))
+        ceiling = min(flops, bandwidth * left * math.exp(per_cell * column))
+        row = round(math.log(high / ceiling, per_row))
         if row <= rows:
             drawn[row][column] = "─"
     for place, (letter, cloud) in enumerate(clouds):
@@ -202,7 +202,7 @@ def plot(
 ) -> list[str]:
     """Lines of at most `width` characters: the values from left to right, and below them what is marked.
 
-    `bars` are indices before which an epoch begins (`┊`), `marks` those of change points (`▲`). A value of None leaves
+    `bars` are indices before which a segment begins (`┊`), `marks` those of change points (`▲`). A value of None leaves
     its place empty. More values than dots share a column, which then shows all of them from the least to the most.
     The largest and the least value stand to the left, as `label` writes them; no axis begins at zero.
     """

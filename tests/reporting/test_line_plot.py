@@ -47,7 +47,7 @@ def test_a_mark_stands_below_its_value() -> None:
     assert lines[-1].index("▲") == first
 
 
-def test_an_epoch_is_a_line() -> None:
+def test_a_segment_begins_with_a_line() -> None:
     lines = plot([1.0, 2.0] * 30, number, width=60, bars=[40])
     assert any("┊" in line for line in lines)
 

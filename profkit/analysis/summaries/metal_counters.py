@@ -210,7 +210,9 @@ def counter_readings(document: RunDocument, metal: MetalTrace) -> tuple[Reading,
 
 def known_counters(metal: MetalTrace) -> Sequence[MetalCounter]:
     """All counters with samples, by name."""
-    return sorted((one for one in metal.counters if one.samples), key=lambda one: one.name)
+    return sorted(
+        (counter for counter in metal.counters if counter.samples), key=lambda counter: counter.name
+    )
 
 
 def _share_reading(metal: MetalTrace, name: str) -> Reading:
@@ -243,15 +245,17 @@ def _counter_value(metal: MetalTrace, name: str) -> _Value | str:
         return NOT_RECORDED
     table = metal_counter_names()
     known = {counter.name: counter for counter in metal.counters if counter.samples}
-    chosen = next((known[one] for one in table.counters[name] if one in known), None)
+    chosen = next(
+        (known[counter_name] for counter_name in table.counters[name] if counter_name in known), None
+    )
     if chosen is not None:
         return _while_working(metal, chosen)
     none = f"none of the recorded counters tells it ({metric(name).title})"
     if name != "gpu.limiter":
         return none
-    values = [_while_working(metal, known[one]) for one in table.limiters(known)]
+    values = [_while_working(metal, known[counter_name]) for counter_name in table.limiters(known)]
     usable = [value for value in values if isinstance(value, _Value) and value.unit == "%"]
-    return max(usable, key=lambda one: one.value, default=none)
+    return max(usable, key=lambda value: value.value, default=none)
 
 
 def _while_working(metal: MetalTrace, counter: MetalCounter) -> _Value | str:

@@ -267,7 +267,7 @@ def _busy_readings(metal: MetalTrace, trace: GpuTrace | None) -> list[Reading]:
 
 def _device_source(metal: MetalTrace) -> tuple[tuple[str, ...], str]:
     """What the device's own time was taken from: where its states are not told, from everybody's intervals."""
-    if metal.device_busy is not None and any(one.what == STATES for one in metal.absent):
+    if metal.device_busy is not None and any(absent.what == STATES for absent in metal.absent):
         return (INTERVALS,), "100 * union of the intervals of all processes / span"
     return (STATES,), "100 * union of Active / span"
 

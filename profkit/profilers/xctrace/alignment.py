@@ -118,11 +118,11 @@ def _parse_timebase(cell: object) -> tuple[int, int]:
 
 def read_signposts(rows: Iterable[Sequence[object]]) -> tuple[Window, ...]:
     """The signposts of profkit's regions among the rows of SIGNPOST_TABLE, each with the cells of SIGNPOST_COLUMNS."""
-    found = []
+    windows = []
     for start, duration, mark in rows:
         if mark == MARK and isinstance(start, int) and isinstance(duration, int) and duration >= 0:
-            found.append((start, start + duration))
-    return tuple(sorted(found))
+            windows.append((start, start + duration))
+    return tuple(sorted(windows))
 
 
 def align_regions(
@@ -145,7 +145,7 @@ def align_regions(
     if isinstance(clock, TraceClock) and spans:
         inside, reason = _clip_to_trace([(clock.in_trace(a), clock.in_trace(b)) for a, b in spans], length)
         if left_out and inside:
-            signposts = [one for one in signposts if one[0] <= inside[-1][1]]
+            signposts = [signpost for signpost in signposts if signpost[0] <= inside[-1][1]]
         if inside and signposts and (apart := _worst_distance(inside, signposts)) > SAME_NS:
             reason = f"by the clock it lies {quantity(apart / 1e9, 's')} from its signposts"
             inside = []

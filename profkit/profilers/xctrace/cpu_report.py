@@ -221,8 +221,8 @@ class GuidedTally:
             if not (single or target is None or process is None or is_same_process(process, target)):
                 continue
             value = part if isinstance(part, float) and part else whole
-            told = isinstance(start, int) and isinstance(duration, int) and isinstance(metric, str)
-            if told and isinstance(value, int | float):
+            known = isinstance(start, int) and isinstance(duration, int) and isinstance(metric, str)
+            if known and isinstance(value, int | float):
                 self._rows.append((start, duration, metric, value, bool(precise)))  # type: ignore[arg-type]
 
     def counters(self) -> tuple[Counter, ...]:
@@ -301,9 +301,9 @@ class CpuTableReader:
             facts["region"] = f"counted in {entries}"
         return replace(
             report,
-            profiles=(*report.profiles, *(one for table in selected for one in table.tally.profiles())),
-            stacks=(*report.stacks, *(one for table in selected for one in table.tally.stacks())),
-            counters=(*report.counters, *(one for table in selected for one in table.counters()), *guided),
+            profiles=(*report.profiles, *(part for table in selected for part in table.tally.profiles())),
+            stacks=(*report.stacks, *(part for table in selected for part in table.tally.stacks())),
+            counters=(*report.counters, *(part for table in selected for part in table.counters()), *guided),
             facts=facts,
             warnings=(*report.warnings, *dict.fromkeys(warnings)),
         )

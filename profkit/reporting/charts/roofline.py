@@ -45,7 +45,7 @@ AROUND = (
 
 
 def roofline_chart(roofline: Roofline, title: str = "Roofline", number: Number = no_footnote) -> str:
-    """Roofs as lines with their names, spots as numbered points, and a line of text for each spot."""
+    """Ceilings as lines with their names, spots as numbered points, and a line of text for each spot."""
 
     def leads(one: RooflineCeiling | RooflinePoint) -> int:
         return number(footnote_of(one.reading)) if one.reading is not None else 0
@@ -236,4 +236,4 @@ def _told(roofline: Roofline) -> str:
         f"{r.name} {quantity(r.peak, 'FLOP/s' if r.kind == 'compute' else 'B/s')}" for r in roofline.ceilings
     ]
     spots = [f"{spot.told}{_quality(spot)}" for spot in roofline.points[:5]]
-    return " ".join([f"Roofs: {', '.join(roofs)}.", *(f"{one}." for one in spots), *_rest(roofline)])
+    return " ".join([f"Ceilings: {', '.join(roofs)}.", *(f"{one}." for one in spots), *_rest(roofline)])

@@ -248,9 +248,9 @@ def _numbers(points: Sequence[Point], x: Scale) -> list[Tick]:
 
 
 def _lines(trend: Trend, plot: _Plot) -> list[str]:
-    """The interval as an area and the value as a line, each epoch by itself: across its edge nothing is comparable."""
+    """The interval as an area and the value as a line, each segment by itself: across an edge nothing compares."""
     points, drawn = trend.series.points, []
-    stretches = [(epoch.first, epoch.last) for epoch in trend.epochs] or [(0, len(points) - 1)]
+    stretches = [(segment.first, segment.last) for segment in trend.epochs] or [(0, len(points) - 1)]
     for first, last in stretches:
         kept = [i for i in range(max(0, first), min(last, len(points) - 1) + 1) if points[i].valid]
         for known in _with_interval(points, kept):
@@ -299,7 +299,7 @@ def _marks(points: Sequence[Point], plot: _Plot) -> list[str]:
 
 
 def _events(trend: Trend, plot: _Plot) -> list[str]:
-    """Lines where it became another one and where a new epoch begins, with a word above as far as words stand apart.
+    """Lines where it became another one and where a new segment begins, with a word above as far as words stand apart.
 
     Changes come first where there is not room for all; whatever has no word still has its text to hover over.
     """
@@ -307,7 +307,7 @@ def _events(trend: Trend, plot: _Plot) -> list[str]:
         (change.index, "change", _step(change), _change(change, plot.unit)) for change in trend.change_points
     ]
     events += [
-        (e.first, "epoch", f"◆ {CAUSES[e.cause]}", f"new epoch, {CAUSES[e.cause]}: {e.reason}")
+        (e.first, "segment", f"◆ {CAUSES[e.cause]}", f"new segment, {CAUSES[e.cause]}: {e.reason}")
         for e in trend.epochs
     ]
     known = [event for event in events if 0 < event[0] < len(plot.places)]
@@ -363,6 +363,6 @@ def _told(trend: Trend, unit: str) -> str:
     if hollow:
         parts.append(f"{hollow} of them decide nothing")
     parts += [f"changed by {_change(change, unit)}" for change in trend.change_points[-5:]]
-    begun = [epoch for epoch in trend.epochs if epoch.first > 0]
-    parts += [f"new epoch at night {e.first + 1} ({CAUSES[e.cause]}): {e.reason}" for e in begun[-5:]]
+    begun = [segment for segment in trend.epochs if segment.first > 0]
+    parts += [f"new segment at night {e.first + 1} ({CAUSES[e.cause]}): {e.reason}" for e in begun[-5:]]
     return "; ".join(parts) + "."

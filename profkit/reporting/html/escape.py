@@ -12,7 +12,7 @@ from profkit.core.types import Json
 from profkit.reporting.plain_text import harmless
 
 # Between a number and its unit, and behind < and >, no line may end.
-_STICKY = re.compile(r"(?<=\d) (?=%|[KMGTkmµn]?i?(?:B|s|FLOP|Hz)\b)|(?<=[<>=]) (?=\d)")
+_STICKY = re.compile(r"(?<=\d) (?=%|x\b|[KMGTkmµn]?i?(?:B|s|FLOP|Hz)\b)|(?<=[<>=]) (?=\d)")
 _VOID = ("input", "br")  # elements without an end
 _OUTSIDE = re.compile(r"[<>&\u2028\u2029]")
 

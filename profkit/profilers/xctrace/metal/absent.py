@@ -147,8 +147,8 @@ def list_notes(tables: MetalTables, skipped: int, part: CountedPart, metal: Meta
     if part.active is not None and (part.busy & part.counted - part.active).total > _UNTOLD * part.busy.total:
         yield f"{STATES} does not hold all of the time in which the process worked: it may be cut off"
     if len(part.gpus) > 1:
-        others = ", ".join(name for name in part.gpus if name != part.gpu)
-        yield f"of {plural(len(part.gpus), 'GPU')} {part.gpu} counts, which the process used most; beside it: {others}"
+        further = ", ".join(name for name in part.gpus if name != part.gpu)
+        yield f"of {plural(len(part.gpus), 'GPU')} {part.gpu} counts, which the process used most; beside it: {further}"
     if metal.failed:
         codes = ", ".join(str(code) for code in sorted(set(tables[ERRORS]["code"].tolist()) - {-1})[:5])
         which = f" (code {codes})" if codes else ""
