@@ -54,6 +54,15 @@ def figures(value: float, count: int = 3) -> str:
     return f"{value:.{max(0, digits)}f}"
 
 
+def signed(value: float, count: int = 3) -> str:
+    """With its sign.
+
+    >>> signed(8.4), signed(-0.0123, 2)
+    ('+8.40', '-0.012')
+    """
+    return f"{'+' if value >= 0 else '-'}{figures(abs(value), count)}"
+
+
 def bar(share: float, width: int = 8) -> str:
     """A share (0..1) as a bar of at most `width` characters in steps of an eighth; nothing for nothing."""
     eighths = round(max(0.0, min(1.0, share)) * width * 8)

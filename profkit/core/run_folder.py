@@ -11,6 +11,7 @@ import errno
 import json
 import os
 import re
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import NoReturn, cast
@@ -78,6 +79,21 @@ def hand_over(*paths: Path) -> None:
                     os.chown(one, int(user), int(group) if group.isdecimal() else -1, follow_symlinks=False)
 
 
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """The name of a temporary file that takes the place of `path` at the end of the block: whole or not at all.
+
+    Where the block raises, a Ctrl-C too, the former file stays and the temporary one is removed.
+    """
+    temporary = path.with_name(f".{path.name[:100]}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+
+
 def clean_name(name: str) -> str:
     """The part of a folder's name that comes from the user: letters, digits, dot, dash and underscore only.
 
@@ -106,25 +122,15 @@ def write_run(folder: Path, document: RunDocument, *, final: bool = True) -> Pat
     Raises MachineError when it cannot be written (full disk, no permission); the former one stays as it was.
     """
     target = folder / FILE_NAME
-    temporary = folder / f".{FILE_NAME}.{os.getpid()}.tmp"
     try:
-        folder.mkdir(
-            parents=True, exist_ok=True
-        )  # the workload may have removed it: what was measured is here
-        with temporary.open("w", encoding="utf-8") as file:
+        folder.mkdir(parents=True, exist_ok=True)  # the workload may have removed it
+        with replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:
             file.write(to_text(document, indent=1 if final else None))
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, target)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
         remark = "; what was written before is whole" if target.exists() else ""
         raise _cannot_write(target, error, remark) from error
-    except BaseException:  # a Ctrl-C between the two leaves no litter
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
     return target
 
 
