@@ -239,7 +239,7 @@ def trend(
             print_view(trends_view([found]), format)
         return
     if column is not None or by is not None:
-        raise UsageError("--column and --by speak of a file", "--from FILE")
+        raise UsageError("--column and --by are for a file", "--from FILE")
     chosen = HistoryFilter(backend=backend, machine=machine, since=since_time(since), limit=limit)
     with open_history(history, read_only=True) as store:
         trends = trends_of(store, tuple(series or ()), chosen)

@@ -165,7 +165,7 @@ def export(
     from profkit.cli.progress import progress_for
     from profkit.core.formatting import plural
     from profkit.regression.history import open_history
-    from profkit.regression.history.tables import export_table
+    from profkit.regression.history.export import export_table
     from profkit.reporting.json import history_change
     from profkit.reporting.plain_text import without_control_characters
 

@@ -1,4 +1,4 @@
-"""`profkit nightly`: a set of workloads profiled, held against their past, and reported as one night."""
+"""`profkit nightly`: a set of workloads profiled, compared with their past, and reported as one night."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def nightly(
     format: FormatOption = OutputFormat.terminal,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")] = False,
 ) -> None:
-    """Profile a set of workloads, hold each against its past, and say in one report what changed."""
+    """Profile a set of workloads, compare each with its past, and report what changed."""
     from profkit.core.errors import UsageError
     from profkit.regression.nightly.config import EXAMPLE, read_config
 

@@ -1,4 +1,4 @@
-"""Numbers as people read them: three or four figures, a fitting prefix, and the sign of the unit.
+"""Numbers as people read them: three or four format_figures, a fitting prefix, and the sign of the unit.
 
 Imports nothing of profkit. These are for screens; whatever is compared is compared before it comes here.
 """
@@ -22,8 +22,9 @@ def format_quantity(value: float | None, unit: str = "") -> str:
         return f"{format_percent(value)} %"
     if unit == "s":
         return _format_seconds(value)
-    # Memory in binary steps, traffic per second in decimal ones
-    if unit.split("/")[0] == "B" and unit != "B/s":
+    if (
+        unit.split("/")[0] == "B" and unit != "B/s"
+    ):  # memory in binary steps, traffic per second in decimal ones
         return _format_scaled(value, _BINARY, unit)
     if unit in ("B/s", "FLOP", "FLOP/s", "Hz", "J"):
         return _format_scaled(value, _DECIMAL, unit)
@@ -44,7 +45,7 @@ def format_percent(value: float) -> str:
 
 
 def format_figures(value: float, count: int = 3) -> str:
-    """`count` significant figures without an exponent where that stays short: 0.412, 41.2, 412."""
+    """`count` significant format_figures without an exponent where that stays short: 0.412, 41.2, 412."""
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else "-"
     digits = count - 1 - math.floor(math.log10(abs(value)))
@@ -53,8 +54,17 @@ def format_figures(value: float, count: int = 3) -> str:
     return f"{value:.{max(0, digits)}f}"
 
 
+def signed(value: float, count: int = 3) -> str:
+    """With its sign.
+
+    >>> signed(8.4), signed(-0.0123, 2)
+    ('+8.40', '-0.012')
+    """
+    return f"{'+' if value >= 0 else '-'}{format_figures(abs(value), count)}"
+
+
 def text_bar(share: float, width: int = 8) -> str:
-    """A share (0..1) as a bar of at most `width` characters in steps of an eighth; nothing for nothing."""
+    """A share (0..1) as a text_bar of at most `width` characters in steps of an eighth; nothing for nothing."""
     eighths = round(max(0.0, min(1.0, share)) * width * 8)
     whole, rest = divmod(eighths, 8)
     if eighths == 0:

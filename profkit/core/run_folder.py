@@ -11,6 +11,7 @@ import errno
 import json
 import os
 import re
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import NoReturn, cast
@@ -19,7 +20,6 @@ from profkit.core.codec import from_plain_data, short_repr, to_plain_data, valid
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.older_runs import add_codes
 from profkit.core.types import Json, RunDocument
-from profkit.core.whole_files import write_whole
 
 SCHEMA = "profkit.run/1"
 FILE_NAME = "run.json"
@@ -40,10 +40,10 @@ def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Pa
     Raises UsageError (2) where `base` is no folder, MachineError (3) without the permission or the space.
     """
     stem = f"{when:%Y%m%d-%H%M%S}-{clean_name(name)}-{backend}"
-    missing = [path for path in (base, *base.parents) if not os.path.lexists(path)]
+    made = [path for path in (base, *base.parents) if not os.path.lexists(path)]
     try:
         base.mkdir(parents=True, exist_ok=True)
-        chown_to_sudo_user(*missing)
+        chown_to_sudo_user(*made)
         for number in range(1, SAME_SECOND_LIMIT):
             folder = base / (stem if number == 1 else f"{stem}-{number}")
             try:
@@ -73,10 +73,25 @@ def chown_to_sudo_user(*paths: Path) -> None:
         return
     for path in paths:
         inside = (Path(at, name) for at, folders, files in os.walk(path) for name in (*folders, *files))
-        for entry in (path, *inside):
+        for one in (path, *inside):
             with contextlib.suppress(OSError, OverflowError):
-                if entry.is_symlink() or entry.is_dir() or entry.stat().st_nlink == 1:
-                    os.chown(entry, int(user), int(group) if group.isdecimal() else -1, follow_symlinks=False)
+                if one.is_symlink() or one.is_dir() or one.stat().st_nlink == 1:
+                    os.chown(one, int(user), int(group) if group.isdecimal() else -1, follow_symlinks=False)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """The name of a temporary file that takes the place of `path` at the end of the block: whole or not at all.
+
+    Where the block raises, a Ctrl-C too, the former file stays and the temporary one is removed.
+    """
+    temporary = path.with_name(f".{path.name[:100]}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
 
 
 def clean_name(name: str) -> str:
@@ -109,7 +124,10 @@ def write_run(folder: Path, document: RunDocument, *, final: bool = True) -> Pat
     target = folder / FILE_NAME
     try:
         folder.mkdir(parents=True, exist_ok=True)  # the workload may have removed it
-        write_whole(target, (run_to_text(document, indent=1 if final else None),), sync=True)
+        with replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:
+            file.write(run_to_text(document, indent=1 if final else None))
+            file.flush()
+            os.fsync(file.fileno())
     except OSError as error:
         remark = "; what was written before is whole" if target.exists() else ""
         raise _cannot_write(target, error, remark) from error
@@ -199,10 +217,10 @@ def run_from_json(data: object) -> RunDocument:
     if not isinstance(data, dict):
         raise UnreadableReport("not a run document: the top is no object")
     schema = data.get("schema")
-    version = re.fullmatch(r"profkit\.run/(\d{1,6})", schema) if isinstance(schema, str) else None
-    if version is None:
+    found = re.fullmatch(r"profkit\.run/(\d{1,6})", schema) if isinstance(schema, str) else None
+    if found is None:
         raise UnreadableReport(f'not a run document: schema is {short_repr(schema)}, not "{SCHEMA}"')
-    if int(version[1]) > int(SCHEMA.rpartition("/")[2]):
+    if int(found[1]) > int(SCHEMA.rpartition("/")[2]):
         raise UnreadableReport(
             f"written by a newer profkit ({schema}; this one reads {SCHEMA})", "upgrade profkit"
         )

@@ -69,7 +69,7 @@ def large(rows: int, cell: int) -> str:
     return render(replace(judged(), summaries=summaries), STEP_SUMMARY)
 
 
-@pytest.mark.parametrize(("rows", "cell"), [(2000, 400), (40, 40_000), (3, 1_000_000), (100_000, 3)])
+@pytest.mark.parametrize(("rows", "cell"), [(2000, 400), (40, 40_000), (3, 1_000_000), (30_000, 3)])
 def test_a_summary_is_cut_to_what_github_shows_and_says_so(rows: int, cell: int) -> None:
     text = large(rows, cell)
     assert len(text.encode()) <= STEP_SUMMARY

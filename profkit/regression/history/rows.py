@@ -47,11 +47,11 @@ def thin_samples(groups: Sequence[Sequence[float]]) -> tuple[Groups, int | None]
     neither the distribution nor a drift is bent.
     """
     numbers = (tuple(sample for sample in group if math.isfinite(sample)) for group in groups)
-    kept = [group for group in numbers if group]
-    taken = sum(len(group) for group in kept)
-    if taken <= MOST_SAMPLES and len(kept) <= MOST_GROUPS:
-        return tuple(kept), None
-    chosen = [kept[index] for index in _even_indices(len(kept), MOST_GROUPS)]
+    processes = [group for group in numbers if group]
+    taken = sum(len(group) for group in processes)
+    if taken <= MOST_SAMPLES and len(processes) <= MOST_GROUPS:
+        return tuple(processes), None
+    chosen = [processes[index] for index in _even_indices(len(processes), MOST_GROUPS)]
     each = max(LEAST_PER_GROUP, MOST_SAMPLES // len(chosen))
     return tuple(tuple(group[index] for index in _even_indices(len(group), each)) for group in chosen), taken
 

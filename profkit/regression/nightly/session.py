@@ -15,9 +15,8 @@ from typing import cast
 from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
 from profkit.core.progress import Progress
-from profkit.core.run_folder import clean_name, release_space, reserve_space
+from profkit.core.run_folder import clean_name, release_space, replacing, reserve_space
 from profkit.core.types import Entry, Json, RunDocument
-from profkit.core.whole_files import write_whole
 from profkit.regression.compare.causes.machine_state import thermal_throttling
 from profkit.regression.history import History, entry_of
 from profkit.regression.nightly import profile_process
@@ -96,7 +95,8 @@ def write_text(path: Path, text: str) -> None:
     """A text file, whole or not at all. Raises MachineError where the system refuses."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, (text,))
+        with replacing(path) as temporary:
+            temporary.write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:
         fix = f"df -h {path.parent}; ls -ld {path.parent}"
         raise MachineError(f"cannot write {path}: {error.strerror or error}", fix) from error
@@ -118,7 +118,7 @@ def nightly_lock(output: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise MachineError(
-                f"another nightly is running with {output}: two at once would measure each other",
+                f"another nightly is running with {output}: two at once would disturb each other",
                 "wait for it, or use another output:",
             ) from None
         except OSError:  # a file system without locks
@@ -197,9 +197,9 @@ def _measure_workload(session: NightSession, spec: WorkloadSpec) -> WorkloadStat
     if budget <= 0:
         spent = session.config.budget or 0.0
         return WorkloadState(
-            "out-of-time", f"the night's budget of {spent:.0f} s was spent before it began", "budget: ..."
+            "out-of-time", f"the night's budget of {spent:.0f} s was used up before it began", "budget: ..."
         )
-    into = session.folder / "runs" / folder_name(spec.name, [each.name for each in session.config.workloads])
+    into = session.folder / "runs" / clean_name(spec.name)
     try:
         ran = profile_process.profile_once(replace(spec, budget=budget), into, session.progress.tick)
     except ProfkitError as fault:  # the disk is full: the next may need less
@@ -213,20 +213,6 @@ def _measure_workload(session: NightSession, spec: WorkloadSpec) -> WorkloadStat
         seconds=ran.seconds,
     )
     return _store_run(session, done, ran)
-
-
-def folder_name(name: str, names: Sequence[str]) -> str:
-    """What the folder of `name` is called, one of `names`: its own, also where others are alike when cleaned."""
-    taken: set[str] = set()
-    for each in names:
-        clean = clean_name(each)
-        number = 1
-        while (found := clean if number == 1 else f"{clean}-{number}") in taken:
-            number += 1
-        if each == name:
-            return found
-        taken.add(found)
-    return clean_name(name)
 
 
 def _store_run(session: NightSession, done: WorkloadState, ran: ProfileResult) -> WorkloadState:
@@ -265,7 +251,7 @@ def throttling_reason(document: RunDocument) -> str | None:
                 return f"throttled all the time ({why})"
             if process.throttled > len(process.seconds):
                 return (
-                    f"throttled: {process.throttled} samples thrown away, {len(process.seconds)} left ({why})"
+                    f"throttled: {process.throttled} samples discarded, {len(process.seconds)} left ({why})"
                 )
     hot = [r for m in document.moments for d in m.devices for r in d.throttle if r != _POWER]
     hot += [reason for moment in document.moments for reason in moment.slowed]

@@ -54,7 +54,7 @@ def trends_view(trends: Sequence[Trend]) -> View:
     left = len(ordered) - _MOST_PLOTS
     if left > 0:
         blocks.append(
-            Paragraph(f"{left} more are not drawn; name them: profkit history trend WORKLOAD:METRIC")
+            Paragraph(f"{left} more are not drawn. To see one: profkit history trend WORKLOAD:METRIC")
         )
     if len(ordered) == 1:
         return View(title_of(ordered[0].series), tuple(_trend(ordered[0])))
@@ -131,7 +131,7 @@ def history_view(entries: Sequence[Entry], accepted: Sequence[AcceptedChange], p
     if not entries:
         empty = "It is empty: profkit history add RUN"
         if total:
-            empty = f"The filter leaves none of its {plural(total, 'run')}."
+            empty = f"None of its {plural(total, 'run')}."
         return View(f"{path}: no runs. {empty}", ())
     rows = [
         (
@@ -188,7 +188,7 @@ def _entry_blocks(entry: Entry) -> Iterator[Block]:
         yield Paragraph(f"and {plural(len(order) - _SCOPES, 'more scope')}: --format json has all of them")
     reasons = dict.fromkeys(value.doubt for value in entry.values if value.doubt)
     if reasons:
-        yield Items(tuple(f"doubted: {reason}" for reason in reasons))
+        yield Items(tuple(f"contradicted: {reason}" for reason in reasons))
 
 
 def _scope(scope: Scope, values: Sequence[Value]) -> Section:
@@ -201,14 +201,14 @@ def _scope(scope: Scope, values: Sequence[Value]) -> Section:
             format_quantity(value.value, value.unit),
             _interval(value),
             _samples(value),
-            "doubted" if value.doubt else value.quality,
+            "contradicted" if value.doubt else value.quality,
         ]
         for value in values
     ]
     empty = {1: "-", 2: "-", 3: "measured"}
-    kept = [n for n in range(4) if n not in empty or any(row[n] != empty[n] for row in rows)]
-    titles = [TableColumn(columns[n]) if columns[n] == "quality" else columns[n] for n in kept]
-    body = [(value.key.metric, *(row[n] for n in kept)) for value, row in zip(values, rows, strict=True)]
+    shown = [n for n in range(4) if n not in empty or any(row[n] != empty[n] for row in rows)]
+    titles = [TableColumn(columns[n]) if columns[n] == "quality" else columns[n] for n in shown]
+    body = [(value.key.metric, *(row[n] for n in shown)) for value, row in zip(values, rows, strict=True)]
     return Section(
         f"{what} {scope.name or ''}".rstrip(),
         (table(("metric", *titles), body),),
@@ -264,13 +264,13 @@ def replay_view(replays: Sequence[Replay]) -> View:
 
 
 def _sums(outcomes: Sequence[MetricOutcome]) -> str:
-    """`2 regressions, 14 suspect nights, 7 new`; what stands is of the regressions and not counted again."""
+    """`2 regressions, 14 quiet nights, 7 new`: how many nights of each kind."""
     counts = Counter(o.code if o.code == "standing" else o.outcome for o in outcomes)
     names = {
         "regressed": ("regression", "regressions"),
-        "standing": ("night with an open regression", "nights on which one stands"),
+        "standing": ("night with an open regression", "nights with an open regression"),
         "improved": ("improvement", "improvements"),
-        "ambiguous": ("suspect night", "suspect nights"),
+        "ambiguous": ("night with a candidate regression", "nights with a candidate regression"),
         "invalid": ("night that is not valid", "nights that are not valid"),
         "pass": ("quiet night", "quiet nights"),
         "new": ("new", "new"),

@@ -129,7 +129,7 @@ def night_view(plan: NightPlan) -> View:
     """What a night would do with each workload, and what it may cost."""
     total: list[tuple[str, Text]] = []
     if plan.confirm:
-        again = "each suspect is run again beside the last good commit"
+        again = "each candidate regression is run again beside the last good commit"
         total.append(("Re-runs", f"{duration(plan.confirm)} at most: {again}"))
     if plan.calibrate:
         total.append(("Calibration", f"{duration(plan.calibrate)} at most: the same code against itself"))

@@ -275,7 +275,7 @@ def test_records_go_through_what_is_no_file_and_a_place_that_cannot_be_is_told_f
     os.mkfifo(pipe)
     reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
     write_records(pipe, _document(1.0))
-    assert len(json.loads(reader.communicate(timeout=10)[0])) == 2
+    assert len(json.loads(reader.communicate(timeout=60)[0])) == 2
     assert pipe.is_fifo()
     for place in (tmp_path, tmp_path / "no" / "results.json"):
         with pytest.raises(ProfkitError):

@@ -7,7 +7,7 @@ from math import prod
 
 from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_of
 from profkit.backends import kernel_word
-from profkit.core.formatting import format_figures, format_percent, format_quantity
+from profkit.core.formatting import format_figures, format_percent, format_quantity, shorten
 from profkit.core.types import Cause, Change, Kernel, RunDocument, Scope
 from profkit.regression.compare.causes.evidence import (
     Evidence,
@@ -55,9 +55,8 @@ def find_other_kernels(evidence: Evidence) -> Iterator[Cause]:
     ]
     yield Cause(
         "algorithm",
-        f"Other {work_units(evidence)} do the work: {format_percent(100 * before)} % of the GPU time was in "
-        f"such that are "
-        f"gone, {format_percent(100 * after)} % is in new ones.",
+        f"Other {work_units(evidence)} do the work: {format_percent(100 * before)} % of the GPU time was in some that "
+        f"are gone, {format_percent(100 * after)} % is in new ones.",
         evidence=tuple(lines),
     )
 
@@ -69,13 +68,13 @@ def find_autotuning(evidence: Evidence) -> Iterator[Cause]:
         return
     before, after = _tuned_choices(evidence.baseline), _tuned_choices(evidence.candidate)
     for (kernel, key), best in before.items():
-        other = after.get((kernel, key))
-        if other is not None and other != best:
+        chosen = after.get((kernel, key))
+        if chosen is not None and chosen != best:
             yield Cause(
                 "triton",
                 f"Triton chose another configuration of {kernel} for {key}.",
                 Scope("kernel", kernel),
-                (f"{best} -> {other}",),
+                (f"{best} -> {chosen}",),
             )
 
 
@@ -218,9 +217,7 @@ def _moved_cause(
 
 def _first_and_count(parts: Sequence[tuple[str, float]]) -> str:
     """The first name, and how many there are beside it."""
-    name = parts[0][0]
-    shown = name if len(name) <= 40 else name[:39] + "…"
-    return shown + (f" and {len(parts) - 1} more" if len(parts) > 1 else "")
+    return shorten(parts[0][0], 40) + (f" and {len(parts) - 1} more" if len(parts) > 1 else "")
 
 
 def find_slower_encoders(evidence: Evidence) -> Iterator[Cause]:

@@ -14,7 +14,7 @@ from profkit.regression.compare.causes.evidence import Evidence, transition
 from profkit.regression.compare.decisions import percent_text, signed_percent
 
 # A device that changes its performance state with its load is in each for some of the time; what it is in for most of
-# its work is what a mean of the times speaks of.
+# its work is what its mean times depend on.
 MAIN_STATE_SHARE = 0.6
 THROTTLED_SHARE = 0.1  # of the trace
 # From slow to fast, as Instruments names them; of other names the order is not known.
@@ -176,7 +176,7 @@ def _weigh_clock_and_load(
             f"{percent_text(change.floor)} that counts",
         )
     size = log(change.ratio)
-    factor, reason = max(busy, key=lambda one: one[0], default=(1.0, ""))
+    factor, reason = max(busy, key=lambda disturbance: disturbance[0], default=(1.0, ""))
     explained = size == 0 or any(ratio > 0 and log(ratio) / size >= WORK_EXPLAINS for ratio in work)
     if not busy or abs(size) > log(factor) or explained:
         return change
@@ -278,6 +278,6 @@ def find_performance_state(evidence: Evidence) -> Iterator[Cause]:
         sentence = f"The GPU worked mostly in the performance state {after.name}, before in {before.name}."
         yield Cause("state", sentence, evidence=(f"baseline: {before}", f"candidate: {after}"))
     hot = thermal_throttling(evidence.baseline), thermal_throttling(evidence.candidate)
-    for name, reason, other in (("baseline", *hot), ("candidate", *hot[::-1])):
-        if reason is not None and other is None:
+    for name, reason, other_reason in (("baseline", *hot), ("candidate", *hot[::-1])):
+        if reason is not None and other_reason is None:
             yield Cause("state", f"The {name} was slowed by heat.", evidence=(reason,))
