@@ -64,7 +64,7 @@ def signed(value: float, count: int = 3) -> str:
 
 
 def text_bar(share: float, width: int = 8) -> str:
-    """A share (0..1) as a text_bar of at most `width` characters in steps of an eighth; nothing for nothing."""
+    """A share (0..1) as a bar of at most `width` characters in steps of an eighth; nothing for nothing."""
     eighths = round(max(0.0, min(1.0, share)) * width * 8)
     whole, rest = divmod(eighths, 8)
     if eighths == 0:
