@@ -23,7 +23,6 @@ ALLOWED = {
     "core/older_runs.py": "runs that were written before there were codes",
     "reporting/views/run.py": "a reason or cause that stands in a text above is not said again",
     "reporting/views/checks.py": "a version that stands in the detail is not said again",
-    "regression/history/imports/__init__.py": "a path that stands in the message is not said again",
 }
 
 

@@ -51,18 +51,18 @@ def find_chip(name: str | None, cores: int | None = None) -> AppleChip | Fault:
     "Apple M3 Max", "M3 Max" and "Apple M3 Max GPU" are the same. `cores` are GPU cores: chips of one name are sold
     with several, and some of those have less bandwidth. A Fault says why there is nothing to hold a value against.
     """
-    told = " ".join((name or "").split())
-    if not told:
+    words = " ".join((name or "").split())
+    if not words:
         return Fault("the GPU is not named", None)
-    if _VIRTUAL.search(told):
+    if _VIRTUAL.search(words):
         return Fault(
-            f"{told} is the GPU of a virtual machine: it has no specification", "measure on the Mac itself"
+            f"{words} is the GPU of a virtual machine: it has no specification", "measure on the Mac itself"
         )
-    if _OTHER_VENDORS.search(told):
-        return Fault(f"{told} is not Apple's: the table of chips has Apple silicon only", None)
-    match = _NAME.fullmatch(told)
+    if _OTHER_VENDORS.search(words):
+        return Fault(f"{words} is not Apple's: the table of chips has Apple silicon only", None)
+    match = _NAME.fullmatch(words)
     if match is None:
-        return Fault(f"{told} is in no table of chips", None)
+        return Fault(f"{words} is in no table of chips", None)
     known = f"Apple {match[1].upper()}" + (f" {match[2].capitalize()}" if match[2] else "")
     row = _chip_table().get(known)
     if row is None:
@@ -91,7 +91,10 @@ def _chip_table() -> Mapping[str, Mapping[str, Any]]:
 
 
 def _make_chip(name: str, row: Mapping[str, Any], cores: int | None) -> AppleChip:
-    sold = {int(one["cores"]): float(one["bandwidth"]) for one in row["configurations"]}
+    sold = {
+        int(configuration["cores"]): float(configuration["bandwidth"])
+        for configuration in row["configurations"]
+    }
     clock = float(row["clock"]) if row.get("clock") else None
     widths = set(sold.values())
     listed = cores in sold
@@ -147,14 +150,14 @@ def read_apple_gpus() -> tuple[Gpu, ...]:
     if platform.system() != "Darwin":
         return ()
     answer = ask_program("ioreg", "-r", "-c", "IOAccelerator", "-d", "1", "-a")
-    found = parse_ioreg(answer.output) if answer is not None and answer.status == 0 else ()
-    if not found or any(not gpu.name for gpu in found):
+    gpus = parse_ioreg(answer.output) if answer is not None and answer.status == 0 else ()
+    if not gpus or any(not gpu.name for gpu in gpus):
         shown = ask_program("system_profiler", "SPDisplaysDataType", "-json", seconds=_PROFILER_SECONDS)
-        found = _join_sources(found, parse_displays(shown.output) if shown is not None else ())
+        gpus = _join_sources(gpus, parse_displays(shown.output) if shown is not None else ())
     brand, memory = sysctl_text("machdep.cpu.brand_string"), sysctl_number("hw.memsize")
     guest = bool(sysctl_number("kern.hv_vmm_present"))
     return tuple(
-        add_specification(replace(gpu, index=index), brand, memory, guest) for index, gpu in enumerate(found)
+        add_specification(replace(gpu, index=index), brand, memory, guest) for index, gpu in enumerate(gpus)
     )
 
 
@@ -226,13 +229,13 @@ def _parse_accelerator(entry: Mapping[str, Any]) -> Gpu:
     return Gpu(name=name, chip=chip[1] if chip else None, cores=_core_count(entry.get("gpu-core-count")))
 
 
-def _join_sources(found: Sequence[Gpu], shown: Sequence[Gpu]) -> tuple[Gpu, ...]:
+def _join_sources(accelerators: Sequence[Gpu], shown: Sequence[Gpu]) -> tuple[Gpu, ...]:
     """The accelerators with the names of the cards, where there are as many of both; else the cards."""
-    if not found or len(found) != len(shown):
-        return tuple(shown) or tuple(found)
+    if not accelerators or len(accelerators) != len(shown):
+        return tuple(shown) or tuple(accelerators)
     return tuple(
         replace(gpu, name=gpu.name or card.name, cores=gpu.cores or card.cores)
-        for gpu, card in zip(found, shown, strict=True)
+        for gpu, card in zip(accelerators, shown, strict=True)
     )
 
 

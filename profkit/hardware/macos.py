@@ -155,16 +155,16 @@ def available_memory_macos() -> int | None:
 
 
 def _read_features(arm: bool, translated: bool) -> tuple[str, ...]:
-    found = [f"{kind.cores} {kind.name.lower()}" for kind in core_kinds()]
+    features = [f"{kind.cores} {kind.name.lower()}" for kind in core_kinds()]
     if translated:
-        found.append("rosetta")
+        features.append("rosetta")
     if arm:
-        found += [name for key, name in _ARM_FEATURES.items() if sysctl_number(f"hw.optional.arm.{key}")]
+        features += [name for key, name in _ARM_FEATURES.items() if sysctl_number(f"hw.optional.arm.{key}")]
     else:
         texts = (sysctl_text(f"machdep.cpu.{name}") or "" for name in ("features", "leaf7_features"))
         listed = " ".join(texts).upper().split()
-        found += [name.lower().replace("1.0", "") for name in _INTEL_FEATURES if name in listed]
-    return tuple(found)
+        features += [name.lower().replace("1.0", "") for name in _INTEL_FEATURES if name in listed]
+    return tuple(features)
 
 
 # kOSThermalPressureLevel... of macOS (libkern/OSThermalNotification.h); 0 is Nominal.
@@ -190,14 +190,14 @@ class MacPower:
     @property
     def slowed(self) -> tuple[str, ...]:
         """Why all clocks are held down, one phrase for each reason; a battery alone is none."""
-        found = []
+        reasons = []
         if self.pressure not in (None, "nominal"):
-            found.append(f"thermal pressure: {self.pressure}")
+            reasons.append(f"thermal pressure: {self.pressure}")
         if self.limit is not None and self.limit < 100:
-            found.append(f"processor limited to {self.limit} % of its clock for heat")
+            reasons.append(f"processor limited to {self.limit} % of its clock for heat")
         if self.low_power:
-            found.append("low power mode")
-        return tuple(found)
+            reasons.append("low power mode")
+        return tuple(reasons)
 
 
 def read_power() -> MacPower:

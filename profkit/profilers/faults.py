@@ -1,39 +1,69 @@
-"""A tool's error texts as a table: what each text means, and the line that fixes it."""
+"""A tool's error texts as data (its `faults.yaml`): what each text means, and the line that fixes it."""
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
+from profkit.analysis.metrics.catalogue import load_yaml
 from profkit.core.errors import Fault, MachineError
 from profkit.profilers.profiler import RecordRequest
 
 
 @dataclass(frozen=True)
 class KnownFault:
-    """What a text that `pattern` finds means; {0}, {1} in `reason` are the pattern's groups that matched."""
+    """What a text that `pattern` finds means; {0}, {1} in `reason` are the pattern's groups that matched.
+
+    `exits`: it holds for these exit codes only; empty for any.
+    """
 
     pattern: re.Pattern[str]
     reason: str
     fix: str | None = None
     consequence: bool = False
     code: str | None = None
+    exits: Collection[int] = ()
 
 
 def known_fault(
-    pattern: str, reason: str, fix: str | None = None, *, consequence: bool = False, code: str | None = None
+    pattern: str,
+    reason: str,
+    fix: str | None = None,
+    *,
+    consequence: bool = False,
+    code: str | None = None,
+    exits: Collection[int] = (),
 ) -> KnownFault:
     """A row of the table. Case does not matter: it differs between versions."""
-    return KnownFault(re.compile(pattern, re.IGNORECASE), reason, fix, consequence, code)
+    return KnownFault(re.compile(pattern, re.IGNORECASE), reason, fix, consequence, code, exits)
 
 
-def first_known(table: Iterable[KnownFault], text: str) -> Fault | None:
-    """The fault of the first row whose pattern is found in `text`; None where there is none."""
+@lru_cache(maxsize=16)
+def load_faults(path: Path, **texts: str) -> tuple[KnownFault, ...]:
+    """The rows of a `faults.yaml`; a pattern may be a list of alternatives, {name} in a fix is one of `texts`."""
+    rows = []
+    for row in load_yaml(path):
+        pattern = row.pop("pattern", "")
+        fix = row.pop("fix", None)
+        rows.append(
+            known_fault(
+                pattern if isinstance(pattern, str) else "|".join(pattern),
+                fix=None if fix is None else fix.format(**texts),
+                **row,
+            )
+        )
+    return tuple(rows)
+
+
+def first_known(table: Iterable[KnownFault], text: str, returncode: int = 0) -> Fault | None:
+    """The fault of the first row that fits `text` and the exit code; None where there is none."""
     for row in table:
-        if (match := row.pattern.search(text)) is not None:
+        match = row.pattern.search(text) if not row.exits or returncode in row.exits else None
+        if match is not None:
             groups = [group for group in match.groups() if group]
             return Fault(row.reason.format(*(groups or [""])), row.fix, row.consequence, row.code)
     return None

@@ -87,8 +87,8 @@ def install_line(tool: str, root: Path = Path("/"), superuser: bool | None = Non
 
 def distribution_family(root: Path = Path("/")) -> str | None:
     """The family of this distribution, None where it is unknown."""
-    told = tree.parse_fields(tree.read_text(root, "etc/os-release"), "=")
-    names = [told.get("ID", ""), *told.get("ID_LIKE", "").strip("\"'").split()]
+    release = tree.parse_fields(tree.read_text(root, "etc/os-release"), "=")
+    names = [release.get("ID", ""), *release.get("ID_LIKE", "").strip("\"'").split()]
     for name in names:
         plain = name.strip("\"'").lower().split("-")[0]
         known = _RELATED_FAMILIES.get(plain, plain)
@@ -117,9 +117,9 @@ def find_tool(
     """
     chosen = os.environ.get(variable)
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(BESIDE_PYTHON), *folders])
-    found = shutil.which(chosen) if chosen else shutil.which(name, path=path)
-    if chosen or found is not None:
-        return None if found is None else Path(found)
+    program = shutil.which(chosen) if chosen else shutil.which(name, path=path)
+    if chosen or program is not None:
+        return None if program is None else Path(program)
     for pattern in patterns:
         for candidate in sorted(root.glob(pattern), key=version_key, reverse=True):
             if os.access(candidate, os.X_OK) and candidate.is_file():

@@ -1,19 +1,92 @@
-"""Takes what tells of a person or a machine out of text: paths, names that are known, tokens, addresses.
-
-What is written instead tells its kind, and folders stay apart from each other: `/home/ann/net/mlp.py` becomes
-`/folder-1/mlp.py`. A list of what was found is kept, as kinds and counts: a secret is never repeated in it.
-"""
+"""Takes what tells of a person or a machine out of text: paths, names that are known, tokens, addresses."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from profkit.profilers import private_forms as forms
-from profkit.profilers.private_forms import environment_variables
+# Forms that the givers of tokens document: Hugging Face, GitHub, GitLab, OpenAI and Anthropic, AWS, Slack, Google;
+# and JSON web tokens, which begin with {" in base 64. One of plain hex (Weights & Biases) its variable's name tells.
+TOKEN_FORM = re.compile(
+    r"\b(?:hf_\w{12,}|gh[pousr]_\w{12,}|github_pat_\w{12,}|glpat-[\w-]{12,}|sk-[\w-]{16,}|AKIA[0-9A-Z]{16}"
+    r"|xox[abprs]-[\w-]{10,}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{4,}\.[\w-]*)"
+)
+UUID = re.compile(r"\b(?:GPU-|MIG-)?[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b")
+ZERO = "00000000-0000-0000-0000-000000000000"
+IPV4 = re.compile(r"(?<![\w.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\w.])")
+MAC = re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}(?![\w:])")
+MAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
+LOGIN = re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
+# NAME=value of an environment; the value reaches to the end of the word.
+ASSIGNED = re.compile(
+    r"\b([A-Za-z_]\w*(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|CREDENTIALS?)\w*)=([^\s\"',;}]+)"
+)
+IN_PATH = r"[^\s/\\\"'`<>|:;,*?(){}\[\]\x00-\x1f=]"
+# Two parts at least, and nothing before it that makes it a part of a word, a ratio or a web address. A blank may
+# stand inside a folder's name: only known folders are found then (as literals).
+PATH_FORM = re.compile(rf"(?:(?<![\w:/.\\~-])|(?<=-[ILoB]))(?:~|file:(?://)?)?(?:/{IN_PATH}+){{2,}}/?")
+WINDOWS = re.compile(r"(?<!\w)[A-Za-z]:\\{1,2}(?:[^\s\\\"'<>|:*?]+\\{1,2})+[^\s\\\"'<>|:*?]*")
+# What is the same on every machine tells nothing of this one.
+PUBLIC = re.compile(
+    r"/(?:usr/(?:lib|lib64|lib32|libexec|bin|sbin|include|share|local/cuda[\w.-]*)|etc/ssl|lib|lib64|bin|sbin|proc/self|proc/sys|dev|sys)/"
+)
+PACKAGES = re.compile(
+    r".*?(/lib/python3\.\d+/(?:(?:site|dist)-packages/(?:torch|triton|numpy|nvidia|profkit|jax|jaxlib|cupy|scipy)/|"
+    r"(?!site-packages/|dist-packages/)).*)"
+)
+
+
+def is_zero(uuid: str) -> bool:
+    """Whether an identity is that of nothing: all zeros."""
+    return not uuid.strip("GPUMI-0")
+
+
+def literal_pattern(value: str) -> str:
+    """A folder that is known reaches to the end of the path that begins with it, blanks inside it or not."""
+    return re.escape(value) + (rf"(?:/{IN_PATH}*)*" if value.startswith(("/", "~")) else "")
+
+
+def plain_release(text: str) -> str:
+    """The number of an operating system's release or build; who made it names it behind that.
+
+    >>> plain_release("6.8.0-14-acmecloud"), plain_release("#14acme1 SMP PREEMPT_DYNAMIC")
+    ('6.8.0', '#14')
+    """
+    match = re.match(r"#?[\d.]*", text)
+    return match[0].rstrip(".") if match is not None else ""
+
+
+def environment_variables(text: str) -> Iterable[tuple[str, str]]:
+    """The names and values of an environment however it is written down."""
+    try:
+        content = json.loads(text)
+    except ValueError:
+        content = None
+    except RecursionError:
+        return
+    if isinstance(content, dict):
+        for name, value in content.items():
+            if isinstance(value, str):
+                yield str(name), value
+            elif isinstance(value, (list, dict)):
+                yield from environment_variables(json.dumps(value))
+        return
+    if isinstance(content, list):
+        for entry in content:
+            if isinstance(entry, str):
+                yield from environment_variables(entry)
+            elif isinstance(entry, dict):
+                yield from environment_variables(json.dumps(entry))
+        return
+    for line in re.split(r"[\n\x00]|(?<=[^=]);(?=[A-Za-z_]\w*=)", text):
+        name, mark, value = line.strip().partition("=")
+        if mark and re.fullmatch(r"[A-Za-z_]\w*", name):
+            yield name, value.strip("\"'")
+
 
 # Kinds of what is taken out, in the order in which they are told.
 ENVIRONMENT = "environment variables"
@@ -90,12 +163,7 @@ class Redactor:
     def learn(self, value: str | None, kind: str, *, strong: bool = False) -> None:
         """Take `value` out wherever it stands; too short or common a one is passed over."""
         value = (value or "").strip()
-        if (
-            len(value) < LONG_ENOUGH
-            or value.lower() in _COMMON
-            or value.isdigit()
-            or forms.PUBLIC.match(value)
-        ):
+        if len(value) < LONG_ENOUGH or value.lower() in _COMMON or value.isdigit() or PUBLIC.match(value):
             return
         if kind in (COMMAND, ENVIRONMENT) and _WORD.fullmatch(value):
             return  # "memory", "gated_mlp": as good a name of a range or a section
@@ -127,8 +195,8 @@ class Redactor:
         """`text` without what is private."""
         if not text:
             return text
-        result, found = (self._cached if len(text) < _SHORT else self._redact)(text)
-        for kind, count in found:
+        result, removed = (self._cached if len(text) < _SHORT else self._redact)(text)
+        for kind, count in removed:
             self.note(kind, count)
         return result
 
@@ -143,9 +211,9 @@ class Redactor:
     def note(self, kind: str, count: int = 1, example: str | None = None) -> None:
         """Remember that `count` things of `kind` were taken out; an `example` says what stands there now."""
         self._counts[kind] += count
-        told = self._examples.setdefault(kind, [])
-        if example is not None and example not in told and len(told) < 3:
-            told.append(example)
+        examples = self._examples.setdefault(kind, [])
+        if example is not None and example not in examples and len(examples) < 3:
+            examples.append(example)
 
     def removed(self) -> tuple[RemovedText, ...]:
         """What was taken out so far, kinds in their order."""
@@ -173,25 +241,23 @@ class Redactor:
 
         if self._known:
             if self._pattern is None:
-                self._pattern = re.compile("|".join(map(forms.literal_pattern, self.literals())))
+                self._pattern = re.compile("|".join(map(literal_pattern, self.literals())))
             text = self._pattern.sub(lambda found: self._literal(found[0], counted), text)
-        text = forms.TOKEN.sub(lambda _: counted(TOKEN, "<token>"), text)
-        text = forms.ASSIGNED.sub(lambda found: f"{found[1]}={counted(TOKEN, '<removed>')}", text)
-        text = forms.LOGIN.sub(lambda _: counted(TOKEN, "<removed>"), text)
-        text = forms.UUID.sub(
-            lambda found: found[0] if forms.is_zero(found[0]) else counted(DEVICE, forms.ZERO), text
-        )
-        text = forms.MAIL.sub(lambda _: counted(USER, "<mail>"), text)
-        text = forms.IPV4.sub(lambda found: self._address(found[0], counted), text)
-        text = forms.MAC.sub(lambda _: counted(ADDRESS, "<address>"), text)
-        text = forms.PATH.sub(lambda found: self._path(found[0], counted), text)
-        text = forms.WINDOWS.sub(lambda found: self._path(re.sub(r"\\+", "/", found[0]), counted), text)
+        text = TOKEN_FORM.sub(lambda _: counted(TOKEN, "<token>"), text)
+        text = ASSIGNED.sub(lambda found: f"{found[1]}={counted(TOKEN, '<removed>')}", text)
+        text = LOGIN.sub(lambda _: counted(TOKEN, "<removed>"), text)
+        text = UUID.sub(lambda found: found[0] if is_zero(found[0]) else counted(DEVICE, ZERO), text)
+        text = MAIL.sub(lambda _: counted(USER, "<mail>"), text)
+        text = IPV4.sub(lambda found: self._address(found[0], counted), text)
+        text = MAC.sub(lambda _: counted(ADDRESS, "<address>"), text)
+        text = PATH_FORM.sub(lambda found: self._path(found[0], counted), text)
+        text = WINDOWS.sub(lambda found: self._path(re.sub(r"\\+", "/", found[0]), counted), text)
         return text, tuple(counts.items())
 
-    def _literal(self, found: str, counted: _Counted) -> str:
-        kind = self._known.get(found)
-        if found.startswith(("/", "~")):
-            return counted(kind or PATH, self._folder(found)) if kind else self._path(found, counted)
+    def _literal(self, literal: str, counted: _Counted) -> str:
+        kind = self._known.get(literal)
+        if literal.startswith(("/", "~")):
+            return counted(kind or PATH, self._folder(literal)) if kind else self._path(literal, counted)
         return counted(kind or OTHER, f"<{_WORDS.get(kind or OTHER, 'removed')}>")
 
     def _address(self, value: str, counted: _Counted) -> str:
@@ -199,17 +265,17 @@ class Redactor:
         return value if value.startswith(("127.", "0.")) else counted(ADDRESS, "<address>")
 
     def _path(self, path: str, counted: _Counted) -> str:
-        if forms.PUBLIC.match(path) or path.startswith("/folder-"):
+        if PUBLIC.match(path) or path.startswith("/folder-"):
             return path
-        package = forms.PACKAGES.fullmatch(path)
+        package = PACKAGES.fullmatch(path)
         if package is not None:
             return counted(PATH, f"/python{package[1]}")
         folder, _, name = path.rstrip("/").rpartition("/")
         # A name without a dot in it may be a folder's, and the last folder of two is most often a person's.
         whole = "." not in name.lstrip(".") or (path.count("/") < 3 and path[0] == "/")
-        told = self._folder(path.rstrip("/")) if whole else f"{self._folder(folder)}/{name}"
-        self.note(PATH, 0, told)
-        return counted(PATH, told)
+        shown = self._folder(path.rstrip("/")) if whole else f"{self._folder(folder)}/{name}"
+        self.note(PATH, 0, shown)
+        return counted(PATH, shown)
 
     def _folder(self, folder: str) -> str:
         return self._folders.setdefault(folder, f"/folder-{len(self._folders) + 1}")
@@ -226,21 +292,6 @@ _WORDS = {
     DEVICE: "device",
 }
 _COMMON = {
-    "python",
-    "python3",
-    "pytorch",
-    "triton",
-    "nvidia",
-    "cublas",
-    "kernel",
-    "profkit",
-    "xterm-256color",
-    "linux-gnu",
-    "en_us.utf-8",
-    "c.utf-8",
-    "localhost",
-    "production",
-    "--backend",
-    "--iterations",
-    "--config",
-}
+    "python", "python3", "pytorch", "triton", "nvidia", "cublas", "kernel", "profkit", "xterm-256color", "linux-gnu",
+    "en_us.utf-8", "c.utf-8", "localhost", "production", "--backend", "--iterations", "--config",
+}  # fmt: skip

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.core.run_folder import FILE_NAME, is_run, read_run
-from profkit.core.types import Accepted, Entry
+from profkit.core.types import AcceptedChange, Entry
 from profkit.profilers.files import read_head
 from profkit.profilers.registry import folder_format, recognise_format
 from profkit.profiling.summarize import summarize_report
 from profkit.regression.history import History, HistoryFilter, entry_of
 from profkit.regression.history.entry import ID_LENGTH
-from profkit.regression.history.imports import SOURCES, begins_like_json, import_file
+from profkit.regression.history.imports import TOOLS, begins_like_json, import_file
 from profkit.regression.times import iso_time, microseconds
 
 
@@ -97,10 +97,10 @@ def entry_at(path: Path, options: AddOptions = AddOptions()) -> Entry:
     elif path.is_dir() and folder_format(path) is None:
         raise _folder_error(path)
     else:
-        found = None if path.is_dir() else _import_result(path, workload, commit)
+        imported = None if path.is_dir() else _import_result(path)
         entry = (
-            found
-            if found is not None
+            imported
+            if imported is not None
             else entry_of(summarize_report(path), path=str(path), id=_content_id(path))
         )
     entry = entry if workload is None else with_workload(entry, workload)
@@ -113,7 +113,7 @@ def with_workload(entry: Entry, workload: str) -> Entry:
     return replace(entry, workload=workload, values=values)
 
 
-def _import_result(path: Path, workload: str | None, commit: str | None) -> Entry | None:
+def _import_result(path: Path) -> Entry | None:
     """The entry of another benchmark tool's result; None where a profiler wrote the file."""
     read_head(path)  # says in words what is no file, or empty
     if not begins_like_json(path):
@@ -121,15 +121,11 @@ def _import_result(path: Path, workload: str | None, commit: str | None) -> Entr
     try:
         recognise_format(path)
     except UnreadableReport:
-        try:
-            entry = import_file(path, workload, commit)
-        except UnreadableReport as fault:
-            fault.fix = fault.fix or "let its tool write it again, and add that"
-            raise
+        entry = import_file(path)
         if entry is None:
             raise UnreadableReport(
                 f"{path} is JSON, but of no tool that is known: neither a profiler's report nor a result of"
-                f" {', '.join(SOURCES)}",
+                f" {', '.join(tool.name for tool in TOOLS)}",
                 "profkit history add --help says what is read",
             ) from None
         return entry
@@ -141,10 +137,6 @@ def _folder_error(path: Path) -> UnreadableReport:
     name = shlex.quote(str(path))
     if next(path.glob(f"*/{FILE_NAME}"), None) is not None:
         return UnreadableReport(f"{path} is a folder of runs, not a run", f"profkit history add {name}/*/")
-    if (path / "machine.json").is_file():
-        return UnreadableReport(
-            f"{path} is a folder of asv's results", f"profkit history add {name}/*-*.json"
-        )
     return UnreadableReport(
         f"{path} is a folder, but no run's folder: there is no {FILE_NAME} in it",
         "profkit history add RUN, as `profkit profile` leaves it",
@@ -157,14 +149,14 @@ def _content_id(path: Path) -> str:
     Of a folder, those of its files in the order of their names.
     """
     digest = hashlib.sha256()
-    for one in sorted(entry for entry in path.iterdir() if entry.is_file()) if path.is_dir() else [path]:
-        with one.open("rb") as file:
+    for part in sorted(entry for entry in path.iterdir() if entry.is_file()) if path.is_dir() else [path]:
+        with part.open("rb") as file:
             while piece := file.read(1 << 20):
                 digest.update(piece)
     return digest.hexdigest()[:ID_LENGTH]
 
 
-def accept_change(history: History, options: AcceptOptions) -> tuple[Accepted, bool]:
+def accept_change(history: History, options: AcceptOptions) -> tuple[AcceptedChange, bool]:
     """Store a known change; and whether it is new.
 
     Raises UsageError for a workload or a metric that the history does not hold, and without a word that says why.
@@ -173,37 +165,37 @@ def accept_change(history: History, options: AcceptOptions) -> tuple[Accepted, b
     runs = history.entries(HistoryFilter(workload))
     if not runs:
         names = sorted({entry.workload for entry in history.entries()})
-        near = difflib.get_close_matches(workload, names, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        similar = difflib.get_close_matches(workload, names, n=1)
+        hint = f"; did you mean {similar[0]}?" if similar else ""
         raise UsageError(f"{history.path} holds no workload {workload!r}{hint}", "profkit history list")
     if not word:
-        raise UsageError("a change is accepted with a word that says why", '--because "WORDS"')
+        raise UsageError("say why the change is accepted", '--because "WORDS"')
     if metric is not None and not history.series(
         HistoryFilter(workload, metric=metric, limit=1), samples=False
     ):
         raise UsageError(
             f"{workload} has no metric {metric!r} in {history.path}", "profkit history show last lists them"
         )
-    change = Accepted(workload, _start_of_change(runs, options.since), word, metric, options.by)
+    change = AcceptedChange(workload, _start_of_change(runs, options.since), word, metric, options.by)
     return change, history.accept(change)
 
 
 def entries_to_prune(history: History, options: PruneOptions) -> tuple[Entry, ...]:
     """The runs that are meant, oldest first. Raises UsageError without any option: no run is taken out by default."""
     if options == PruneOptions():
-        raise UsageError("say which runs are meant", "--keep N, --older-than WHEN or --workload NAME")
-    kept: set[str] = set()
+        raise UsageError("say which runs to remove", "--keep N, --older-than WHEN or --workload NAME")
+    recent: set[str] = set()
     if options.keep is not None:
         last: dict[tuple[str, str], list[str]] = {}
         for entry in history.entries():
             last.setdefault((entry.workload, entry.backend), []).append(entry.id)
-        kept = {name for names in last.values() for name in names[-options.keep :]}
+        recent = {name for names in last.values() for name in names[-options.keep :]}
     chosen = history.entries(HistoryFilter(options.workload, until=options.older_than))
-    return tuple(entry for entry in chosen if entry.id not in kept)
+    return tuple(entry for entry in chosen if entry.id not in recent)
 
 
 def _start_of_change(runs: Sequence[Entry], since: str | None) -> str:
     if since is None:
         return runs[-1].started
-    found = [entry for entry in runs if entry.id.startswith(since)]
-    return found[0].started if len(found) == 1 else iso_time(microseconds(since))
+    matches = [entry for entry in runs if entry.id.startswith(since)]
+    return matches[0].started if len(matches) == 1 else iso_time(microseconds(since))

@@ -20,9 +20,9 @@ def parse_time(text: str) -> datetime:
 
     Raises UsageError where the text is no moment. Python 3.10 reads neither `Z` nor nanoseconds by itself.
     """
-    found = _FORM.fullmatch(text.strip())
-    if found is not None:
-        year, month, day, hour, minute, second, fraction, zone = found.groups()
+    match = _FORM.fullmatch(text.strip())
+    if match is not None:
+        year, month, day, hour, minute, second, fraction, zone = match.groups()
         micro = int((fraction or "0").ljust(6, "0")[:6])
         try:
             naive = datetime(
@@ -32,7 +32,7 @@ def parse_time(text: str) -> datetime:
         except (ValueError, OverflowError):
             pass
     raise UsageError(
-        f"{text[:60]!r} is no date or time", "write it as 2026-11-20 or 2026-11-20T05:47:00+01:00"
+        f"{text[:60]!r} is not a date or time", "write it as 2026-11-20 or 2026-11-20T05:47:00+01:00"
     )
 
 
@@ -65,4 +65,4 @@ def parse_since(text: str, now: datetime) -> int:
         begin = now.astimezone(timezone.utc) - timedelta(hours=hours)
         return (begin - _UNIX_EPOCH) // timedelta(microseconds=1)
     except OverflowError as error:
-        raise UsageError(f"{text[:60]!r} is longer than time itself", "30d, 12w or 1y") from error
+        raise UsageError(f"{text[:60]!r} is too long a time span", "30d, 12w or 1y") from error

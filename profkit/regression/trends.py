@@ -8,7 +8,17 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from profkit.core.errors import UsageError
-from profkit.core.types import Accepted, ChangePoint, Point, Replay, Scope, Segment, Series, SeriesKey, Trend
+from profkit.core.types import (
+    AcceptedChange,
+    ChangePoint,
+    Point,
+    Replay,
+    Scope,
+    Segment,
+    Series,
+    SeriesKey,
+    Trend,
+)
 from profkit.regression.change_points import examine_series
 from profkit.regression.detection import decide_every_night, rule_for, segments_of
 from profkit.regression.detection.confirm import decided_words
@@ -33,18 +43,18 @@ def trends_of(
     known = history.series(chosen, samples=False)
     matches: dict[tuple[SeriesKey, str], Series] = {}
     for pattern in patterns or ("*",):
-        found = _matching_series(known, pattern)
-        if not found:
+        matching = _matching_series(known, pattern)
+        if not matching:
             names = ", ".join(dict.fromkeys(series.key.workload for series in known)) or "nothing"
             raise UsageError(
                 f"no series is called {pattern!r}; the history holds {names[:300]}",
                 "profkit history trend 'WORKLOAD:*' shows every metric of a workload",
             )
-        matches |= {(series.key, series.unit): series for series in found}
+        matches |= {(series.key, series.unit): series for series in matching}
     return tuple(trend_of(series, history.accepted(series.key.workload)) for series in matches.values())
 
 
-def trend_of(series: Series, accepted: Sequence[Accepted] = ()) -> Trend:
+def trend_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> Trend:
     """A series with its segments and the change points of each; values that are not valid are left out.
 
     Noise, autocorrelation and what one night could show are those of the last segment.
@@ -93,14 +103,16 @@ def trend_of_file(path: Path, column: str | None = None, by: str | None = None) 
 
 def _matching_series(known: Sequence[Series], pattern: str) -> list[Series]:
     workload, metric, scope = _split_pattern(known, pattern)
-    near = [series for series in known if fnmatchcase(series.key.workload, workload)]
+    of_workload = [series for series in known if fnmatchcase(series.key.workload, workload)]
     if metric is None:
-        there = {(series.key.workload, series.key.metric) for series in near}
-        usual = {name: next((m for m in DEFAULT_METRICS if (name, m) in there), None) for name, _ in there}
-        return [s for s in near if usual[s.key.workload] in (None, s.key.metric)]
+        measured = {(series.key.workload, series.key.metric) for series in of_workload}
+        usual = {
+            name: next((m for m in DEFAULT_METRICS if (name, m) in measured), None) for name, _ in measured
+        }
+        return [s for s in of_workload if usual[s.key.workload] in (None, s.key.metric)]
     return [
         series
-        for series in near
+        for series in of_workload
         if fnmatchcase(series.key.metric, metric)
         and (scope is None or fnmatchcase(series.key.scope.name or series.key.scope.kind, scope))
     ]

@@ -63,6 +63,8 @@ def mac_run(tmp_path, monkeypatch):
             passes=tuple(passes.split(",")),
             output=tmp_path / "runs",
             backend="cpu",
+            precision=0.5,
+            budget=0.2,
         )
         _, folder = profile_workload(request, Silent())
         calls = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
@@ -103,7 +105,8 @@ def test_a_mac_is_sampled_by_time_profiler_and_counted_by_cpu_counters(mac_run):
 def test_counts_are_those_of_the_region_and_of_one_iteration(mac_run):
     document, _, _ = mac_run(passes="counters")
     cycles = next(c for c in document.counters if c.name == "Cycles")
-    assert cycles.value == pytest.approx(50 * 3_200_000, rel=0.2)  # one entry is 50 ms
+    # One of four entries of 50 ms; each may take longer on a busy machine.
+    assert 0.95 * 50 * 3_200_000 < cycles.value < 2 * 50 * 3_200_000
     busy = readings(document)["cpu.utilization"]
     assert (busy.quality, busy.value) == ("estimated", pytest.approx(100, rel=0.1))
     assert set(document.facts) == {"Instruments", "device model", "system"}
@@ -150,7 +153,7 @@ def test_where_a_list_of_events_is_refused_the_guided_mode_tells_what_it_can(mac
     first, second = document.passes
     assert (first.state, second.state) == ("failed", "finished")
     told = readings(document)
-    assert told["cycles"].value == pytest.approx(50 * 3_200_000, rel=0.3)
+    assert 0.95 * 50 * 3_200_000 < told["cycles"].value < 2 * 50 * 3_200_000
     assert (told["stalls.frontend"].quality, told["stalls.frontend"].value) == (
         "estimated",
         pytest.approx(20),

@@ -1,4 +1,4 @@
-"""A backend that only this test knows goes through profile, summarize, doctor and scrub: nothing else names one."""
+"""A backend that only this test knows goes through every command: nothing else names one."""
 
 from __future__ import annotations
 
@@ -6,31 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from profkit.backends import BACKENDS, Backend, BackendRun, CheckGroup, PassFindings, PlanState, RunContext
-from profkit.backends.passes import PlannedRun
-from profkit.core.types import RUN, Check, Gpu, PassName, PassPlan, PassResult, Reading, Source, Step
-from tests.cli_runner import ENVIRONMENT, Said, call_in_process
+from profkit.backends import BACKENDS, Backend, BackendRun, CheckGroup, PassFindings, RunContext
+from profkit.core.types import RUN, Check, Gpu, PassPlan, PassResult, Reading, Report, Source
+from tests.profilers.test_made_up_profiler import Call, TicksRun
+from tests.profilers.test_made_up_profiler import call as call  # the fixture
 
 
-class AbacusRun(PlannedRun):
+class AbacusRun(TicksRun):
     name = "abacus"
 
-    def plan_pass(self, name: PassName, state: PlanState) -> list[PassPlan]:
-        file = "artifacts/beads.txt"
-        return [
-            PassPlan(
-                name, None, (Step("beads", ("cp", "beads.txt", str(self.context.folder / file)), (file,)),)
-            )
-        ]
-
     def read_pass(self, plan: PassPlan, result: PassResult) -> PassFindings:
-        beads = float((self.context.folder / result.artifacts[0]).read_text())
-        return PassFindings(readings=(Reading("ipc", beads, "", "measured", RUN, Source("abacus")),))
+        (ticks,) = super().read_pass(plan, result).counters
+        return PassFindings(
+            readings=(Reading("time.geometric_mean", ticks.value, "s", "measured", RUN, Source("abacus")),)
+        )
 
 
 class Abacus(Backend):
     name = "abacus"
     targets = Path("targets.yaml")
+
+    def claims(self, report: Report) -> bool:
+        return report.tool == "ticks"
 
     def start(self, context: RunContext, gpus: tuple[Gpu, ...]) -> BackendRun:
         return AbacusRun(context, gpus)
@@ -39,23 +36,19 @@ class Abacus(Backend):
         return (CheckGroup("abacus", lambda: [Check("beads", "ok", "they move")]),)
 
 
-def test_it_goes_through_every_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_it_goes_through_every_command(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(BACKENDS, "abacus", Abacus)
-    for slow in ("hardware.noise.noise_checks", "profiling.doctor.machine.python_checks"):
-        monkeypatch.setattr(f"profkit.{slow}", tuple)
-    Path("beads.txt").write_text("7")
-    Path("targets.yaml").write_text("targets: {beads: {metric: ipc, above: 9}}")
-
-    def call(line: str) -> Said:
-        return call_in_process(line.split(), tmp_path, ENVIRONMENT)
-
+    Path("targets.yaml").write_text("targets: {beads: {metric: time.geometric_mean, below: 0.5}}")
     done = call("profile --backend abacus --depth gate --precision 0.5 --check --format json -- true")
     assert done.code == 1, done.err
     (folder,) = Path("reports").iterdir()
     for shown in (done, call(f"summarize {folder} --format json"), call(f"check {folder} --format json")):
-        assert [(v["metric"], v["verdict"]) for v in shown.json()["verdicts"]] == [("ipc", "fail")]
+        assert [(v["metric"], v["verdict"]) for v in shown.json()["verdicts"]] == [
+            ("time.geometric_mean", "fail")
+        ]
     assert "they move" in call("doctor --backend abacus").out
     assert call(f"scrub {folder} --output public").code == 0
     assert call("check public").code == 1
     assert call(f"report {folder} --format html").code == 0
+    assert call("record --tool ticks --report out -- true").code == 0
+    assert call("summarize out --format json").json()["backend"] == "abacus"

@@ -88,7 +88,7 @@ def test_a_result_may_be_given_a_workload_and_a_commit(tmp_path: Path) -> None:
     assert {one["key"]["workload"] for one in shown["values"]} == {"my tools"}
 
 
-def test_a_trend_is_told_with_its_epoch_and_its_change(year: Path, tmp_path: Path) -> None:
+def test_a_trend_is_told_with_its_segment_and_its_change(year: Path, tmp_path: Path) -> None:
     said = profkit("history", "trend", "mlp", "--history", year, cwd=tmp_path, env={"COLUMNS": "80"})
     assert said.code == 0, said.err
     assert "┊ 2026-01-21: a new segment begins: another machine" in said.out
@@ -162,7 +162,7 @@ def test_a_series_of_a_file(tmp_path: Path) -> None:
 def test_pruning_says_what_goes_and_asks_for_what_is_meant(year: Path, tmp_path: Path) -> None:
     before = year.read_bytes()
     nothing = profkit("history", "prune", "--history", year, cwd=tmp_path)
-    assert (nothing.code, "say which runs are meant" in nothing.err) == (2, True)
+    assert (nothing.code, "say which runs to remove" in nothing.err) == (2, True)
     dry = profkit("history", "prune", "--keep", "50", "--dry-run", "--history", year, cwd=tmp_path)
     assert dry.out.count("would go  ") == 10
     assert f"10 runs would go, 50 stay in {year}" in dry.out
@@ -246,7 +246,7 @@ def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path, run: Path) ->
 
 def test_names_that_would_harm_a_terminal_do_not(tmp_path: Path) -> None:
     with open_history(tmp_path / "h.sqlite") as history:
-        name = "\x1b[31m<script>\n'\"" + "x" * 4000
+        name = "\x1b[31m<script>\n'\"" + "x" * 1000
         history.add(entry(1, value(workload=name), workload=name, commit="\x1b[0m"))
     for verb in (["list"], ["show"], ["trend"], ["prune", "--keep", "1", "--dry-run"]):
         said = profkit("history", *verb, "--history", tmp_path / "h.sqlite", cwd=tmp_path)
@@ -299,7 +299,7 @@ def test_a_span_before_the_first_year_and_an_empty_name_are_refused(tmp_path: Pa
     path = tmp_path / "history.sqlite"
     assert profkit("history", "add", run, "--history", path, cwd=tmp_path).code == 0
     for words, says in (
-        (("prune", "--older-than", "10000y"), "longer than time itself"),
+        (("prune", "--older-than", "10000y"), "is too long a time span"),
         (("add", run, "-w", " "), "name of the workload is empty"),
     ):
         said = profkit("history", *words, "--history", path, cwd=tmp_path)

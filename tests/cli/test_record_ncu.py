@@ -28,7 +28,7 @@ class Bench:
         self.folder = folder
         self._environment = monkeypatch
         ability = NcuAbility(STAND_IN, "2025.3.1", True, chips=("GH100",))
-        monkeypatch.setattr("profkit.profilers.ncu.record.probe_ncu", lambda: ability)
+        monkeypatch.setattr("profkit.profilers.ncu.probe.probe_ncu", lambda: ability)
         monkeypatch.chdir(folder)
 
     def record(

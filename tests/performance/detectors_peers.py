@@ -14,8 +14,9 @@ from statistics import median
 import numpy as np
 
 from profkit.regression.change_points import find_changes
-from profkit.regression.change_points.audit import gather_votes, step_scale
 from profkit.regression.change_points.detectors import PENALTY, e_divisive, l1_partition, welch_scan
+from profkit.regression.change_points.find import gather_votes
+from profkit.regression.change_points.noise import step_scale
 
 Rule = Callable[[Sequence[float]], list[int]]
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "timing_series"

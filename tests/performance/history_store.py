@@ -23,7 +23,7 @@ from statistics import median
 from profkit.core.errors import MachineError
 from profkit.core.types import Entry, Feature, Scope, SeriesKey, Value
 from profkit.regression.history import open_history
-from profkit.regression.history.tables import export_table
+from profkit.regression.history.export import export_table
 
 NIGHTS, WORKLOADS, METRICS, PROCESSES, SAMPLES = 365, 10, 40, 3, 10
 LIMIT = 1.0  # seconds

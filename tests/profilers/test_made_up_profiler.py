@@ -1,4 +1,4 @@
-"""A profiler that only this test knows goes through record, summarize, doctor and scrub: nothing else names a tool."""
+"""A profiler that only this test knows goes through every command: nothing else names a tool."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from profkit.backends import PassFindings, PlanState
+from profkit.backends.passes import PlannedRun
 from profkit.core.errors import Fault
-from profkit.core.types import Check, Counter, Report, Step
+from profkit.core.types import Check, Counter, PassName, PassPlan, PassResult, Report, Step
 from profkit.profilers.profiler import Format, Profiler, Recorder, RecordRequest
 from profkit.profilers.redact import COMMAND, Redactor
 from profkit.profilers.registry import PROFILERS
 from tests.cli_runner import ENVIRONMENT, Said, call_in_process
 
+Call = Callable[[str], Said]
 TICKS = """#!/bin/sh
-# ticks OUTPUT COMMAND...: runs the command, and counts one tick for each of its words
 output=$1; shift
 [ "$1" = false ] && { echo "ticks: no permission"; exit 9; }
 "$@"
@@ -37,11 +39,7 @@ def scrub_ticks(source: Path, output: Path, redactor: Redactor) -> None:
 
 class Ticks:
     name = "ticks"
-    formats = (
-        Format(
-            name, name, "a file of ticks", lambda head: head.startswith(b"TICKS "), read_ticks, scrub_ticks
-        ),
-    )
+    formats = (Format(name, name, "ticks", lambda head: head.startswith(b"TICKS "), read_ticks, scrub_ticks),)
 
     def __init__(self) -> None:
         self.recorder = Recorder(self.step, follows_region=False)
@@ -56,7 +54,21 @@ class Ticks:
         yield Check("ticks", "ok", "counts words")
 
 
-def test_it_goes_through_every_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class TicksRun(PlannedRun):
+    name = "cpu"
+
+    def plan_pass(self, name: PassName, _: PlanState) -> list[PassPlan]:
+        argv = ("./ticks", f"{self.context.folder}/artifacts/ticks.txt", *self.context.workload.command)
+        return [PassPlan(name, "ticks", (Step("ticks", argv, ("artifacts/ticks.txt",), tool="ticks"),))]
+
+    def read_pass(self, _: PassPlan, result: PassResult) -> PassFindings:
+        left = [read_ticks(self.context.folder / name) for name in result.artifacts]
+        return PassFindings(counters=tuple(counter for report in left for counter in report.counters))
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Calls profkit in a folder with `ticks`, and with nothing that takes long."""
     monkeypatch.chdir(tmp_path)
     Path("ticks").write_text(TICKS)
     Path("ticks").chmod(0o755)
@@ -66,19 +78,22 @@ def test_it_goes_through_every_command(tmp_path: Path, monkeypatch: pytest.Monke
         monkeypatch.delitem(PROFILERS, slow)
     for slow in ("hardware.noise.noise", "profiling.doctor.machine.python", "backends.cpu.peaks_check.peaks"):
         monkeypatch.setattr(f"profkit.{slow}_checks", tuple)
+    return lambda line: call_in_process(line.split(), tmp_path, ENVIRONMENT)
 
-    def call(line: str) -> Said:
-        return call_in_process(line.split(), tmp_path, ENVIRONMENT)
 
-    done = call("record --tool ticks --report out -- true --token=hf_12345678901234")
-    assert done.code == 0, done.err
+def test_it_goes_through_every_command(call: Callable[[str], Said], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call("record --tool ticks --report out -- true --token=hf_12345678901234").code == 0
     assert call("scrub out --output public").code == 0
     assert "hf_" not in Path("public").read_text()
-    for name in ("out", "public"):
-        assert call(f"summarize {name}").code == 0
-        document = call(f"summarize {name} --format json").json()
-        assert document["tools"] == {"ticks": "1.2"}
-        assert [(counter["name"], counter["value"]) for counter in document["counters"]] == [("ticks", 2.0)]
-    refused = call("record --tool ticks --report other -- false")
-    assert (refused.code, "it may not count" in refused.err) == (3, True)
+    monkeypatch.setattr("profkit.backends.cpu.CpuBackend.start", lambda _, *run: TicksRun(*run))
+    profile = "profile --backend cpu --passes counters"
+    for line in (
+        "summarize out --format json",
+        "summarize public --format json",
+        f"{profile} --format json -- true a",
+    ):
+        counters = call(line).json()["counters"]
+        assert [(counter["name"], counter["value"]) for counter in counters] == [("ticks", 2.0)]
+    for line in ("record --tool ticks --report other", profile):
+        assert "it may not count" in call(f"{line} -- false").err
     assert "counts words" in call("doctor").out

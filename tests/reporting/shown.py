@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from profkit.core.types import Comparison, Night, RunDocument
-from profkit.reporting import annotations as github
 from profkit.reporting import junit, markdown, terminal
+from profkit.reporting.ci import annotation_lines
 from profkit.reporting.extras import Extras
 from profkit.reporting.html import page
 from profkit.reporting.view import View
@@ -51,7 +51,7 @@ def night_junit(one: Night, *, strict: bool = False) -> str:
 
 def night_annotations(one: Night) -> str:
     """A night as GitHub's runner is told it."""
-    return github.render(night.view(one))
+    return annotation_lines(night.view(one))
 
 
 def run_text(

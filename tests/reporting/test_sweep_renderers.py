@@ -178,7 +178,7 @@ def test_markdown_has_a_table_for_each_panel_and_the_best_in_bold() -> None:
 
 def test_markdown_fits_into_what_a_step_may_show() -> None:
     document = sweeps.sweep(*(f"op{n}" for n in range(40)))
-    for limit in range(20_000, 22_500, 100):  # cut within a table, a map, a plot, and between two
+    for limit in range(20_000, 22_500, 250):  # cut within a table, a map, a plot, and between two
         made = markdown(document, limit)
         assert len(made.encode()) <= limit
         assert made.count("<details>") == made.count("</details>")

@@ -34,7 +34,7 @@ from profkit.analysis.summaries.readings import (
     metric_table,
     share_text,
 )
-from profkit.core.formatting import figures, percent, plural, quantity, shortened
+from profkit.core.formatting import format_figures, format_percent, format_quantity, plural, shorten
 from profkit.core.types import (
     RUN,
     MetalAbsent,
@@ -63,7 +63,7 @@ def summarize_encoders(metal: MetalTrace) -> Summary | None:
     total = sum(work.seconds for work in works)
     top = max(works, key=lambda work: work.seconds)
     headline = (
-        f"{shortened(top.name, 48)} takes {share_text(top.seconds, total)} of {quantity(total, 's')} in"
+        f"{shorten(top.name, 48)} takes {share_text(top.seconds, total)} of {format_quantity(total, 's')} in"
         f" {plural(sum(work.count for work in works), columns)}."
     )
     notes = []
@@ -91,7 +91,7 @@ def summarize_shaders(metal: MetalTrace) -> Summary:
         return Summary("shaders", line, (), (), (f"To have it: {fix}",) if fix else ())
     total = sum(work.seconds for work in metal.shaders)
     top = max(metal.shaders, key=lambda work: work.seconds)
-    headline = f"{shortened(top.name, 48)} takes {share_text(top.seconds, total)} of the time of all shaders."
+    headline = f"{shorten(top.name, 48)} takes {share_text(top.seconds, total)} of the time of all shaders."
     return Summary("shaders", headline, (), (_work_table("Shaders by GPU time", "shader", metal.shaders),))
 
 
@@ -100,17 +100,17 @@ def _work_table(title: str, kind: str, works: Sequence[MetalWork]) -> Table:
     total = sum(work.seconds for work in works)
     rows = tuple(
         (
-            shortened(work.name, NAME) or "(no label)",
+            shorten(work.name, NAME) or "(no label)",
             str(work.count),
-            quantity(work.seconds, "s"),
+            format_quantity(work.seconds, "s"),
             share_text(work.seconds, total),
-            quantity(work.median, "s"),
-            quantity(work.longest, "s"),
+            format_quantity(work.median, "s"),
+            format_quantity(work.longest, "s"),
         )
         for work in ordered[:TOP_WORK]
     )
     rest = ordered[TOP_WORK:]
-    part = percent(100 * sum(work.seconds for work in rest) / total) if rest and total > 0 else "0"
+    part = format_percent(100 * sum(work.seconds for work in rest) / total) if rest and total > 0 else "0"
     note = f"and {plural(len(rest), f'further {kind}')}, {part} % of the time" if rest else None
     return Table(title, (kind, "count", "total", "share", "median", "longest"), rows, note)
 
@@ -142,24 +142,30 @@ MOST_COUNTERS = 40  # in the table: an M1 has 32, later chips 86 and more
 
 def summarize_metal_occupancy(metal: MetalTrace, readings: Sequence[Reading]) -> Summary:
     """How full the GPU was, what its own manager allowed, and how near its busiest unit was to its limit."""
-    told = {r.metric: r for r in readings if r.metric in OCCUPANCY}
-    compute, whole = told["gpu.occupancy"], told["gpu.occupancy.total"]
+    occupancy = {r.metric: r for r in readings if r.metric in OCCUPANCY}
+    compute, whole = occupancy["gpu.occupancy"], occupancy["gpu.occupancy.total"]
     shown = compute if compute.value is not None else whole
     if shown.value is None:
         headline = f"Threadgroup occupancy is not known: {shown.reason}."
     else:
         what = "compute work" if shown is compute else "work"
-        headline = f"{percent(shown.value)} % of the SIMD groups that the GPU can hold were there with {what}"
-        limit = told["gpu.limiter"].value
-        headline += f"; its top limiter is at {percent(limit)} %." if limit is not None else "."
-    table = metric_table("Occupancy and limits, while the process had work on the GPU", list(told.values()))
-    tables = [found for found in (table, _counter_table(metal)) if found is not None]
+        headline = (
+            f"{format_percent(shown.value)} % of the SIMD groups that the GPU can hold were there with {what}"
+        )
+        limit = occupancy["gpu.limiter"].value
+        headline += f"; its top limiter is at {format_percent(limit)} %." if limit is not None else "."
+    table = metric_table(
+        "Occupancy and limits, while the process had work on the GPU", list(occupancy.values())
+    )
+    tables = [candidate for candidate in (table, _counter_table(metal)) if candidate is not None]
     notes = [WHOLE_DEVICE] if metal.counters else []
-    if any(r.quality == "estimated" for r in told.values()):
+    if any(r.quality == "estimated" for r in occupancy.values()):
         notes.append(DILUTED_NOTE)
-    notes += warning_notes(told.values())
-    rest = [r for r in told.values() if r.value is None] if shown.value is None else []
-    return Summary("occupancy", headline, tuple(told.values()), tuple(tables), (*notes, *absence_notes(rest)))
+    notes += warning_notes(occupancy.values())
+    rest = [r for r in occupancy.values() if r.value is None] if shown.value is None else []
+    return Summary(
+        "occupancy", headline, tuple(occupancy.values()), tuple(tables), (*notes, *absence_notes(rest))
+    )
 
 
 def _counter_table(metal: MetalTrace) -> Table | None:
@@ -168,45 +174,45 @@ def _counter_table(metal: MetalTrace) -> Table | None:
         return None
     rows = tuple(
         (
-            shortened(one.name, 32),
-            _number_cell(one.active, one.unit),
-            _number_cell(one.mean, one.unit),
-            _number_cell(one.most, one.unit),
-            str(one.samples),
+            shorten(counter.name, 32),
+            _number_cell(counter.active, counter.unit),
+            _number_cell(counter.mean, counter.unit),
+            _number_cell(counter.most, counter.unit),
+            str(counter.samples),
         )
-        for one in known[:MOST_COUNTERS]
+        for counter in known[:MOST_COUNTERS]
     )
     rest = len(known) - MOST_COUNTERS
-    covered = [one.covered for one in known if one.covered is not None]
+    covered = [counter.covered for counter in known if counter.covered is not None]
     notes = [f"and {rest} further counters in run.json"] if rest > 0 else []
     if covered:
-        least, most = percent(100 * min(covered)), percent(100 * max(covered))
+        least, most = format_percent(100 * min(covered)), format_percent(100 * max(covered))
         notes.append(f"samples cover {least if least == most else f'{least} to {most}'} % of the time")
     title = "All counters, of the whole device"
     return Table(title, ("counter", "at work", "mean", "most", "samples"), rows, "; ".join(notes) or None)
 
 
 def _number_cell(value: float | None, unit: str) -> str:
-    return "-" if value is None else quantity(value, unit) if unit else figures(value)
+    return "-" if value is None else format_quantity(value, unit) if unit else format_figures(value)
 
 
 def summarize_metal_bandwidth(chip: ChipSpecification, readings: Sequence[Reading]) -> Summary:
     """What the GPU moved against what the chip is specified with, and the arithmetic that the workload declares."""
-    told = {r.metric: r for r in readings if r.metric in (*BANDWIDTH, *ARITHMETIC)}
-    rate, part = told["bandwidth.gpu"], told["bandwidth.gpu.share"]
-    shown = [r for r in told.values() if r.value is not None]
+    bandwidth = {r.metric: r for r in readings if r.metric in (*BANDWIDTH, *ARITHMETIC)}
+    rate, part = bandwidth["bandwidth.gpu"], bandwidth["bandwidth.gpu.share"]
+    shown = [r for r in bandwidth.values() if r.value is not None]
     table = metric_table("GPU bandwidth and arithmetic", shown, _specification_note(chip))
     notes = [SLC] if part.value is not None else []
     if any(r.code == "declared" for r in shown):
         notes.append(DECLARED)
     elif any(r.quality == "estimated" for r in (rate, part)):
-        notes += _estimate_notes(told.values(), chip)
-    notes += warning_notes(told.values())
+        notes += _estimate_notes(bandwidth.values(), chip)
+    notes += warning_notes(bandwidth.values())
     missing = [r for r in (rate, part) if r.value is None]
     return Summary(
         "bandwidth",
         _bandwidth_headline(rate, part, chip),
-        tuple(told.values()),
+        tuple(bandwidth.values()),
         (table,) if table is not None else (),
         (*notes, *absence_notes(missing)),
     )
@@ -227,14 +233,15 @@ def _bandwidth_headline(rate: Reading, part: Reading, chip: ChipSpecification) -
     if rate.value is None and part.value is None:
         return f"What the GPU moves is not known: {rate.reason}."
     how = "" if rate.quality == "measured" else " (estimated)"
-    peak = quantity(chip.bandwidth, "B/s")
+    peak = format_quantity(chip.bandwidth, "B/s")
     if part.value is None:
-        return f"The GPU moves {quantity(rate.value, 'B/s')}{how}; {part.reason}."
+        return f"The GPU moves {format_quantity(rate.value, 'B/s')}{how}; {part.reason}."
     if rate.value is None:
-        return f"The GPU moves {percent(part.value)} % of what it can (estimated); {rate.reason}."
+        return f"The GPU moves {format_percent(part.value)} % of what it can (estimated); {rate.reason}."
     more = f": {FROM_CACHE}" if part.value > BEYOND else ""
     return (
-        f"The GPU moves {quantity(rate.value, 'B/s')}{how}, {percent(part.value)} % of the {peak} that the chip is"
+        f"The GPU moves {format_quantity(rate.value, 'B/s')}{how}, {format_percent(part.value)} % of the {peak} "
+        f"that the chip is"
         f" specified with{more}."
     )
 
@@ -242,9 +249,9 @@ def _bandwidth_headline(rate: Reading, part: Reading, chip: ChipSpecification) -
 def _specification_note(chip: ChipSpecification) -> str | None:
     if chip.bandwidth is None:
         return None
-    arithmetic = f", {quantity(chip.flops, 'FLOP/s')} in float32" if chip.flops else ""
+    arithmetic = f", {format_quantity(chip.flops, 'FLOP/s')} in float32" if chip.flops else ""
     sure = "" if chip.bandwidth_checked and (chip.flops_checked or not chip.flops) else " (of one report)"
-    return f"specification of {chip.name}: {quantity(chip.bandwidth, 'B/s')}{arithmetic}{sure}"
+    return f"specification of {chip.name}: {format_quantity(chip.bandwidth, 'B/s')}{arithmetic}{sure}"
 
 
 # What a recording that was not made for times may still add where that one lacks it.
@@ -261,36 +268,36 @@ _ADDED = (
 _COUNTER, _SHADER = "counter", "shader"  # in the names of the tables that tell them
 
 
-def merge_metal_traces(known: MetalTrace | None, told: MetalTrace | None) -> MetalTrace | None:
+def merge_metal_traces(known: MetalTrace | None, later: MetalTrace | None) -> MetalTrace | None:
     """What both say: `known` of an earlier pass with what only `told` has.
 
     Times and work stay those of the earlier pass, since the later is another execution. What is absent is what neither
     has; of the counters the pass that was made for them says why.
     """
-    if known is None or told is None:
-        return known if told is None else told
-    counters = known.counters or told.counters
-    added = {name: getattr(told, name) for name in _ADDED if not getattr(known, name)}
-    shaders = bool(known.shaders or told.shaders)
-    return replace(known, **added, counters=counters, absent=_absent(known, told, bool(counters), shaders))
+    if known is None or later is None:
+        return known if later is None else later
+    counters = known.counters or later.counters
+    added = {name: getattr(later, name) for name in _ADDED if not getattr(known, name)}
+    shaders = bool(known.shaders or later.shaders)
+    return replace(known, **added, counters=counters, absent=_absent(known, later, bool(counters), shaders))
 
 
-def _absent(known: MetalTrace, told: MetalTrace, counters: bool, shaders: bool) -> tuple[MetalAbsent, ...]:
-    here = {"performance": told.performance, "thermal": told.thermal}
-    found = [word for word, value in here.items() if value]
-    kept = [
-        one
-        for one in known.absent
+def _absent(known: MetalTrace, later: MetalTrace, counters: bool, shaders: bool) -> tuple[MetalAbsent, ...]:
+    here = {"performance": later.performance, "thermal": later.thermal}
+    names = [word for word, value in here.items() if value]
+    absent = [
+        missing
+        for missing in known.absent
         if not (
-            _COUNTER in one.what
-            or (shaders and _SHADER in one.what)
-            or any(word in one.what for word in found)
+            _COUNTER in missing.what
+            or (shaders and _SHADER in missing.what)
+            or any(word in missing.what for word in names)
         )
     ]
     if not counters:
-        of_counters = [one for one in told.absent if _COUNTER in one.what]
-        kept += of_counters or [one for one in known.absent if _COUNTER in one.what]
-    return tuple(kept)
+        of_counters = [missing for missing in later.absent if _COUNTER in missing.what]
+        absent += of_counters or [missing for missing in known.absent if _COUNTER in missing.what]
+    return tuple(absent)
 
 
 ELSEWHERE = (
@@ -314,8 +321,8 @@ def enrich_metal(document: RunDocument) -> RunDocument:
         return document
     fresh = _metal_readings(document, document.metal)
     names = {reading.metric for reading in fresh}
-    kept = [r for r in document.readings if r.scope != RUN or r.metric not in names]
-    return replace(document, readings=(*kept, *fresh))
+    unchanged = [r for r in document.readings if r.scope != RUN or r.metric not in names]
+    return replace(document, readings=(*unchanged, *fresh))
 
 
 def _metal_readings(document: RunDocument, metal: MetalTrace) -> tuple[Reading, ...]:
@@ -332,7 +339,9 @@ def _absent_in_run(document: RunDocument, absent: MetalAbsent) -> MetalAbsent:
         return absent
     if absent.what == INTERVALS and absent.code == "no-rows":
         return MetalAbsent(INTERVALS, UNUSED, USE)
-    if absent.code == "no-counter-set" and "counters" not in {one.name for one in document.plan.passes}:
+    if absent.code == "no-counter-set" and "counters" not in {
+        planned.name for planned in document.plan.passes
+    }:
         left_out = absent_reading(document, "gpu.occupancy", "counters", RUN)
         return replace(absent, reason=left_out.reason or "", fix=left_out.fix, code="not-asked")
     return absent
@@ -347,17 +356,17 @@ def summarize_metal_run(document: RunDocument) -> list[Summary]:
         *metal_trace_readings(metal, document.trace, document.moments),
         *counter_readings(document, metal),
     )
-    told = [best_reading(document.readings, reading.metric, (RUN,)) or reading for reading in fresh]
-    slowed = next(r for r in told if r.metric == "gpu.slowed")
-    found: list[Summary | None] = [
-        summarize_metal_gpu(metal, [r for r in told if r.metric not in ELSEWHERE]),
+    readings = [best_reading(document.readings, reading.metric, (RUN,)) or reading for reading in fresh]
+    slowed = next(r for r in readings if r.metric == "gpu.slowed")
+    summaries: list[Summary | None] = [
+        summarize_metal_gpu(metal, [r for r in readings if r.metric not in ELSEWHERE]),
         summarize_encoders(metal),
         summarize_shaders(metal),
-        summarize_metal_occupancy(metal, told),
-        summarize_metal_bandwidth(chip_specification(document, metal), told),
+        summarize_metal_occupancy(metal, readings),
+        summarize_metal_bandwidth(chip_specification(document, metal), readings),
         summarize_metal_state(metal, slowed),
     ]
-    return [summary for summary in found if summary is not None]
+    return [summary for summary in summaries if summary is not None]
 
 
 def _untraced_summaries(document: RunDocument) -> list[Summary]:

@@ -17,7 +17,7 @@ from profkit.analysis.summaries.metal_readings import (
     window_of,
 )
 from profkit.analysis.summaries.readings import absence_notes
-from profkit.core.formatting import figures, percent, plural, quantity, shortened
+from profkit.core.formatting import format_figures, format_percent, format_quantity, plural, shorten
 from profkit.core.types import (
     RUN,
     MetalTrace,
@@ -77,22 +77,26 @@ def _metal_headline(metal: MetalTrace) -> str:
     window, whole = window_of(metal), percent_of(metal.device_busy, metal.span)
     device = ""
     if whole is not None:
-        device = f"the whole device was active for {percent(whole)} % of {quantity(metal.span, 's')}"
+        device = (
+            f"the whole device was active for {format_percent(whole)} % of {format_quantity(metal.span, 's')}"
+        )
     if metal.process_busy is None or not window:
         if device:
             return f"What the process had of the GPU is not known; {device}."
         return "How busy the GPU was is not in the trace."
     if metal.process_busy == 0:
         also = f"; {device}, for others" if device else ""
-        return f"The process had nothing on the GPU in {quantity(window, 's')}{also}."
-    busy = f"The process keeps the GPU busy {percent(percent_of(metal.process_busy, window) or 0.0)} % of"
-    busy += f" {quantity(window, 's')}" + _device_text(metal, window)
+        return f"The process had nothing on the GPU in {format_quantity(window, 's')}{also}."
+    busy = (
+        f"The process keeps the GPU busy {format_percent(percent_of(metal.process_busy, window) or 0.0)} % of"
+    )
+    busy += f" {format_quantity(window, 's')}" + _device_text(metal, window)
     causes = idle_causes(metal)
     part = percent_of(causes[0][1], window) or 0.0 if causes else 0.0
     if part < LARGE:
         return f"{busy}."
     cause = causes[0][0]
-    idle = f"{percent(part)} % of the time {_IDLE[cause]}"
+    idle = f"{format_percent(part)} % of the time {_IDLE[cause]}"
     if cause == "unsubmitted":
         return f"{busy}. It is host-bound: {idle}."
     alone = ", one command buffer at a time" if metal.queue_most == 1 and cause == "queued" else ""
@@ -102,58 +106,58 @@ def _metal_headline(metal: MetalTrace) -> str:
 def _device_text(metal: MetalTrace, window: float) -> str:
     """What the whole device was active, of the same time where that is known: only then the two can be compared."""
     if metal.window_busy is not None and not metal.marked:
-        return f" (the whole device {percent(percent_of(metal.window_busy, window) or 0.0)} %)"
+        return f" (the whole device {format_percent(percent_of(metal.window_busy, window) or 0.0)} %)"
     whole = percent_of(metal.device_busy, metal.span)
     if whole is None:
         return ""
     same = metal.span is not None and abs(metal.span - window) <= 1e-9 * window
-    return f" (the whole device {percent(whole)} %" + (")" if same else f" of {quantity(metal.span, 's')})")
+    return f" (the whole device {format_percent(whole)} %" + (
+        ")" if same else f" of {format_quantity(metal.span, 's')})"
+    )
 
 
 def _timeline_table(metal: MetalTrace) -> Table:
     rows: list[tuple[str, str]] = []
     span, window, idle = metal.span, window_of(metal), idle_of(metal)
     if span is not None:
-        rows.append(("Traced", quantity(span, "s") + (", the marked region" if metal.marked else "")))
+        rows.append(("Traced", format_quantity(span, "s") + (", the marked region" if metal.marked else "")))
     if window is not None and metal.window is not None and not metal.marked:
-        rows.append(("Window", f"{quantity(window, 's')}, from the first work of the process to its last"))
+        rows.append(
+            ("Window", f"{format_quantity(window, 's')}, from the first work of the process to its last")
+        )
     if metal.process_busy is not None:
-        rows.append(
-            (
-                "Process",
-                f"{quantity(metal.process_busy, 's')} busy{_bracketed_share(metal.process_busy, window)}",
-            )
-        )
+        rows.append(("Process", _share_cell(metal.process_busy, "busy", window)))
     if metal.device_busy is not None:
-        inside = ""
+        active = f"{_share_cell(metal.device_busy, 'active', span)} for all"
         if metal.window_busy is not None and window is not None and not metal.marked:
-            inside = f"; {quantity(metal.window_busy, 's')}{_bracketed_share(metal.window_busy, window)} in the window"
-        active = (
-            f"{quantity(metal.device_busy, 's')} active{_bracketed_share(metal.device_busy, span)} for all"
-        )
-        rows.append(("Device", active + inside))
+            active += f"; {_share_cell(metal.window_busy, '', window)} in the window"
+        rows.append(("Device", active))
     if idle is not None:
-        gap = f"; longest gap {quantity(metal.longest_gap, 's')}" if metal.longest_gap else ""
-        rows.append(
-            ("Idle", f"{quantity(idle, 's')}{_bracketed_share(idle, window)} without the process{gap}")
-        )
-        rows += [("", f"{quantity(seconds, 's')}: {_IDLE[cause]}") for cause, seconds in idle_causes(metal)]
+        gap = f"; longest gap {format_quantity(metal.longest_gap, 's')}" if metal.longest_gap else ""
+        rows.append(("Idle", f"{_share_cell(idle, '', window)} without the process{gap}"))
+        rows += [
+            ("", f"{format_quantity(seconds, 's')}: {_IDLE[cause]}") for cause, seconds in idle_causes(metal)
+        ]
     if metal.queue_depth is not None:
         most = f", at most {metal.queue_most}" if metal.queue_most is not None else ""
         until = "" if metal.completion is not None else ", until done on the GPU"
-        rows.append(("Queue", f"{figures(metal.queue_depth)} command buffers (mean){most}{until}"))
+        rows.append(("Queue", f"{format_figures(metal.queue_depth)} command buffers (mean){most}{until}"))
     if metal.compiled:
-        rows.append(("Compiling", f"{quantity(metal.compiled, 's')} of Metal's compiler for the process"))
+        rows.append(
+            ("Compiling", f"{format_quantity(metal.compiled, 's')} of Metal's compiler for the process")
+        )
     return Table("Timeline", ("what", "value"), tuple(rows), main=True)
 
 
-def _bracketed_share(part: float, whole: float | None) -> str:
+def _share_cell(part: float, what: str, whole: float | None) -> str:
+    """`23.0 ms active (4.0 %)`."""
     value = percent_of(part, whole)
-    return f" ({percent(value)} %)" if value is not None else ""
+    share = f"({format_percent(value)} %)" if value is not None else ""
+    return " ".join(word for word in (format_quantity(part, "s"), what, share) if word)
 
 
 def _buffer_table(metal: MetalTrace) -> Table:
-    told: tuple[tuple[str, Spread | None], ...] = (
+    spreads: tuple[tuple[str, Spread | None], ...] = (
         ("On the GPU", metal.command_buffers),
         ("Submission to start", metal.latency),
         ("Submission to completion", metal.completion),
@@ -161,8 +165,14 @@ def _buffer_table(metal: MetalTrace) -> Table:
         ("Frame to frame", metal.frames),
     )
     rows = tuple(
-        (what, str(s.count), quantity(s.median, "s"), quantity(s.p95, "s"), quantity(s.longest, "s"))
-        for what, s in told
+        (
+            what,
+            str(s.count),
+            format_quantity(s.median, "s"),
+            format_quantity(s.p95, "s"),
+            format_quantity(s.longest, "s"),
+        )
+        for what, s in spreads
         if s is not None and s.count
     )
     note = (
@@ -177,16 +187,16 @@ def _process_table(metal: MetalTrace) -> Table:
     """Who had the GPU; left out where the process was alone."""
     if len(metal.processes) < 2:
         return Table(PROCESSES, ("process", "time", "intervals"), ())
-    ordered = sorted(metal.processes, key=lambda one: (not one.target, -one.busy))
+    ordered = sorted(metal.processes, key=lambda process: (not process.target, -process.busy))
     rows = tuple(
         (
-            shortened(one.name, 34)
-            + (f" ({one.pid})" if one.pid is not None else "")
-            + ((", profiled" if metal.guessed is None else ", taken for it") if one.target else ""),
-            quantity(one.busy, "s"),
-            str(one.intervals),
+            shorten(process.name, 34)
+            + (f" ({process.pid})" if process.pid is not None else "")
+            + ((", profiled" if metal.guessed is None else ", taken for it") if process.target else ""),
+            format_quantity(process.busy, "s"),
+            str(process.intervals),
         )
-        for one in ordered[:TOP_PROCESSES]
+        for process in ordered[:TOP_PROCESSES]
     )
     rest = ordered[TOP_PROCESSES:]
     note = f"and {plural(len(rest), 'further process', 'further processes')}" if rest else None
@@ -198,15 +208,16 @@ def _metal_notes(metal: MetalTrace) -> list[str]:
     whole, own = percent_of(metal.device_busy, metal.span), percent_of(metal.process_busy, metal.span)
     if whole is not None and own is not None and whole - own > APART:
         notes.append(
-            f"The device's utilization is not the program's: {percent(own)} of its {percent(whole)} % of the traced"
+            f"The device's utilization is not the program's: {format_percent(own)} of its "
+            f"{format_percent(whole)} % of the traced"
             " time are of the process, the rest is the screen's and other programs'."
         )
     if metal.failed:
         notes.append(f"{plural(metal.failed, 'command buffer')} ended with an error, whoever submitted them.")
     if len(metal.devices) > 1 and metal.device is not None:
-        others = ", ".join(one.name for one in metal.devices if one.name != metal.device)
+        further = ", ".join(device.name for device in metal.devices if device.name != metal.device)
         notes.append(
-            f"All of this is of {metal.device}, which the process used most; seen besides: {others}."
+            f"All of this is of {metal.device}, which the process used most; seen besides: {further}."
         )
     if metal.marked:
         notes.append("Only what happened in the marked region is counted.")
@@ -218,93 +229,67 @@ def _metal_notes(metal: MetalTrace) -> list[str]:
     return notes
 
 
-HOST = "the host had submitted nothing"
-WAITING = "submitted, and not begun"
-OTHERS = "others had the GPU"
-
-
 def metal_time_breakdowns(trace: MetalTrace) -> tuple[TimeBreakdown, ...]:
     """The process' time, by what it did or waited for, and its GPU time by encoder; empty where neither is told."""
-    found = (
-        _window_breakdown(trace) or _span_breakdown(trace),
+    breakdowns = (
+        _process_breakdown(trace),
         work_breakdown("The process' GPU time, by encoder", trace.encoders),
     )
-    return tuple(whole for whole in found if whole is not None and whole.parts)
+    return tuple(breakdown for breakdown in breakdowns if breakdown is not None and breakdown.parts)
 
 
-def _window_breakdown(trace: MetalTrace) -> TimeBreakdown | None:
-    """From the first submission of the process to its last; None where it is not known what the gaps waited for."""
-    whole, busy = trace.window, trace.process_busy
-    if not whole or busy is None or trace.unsubmitted is None:
+def _process_breakdown(trace: MetalTrace) -> TimeBreakdown | None:
+    """The window of the process, else all that was recorded: its work, and what the idle time was."""
+    whole, idle = window_of(trace), idle_of(trace)
+    if not whole or idle is None or trace.process_busy is None:
         return None
-    rest = max(0.0, whole - busy - trace.unsubmitted - (trace.blocked or 0.0))
-    told = (
-        ("the process works on the GPU", busy, False, INTERVALS, "union of its intervals / window"),
-        (HOST, trace.unsubmitted, True, SUBMITTED, "gaps in which nothing was submitted / window"),
-        (OTHERS, trace.blocked or 0.0, True, INTERVALS, "gaps with work submitted, others on it / window"),
-        (WAITING, rest, True, SUBMITTED, "the rest of the gaps / window"),
-    )
-    return _breakdown("From the process' first submission to its last", whole, told)
-
-
-def _span_breakdown(trace: MetalTrace) -> TimeBreakdown | None:
-    """All that was recorded, where no window is known: who had the GPU."""
-    whole, busy = trace.span, trace.process_busy
-    if not whole or busy is None:
-        return None
-    others = trace.others
-    if others is None and trace.device_busy is not None:
-        others = max(0.0, trace.device_busy - busy)
-    told = [("the process works on the GPU", busy, False, INTERVALS, "union of its intervals / span")]
-    if others is not None:
-        told.append((OTHERS, others, True, STATES, "busy without the process / span"))
-        told.append(
-            ("nobody works on the GPU", max(0.0, whole - busy - others), True, STATES, "the rest / span")
-        )
-    else:
-        told.append(("the process does not", max(0.0, whole - busy), True, INTERVALS, "the rest / span"))
-    return _breakdown("The time that was recorded", whole, told)
-
-
-def _breakdown(
-    title: str,
-    seconds: float,
-    told: tuple[tuple[str, float, bool, str, str], ...] | list[tuple[str, float, bool, str, str]],
-) -> TimeBreakdown:
+    titles = {
+        trace.span: "The time that was recorded",
+        trace.window: "From the process' first submission to its last",
+    }
+    rows = [
+        ("the process works on the GPU", trace.process_busy, INTERVALS, "union of its intervals / it all")
+    ]
+    for cause, seconds in idle_causes(trace):
+        table = SUBMITTED if cause in ("unsubmitted", "queued") else INTERVALS
+        rows.append((_IDLE[cause], seconds, table, "gaps of which that is known / it all"))
+    rest = idle - sum(seconds for _, seconds, _, _ in rows[1:])
+    nobody = "nobody works on the GPU" if trace.others is not None else "the process does not"
+    rows.append((nobody, rest, STATES, "the rest / it all"))
     parts = tuple(
         TimePart(
             name,
-            min(1.0, part / seconds),
-            f"{name}: {quantity(part, 's')}, {percent(100 * part / seconds)} %",
-            idle,
-            share_reading("Share of the time", 100 * part / seconds, table, formula),
+            min(1.0, seconds / whole),
+            f"{name}: {format_quantity(seconds, 's')}, {format_percent(100 * seconds / whole)} %",
+            place > 0,
+            share_reading("Share of the time", 100 * seconds / whole, table, formula),
         )
-        for name, part, idle, table, formula in told
-        if part > 0
+        for place, (name, seconds, table, formula) in enumerate(rows)
+        if seconds > 1e-9 * whole
     )
-    return TimeBreakdown(title, seconds, parts)
+    return TimeBreakdown("The marked region" if trace.marked else titles[whole], whole, parts)
 
 
-def work_breakdown(title: str, found: tuple[MetalWork, ...]) -> TimeBreakdown | None:
+def work_breakdown(title: str, works: tuple[MetalWork, ...]) -> TimeBreakdown | None:
     """GPU time by encoder, shader or channel: shares of their sum, since some may run side by side.
 
     None of one alone, and of no time.
     """
-    total = sum(one.seconds for one in found)
-    if total <= 0 or len(found) < 2:
+    total = sum(work.seconds for work in works)
+    if total <= 0 or len(works) < 2:
         return None
     formula = "its time / the time of all of them"
-    largest = sorted(found, key=lambda one: -one.seconds)
+    largest = sorted(works, key=lambda work: -work.seconds)
     parts = [
         TimePart(
-            one.name,
-            one.seconds / total,
-            f"{one.name}: {quantity(one.seconds, 's')}, {percent(100 * one.seconds / total)} %",
-            reading=share_reading("GPU time, share", 100 * one.seconds / total, INTERVALS, formula),
+            work.name,
+            work.seconds / total,
+            f"{work.name}: {format_quantity(work.seconds, 's')}, {format_percent(100 * work.seconds / total)} %",
+            reading=share_reading("GPU time, share", 100 * work.seconds / total, INTERVALS, formula),
         )
-        for one in largest[:MOST_PARTS]
+        for work in largest[:MOST_PARTS]
     ]
-    rest = sum(one.seconds for one in largest[MOST_PARTS:])
+    rest = sum(work.seconds for work in largest[MOST_PARTS:])
     if rest > 0:
         parts.append(TimePart(f"{len(largest) - MOST_PARTS} smaller ones", rest / total, "smaller ones"))
     return TimeBreakdown(title, total, tuple(parts))

@@ -30,11 +30,11 @@ def judge_peaks(peaks: Peaks, vector_multiply_add: bool) -> Check:
     """Tell the rates of one core; `vector_multiply_add` says that the processor has FMA."""
     if peaks.bandwidth_one is None or peaks.flops_f32_one is None:
         return Check("measured peaks", "limited", peaks.method, "free memory, or raise the container's limit")
-    told = (
+    rates = (
         f"one core in a short try: {peaks.bandwidth_one / 1e9:.1f} GB/s, "
         f"{peaks.flops_f32_one / 1e9:.1f} GFLOP/s in float32"
     )
     if vector_multiply_add and peaks.flops_f32_one < _SLOW:
-        detail = f"{told}: numpy computes with a library that does not use this processor ({peaks.method})"
+        detail = f"{rates}: numpy computes with a library that does not use this processor ({peaks.method})"
         return Check("measured peaks", "limited", detail, "pip install --force-reinstall numpy")
-    return Check("measured peaks", "ok", told)
+    return Check("measured peaks", "ok", rates)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from profkit.analysis.metrics import derive, formula_table
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.passes import divide_counters, divide_profile, read_region_work
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import Cache, Counter, Depth, Directive, PassPlan, Report, Step, Switch
+from profkit.core.types import Cache, Counter, Depth, Directive, PassPlan, Reading, Report, Step, Switch
 from profkit.hardware.processor import data_cache, instruction_cache
 from profkit.profilers.valgrind.command import (
     COST,
@@ -20,7 +21,7 @@ from profkit.profilers.valgrind.command import (
     single_thread_env,
 )
 from profkit.profilers.valgrind.instructions import instruction_mix
-from profkit.profilers.valgrind.levels import combine_levels
+from profkit.profilers.valgrind.levels import OF_SECOND_RUN, combine_levels
 from profkit.profilers.valgrind.probe import ValgrindAbility
 from profkit.profilers.valgrind.read import read_callgrind
 
@@ -127,9 +128,13 @@ def read_simulation(context: RunContext, plan: PassPlan) -> PassFindings:
     mix = instruction_mix(*files["simulate-l2"])
     counters = [*levels.counters, *(mix.counters() if mix is not None else ())]
     counters = [c for c in counters if c.scope.kind != "region"]  # one region is the run; see per_iteration
-    kept = divide_counters(_known_functions(counters), count)
-    artifact = f"artifacts/{files['simulate-l2'][0].name}"
-    readings = derive(kept, formula_table("valgrind"), "valgrind", artifact)
+    per_iteration = divide_counters(_known_functions(counters), count)
+    of_mix = {counter.name for counter in (mix.counters() if mix is not None else ())}
+    artifacts = {name: f"artifacts/{paths[0].name}" for name, paths in files.items()}
+    readings = tuple(
+        _with_artifact(reading, artifacts, OF_SECOND_RUN | of_mix)
+        for reading in derive(per_iteration, formula_table("valgrind"), "valgrind")
+    )
     notes = [*levels.warnings, *(mix.notes if mix is not None else ())]
     if count > 1:
         notes.append(f"counts are per iteration, of {count} simulated ones")
@@ -140,7 +145,7 @@ def read_simulation(context: RunContext, plan: PassPlan) -> PassFindings:
     # The run that is not slowed by instruction addresses has source lines: it is the one to look at by function.
     by_function = reports.get("simulate-l3", reports["simulate-l2"])
     return PassFindings(
-        counters=tuple(c for c in kept if c.scope.kind != "function"),
+        counters=tuple(c for c in per_iteration if c.scope.kind != "function"),
         readings=readings,
         profiles=tuple(divide_profile(p, count) for p in by_function.profiles[:1]),
         notes=tuple(notes),
@@ -160,6 +165,13 @@ def _read_report(name: str, paths: tuple[Path, ...]) -> Report:
             "mark what counts with profkit.region or profkit.benchmark, or mark nothing",
         )
     return report
+
+
+def _with_artifact(reading: Reading, artifacts: Mapping[str, str], of_l2: Set[str]) -> Reading:
+    """The reading with the file that its first counter stands in: that is above the line of a ratio."""
+    first = (reading.source.counter or "").partition(", ")[0]
+    name = "simulate-l3" if "simulate-l3" in artifacts and first not in of_l2 else "simulate-l2"
+    return replace(reading, source=replace(reading.source, artifact=artifacts[name]))
 
 
 def _known_functions(counters: list[Counter]) -> list[Counter]:

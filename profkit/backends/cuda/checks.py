@@ -1,10 +1,6 @@
-"""What else uses or restricts the GPU: a part of a device, Windows around it, a service that samples its counters.
+"""CUDA as the doctor tells it: the devices, their driver, who may count, what traces, and what is in the way.
 
-The Python side of CUDA: does torch have it, does the driver suffice, and is there what names a region's range.
-
-Whether torch and Triton are there at all is told with the other packages (doctor/python.py).
-
-CUDA as the doctor tells it: the device, its driver, who may count, what traces, and what is in the way.
+Whether torch and Triton are there at all is told with the other packages.
 """
 
 from __future__ import annotations
@@ -116,15 +112,15 @@ def nvtx_checks() -> Iterator[Check]:
 
 def judge_torch(answer: str, last_line: str = "") -> Check:
     """What torch's answer means; `last_line` is what it printed where it gave none."""
-    told = next((line for line in answer.splitlines()[::-1] if line.startswith("{")), None)
-    if told is None:
+    reply = next((line for line in answer.splitlines()[::-1] if line.startswith("{")), None)
+    if reply is None:
         return Check(
             "torch on CUDA",
             "refused",
             f"torch does not start: {last_line[:200]}",
             f"{_pip_install()} --force-reinstall torch",
         )
-    data = json.loads(told)
+    data = json.loads(reply)
     if data["cuda"] is None:
         detail = "a build without CUDA: the workload would run on the processor"
         return Check(
@@ -141,8 +137,8 @@ def judge_torch(answer: str, last_line: str = "") -> Check:
             f"built for CUDA {data['cuda']}, and the driver serves it",
             version=data["version"],
         )
-    said = data["said"]
-    if "too old" in said:
+    error = data["said"]
+    if "too old" in error:
         fix = (
             f"a newer driver, or a torch built for an older CUDA than {data['cuda']}: pytorch.org/get-started"
         )
@@ -151,7 +147,7 @@ def judge_torch(answer: str, last_line: str = "") -> Check:
     return Check(
         "torch on CUDA",
         "refused",
-        f"built for CUDA {data['cuda']}, but: {said}",
+        f"built for CUDA {data['cuda']}, but: {error}",
         fix,
         version=data["version"],
     )
@@ -231,13 +227,13 @@ def _backend_check(ncu: NcuAbility, nsys: NsysAbility) -> Check:
 
 
 def _device_check(gpu: Gpu) -> Check:
-    told = [
+    parts = [
         gpu.chip,
         f"compute capability {gpu.capability}" if gpu.capability else None,
         f"{gpu.memory_bytes / GIB:.0f} GiB" if gpu.memory_bytes else None,
         f"driver {gpu.driver}" if gpu.driver else None,
     ]
-    about = ", ".join(part for part in told if part)
+    about = ", ".join(part for part in parts if part)
     return Check(f"GPU {gpu.index}", "ok", f"{gpu.name}{f' ({about})' if about else ''}")
 
 
@@ -247,12 +243,12 @@ def sudo_checks(environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
         return
     from profkit.profilers.ncu.faults import superuser_line
 
-    found = shutil.which("python", path=environ.get("PATH")) or shutil.which(
+    python = shutil.which("python", path=environ.get("PATH")) or shutil.which(
         "python3", path=environ.get("PATH")
     )
-    if found is not None and Path(found).parent == Path(sys.executable).parent:
+    if python is not None and Path(python).parent == Path(sys.executable).parent:
         return
-    told = f"`python` is {found}" if found is not None else "there is no `python` on it"
-    detail = f"sudo replaced PATH, and {told}: a workload would run without what your environment has"
+    where = f"`python` is {python}" if python is not None else "there is no `python` on it"
+    detail = f"sudo replaced PATH, and {where}: a workload would run without what your environment has"
     script = f"profile --backend cuda -- {shlex.quote(sys.executable)} YOUR_SCRIPT.py"
     yield Check("PATH under sudo", "limited", detail, superuser_line(script))

@@ -34,7 +34,7 @@ from profkit.backends.cuda.trace import (
 )
 from profkit.backends.passes import RegionWork, read_region_work
 from profkit.core.errors import UnreadableReport
-from profkit.core.formatting import percent, plural
+from profkit.core.formatting import format_percent, plural
 from profkit.core.status import status_wrapper
 from profkit.core.types import (
     Directive,
@@ -99,7 +99,8 @@ def choose_task(
     if len(groups) > MOST_RUNS:
         lost = sum(chosen.share(k) for g in groups[MOST_RUNS:] for k in g.kernels)
         notes.append(
-            f"{percent(100 * lost)} % of the GPU time is in kernels that are launched at other times of the run; "
+            f"{format_percent(100 * lost)} % of the GPU time is in kernels that are launched at other times of "
+            f"the run; "
             f"counting them would take {plural(len(groups) - MOST_RUNS, 'more run')} of it"
         )
     return CountingTask(chosen, groups[:MOST_RUNS], counted, entries, tuple(notes))
@@ -116,14 +117,14 @@ def _in_program(trace: GpuTrace, kernels: Sequence[KernelTime]) -> tuple[Counted
         name = kernel.mangled if base == "mangled" else kernel.name
         return pattern.search(name or "") is not None
 
-    found = find_windows(trace, kernels, matches, from_start=not trace.marked)
-    if found:
-        return found
+    windows = find_windows(trace, kernels, matches, from_start=not trace.marked)
+    if windows:
+        return windows
     all_launches = sum(k.launches + k.setup_launches for k in trace.kernels if matches(k.kernel))
     late = group_launches(
         [launches_in_program(k, before=0 if trace.marked else k.setup_launches) for k in kernels]
     )
-    return tuple(replace(one, passed=all_launches) for one in late)
+    return tuple(replace(group, passed=all_launches) for group in late)
 
 
 def plan_counters(
@@ -226,7 +227,7 @@ def _plan_task(
     trace: GpuTrace,
     step: str,
 ) -> PassPlan:
-    runs = [_kernel_plans(task.chosen, one, wanted.replays) for one in task.groups]
+    runs = [_kernel_plans(task.chosen, group, wanted.replays) for group in task.groups]
     kernels = tuple(sorted((k for run in runs for k in run), key=lambda k: -k.share))
     steps = tuple(
         _counting_step(
@@ -235,14 +236,14 @@ def _plan_task(
             state,
             step if number == 0 else f"{step}-{number + 1}",
             wanted,
-            run if one.window is None else kernels,  # a window is counted over the names of all
+            run if group.window is None else kernels,  # a window is counted over the names of all
             task,
-            one.window,
+            group.window,
             marked=trace.marked,
         )
-        for number, (one, run) in enumerate(zip(task.groups, runs, strict=True))
+        for number, (group, run) in enumerate(zip(task.groups, runs, strict=True))
     )
-    counting = sum(group_seconds(one, wanted.replays) for one in task.groups)
+    counting = sum(group_seconds(group, wanted.replays) for group in task.groups)
     once = start_seconds(state) + region_seconds(state, task.iterations) + NCU_SECONDS
     seconds = once * len(steps) + counting
     return PassPlan(
@@ -282,16 +283,18 @@ def _plan_without_trace(
     )
 
 
-def _kernel_plans(chosen: ChosenKernels, one: CountedLaunches, replays: int | None) -> tuple[KernelPlan, ...]:
+def _kernel_plans(
+    chosen: ChosenKernels, group: CountedLaunches, replays: int | None
+) -> tuple[KernelPlan, ...]:
     return tuple(
         KernelPlan(
             k.kernel,
             chosen.share(k),
             replays=replays,
-            launch=one.launch if one.window is None else None,
+            launch=group.launch if group.window is None else None,
             seconds=kernel_seconds(k, replays),
         )
-        for k in one.kernels
+        for k in group.kernels
     )
 
 

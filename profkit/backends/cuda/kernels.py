@@ -1,6 +1,4 @@
-"""Which kernels are worth counting: the fewest launch configurations that make up the region's GPU time.
-
-Which launch of a configuration is counted, and how ncu is told.
+"""Which kernels are counted (the fewest configurations that make up the region's GPU time), and which launch of each.
 
 ncu has two ways to pick launches, and each matched launch that it does not count costs 10 ms (H200, ncu 2025.3):
 
@@ -17,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from profkit.core.formatting import percent, plural
+from profkit.core.formatting import format_percent, plural
 from profkit.core.types import GpuTrace, Kernel, KernelTime
 
 # ../docs/cuda.md, "the plan": the tail beyond it is many kernels that no target can matter for.
@@ -53,10 +51,10 @@ def choose_kernels(trace: GpuTrace, most: int = MOST_KERNELS) -> ChosenKernels:
     candidates = list(trace.kernels)
     for what, pattern in _unwanted_kernels(trace):
         dropped = [k for k in candidates if pattern.search(k.kernel.name)]
-        kept = [k for k in candidates if not pattern.search(k.kernel.name)]
-        if not dropped or (not kept and pattern is _INITIALISER):
+        remaining = [k for k in candidates if not pattern.search(k.kernel.name)]
+        if not dropped or (not remaining and pattern is _INITIALISER):
             continue  # a workload that only draws random numbers is one
-        candidates = kept
+        candidates = remaining
         notes.append(f"not counted, {_share_text(dropped, seconds)}: {what}")
     candidates.sort(key=lambda kernel: -kernel.total)
     wanted = COVERED * sum(kernel.total for kernel in candidates)
@@ -67,21 +65,21 @@ def choose_kernels(trace: GpuTrace, most: int = MOST_KERNELS) -> ChosenKernels:
         chosen.append(kernel)
     if len(chosen) > most:
         notes.append(
-            f"{len(chosen)} launch configurations make up {percent(100 * COVERED)} % of the GPU time; "
+            f"{len(chosen)} launch configurations make up {format_percent(100 * COVERED)} % of the GPU time; "
             f"the {most} largest are counted, {_share_text(chosen[:most], seconds)}"
         )
     return ChosenKernels(tuple(chosen[:most]), seconds, tuple(notes))
 
 
 def _unwanted_kernels(trace: GpuTrace) -> list[tuple[str, re.Pattern[str]]]:
-    found = [("collectives, which hang when they are replayed alone", _COLLECTIVE)]
+    unwanted = [("collectives, which hang when they are replayed alone", _COLLECTIVE)]
     if not trace.marked:
-        found.append(("initialisers, which fill tensors before the work", _INITIALISER))
-    return found
+        unwanted.append(("initialisers, which fill tensors before the work", _INITIALISER))
+    return unwanted
 
 
 def _share_text(kernels: list[KernelTime], seconds: float) -> str:
-    share = percent(100 * sum(k.total for k in kernels) / seconds) if seconds > 0 else "0"
+    share = format_percent(100 * sum(k.total for k in kernels) / seconds) if seconds > 0 else "0"
     return f"{share} % of the GPU time in {plural(len(kernels), 'configuration')}"
 
 
@@ -165,7 +163,7 @@ def _group_by_number(parts: Sequence[tuple[int, int, WarmLaunches]]) -> tuple[Co
         first = max(part[0] for part in hit)
         hit.sort(key=lambda part: -part[2].kernel.total)
         groups.append(CountedLaunches(tuple(part[2].kernel for part in hit), first + (end - first) // 2))
-    return tuple(sorted(groups, key=lambda found: -sum(kernel.total for kernel in found.kernels)))
+    return tuple(sorted(groups, key=lambda group: -sum(kernel.total for kernel in group.kernels)))
 
 
 def find_windows(
@@ -186,13 +184,13 @@ def find_windows(
     if from_start:
         before = sum(k.setup_launches for k in (*trace.kernels, *trace.setup) if matches(k.kernel))
     places = _warm_places(order, wanted)
-    found: list[CountedLaunches] = []
+    windows: list[CountedLaunches] = []
     while wanted:
         begin, end, there = _cheapest_window(places, wanted, trace)
         counted = tuple(sorted((trace.kernels[n] for n in there), key=lambda k: -k.total))
-        found.append(CountedLaunches(counted, 0, (before + begin, end - begin), before + begin))
+        windows.append(CountedLaunches(counted, 0, (before + begin, end - begin), before + begin))
         wanted = wanted - there
-    return tuple(sorted(found, key=lambda one: -sum(kernel.total for kernel in one.kernels)))
+    return tuple(sorted(windows, key=lambda window: -sum(kernel.total for kernel in window.kernels)))
 
 
 def _warm_places(order: Sequence[int], wanted: set[int]) -> list[tuple[int, int]]:

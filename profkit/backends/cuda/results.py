@@ -1,8 +1,7 @@
-"""One kernel, two tools, two spellings: ncu says `<unnamed>::f<2>`, nsys `(anonymous namespace)::f<(int)2>`.
+"""What ncu left: counters and readings of every launch configuration, under the names that the trace gave them.
 
-What is counted stands under the name that the trace gave it, so that its share of time and its counters meet.
-
-What ncu left: counters and readings of every launch configuration, under the names that the trace gave them.
+The two tools spell a kernel differently: ncu says `<unnamed>::f<2>`, nsys `(anonymous namespace)::f<(int)2>`. Under one
+name a kernel's share of time and its counters meet.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from profkit.analysis.metrics import derive, formula_table
 from profkit.backends import PassFindings, RunContext
 from profkit.backends.passes import read_region_work
 from profkit.core.errors import UnreadableReport
-from profkit.core.formatting import percent, plural
+from profkit.core.formatting import format_percent, plural
 from profkit.core.types import Counter, Kernel, PassPlan, Reading, Report, Scope
 from profkit.profilers.ncu.command import function_name
 from profkit.profilers.registry import recognise_format
@@ -32,7 +31,7 @@ def match_kernels(traced: Sequence[Kernel], counted: Sequence[Kernel]) -> dict[S
     By the mangled name where both tools tell it; else by the demangled one, spelled alike; else by its last word, where
     only one of each is left with that word, grid and block.
     """
-    found: dict[Scope, Scope] = {}
+    scopes: dict[Scope, Scope] = {}
     free, left = list(dict.fromkeys(traced)), list(dict.fromkeys(counted))
     for key in (_mangled_name, _normal_name, _last_word):
         pairs: list[tuple[Kernel, Kernel]] = []
@@ -41,12 +40,12 @@ def match_kernels(traced: Sequence[Kernel], counted: Sequence[Kernel]) -> dict[S
             if len({k.scope for k in alike}) == 1:
                 pairs.append((kernel, alike[0]))
         if key is _last_word:  # it tells instances of a template apart no more
-            pairs = [one for one in pairs if sum(other[1] == one[1] for other in pairs) == 1]
-        found |= {kernel.scope: match.scope for kernel, match in pairs}
-        left = [kernel for kernel in left if kernel.scope not in found]
-        taken = set(found.values())
+            pairs = [pair for pair in pairs if sum(other[1] == pair[1] for other in pairs) == 1]
+        scopes |= {kernel.scope: match.scope for kernel, match in pairs}
+        left = [kernel for kernel in left if kernel.scope not in scopes]
+        taken = set(scopes.values())
         free = [kernel for kernel in free if kernel.scope not in taken]
-    return found
+    return scopes
 
 
 def _may_be(traced: Kernel, counted: Kernel) -> bool:
@@ -118,7 +117,7 @@ def read_counters(context: RunContext, plan: PassPlan) -> PassFindings:
 
 def _read_reports(context: RunContext, plan: PassPlan) -> tuple[list[tuple[str, Report]], list[str]]:
     """What the runs of a pass left, and what is to be said of it. Raises UnreadableReport where none left anything."""
-    found: list[tuple[str, Report]] = []
+    reports: list[tuple[str, Report]] = []
     notes: list[str] = []
     fault: UnreadableReport | None = None
     for step in plan.steps:
@@ -128,11 +127,11 @@ def _read_reports(context: RunContext, plan: PassPlan) -> tuple[list[tuple[str, 
         except UnreadableReport as error:
             fault = error
             continue
-        found.append((step.artifacts[0], report))
+        reports.append((step.artifacts[0], report))
         notes += [*report.warnings, *read_region_work(context.folder, step.name).notes]
-    if not found:
+    if not reports:
         raise fault or UnreadableReport("ncu was not run")
-    return found, notes
+    return reports, notes
 
 
 def _read_report(path: Path) -> Report:
@@ -146,32 +145,32 @@ def _read_report(path: Path) -> Report:
 
 def _with_traced_names(report: Report, plan: PassPlan) -> Report:
     """The report under the names of the plan, which are the trace's."""
-    told = [k.kernel for k in report.trace.kernels] if report.trace is not None else []
-    same = match_kernels([planned.kernel for planned in plan.kernels], told)
+    kernels = [k.kernel for k in report.trace.kernels] if report.trace is not None else []
+    same = match_kernels([planned.kernel for planned in plan.kernels], kernels)
     counters = tuple(replace(c, scope=same.get(c.scope, c.scope)) for c in report.counters)
     return replace(report, counters=counters)
 
 
 def _earlier_reports(context: RunContext, plan: PassPlan) -> list[tuple[str, Report]]:
     """The reports of the counters pass of this run, as far as they can be read."""
-    found = []
+    reports = []
     for path in sorted((context.folder / "artifacts").glob("counters*.ncu-rep")):
         try:
-            found.append((f"artifacts/{path.name}", _with_traced_names(_read_report(path), plan)))
+            reports.append((f"artifacts/{path.name}", _with_traced_names(_read_report(path), plan)))
         except UnreadableReport:
             continue
-    return found
+    return reports
 
 
 def _merge_counters(counters: list[Counter]) -> tuple[Counter, ...]:
     """Each counter of a kernel once: with a value where any report has one, else as the first says."""
-    kept: dict[tuple[object, str], Counter] = {}
+    merged: dict[tuple[object, str], Counter] = {}
     for counter in counters:
         place = (counter.scope, counter.name)
-        before = kept.get(place)
+        before = merged.get(place)
         if before is None or (before.value is None and counter.value is not None):
-            kept[place] = counter
-    return tuple(kept.values())
+            merged[place] = counter
+    return tuple(merged.values())
 
 
 def _derive_readings(counters: tuple[Counter, ...], reports: list[tuple[str, Report]]) -> tuple[Reading, ...]:
@@ -205,7 +204,7 @@ def _missing_note(plan: PassPlan, counters: tuple[Counter, ...]) -> str | None:
     gone = [planned for planned in plan.kernels if planned.kernel.scope not in there]
     if not gone:
         return None
-    share = percent(100 * sum(planned.share for planned in gone))
+    share = format_percent(100 * sum(planned.share for planned in gone))
     return (
         f"{plural(len(gone), 'planned kernel')} ({share} % of the GPU time) did not come up under ncu at the launch "
         "where the trace had shown it"

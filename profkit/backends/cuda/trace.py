@@ -1,9 +1,8 @@
-"""What the passes on a GPU are expected to cost, in wall seconds, before they run.
+"""The trace pass: every kernel, copy and launch of one run, by nsys; where nsys is not, by torch's own profiler.
 
-The figures are of one H200 with ncu 2025.3 and nsys 2025.3 (docs/cuda.md, what it costs): a torch program that starts
-in 3 s took 5.0 s under nsys with its export, 5.6 s under ncu with two kernels of 5 passes, 22 s with 8 of 38 passes.
-
-The trace pass: every kernel, copy and launch of one run, by nsys; where nsys is not, by torch's own profiler.
+Also what the passes on a GPU are expected to cost, in wall seconds. The figures are of one H200 with ncu 2025.3 and
+nsys 2025.3 (docs/cuda.md, what it costs): a torch program that starts in 3 s took 5.0 s under nsys with its export,
+5.6 s under ncu with two kernels of 5 passes, 22 s with 8 of 38 passes.
 """
 
 from __future__ import annotations

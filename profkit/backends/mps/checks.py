@@ -53,11 +53,11 @@ def mps_torch_checks() -> Iterator[Check]:
 def judge_mps_torch(answer: str, last_line: str = "", python: str = "python") -> Check:
     """What torch's answer means; `last_line` is what it printed where it gave none."""
     install = f"{python} -m pip install --upgrade torch"
-    told = next((line for line in answer.splitlines()[::-1] if line.startswith("{")), None)
-    if told is None:
+    line = next((line for line in answer.splitlines()[::-1] if line.startswith("{")), None)
+    if line is None:
         detail = f"torch does not start: {last_line[:200]}"
         return Check(_NAME, "refused", detail, f"{python} -m pip install --force-reinstall torch", python)
-    data = json.loads(told)
+    data = json.loads(line)
     version = data["version"]
     if version is None:
         return Check(
@@ -185,8 +185,8 @@ def _counters_check(gpu: Gpu, ability: XctraceAbility) -> Check:
         detail = f"on {gpu.name} xctrace was reported to record none from a command line: no bandwidth, no occupancy"
         return Check(name, "limited", detail, _counters_fix())
     known = f"xctrace was reported to count on {gpu.name}"
-    told = known if gpu.name in _COUNTED else f"whether xctrace counts on {gpu.name} is not known"
-    return Check(name, "limited", f"{told}: only the rows of a recording show it", _counters_fix())
+    evidence = known if gpu.name in _COUNTED else f"whether xctrace counts on {gpu.name} is not known"
+    return Check(name, "limited", f"{evidence}: only the rows of a recording show it", _counters_fix())
 
 
 def _counters_fix() -> str:

@@ -207,11 +207,14 @@ def read_counters(context: RunContext, plan: PassPlan) -> PassFindings:
 def _explain_no_counters(context: RunContext, metal: MetalTrace) -> tuple[MetalAbsent, ...]:
     """What is absent, the counters with xctrace's own reason where it told one."""
     fault = explain_fault(log_of(context.folder, "counters.log"), 0)
-    others = tuple(absent for absent in metal.absent if COUNTED not in absent.what)
+    of_trace = tuple(absent for absent in metal.absent if COUNTED not in absent.what)
     if fault is not None and fault.code == "unsupported-counters":
-        return (*others, MetalAbsent(COUNTERS, fault.reason, fault.fix))
-    told = tuple(absent for absent in metal.absent if COUNTED in absent.what)
-    return (*others, *(told or (MetalAbsent(COUNTERS, "the recording has no counters", COUNTERS_FIX),)))
+        return (*of_trace, MetalAbsent(COUNTERS, fault.reason, fault.fix))
+    of_counters = tuple(absent for absent in metal.absent if COUNTED in absent.what)
+    return (
+        *of_trace,
+        *(of_counters or (MetalAbsent(COUNTERS, "the recording has no counters", COUNTERS_FIX),)),
+    )
 
 
 class MpsRun(PlannedRun):

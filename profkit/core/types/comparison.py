@@ -8,7 +8,7 @@ from typing import Literal
 from profkit.core.types.readings import RUN, Scope
 
 # How much a field of the fingerprint weighs. `must`: where it differs there is no comparison, and a history begins a
-# new epoch; `should`: it is told beside the verdict; `observed`: it says whether the samples can be believed.
+# new segment; `should`: it is shown beside the verdict; `observed`: it says whether the samples can be believed.
 Tier = Literal["must", "should", "observed"]
 # What an interval of the ratio says: beyond what counts as a change, within it, or neither.
 ChangeWord = Literal["different", "same", "ambiguous"]

@@ -1,4 +1,4 @@
-"""Runs over time: what a history keeps of each, and the series that it tells."""
+"""Runs over time: what a history stores of each, and its series."""
 
 from __future__ import annotations
 
@@ -79,15 +79,15 @@ class Point:
     high: float | None = None
     commit: str | None = None
     groups: tuple[tuple[float, ...], ...] = ()
-    valid: bool = True  # False: throttled, interrupted, doubted; kept, shown, and decides nothing
+    valid: bool = True  # False: throttled, interrupted, contradicted; kept, shown, and decides nothing
     reason: str | None = None  # why it is not valid
     night: str | None = None
     outcome: str | None = None  # what was decided of its run
 
 
 @dataclass(frozen=True)
-class Accepted:
-    """A known change, the new normal from `since` on: it begins an epoch. `metric` None: of the whole workload."""
+class AcceptedChange:
+    """A known change, the new normal from `since` on: it begins a segment. `metric` None: of the whole workload."""
 
     workload: str
     since: str  # ISO 8601
@@ -111,7 +111,7 @@ SegmentCause = Literal["begin", "machine", "accepted"]
 
 @dataclass(frozen=True)
 class Segment:
-    """A stretch of a series within which values may be held against each other; `first` and `last` are indices."""
+    """A stretch of a series within which values may be compared; `first` and `last` are indices."""
 
     first: int
     last: int
@@ -139,7 +139,7 @@ class ChangePoint:
 
 @dataclass(frozen=True)
 class Trend:
-    """A series as it is told: its epochs, its change points, and whether it may be judged at all."""
+    """A series with its segments (`epochs`), its change points, and its noise."""
 
     series: Series
     epochs: tuple[Segment, ...] = ()

@@ -1,4 +1,4 @@
-"""A nightly: many workloads, each held against its own past, and one outcome for all."""
+"""A nightly: many workloads, each compared with its own past, and one outcome for all."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from profkit.core.types.history import ChangePoint, Series, Trend
 from profkit.core.types.readings import RUN, Scope, Verdict
 
 # `pass`: held, and nothing worse than what `detectable` says; `invalid`: throttled, or another machine; `missing`: it
-# was declared, and not measured; `new`: too short a past to hold it against. Only `pass`, `improved`, `new` are green.
+# was declared, and not measured; `new`: too few nights to compare it with. Only `pass`, `improved`, `new` are green.
 Outcome = Literal["pass", "regressed", "improved", "ambiguous", "invalid", "missing", "new"]
+# The worst first. What was not measured is worse than what could not be decided.
+OUTCOME_ORDER: tuple[Outcome, ...] = (
+    "regressed", "missing", "invalid", "ambiguous", "improved", "new", "pass",
+)  # fmt: skip
+MISSED_TARGET = "target"  # the code of a workload that only misses a target: nothing need have become slower
 # On what the outcome rests, in the order of the steps.
 DecisionStep = Literal["band", "same-night", "nights", "drift", "change-point", "target", "none"]
 
@@ -29,18 +34,18 @@ class MetricOutcome:
     better: Direction = "lower"
     scope: Scope = RUN
     value: float | None = None
-    expected: float | None = None  # the median of the past that it is held against
-    band: tuple[float, ...] = ()  # low, high: outside of it a night is suspect
+    expected: float | None = None  # the median of the past that it is compared with
+    band: tuple[float, ...] = ()  # low, high: the control limits; a night outside is a candidate regression
     detectable: float | None = None  # the smallest relative change that tonight could have shown
     change: Change | None = None  # of the interleaved re-run, where there was one
     change_points: tuple[ChangePoint, ...] = ()
     trend: Trend | None = None  # what a plot shows
     nights: int = 0  # for how many nights in a row it has been outside
     gates: bool = True  # False: shown, and sets no outcome of the night
-    since: str | None = None  # when what stands, or what is suspected, began: `started` of its first night
+    since: str | None = None  # when the regression, or the candidate, began: `started` of its first night
     commit: str | None = None  # of that night
     good_commit: str | None = None  # of the last good night before it
-    chance: float | None = None  # how often a quiet night of this series is outside of the band
+    chance: float | None = None  # how often a quiet night of this series is outside of the control limits
 
 
 @dataclass(frozen=True)
@@ -101,9 +106,9 @@ class Night:
     incidents: tuple[Incident, ...] = ()
     calibration: Calibration | None = None
     looked_at: int = 0
-    expected_false: float | None = None  # suspects that chance alone gives tonight
+    expected_false: float | None = None  # of `suspects`, those that chance alone gives
     notes: tuple[str, ...] = ()
-    suspects: int = 0  # of `looked_at`: outside of their bands tonight, in the bad direction
+    suspects: int = 0  # of `looked_at`: outside of their control limits tonight, in the bad direction
     exit_code: int = 0
     interrupted: bool = False  # Ctrl-C: what was finished is in it, and the rest missing
 
@@ -133,7 +138,7 @@ class NightPlan:
     history: str
     output: str
     workloads: tuple[PlannedWorkload, ...]
-    confirm: float  # at most for each suspect workload
+    confirm: float  # at most for each candidate regression
     calibrate: float  # at most in all
     most: float
     usual: float | None = None

@@ -45,10 +45,10 @@ class _Reader:
         self._refs: list[object] = []
 
     def value(self, depth: int) -> object:
-        found = self._next(depth)
-        if found is _Missing:
+        value = self._next(depth)
+        if value is _Missing:
             raise NotPlainData("a value is missing")
-        return found
+        return value
 
     def _next(self, depth: int) -> object:
         """The next value, or _Missing for the mark that ends a dict."""
@@ -61,37 +61,37 @@ class _Reader:
             kind in b"([<{)"
         ):  # may hold a reference to itself, so it gets its number before its parts are read
             return self._container(kind, depth, code & _FLAG_REF)
-        found = self._scalar(kind)
+        value = self._scalar(kind)
         if code & _FLAG_REF and kind != ord("r"):
-            self._refs.append(found)
-        return found
+            self._refs.append(value)
+        return value
 
     def _container(self, kind: int, depth: int, numbered: int) -> object:
         place = len(self._refs)
         if numbered:
             self._refs.append(_Missing)
-        found: object
+        container: object
         if kind == ord("{"):
-            found = self._dict(depth - 1)
+            container = self._dict(depth - 1)
         else:
             count = self._byte() if kind == ord(")") else self._length()
             items = [self.value(depth - 1) for _ in range(self._at_most(count))]
             if kind == ord("<"):
                 raise NotPlainData("it holds a set")
-            found = items if kind == ord("[") else tuple(items)
+            container = items if kind == ord("[") else tuple(items)
         if numbered:
-            self._refs[place] = found
-        return found
+            self._refs[place] = container
+        return container
 
     def _dict(self, depth: int) -> dict[object, object]:
-        found: dict[object, object] = {}
+        table: dict[object, object] = {}
         while (key := self._next(depth)) is not _Missing:
             # Nothing deeper than this is hashed: tuples that refer to tuples could take for ever.
             for part in key if isinstance(key, tuple) else (key,):
                 if isinstance(part, tuple | list | dict):
                     raise NotPlainData("a key is no plain value")
-            found[key] = self.value(depth)
-        return found
+            table[key] = self.value(depth)
+        return table
 
     def _scalar(self, kind: int) -> object:
         match chr(kind):
@@ -148,18 +148,18 @@ class _Reader:
         return -number if digits < 0 else number
 
     def _unpack(self, form: str, size: int) -> object:
-        (found,) = struct.unpack_from(form, self._data, self.at)
+        (value,) = struct.unpack_from(form, self._data, self.at)
         self.at += size
-        return found
+        return value
 
     def _byte(self) -> int:
         self.at += 1
         return self._data[self.at - 1]
 
     def _length(self) -> int:
-        found = self._unpack("<i", 4)
-        assert isinstance(found, int)
-        return found
+        length = self._unpack("<i", 4)
+        assert isinstance(length, int)
+        return length
 
     def _at_most(self, count: int) -> int:
         """`count`, if that much can still be there: every value takes a byte at least."""
@@ -326,11 +326,11 @@ def _parse_function(key: object, value: object) -> _Function | None:
 def scrub_cprofile(source: Path, output: Path, redactor: Redactor) -> None:
     """Write the profile with other folders to `output`, which must not be there yet. Raises UnreadableReport."""
     try:
-        told = read_marshal(source.read_bytes())
-        if not isinstance(told, dict):
+        functions = read_marshal(source.read_bytes())
+        if not isinstance(functions, dict):
             raise NotPlainData("it is no table")
-        changed = {_key(key, redactor): _entry(value, redactor) for key, value in told.items()}
-        if len(changed) != len(told):
+        changed = {_key(key, redactor): _entry(value, redactor) for key, value in functions.items()}
+        if len(changed) != len(functions):
             raise NotPlainData("two functions would become one")
     except (NotPlainData, ValueError, TypeError) as error:
         raise UnreadableReport(f"{source} is damaged, so nothing can be taken out of it: {error}") from error
@@ -347,6 +347,6 @@ def _key(key: object, redactor: Redactor) -> object:
 def _entry(value: object, redactor: Redactor) -> object:
     """Calls, times, and the callers, which are keys of the same kind."""
     if isinstance(value, tuple) and value and isinstance(value[-1], dict):
-        callers = {_key(key, redactor): told for key, told in value[-1].items()}
+        callers = {_key(key, redactor): times for key, times in value[-1].items()}
         return (*value[:-1], callers)
     return value

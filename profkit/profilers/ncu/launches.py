@@ -193,22 +193,12 @@ def kernel_of(
     registers = finite_number(values.get(REGISTERS))
     return Kernel(
         name=name,
-        grid=_in_blocks(grid, block, values),
+        grid=grid,
         block=block,
         mangled=mangled,
         registers=None if registers is None else int(registers),
         shared=_shared(values),
     )
-
-
-def _in_blocks(grid: tuple[int, ...], block: tuple[int, ...], values: Mapping[str, Value]) -> tuple[int, ...]:
-    """The grid in blocks: ncu 2020.2 wrote it in threads, which the number of blocks beside it gives away."""
-    blocks = finite_number(values.get(BLOCKS))
-    if blocks is None or len(grid) != len(block) or math.prod(grid) == blocks or 0 in block:
-        return grid
-    found = tuple(side // threads for side, threads in zip(grid, block, strict=True))
-    whole = all(side % threads == 0 for side, threads in zip(grid, block, strict=True))
-    return found if whole and math.prod(found) == blocks else grid
 
 
 def _shared(values: Mapping[str, Value]) -> int | None:

@@ -72,8 +72,8 @@ def probe_ncu() -> NcuAbility:
         absent = missing_fault("ncu (Nsight Compute)", "PROFKIT_NCU", INSTALL_FIX)
         return NcuAbility(None, None, False, absent.reason, absent.fix)
     returncode, text = ask_tool((str(path), "--version"), _SECONDS)
-    told = _VERSION.search(text)
-    if told is None:
+    version = _VERSION.search(text)
+    if version is None:
         fault = explain(text, returncode)
         reason = fault.reason if fault else f"{path} does not say its version, but: {last_line(text)}"
         return NcuAbility(path, None, False, reason, fault.fix if fault and fault.fix else INSTALL_FIX)
@@ -81,13 +81,13 @@ def probe_ncu() -> NcuAbility:
     chips = tuple(gpu.chip or gpu.capability for gpu in gpus)
     fault = driver_fault() if not gpus else counters_fault()
     if fault is not None:
-        return NcuAbility(path, told[1], False, fault.reason, fault.fix, chips)
+        return NcuAbility(path, version[1], False, fault.reason, fault.fix, chips)
     if not gpus:
-        return NcuAbility(path, told[1], False, "there is no GPU that could be counted on")
-    note = _driver_note(told[1], gpus)
+        return NcuAbility(path, version[1], False, "there is no GPU that could be counted on")
+    note = _driver_note(version[1], gpus)
     return NcuAbility(
         path,
-        told[1],
+        version[1],
         True,
         chips=chips,
         notes=((note,) if note else ()) + _device_notes(gpus),

@@ -2,21 +2,67 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
+from pathlib import Path
 
-from profkit.core.errors import Fault
-from profkit.core.types import Check
-from profkit.profilers.profiler import Format, Recorder, lazy_function
+from profkit.core.errors import Fault, MachineError, UnreadableReport
+from profkit.core.status import status_wrapper
+from profkit.core.types import Check, Directive, Report, Step, Switch
+from profkit.profilers.faults import collect_file
+from profkit.profilers.ncu.command import SUFFIX, ncu_argv
+from profkit.profilers.profiler import Format, Recorder, RecordRequest, lazy_function
 
 
-def _is_rep(head: bytes) -> bool:
-    """Whether `head`, the beginning of a file, is that of an .ncu-rep."""
-    return head.startswith(b"NVR\0")
+def recording_step(request: RecordRequest) -> Step:
+    """The step after which `collect_report` makes the report. Raises MachineError where ncu cannot do it here.
+
+    With `request.kernel`: only kernels whose name contains it (or which `regex:...` finds), and all counters that
+    explain them. Without: every kernel, with the counters that find its bottleneck.
+    """
+    from profkit.profilers.ncu.probe import probe_ncu
+    from profkit.profilers.ncu.sets import counter_set
+
+    ncu = probe_ncu()
+    if not ncu.counters_ok:
+        raise MachineError(ncu.reason or "ncu does not work here", ncu.fix)
+    chip = ncu.chips[0] if ncu.chips else None
+    names = ("standard",) if request.kernel is None else ("standard", "explain")
+    sets = [counter_set(name, chip, ncu.version) for name in names]
+    status = str(request.scratch / "status")
+    argv = ncu_argv(
+        status_wrapper(request.command, status),
+        _scratch_report(request),
+        metrics=tuple(dict.fromkeys(metric for one in sets for metric in one.metrics)),
+        sections=tuple(dict.fromkeys(section for one in sets for section in one.sections)),
+        only=request.kernel,
+        marked=request.marked,
+        ncu=str(ncu.path),
+        version=ncu.version,
+    )
+    switch = Switch("cuda") if request.marked else None
+    directive = Directive("counters", str(request.scratch / "region"), switch=switch, iterations=1)
+    return Step("record", argv, directive=directive, tool="ncu", workload_status=status)
 
 
-def _is_repz(head: bytes) -> bool:
-    """Whether `head` begins a Zstandard frame, as an .ncu-repz does: what is in it is seen when it is read."""
-    return head.startswith(b"\x28\xb5\x2f\xfd")
+def collect_report(request: RecordRequest) -> tuple[str, ...]:
+    """Copy what ncu left to the report. Raises MachineError with ncu's own reason where there is nothing."""
+    from profkit.profilers.ncu.faults import explain
+
+    return collect_file(request, _scratch_report(request), "ncu", explain)
+
+
+def _scratch_report(request: RecordRequest) -> Path:
+    return request.scratch / f"record{SUFFIX}"
+
+
+def _refuse_packed(path: Path) -> Report:
+    """Python before 3.14 has no Zstandard."""
+    plain = shlex.quote(f"{path.stem}.ncu-rep")
+    raise UnreadableReport(
+        f"{path} is compressed (Zstandard; an .ncu-repz, if it is a report)",
+        f"zstd -d {shlex.quote(str(path))} -o {plain}, then read that",
+    )
 
 
 def _is_csv(head: bytes) -> bool:
@@ -35,7 +81,7 @@ class NsightCompute:
             "ncu-rep",
             name,
             ".ncu-rep",
-            _is_rep,
+            lambda head: head.startswith(b"NVR\0"),
             lazy_function("profkit.profilers.ncu.rep.read_ncu_rep"),
             lazy_function("profkit.profilers.ncu.scrub.scrub"),
         ),
@@ -43,8 +89,8 @@ class NsightCompute:
             "ncu-repz",
             name,
             ".ncu-repz",
-            _is_repz,
-            lazy_function("profkit.profilers.ncu.rep.read_ncu_repz"),
+            lambda head: head.startswith(b"\x28\xb5\x2f\xfd"),
+            _refuse_packed,
             scrub=None,
             scrub_fix="ncu --import {name} --export report.ncu-rep, then scrub that",
         ),
@@ -57,11 +103,7 @@ class NsightCompute:
             lazy_function("profkit.profilers.ncu.scrub.scrub_csv"),
         ),
     )
-    recorder = Recorder(
-        lazy_function("profkit.profilers.ncu.record.recording_step"),
-        lazy_function("profkit.profilers.ncu.record.collect_report"),
-        picks_kernel=True,
-    )
+    recorder = Recorder(recording_step, collect_report, picks_kernel=True)
 
     def explain(self, text: str, returncode: int) -> Fault | None:
         """What ncu's error means."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
-from profkit.core.status import unwrapped
+from profkit.core.status import without_wrapper
 from profkit.core.types import Counter, Gpu, GpuTrace, Report
 from profkit.profilers.ncu.launches import PASSES, LaunchGroup, LaunchResult, finite_number, group_launches
 from profkit.profilers.ncu.session import ReportSession, session_gpus
@@ -72,22 +72,22 @@ class LaunchTotals:
             yield launch
 
 
-def facts_of(session: ReportSession, seen: LaunchTotals) -> dict[str, str]:
+def facts_of(session: ReportSession, totals: LaunchTotals) -> dict[str, str]:
     """Everything that the file tells; what it does not is absent."""
     options, workload = split_command(session.command)
     facts: dict[str, str | None] = {"command": _workload_command(session, workload)}
-    facts["driver"] = session.driver or ", ".join(seen.drivers) or None
+    facts["driver"] = session.driver or ", ".join(totals.drivers) or None
     facts["CUDA"] = session.cuda
-    facts["clocks"] = clocks_in_words(seen.clocks)
+    facts["clocks"] = clocks_in_words(totals.clocks)
     for fact, (names, default) in _SHOWN.items():
         given = [value for name, value in options if name in names]
         facts[fact] = ", ".join(given) or session.settings.get(fact) or (default if options else None)
     facts["clock control"] = session.settings.get("clock control")
     facts["tensor core boost"] = session.settings.get("tensor core boost")
-    collected = [name for name in seen.sections if name and not name.startswith("section")]
+    collected = [name for name in totals.sections if name and not name.startswith("section")]
     facts["sections collected"] = ", ".join(collected) or None
-    facts["replay passes"] = _format_range(seen.passes)
-    facts["results"] = ", ".join(f"{n} {_plural(kind, n)}" for kind, n in seen.kinds.items()) or None
+    facts["replay passes"] = _format_range(totals.passes)
+    facts["results"] = ", ".join(f"{n} {_plural(kind, n)}" for kind, n in totals.kinds.items()) or None
     if len(session.processes) > 1:
         facts["processes"] = ", ".join(f"{name or '?'} ({pid})" for pid, name in session.processes.items())
     if session.created:
@@ -140,7 +140,7 @@ def _clock_word(asked: bool | None, done: bool | None) -> str:
 
 def _workload_command(session: ReportSession, words: tuple[str, ...]) -> str | None:
     if words:
-        return shlex.join(unwrapped(words))
+        return shlex.join(without_wrapper(words))
     if session.executable:
         return " ".join(part for part in (shlex.quote(session.executable), session.arguments) if part)
     return None
@@ -173,24 +173,24 @@ def report_of(
     session: ReportSession, launches: Iterable[LaunchResult], format: str, warnings: Sequence[str] = ()
 ) -> Report:
     """Counters (medians) and times by launch configuration, largest time first; facts, devices, what is doubtful."""
-    seen, empty = LaunchTotals(), list[str]()
-    groups = group_launches(seen.watch(_counted_launches(launches, empty)))
+    totals, empty = LaunchTotals(), list[str]()
+    groups = group_launches(totals.watch(_counted_launches(launches, empty)))
     times = sorted(
         (time for group in groups if (time := group.time()) is not None),
         key=lambda time: (-time.total, time.first or 0),
     )
-    driver = session.driver or next(iter(seen.drivers), None)
+    driver = session.driver or next(iter(totals.drivers), None)
     devices = session_gpus(session, driver)
-    trace = GpuTrace(tool=TOOL, kernels=tuple(times), launches=seen.kinds["kernel"]) if times else None
+    trace = GpuTrace(tool=TOOL, kernels=tuple(times), launches=totals.kinds["kernel"]) if times else None
     return Report(
         tool=TOOL,
         format=format,
         version=session.version,
-        facts=facts_of(session, seen),
+        facts=facts_of(session, totals),
         counters=tuple(counter for group in groups for counter in _counters(group, devices)),
         trace=trace,
         gpus=devices,
-        warnings=(*warnings, *_report_warnings(seen, groups, empty)),
+        warnings=(*warnings, *_report_warnings(totals, groups, empty)),
     )
 
 
@@ -206,28 +206,30 @@ def _counted_launches(launches: Iterable[LaunchResult], empty: list[str]) -> Ite
 
 def _counters(group: LaunchGroup, devices: Sequence[Gpu]) -> Iterable[Counter]:
     """What was counted, and what readings need that this chip cannot count."""
-    told = tuple(group.counters())
-    yield from told
+    counters = tuple(group.counters())
+    yield from counters
     chips = {gpu.chip or gpu.capability for gpu in devices}
     if len(chips) == 1:
-        for name, why in lacking_metrics(chips.pop(), {counter.name.lower() for counter in told}).items():
+        for name, why in lacking_metrics(chips.pop(), {counter.name.lower() for counter in counters}).items():
             yield Counter(name, None, "not-supported", scope=group.scope, reason=why)
 
 
 def _report_warnings(
-    seen: LaunchTotals, groups: Sequence[LaunchGroup], empty: Sequence[str]
+    totals: LaunchTotals, groups: Sequence[LaunchGroup], empty: Sequence[str]
 ) -> Iterable[str]:
     if empty:
-        told = ", ".join(dict.fromkeys(empty[:3])) + (f" and {len(empty) - 3} more" if len(empty) > 3 else "")
-        yield f"nothing was counted of {told}: ncu began with it and could not finish"
-    if not seen.launches and not empty:
+        names = ", ".join(dict.fromkeys(empty[:3])) + (
+            f" and {len(empty) - 3} more" if len(empty) > 3 else ""
+        )
+        yield f"nothing was counted of {names}: ncu began with it and could not finish"
+    if not totals.launches and not empty:
         yield "the report holds no results: no kernel was profiled"
-    if seen.unsupported:
-        yield f"{seen.unsupported} results are of a device that this version of Nsight Compute does not support"
-    together = {kind: seen.kinds[kind] for kind in ("range", "cmdlist", "graph") if seen.kinds[kind]}
+    if totals.unsupported:
+        yield f"{totals.unsupported} results are of a device that this version of Nsight Compute does not support"
+    together = {kind: totals.kinds[kind] for kind in ("range", "cmdlist", "graph") if totals.kinds[kind]}
     if together:
-        said = " and ".join(f"{n} {kind}" for kind, n in together.items())
-        yield f"{said} results count several kernels as one: they are read as regions, not as kernels"
+        counts = " and ".join(f"{n} {kind}" for kind, n in together.items())
+        yield f"{counts} results count several kernels as one: they are read as regions, not as kernels"
     untimed = sum(1 for group in groups if group.scope.kind == "kernel" and group.time() is None)
     if untimed:
         yield f"{untimed} launch configurations have no duration (gpu__time_duration.sum was not collected)"

@@ -63,10 +63,10 @@ def open_ranges(data: Buffer, at: int, end: int, thread: int | None) -> tuple[Nv
     if scope == _PROCESS_SCOPE or not own:
         own = [stacks for _, stacks in threads]
     spans = [span for stacks in own for span in stacks] + started
-    found: dict[NvtxRange, None] = {}
+    ranges: dict[NvtxRange, None] = {}
     for a, b in spans:
-        found |= dict.fromkeys(_ranges(data, a, b, domains, default))
-    return tuple(found)
+        ranges |= dict.fromkeys(_ranges(data, a, b, domains, default))
+    return tuple(ranges)
 
 
 def _domain(data: Buffer, at: int, end: int) -> tuple[int, str, dict[int, str]]:
@@ -108,7 +108,7 @@ def _ranges(
             spans.append((a, b))
     name, strings = domains.get(-1 if domain is None else domain, ("", {}))
     shown = None if domain == default or not name else name
-    return [NvtxRange(said, shown) for a, b in spans if (said := _range_name(data, a, b, strings))]
+    return [NvtxRange(text, shown) for a, b in spans if (text := _range_name(data, a, b, strings))]
 
 
 def _range_name(data: Buffer, at: int, end: int, strings: dict[int, str]) -> str:
@@ -116,17 +116,17 @@ def _range_name(data: Buffer, at: int, end: int, strings: dict[int, str]) -> str
 
     In NvtxPushPopRange the name is field 1 and the attributes 2; in NvtxStartEndRange 2 and 3, after an id.
     """
-    said, attributes = "", None
+    name, attributes = "", None
     started = False
     for number, wire, a, b in read_fields(data, at, end):
         if number == 1 and wire == VARINT:
             started = True
         elif wire == LENGTH and number == (2 if started else 1):
-            said = read_text(data, a, b)
+            name = read_text(data, a, b)
         elif wire == LENGTH and number == (3 if started else 2):
             attributes = (a, b)
-    if said or attributes is None:
-        return said
+    if name or attributes is None:
+        return name
     for number, wire, a, b in read_fields(data, *attributes):
         if number == 5 and wire == LENGTH:  # NvtxMessage: 2 message, 3 handle
             for inner, inner_wire, c, d in read_fields(data, a, b):
@@ -138,13 +138,13 @@ def _range_name(data: Buffer, at: int, end: int, strings: dict[int, str]) -> str
 
 
 def _id_and_text(data: Buffer, at: int, end: int) -> tuple[int, str]:
-    id_, said = 0, ""
+    id_, text = 0, ""
     for number, wire, a, b in read_fields(data, at, end):
         if number == 1 and wire == VARINT:
             id_ = a
         elif number == 2 and wire == LENGTH:
-            said = read_text(data, a, b)
-    return id_, said
+            text = read_text(data, a, b)
+    return id_, text
 
 
 _NAME_ID_TAG = 0x08
@@ -201,9 +201,9 @@ def read_metrics(
                 at += step
                 continue
         if head[0] != metric_tag:
-            found = next(read_fields(data, at, end))
-            rest.append(found)
-            at = found[3]
+            entry = next(read_fields(data, at, end))
+            rest.append(entry)
+            at = entry[3]
             continue
         size, first = read_varint(data, at + 1, end)
         stop = first + size
@@ -357,16 +357,16 @@ def _read_triple(data: Buffer, span: tuple[int, int] | None) -> tuple[int, ...]:
     """Uint64x3 as (x, y, z); nothing where it is absent."""
     if span is None:
         return ()
-    found = {number: a for number, wire, a, _ in read_fields(data, *span) if wire == VARINT}
-    return (found.get(1, 0), found.get(2, 0), found.get(3, 0))
+    sides = {number: a for number, wire, a, _ in read_fields(data, *span) if wire == VARINT}
+    return (sides.get(1, 0), sides.get(2, 0), sides.get(3, 0))
 
 
 def _read_clock_lock(data: Buffer, span: tuple[int, int] | None) -> tuple[bool | None, bool | None]:
     """ProfilerClockStatusMessage: whether a lock was requested, and executed."""
     if span is None:
         return None, None
-    found = {number: bool(a) for number, wire, a, _ in read_fields(data, *span) if wire == VARINT}
-    return found.get(1), found.get(2)
+    flags = {number: bool(a) for number, wire, a, _ in read_fields(data, *span) if wire == VARINT}
+    return flags.get(1), flags.get(2)
 
 
 def _driver(data: Buffer, span: tuple[int, int] | None) -> str | None:

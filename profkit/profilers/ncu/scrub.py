@@ -33,7 +33,6 @@ from profkit.profilers.ncu.blocks import (
 )
 from profkit.profilers.ncu.report import split_command
 from profkit.profilers.ncu.scrub_records import Masker
-from profkit.profilers.private_forms import plain_release
 from profkit.profilers.redact import (
     ADDRESS,
     COMMAND,
@@ -45,6 +44,7 @@ from profkit.profilers.redact import (
     PATH,
     PROCESS,
     Redactor,
+    plain_release,
 )
 
 _PRIVATE = {"Process Name": (PROCESS, "process"), "Host Name": (HOST, "host")}
@@ -191,12 +191,12 @@ def _command_line(value: bytes, redactor: Redactor) -> bytes:
     """ncu's own options without the workload, and without what names files."""
     line = value.decode("utf-8", "replace")
     options, _ = split_command(line)
-    kept = ["ncu"] if line.strip() else []
-    for name, told in options:
-        if name in _TOLD and _VALUE.fullmatch(told or "-"):
-            kept += [name, *([shlex.quote(redactor.text(told))] if told else [])]
-    redactor.note(COMMAND, int(" ".join(kept) != line.strip()), " ".join(kept[:3]))
-    return " ".join(kept).encode()
+    words = ["ncu"] if line.strip() else []
+    for name, setting in options:
+        if name in _TOLD and _VALUE.fullmatch(setting or "-"):
+            words += [name, *([shlex.quote(redactor.text(setting))] if setting else [])]
+    redactor.note(COMMAND, int(" ".join(words) != line.strip()), " ".join(words[:3]))
+    return " ".join(words).encode()
 
 
 def _property(value: bytes, redactor: Redactor) -> bytes:
@@ -248,16 +248,16 @@ def scrub(source: Path, output: Path, redactor: Redactor) -> None:
     """Write a scrubbed copy of the report to `output`, which must not be there yet. Raises UnreadableReport."""
     try:
         with source.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            found = tuple(read_blocks(data))
-            kernels = _learn_private(data, found, redactor)
+            blocks = tuple(read_blocks(data))
+            kernels = _learn_private(data, blocks, redactor)
             masker = Masker(redactor, kernels)
-            for block in found:
+            for block in blocks:
                 for part in read_records(data, block):
                     masker.learn_sources(data, part)
             with output.open("xb") as copy:
                 head = read_file_header(data)
                 copy.write(data[: head.offset + head.size])
-                for block in found:
+                for block in blocks:
                     header = rewrite_message(data[block.header.offset : block.payload], HEADER, redactor)
                     copy.write(struct.pack("<I", len(header)) + header)
                     end = block.payload
@@ -276,10 +276,10 @@ def scrub(source: Path, output: Path, redactor: Redactor) -> None:
 # ---------------------------------------------------------------- what is private in this file
 
 
-def _learn_private(data: Buffer, found: tuple[ReportBlock, ...], redactor: Redactor) -> frozenset[bytes]:
+def _learn_private(data: Buffer, blocks: tuple[ReportBlock, ...], redactor: Redactor) -> frozenset[bytes]:
     """Know host, command, folder and environment, and the names of kernels, which stay."""
     names: set[bytes] = set()
-    for block in found:
+    for block in blocks:
         header = block.header
         for path, value in _find_strings(data, header.offset, header.offset + header.size, _KNOWN):
             text = value.decode("utf-8", "replace")
@@ -323,13 +323,13 @@ _KNOWN = {
 def _find_strings(
     data: Buffer, at: int, end: int, wanted: set[tuple[int, ...]], path: tuple[int, ...] = ()
 ) -> list[tuple[tuple[int, ...], bytes]]:
-    found: list[tuple[tuple[int, ...], bytes]] = []
+    strings: list[tuple[tuple[int, ...], bytes]] = []
     for number, wire, a, b in read_fields(data, at, end):
         here = (*path, number)
         if wire != LENGTH:
             continue
         if here in wanted:
-            found.append((here, bytes(data[a:b])))
+            strings.append((here, bytes(data[a:b])))
         elif any(name[: len(here)] == here for name in wanted):
-            found.extend(_find_strings(data, a, b, wanted, here))
-    return found
+            strings.extend(_find_strings(data, a, b, wanted, here))
+    return strings

@@ -42,10 +42,10 @@ class ReportSession:
     @property
     def version(self) -> str | None:
         """The profiler's version, `2025.3.1`, without its build."""
-        said = self.versions.get(_TOOL) or next(
+        text = self.versions.get(_TOOL) or next(
             (v for name, v in self.versions.items() if "Nsight Compute" in name), None
         )
-        return ".".join(said.split()[0].split(".")[:3]) if said and said.split() else None
+        return ".".join(text.split()[0].split(".")[:3]) if text and text.split() else None
 
     @property
     def driver(self) -> str | None:
@@ -88,8 +88,8 @@ def gpu_of(name: str, index: int, attributes: Mapping[str, Value], driver: str |
     """A device out of its attributes, named without `device__attribute_`."""
 
     def number(*names: str) -> int | None:
-        found = (finite_number(attributes.get(name)) for name in names)
-        return next((int(value) for value in found if value is not None), None)
+        values = (finite_number(attributes.get(name)) for name in names)
+        return next((int(value) for value in values if value is not None), None)
 
     major, minor = number("compute_capability_major"), number("compute_capability_minor")
     clock = number("max_gpu_frequency_khz", "clock_rate")
@@ -125,12 +125,12 @@ def _read_session(data: Buffer, at: int, end: int, session: ReportSession) -> No
         elif number == _DEVICE:
             _read_device(data, a, b, session)
         elif number == _VERSION:
-            said = _strings(data, a, b)
-            session.versions[said.get(1, "")] = said.get(2, "")
+            texts = _strings(data, a, b)
+            session.versions[texts.get(1, "")] = texts.get(2, "")
         elif number == _EXECUTABLE:
-            said = _strings(data, a, b)
-            session.executable = said.get(1) or session.executable
-            session.arguments = said.get(3) or session.arguments
+            texts = _strings(data, a, b)
+            session.executable = texts.get(1) or session.executable
+            session.arguments = texts.get(3) or session.arguments
         elif number == _SETTINGS:
             _settings(data, a, b, session)
         elif number == _COMMAND:

@@ -15,46 +15,16 @@ from profkit.analysis.metrics import formula_table
 from profkit.analysis.metrics.catalogue import load_yaml
 from profkit.profilers.ncu.command import version_numbers
 
-# NV_PMC_BOOT_0 architecture and implementation, as NVIDIA's open kernel modules and nouveau list them.
-_CHIPS = {
-    0x130: "GP100",
-    0x132: "GP102",
-    0x134: "GP104",
-    0x136: "GP106",
-    0x137: "GP107",
-    0x138: "GP108",
-    0x140: "GV100",
-    0x162: "TU102",
-    0x164: "TU104",
-    0x166: "TU106",
-    0x167: "TU117",
-    0x168: "TU116",
-    0x170: "GA100",
-    0x172: "GA102",
-    0x173: "GA103",
-    0x174: "GA104",
-    0x176: "GA106",
-    0x177: "GA107",
-    0x17B: "GA10B",
-    0x192: "AD102",
-    0x193: "AD103",
-    0x194: "AD104",
-    0x196: "AD106",
-    0x197: "AD107",
-    0x180: "GH100",
-    0x1A0: "GB100",
-    0x1A2: "GB102",
-    0x1B2: "GB202",
-    0x1B3: "GB203",
-    0x1B5: "GB205",
-    0x1B6: "GB206",
-    0x1B7: "GB207",
-}
+
+@lru_cache(maxsize=1)
+def _chip_numbers() -> Mapping[int, str]:
+    numbers: Mapping[int, str] = load_yaml(Path(__file__).with_name("chip_numbers.yaml"))
+    return numbers
 
 
 def chip_name(number: int | None) -> str | None:
     """`GH100` for 384; None for a chip that is not in the list."""
-    return None if number is None else _CHIPS.get(number)
+    return None if number is None else _chip_numbers().get(number)
 
 
 # Names that newer chips gave to what others call differently: the older one, the newer one.
@@ -95,13 +65,13 @@ def chip_table() -> ChipTable:
     )
 
 
-def find_chip(told: str | None) -> str | None:
+def find_chip(name: str | None) -> str | None:
     """The chip called `told`, or the first of that compute capability ("8.6", "10.1"); None where it is not known."""
-    if told is None:
+    if name is None:
         return None
-    if told.upper() in chip_table().passes:
-        return told.upper()
-    capability = "11.0" if told == "10.1" else told  # Thor, before CUDA 13 renamed it
+    if name.upper() in chip_table().passes:
+        return name.upper()
+    capability = "11.0" if name == "10.1" else name  # Thor, before CUDA 13 renamed it
     return next((chip for chip, its in chip_table().capabilities.items() if its == capability), None)
 
 
@@ -126,11 +96,11 @@ def why_lacking(chip: str | None, metric: str) -> str | None:
     if chip is None or has_metric(chip, metric):
         return None
     for names in _RENAMED:
-        other = next(
+        renamed = next(
             (name for name in names if base in names and name != base and has_metric(chip, name)), None
         )
-        if other is not None:
-            return f"{chip} has no {metric}; it is {f'{other}.{suffix}' if suffix else other} there"
+        if renamed is not None:
+            return f"{chip} has no {metric}; it is {f'{renamed}.{suffix}' if suffix else renamed} there"
     if metric.startswith(_DISCRETE):
         return f"{chip} has no {metric}: its memory is the system's"
     return f"{chip} has no {metric}"
@@ -158,14 +128,14 @@ def lacking_metrics(chip: str | None, collected: Collection[str]) -> dict[str, s
     if known is None:
         return {}
     formulas = formula_table("ncu")
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for metric, ways in formulas.formulas.items():
         if metric in formulas.optional or any(set(way.names) <= set(collected) for way in ways):
             continue
         gaps = [next((n for n in way.names if not has_metric(known, n)), None) for way in ways]
         if gaps and gaps[0] is not None and None not in gaps:
-            found[gaps[0]] = why_lacking(known, gaps[0]) or ""
-    return found
+            reasons[gaps[0]] = why_lacking(known, gaps[0]) or ""
+    return reasons
 
 
 # Passes that ncu takes beyond those that NVIDIA's library plans. Where there are several, one more: so in seven
@@ -218,14 +188,14 @@ def metric_alternatives(
     Without those that `chip` is to be spared, and those that ncu `version` does not know yet.
     """
     described = _load_sets()[depth_name]
-    found = list(metric_alternatives(described["with"], chip, version)) if "with" in described else []
+    alternatives = list(metric_alternatives(described["with"], chip, version)) if "with" in described else []
     numbers = version_numbers(version)
     for entry in described["metrics"]:
         row: Mapping[str, Any] = entry if isinstance(entry, dict) else {"name": entry}
         too_old = numbers is not None and numbers < (version_numbers(row.get("since")) or ())
         if chip not in row.get("not_on", {}).get("chips", ()) and not too_old:
-            found.append(tuple(name.strip() for name in row["name"].split("|")))
-    return tuple(found)
+            alternatives.append(tuple(name.strip() for name in row["name"].split("|")))
+    return tuple(alternatives)
 
 
 def _expected_replays(depth_name: str, chip: str | None, sections: tuple[str, ...]) -> int | None:

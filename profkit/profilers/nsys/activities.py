@@ -123,9 +123,9 @@ class ConfigurationTable:
         _, first, where = np.unique(hashed, return_index=True, return_inverse=True)
         if not (keys[first][where] == keys).all():
             _, first, where = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-        found = [tuple(row) for row in keys[first].tolist()]
-        self._name([row for row in found if row not in self._numbers])
-        return np.array([self._numbers.get(row, self._folded) for row in found], dtype=np.int32)[
+        rows = [tuple(row) for row in keys[first].tolist()]
+        self._name([row for row in rows if row not in self._numbers])
+        return np.array([self._numbers.get(row, self._folded) for row in rows], dtype=np.int32)[
             where.reshape(-1)
         ]
 

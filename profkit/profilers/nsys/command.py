@@ -1,12 +1,12 @@
-"""How nsys is called. The one place with its flags.
-
-Pure: nothing here runs or reads.
-"""
+"""How nsys is called, the one place with its flags, and what its error texts mean. Nothing here runs or reads."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+
+from profkit.core.errors import Fault
+from profkit.profilers.faults import KnownFault, first_known, load_faults
 
 SUFFIX = ".nsys-rep"
 # Against a plain run of a torch workload on an H200: capturing a region added 3.5 s, most of it at the start and
@@ -64,3 +64,19 @@ def export_argv(report: Path | str, sqlite: Path | str, *, nsys: str = "nsys") -
 def _escape_output(report: Path | str) -> str:
     """The output's name as nsys takes it: it replaces %p, %h, %q{...} in it, and adds the suffix itself."""
     return str(report).removesuffix(SUFFIX).replace("%", "%%")
+
+
+GRAPH_FIX = "record with nsys profile --cuda-graph-trace=node"
+
+
+def known_faults() -> tuple[KnownFault, ...]:
+    """What nsys' error texts mean."""
+    return load_faults(Path(__file__).with_name("faults.yaml"), graph=GRAPH_FIX)
+
+
+def explain(text: str, returncode: int) -> Fault | None:
+    """The fault that nsys printed as `text` before it ended with `returncode`; None where it is not known.
+
+    nsys often ends with 0 where it made no report, so the text is looked at whatever it ended with.
+    """
+    return first_known(known_faults(), text, returncode)

@@ -11,8 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.types import Check
-from profkit.profilers.nsys.command import SUFFIX, nsys_argv
-from profkit.profilers.nsys.faults import explain
+from profkit.profilers.nsys.command import SUFFIX, explain, nsys_argv
 from profkit.profilers.programs import ask_tool, find_tool, last_line, missing_fault
 
 # Where NVIDIA's packages put it. The one inside Nsight Compute comes last: it lacks libraries it needs for a report.

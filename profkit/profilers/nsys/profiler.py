@@ -3,20 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
-from profkit.core.errors import Fault
-from profkit.core.types import Check
-from profkit.profilers.profiler import Conversion, Format, Recorder, lazy_function
+from profkit.core.errors import Fault, MachineError
+from profkit.core.status import status_wrapper
+from profkit.core.types import Check, Directive, Step, Switch
+from profkit.profilers.faults import collect_file
+from profkit.profilers.nsys.command import SUFFIX, explain, export_argv, nsys_argv
+from profkit.profilers.profiler import Conversion, Format, Recorder, RecordRequest, lazy_function
+
+SECONDS = 1.0  # of region, where the workload uses profkit.benchmark
 
 
-def _is_sqlite(head: bytes) -> bool:
-    """True for any SQLite file: no other tool whose reports are read writes one. Whose it is, its tables tell."""
-    return head.startswith(b"SQLite format 3\x00")
+def recording_step(request: RecordRequest) -> Step:
+    """The step after which `collect_report` makes the report. Raises MachineError where nsys cannot do it here."""
+    from profkit.profilers.nsys.probe import probe_nsys
+
+    nsys = probe_nsys()
+    if not nsys.works:
+        raise MachineError(nsys.reason or "nsys does not work here", nsys.fix)
+    status = str(request.scratch / "status")
+    return Step(
+        "record",
+        nsys_argv(
+            status_wrapper(request.command, status),
+            _scratch_report(request),
+            marked=request.marked,
+            nsys=str(nsys.path),
+        ),
+        directive=Directive(
+            "trace",
+            str(request.scratch / "region"),
+            switch=Switch("cuda") if request.marked else None,
+            seconds=SECONDS,
+        ),
+        tool="nsys",
+        workload_status=status,
+    )
 
 
-def _is_rep(head: bytes) -> bool:
-    """True for a `.nsys-rep`, formerly `.qdrep`; the importer's name is older than the product's."""
-    return head.startswith(b"NVIDIA Tegra Profiler Report")
+def collect_report(request: RecordRequest) -> tuple[str, ...]:
+    """Copy what nsys left to the report. Raises MachineError with nsys' own reason where there is nothing."""
+    left = _scratch_report(request)
+    half = "Failed to import the .qdstrm" if left.with_suffix(".qdstrm").is_file() else ""
+    return collect_file(request, left, "nsys", explain, half)
+
+
+def _scratch_report(request: RecordRequest) -> Path:
+    return request.scratch / f"trace{SUFFIX}"
+
+
+def conversion_argv(report: Path, output: Path) -> tuple[str, ...]:
+    """The command that turns `report` into SQLite for `sqlite.read_sqlite`, to be run where nsys is."""
+    from profkit.profilers.nsys.probe import find_nsys
+
+    return export_argv(report, output, nsys=str(find_nsys() or "nsys"))
 
 
 class NsightSystems:
@@ -28,7 +69,8 @@ class NsightSystems:
             "nsys-sqlite",
             name,
             "nsys SQLite",
-            _is_sqlite,
+            # no other tool whose reports are read writes SQLite; whose it is, its tables tell
+            lambda head: head.startswith(b"SQLite format 3\x00"),
             lazy_function("profkit.profilers.nsys.sqlite.read_sqlite"),
             lazy_function("profkit.profilers.nsys.scrub.scrub"),
             time_line=lazy_function("profkit.profilers.nsys.sqlite.time_line"),
@@ -37,12 +79,12 @@ class NsightSystems:
             "nsys-rep",
             name,
             ".nsys-rep",
-            _is_rep,
+            lambda head: head.startswith(b"NVIDIA Tegra Profiler Report"),
             lazy_function("profkit.profilers.nsys.sqlite.read_sqlite"),
             scrub=None,
             scrub_fix="scrub its SQLite export: nsys export --type sqlite --lazy=false {name}",
             conversion=Conversion(
-                lazy_function("profkit.profilers.nsys.record.conversion_argv"),
+                conversion_argv,
                 "converted.sqlite",
                 "nsys export --type=sqlite --output={stem}.sqlite {name}",
             ),
@@ -51,20 +93,15 @@ class NsightSystems:
             "nsys-stats-csv",
             name,
             "nsys stats",
-            lazy_function("profkit.profilers.nsys.stats_tables.looks_like_stats"),
+            lazy_function("profkit.profilers.nsys.stats.looks_like_stats"),
             lazy_function("profkit.profilers.nsys.stats.read_stats"),
             lazy_function("profkit.profilers.scrub.scrub_text"),
         ),
     )
-    recorder = Recorder(
-        lazy_function("profkit.profilers.nsys.record.recording_step"),
-        lazy_function("profkit.profilers.nsys.record.collect_report"),
-    )
+    recorder = Recorder(recording_step, collect_report)
 
     def explain(self, text: str, returncode: int) -> Fault | None:
         """What nsys' error means."""
-        from profkit.profilers.nsys.faults import explain
-
         return explain(text, returncode)
 
     def checks(self) -> Iterable[Check]:

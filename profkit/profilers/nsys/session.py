@@ -7,10 +7,10 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from profkit.core.status import unwrapped
+from profkit.core.status import without_wrapper
 from profkit.core.types import Gpu
+from profkit.profilers.nsys.command import explain
 from profkit.profilers.nsys.database import Database
-from profkit.profilers.nsys.faults import explain
 
 _MOST_ROWS = 10_000
 _ERROR = 3  # ENUM_DIAGNOSTIC_SEVERITY_LEVEL
@@ -31,11 +31,11 @@ def read_gpus(database: Database, used: frozenset[int]) -> tuple[Gpu, ...]:
     )
     environment = _environment(database)
     mig = _mig(environment.get("GpuInfo"))
-    found = {}
+    gpus = {}
     for row in database.rows(query):
         index, name, major, minor, chip, multiprocessors, memory, l2, bandwidth, clock, cuda = row
         index = cuda if cuda >= 0 else index
-        found[index] = Gpu(
+        gpus[index] = Gpu(
             name if isinstance(name, str) and name else "GPU",
             index,
             f"{major}.{minor}" if major >= 0 and minor >= 0 else None,
@@ -48,8 +48,8 @@ def read_gpus(database: Database, used: frozenset[int]) -> tuple[Gpu, ...]:
             float(clock) if clock > 0 else None,
             mig.get(row[0]),
         )
-    chosen = [found[index] for index in sorted(found) if index in used]
-    return tuple(chosen or found.values())
+    chosen = [gpus[index] for index in sorted(gpus) if index in used]
+    return tuple(chosen or gpus.values())
 
 
 def read_version(database: Database) -> str | None:
@@ -98,18 +98,18 @@ def was_captured(database: Database) -> bool:
 
 def read_complaints(database: Database) -> tuple[str, ...]:
     """What nsys itself marked as an error, in words where they are known."""
-    said = []
+    texts = []
     for severity, text in _diagnostics(database):
         if severity == _ERROR:
             fault = explain(text, 0)
-            said.append(
+            texts.append(
                 f"{fault.reason} (fix: {fault.fix})"
                 if fault and fault.fix
                 else fault.reason
                 if fault
                 else text
             )
-    return tuple(f"nsys: {text[:500]}" for text in dict.fromkeys(said))[:20]
+    return tuple(f"nsys: {text[:500]}" for text in dict.fromkeys(texts))[:20]
 
 
 def _diagnostics(database: Database) -> list[tuple[int, str]]:
@@ -150,7 +150,7 @@ def _command(capture: Mapping[str, str]) -> str | None:
         for key, value in capture.items()
         if key.startswith(prefix) and key.removeprefix(prefix).isdigit()
     )
-    return shlex.join(unwrapped([program, *(value for _, value in numbered)]))
+    return shlex.join(without_wrapper([program, *(value for _, value in numbered)]))
 
 
 def _mig(text: str | None) -> dict[int, bool]:

@@ -19,8 +19,8 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import plural
 from profkit.core.types import GpuTrace, Report
 from profkit.profilers.nsys.activities import CALLS, DeviceActivities, NonNumericColumn, UnorderedTable
+from profkit.profilers.nsys.command import GRAPH_FIX
 from profkit.profilers.nsys.database import Database, open_database
-from profkit.profilers.nsys.faults import GRAPH_FIX
 from profkit.profilers.nsys.session import read_complaints, read_facts, read_gpus, read_version, was_captured
 
 _EVENTS = "NVTX_EVENTS"
@@ -52,7 +52,7 @@ def read_ranges(
     kinds = ", ".join(map(str, (_PUSH_POP, _START_END, *_NVTXT)))
     query = f"SELECT {fields} FROM {_EVENTS} WHERE eventType IN ({kinds}) ORDER BY 1 LIMIT {MOST_RANGES + 1}"
     texts: dict[int, str] = {}
-    found: list[Range] = []
+    ranges: list[Range] = []
     for rows in database.blocks(query):
         texts.update(database.strings(sorted({row[4] for row in rows if row[3] is None} - texts.keys())))
         for start, end, kind, name, text_id, domain, thread in rows:
@@ -62,7 +62,7 @@ def read_ranges(
                 _strip_number(name if isinstance(name, str) else texts.get(text_id, "[unnamed]")),
                 domains.get((thread >> 24, domain)) or domains.get((0, domain)) if domain else None,
             )
-            found.append(
+            ranges.append(
                 Range(
                     called,
                     of,
@@ -72,9 +72,9 @@ def read_ranges(
                     None if whole_process else threads.setdefault(thread, len(threads)),
                 )
             )
-    if len(found) > MOST_RANGES:
-        return tuple(found[:MOST_RANGES]), f"only the first {MOST_RANGES} NVTX ranges were looked at"
-    return tuple(found), None
+    if len(ranges) > MOST_RANGES:
+        return tuple(ranges[:MOST_RANGES]), f"only the first {MOST_RANGES} NVTX ranges were looked at"
+    return tuple(ranges), None
 
 
 def _strip_number(name: str) -> str:
@@ -150,8 +150,8 @@ def check_export(path: Path, database: Database) -> None:
             "record it with nsys profile --trace=cuda,nvtx",
         )
     if not tables.intersection(_OURS) and not any(name.startswith("CUPTI_ACTIVITY_KIND") for name in tables):
-        seen = ", ".join(sorted(tables)[:4]) or "none"
-        raise UnreadableReport(f"{path} is a SQLite file, but no export of nsys (its tables: {seen[:200]})")
+        names = ", ".join(sorted(tables)[:4]) or "none"
+        raise UnreadableReport(f"{path} is a SQLite file, but no export of nsys (its tables: {names[:200]})")
 
 
 def _read_report(database: Database) -> Report:

@@ -1,10 +1,11 @@
-"""Reads what `nsys stats` printed: kernels, copies, ranges and calls, summed up or (`cuda_gpu_trace`) one by one."""
+"""Reads the CSV of `nsys stats`: kernels, copies, ranges and calls, summed up or (`cuda_gpu_trace`) one by one."""
 
 from __future__ import annotations
 
+import csv
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,9 +13,145 @@ from profkit.analysis.timeline.records import Collected, Configuration, Recordin
 from profkit.analysis.timeline.trace import build_trace
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import ApiCall, GpuRange, GpuTrace, Kernel, KernelTime, Report, Transfer
+from profkit.profilers.nsys.command import explain
 from profkit.profilers.nsys.database import call_name
-from profkit.profilers.nsys.faults import explain
-from profkit.profilers.nsys.stats_tables import StatsTable, StatsText, parse_tables
+
+# "Total Time (ns)": what it is, and in which unit. "Time (%)" and "Time(%)" are the same column of two versions.
+_HEADER = re.compile(r"^\s*(.*?)\s*(?:\(([^()]*)\))?\s*$")
+_PRINTED = re.compile(r"\s*Time ?\(%\)\s{2,}Total Time")
+_SKIPPED = re.compile(r"SKIPPED: (.*)")
+_NOTICE = re.compile(
+    r"^(?:Processing \[|Running \[|\[\d+/\d+\] |Generating |NOTICE:|WARNING|ERROR|Using |SKIPPED:|\s+It is|\s+Consider|"
+    r"\s?\*\* |\s*$)"
+)
+_ROWS = frozenset('0123456789" ')  # how those of tables begin
+# How nsys says which report comes next.
+_NAMED = (
+    re.compile(r"with \[(?:[^\]]*[/\\])?(\w+)\.py\]"),
+    re.compile(r"^\[\d+/\d+\] Executing '(\w+)' stats report"),
+)
+_ALIASES = {
+    "num calls": "count",
+    "instances": "count",
+    "nvtx range": "range",
+    "range instances": "range inst",
+    "nvtx inst": "range inst",
+    "kern inst": "count",
+    "kernel name": "name",
+    "operation": "name",
+}
+# Of each report the columns that no other has together.
+KINDS: tuple[tuple[str, frozenset[str]], ...] = (
+    ("gpu-trace", frozenset({"start", "duration", "corrid", "device", "name"})),
+    ("nvtx-kernels", frozenset({"range", "range inst", "total time", "name"})),
+    ("nvtx-projection", frozenset({"range", "total proj time", "total range time", "range inst"})),
+    ("execution", frozenset({"pid", "tid", "devid", "api name", "name"})),
+    ("sizes", frozenset({"total", "count", "name"})),
+    ("kernels-by-shape", frozenset({"total time", "count", "gridxyz", "blockxyz", "name"})),
+    ("times", frozenset({"total time", "count", "name"})),
+)
+# How a table begins, and what nsys stats itself says between them.
+_SIGN = re.compile(
+    r"^(?:Processing \[[^\n]*\] with \[[^\n]*\.py\]|SKIPPED: "
+    r"|\[\d+/\d+\] Executing '\w+' stats report"
+    r'|"?Time ?\(%\)"?,"?Total Time|[ ]{0,4}Time ?\(%\)[ ]{2,}Total Time'
+    r'|"?Start(?: \([a-z]+\))?"?,"?Duration[^\n]*CorrId'
+    r'|"?Total(?: \([A-Za-z]+\))?"?,"?(?:Count|Operations)|"?(?:NVTX )?Range"?,"?Style"?,|PID,TID,DevId,)',
+    re.MULTILINE,
+)
+
+
+def looks_like_stats(head: bytes) -> bool:
+    """True where a table of nsys stats begins, or a line of nsys stats itself stands."""
+    return _SIGN.search(head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")) is not None
+
+
+@dataclass
+class StatsTable:
+    """One report: its kind, its columns with their units, and its rows as texts by column."""
+
+    kind: str
+    columns: tuple[str, ...]
+    units: dict[str, str]
+    report: str | None = None  # as nsys called it: cuda_gpu_kern_sum
+    counted: str = ""  # what it counts, in the words of its header: instances, num calls
+    rows: list[dict[str, str]] = field(default_factory=list)
+
+
+@dataclass
+class StatsText:
+    """What a text held. `odd` rows did not fit their header. `printed`: it has tables in columns, too."""
+
+    sections: list[StatsTable] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    odd: int = 0
+    printed: bool = False
+
+
+def parse_tables(lines: Iterable[str], take: Callable[[StatsTable, dict[str, str]], None]) -> StatsText:
+    """The tables of a text. A row belongs to the last header above it.
+
+    `take` gets the rows of `gpu-trace`, one per launch: there may be millions.
+    """
+    text = StatsText()
+    current: StatsTable | None = None
+    report: str | None = None
+    for line in lines:
+        if (skipped := _SKIPPED.search(line)) is not None:
+            text.skipped.append(skipped[1].strip())
+        if (title := _parse_title(line)) is not None:
+            report, current = title, None
+            continue
+        if _NOTICE.match(line):
+            continue
+        text.printed |= _PRINTED.match(line) is not None
+        cells = next(_cells(line), None)
+        if cells is None:
+            text.odd += 1
+        elif (section := _header(cells)) is not None:
+            section.report, current = report, section
+            text.sections.append(section)
+        elif current is not None and len(cells) == len(current.columns):
+            row = dict(zip(current.columns, cells, strict=True))
+            if current.kind == "gpu-trace":
+                take(current, row)
+            else:
+                current.rows.append(row)
+        elif current is not None:
+            text.odd += 1
+    return text
+
+
+def _parse_title(line: str) -> str | None:
+    """The report that a line announces."""
+    if line[:1] in _ROWS:  # there may be millions
+        return None
+    return next((match[1] for pattern in _NAMED if (match := pattern.search(line)) is not None), None)
+
+
+def _cells(line: str) -> Iterator[list[str]]:
+    try:
+        yield from csv.reader([line.rstrip("\r\n")])
+    except csv.Error:  # a field of more than 128 KiB
+        return
+
+
+def _header(cells: list[str]) -> StatsTable | None:
+    names, units, counted = [], {}, ""
+    for cell in cells:
+        matched = _HEADER.match(cell)
+        title = matched[1].lower() if matched else cell.lower()
+        name = _ALIASES.get(title, title)
+        counted = title if name == "count" else counted
+        names.append(name)
+        if matched and matched[2] is not None:
+            units[name] = matched[2]
+    there = set(names)
+    for kind, needed in KINDS:
+        if needed <= there:
+            return StatsTable(kind, tuple(names), units, counted=counted)
+    return None
+
 
 _SECONDS = {
     "ns": 1e-9,
@@ -71,7 +208,7 @@ def whole_number(text: str | None) -> int | None:
 
 
 def cell_seconds(section: StatsTable, row: dict[str, str], column: str) -> float | None:
-    """A time in seconds, by the unit in its header; before 2021.4 there was none, and all times were ns."""
+    """A time in seconds, by the unit in its header; without one all times are ns."""
     value = parse_number(row.get(column))
     factor = _SECONDS.get(section.units.get(column, "ns").lower())
     return None if value is None or factor is None or value < 0 else value * factor
@@ -176,12 +313,16 @@ def read_stats(path: Path) -> Report:
 
 
 def _empty_report_error(path: Path, text: StatsText) -> UnreadableReport:
-    said = f"SKIPPED: {text.skipped[0]}" if text.skipped else ""
-    fault = explain(said, 0) if said else None
+    if text.printed:
+        return UnreadableReport(
+            f"{path} holds tables as nsys stats prints them for people", "nsys stats --format csv REPORT"
+        )
+    remark = f"SKIPPED: {text.skipped[0]}" if text.skipped else ""
+    fault = explain(remark, 0) if remark else None
     if fault is not None:
         return UnreadableReport(f"{path} holds no table: {fault.reason}", fault.fix)
-    said = said or "the trace has nothing of what was asked for"
-    return UnreadableReport(f"{path} holds no table of nsys stats with a row in it: {said}")
+    remark = remark or "the trace has nothing of what was asked for"
+    return UnreadableReport(f"{path} holds no table of nsys stats with a row in it: {remark}")
 
 
 def _with_sums(trace: GpuTrace, sections: Iterable[StatsTable]) -> tuple[GpuTrace, list[str]]:
@@ -198,8 +339,6 @@ def _with_sums(trace: GpuTrace, sections: Iterable[StatsTable]) -> tuple[GpuTrac
             warnings.append(
                 "grids and blocks are missing from this report: nsys stats --report cuda_gpu_kern_gb_sum has them"
             )
-    if any(kernel.kernel.name.endswith("…") for kernel in trace.kernels):
-        warnings.append("long names are cut: nsys stats --format csv has them whole")
     copies, sizes, calls = (by_kind.get(kind, []) for kind in ("copies", "sizes", "calls"))
     if copies and not sizes and not trace.transfers:
         warnings.append("copies have no sizes here: nsys stats --report cuda_gpu_mem_size_sum has them")
@@ -222,7 +361,7 @@ def _section_kind(section: StatsTable) -> str:
     names = [row["name"] for row in section.rows]
     if all(COPY.match(name) for name in names):
         return "copies"
-    if section.counted in ("num calls", "calls"):
+    if section.counted == "num calls":
         return "calls" if all(re.match(r"cu(?:da)?[A-Z]", name) for name in names[:50]) else "others"
     if section.report is not None and not _OF_KERNELS.search(section.report):
         return "others"
@@ -230,7 +369,7 @@ def _section_kind(section: StatsTable) -> str:
 
 
 def _kernel_times(sections: Tables) -> tuple[KernelTime, ...]:
-    found: dict[Kernel, KernelTime] = {}
+    times: dict[Kernel, KernelTime] = {}
     for section in sections:
         for row in section.rows:
             total, launches = cell_seconds(section, row, "total time"), whole_number(row.get("count"))
@@ -241,27 +380,27 @@ def _kernel_times(sections: Tables) -> tuple[KernelTime, ...]:
             )
             median, least, most = (cell_seconds(section, row, column) for column in ("med", "min", "max"))
             new = KernelTime(kernel, launches, total, median, least, most)
-            found[kernel] = _merge_kernel_times(found[kernel], new) if kernel in found else new
-    return tuple(sorted(found.values(), key=lambda k: -k.total))
+            times[kernel] = _merge_kernel_times(times[kernel], new) if kernel in times else new
+    return tuple(sorted(times.values(), key=lambda k: -k.total))
 
 
-def _merge_kernel_times(one: KernelTime, other: KernelTime) -> KernelTime:
+def _merge_kernel_times(first: KernelTime, second: KernelTime) -> KernelTime:
     """Of a kernel that comes twice, as in two ranges. Two medians make none."""
-    least = [time for time in (one.least, other.least) if time is not None]
-    most = [time for time in (one.most, other.most) if time is not None]
-    launches, total = one.launches + other.launches, one.total + other.total
-    return KernelTime(one.kernel, launches, total, None, min(least, default=None), max(most, default=None))
+    least = [time for time in (first.least, second.least) if time is not None]
+    most = [time for time in (first.most, second.most) if time is not None]
+    launches, total = first.launches + second.launches, first.total + second.total
+    return KernelTime(first.kernel, launches, total, None, min(least, default=None), max(most, default=None))
 
 
 def _calls(sections: Tables) -> tuple[ApiCall, ...]:
-    found = [
+    calls = [
         ApiCall(call_name(row["name"]), count, spent)
         for section in sections
         for row in section.rows
         if (count := whole_number(row.get("count"))) is not None
         and (spent := cell_seconds(section, row, "total time")) is not None
     ]
-    return tuple(sorted(found, key=lambda call: -call.seconds))
+    return tuple(sorted(calls, key=lambda call: -call.seconds))
 
 
 def _launch_call(sections: Tables) -> float | None:
@@ -282,7 +421,7 @@ def _transfers(times: Tables, sizes: Tables) -> tuple[Transfer, ...]:
         for row in section.rows
         if (total := cell_bytes(section, row, "total")) is not None
     }
-    found = [
+    transfers = [
         Transfer(copy_kind(row["name"]), count, size[row["name"]], spent)
         for section in times
         for row in section.rows
@@ -291,7 +430,7 @@ def _transfers(times: Tables, sizes: Tables) -> tuple[Transfer, ...]:
         and (count := whole_number(row.get("count"))) is not None
         and (spent := cell_seconds(section, row, "total time")) is not None
     ]
-    return tuple(sorted(found, key=lambda transfer: -transfer.seconds))
+    return tuple(sorted(transfers, key=lambda transfer: -transfer.seconds))
 
 
 def _with_ranges(trace: GpuTrace, kernels: Tables, projections: Tables) -> GpuTrace:

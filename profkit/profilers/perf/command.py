@@ -1,4 +1,4 @@
-"""How perf is called: the one place with its flags. Tried on perf 6.1 with CPython 3.12.1 and 3.13.0."""
+"""How perf is called: the one place with its flags; what its errors mean. Tried on perf 6.1, CPython 3.12 and 3.13."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
+from profkit.core.errors import Fault
+from profkit.profilers.faults import KnownFault, first_known, load_faults
 from profkit.profilers.perf.events import is_system_wide
 
 Event = Literal["cycles", "cpu-clock"]  # cycles needs a PMU; cpu-clock is a timer and works in every VM
@@ -154,3 +156,17 @@ def events_of(argv: Sequence[str]) -> tuple[str, ...]:
     """The events that a command made by `stat_argv` asks for, as they were written."""
     own = argv[: argv.index("--")] if "--" in argv else argv
     return tuple(event for option, event in pairwise(own) if option == "-e")
+
+
+PARANOID_FIX = "sysctl kernel.perf_event_paranoid=1   (as root; in a container: docker run --cap-add PERFMON)"
+NO_PMU_FIX = "use a machine that shows its PMU: bare metal, or a guest with host-passthrough; else simulate"
+
+
+def known_faults() -> tuple[KnownFault, ...]:
+    """What perf's error texts mean."""
+    return load_faults(Path(__file__).with_name("faults.yaml"), paranoid=PARANOID_FIX, no_pmu=NO_PMU_FIX)
+
+
+def explain(text: str, returncode: int) -> Fault | None:
+    """The fault that perf printed as `text` before it ended with `returncode`; None where it is not known."""
+    return first_known(known_faults(), text, returncode)

@@ -170,17 +170,17 @@ def merge_groups(reports: Sequence[Report]) -> MergedCounters:
     Of an event that was counted several times the middle count is kept, counts that were on a counter all the
     time before multiplexed ones; so one disturbed run does not reach the result.
     """
-    found: dict[tuple[str, str | None, Scope], list[Counter]] = {}
+    by_name: dict[tuple[str, str | None, Scope], list[Counter]] = {}
     for report in reports:
         for counter in report.counters:
-            found.setdefault((counter.name, counter.pmu, counter.scope), []).append(counter)
+            by_name.setdefault((counter.name, counter.pmu, counter.scope), []).append(counter)
     drift = check_drift([report.counters for report in reports])
     warnings = [warning for report in reports for warning in report.warnings]
     if drift.warning is not None:
         warnings.append(drift.warning)
     groups = dict.fromkeys(tuple(counter.name for counter in report.counters) for report in reports)
     return MergedCounters(
-        counters=tuple(_median_counter(same) for same in found.values()),
+        counters=tuple(_median_counter(same) for same in by_name.values()),
         groups=tuple(groups),
         drift=drift,
         warnings=tuple(dict.fromkeys(warnings)),

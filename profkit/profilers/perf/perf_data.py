@@ -94,7 +94,7 @@ def find_leftovers(pids: Collection[int], since: float, folder: Path = LEFTOVER_
     The process numbers come from the recording (data.recorded_pids): another profiler may be at work on the
     same machine, and its files have the same form. The time keeps an older file of a reused number.
     """
-    found = []
+    paths = []
     with contextlib.suppress(OSError):
         for entry in os.scandir(folder):
             match = _LEFTOVER.fullmatch(entry.name)
@@ -108,8 +108,8 @@ def find_leftovers(pids: Collection[int], since: float, folder: Path = LEFTOVER_
                     and status.st_uid == os.geteuid()
                     and status.st_mtime >= since - 1
                 ):
-                    found.append(Path(entry.path))
-    return tuple(sorted(found))
+                    paths.append(Path(entry.path))
+    return tuple(sorted(paths))
 
 
 def remove_leftovers(pids: Collection[int], since: float, folder: Path = LEFTOVER_FOLDER) -> int:

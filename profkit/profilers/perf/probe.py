@@ -1,26 +1,30 @@
-"""Where perf is, and what it can do here, found out by doing it: a count, each kind of hardware event, a recording."""
+"""Where perf is, and what it can do here, found out by doing it: count, record, obey a region."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profkit.core.errors import Fault, UnreadableReport, UsageError
+from profkit.core.errors import Fault, MachineError, UnreadableReport, UsageError
 from profkit.core.process import ProcessOutcome, run
-from profkit.core.types import Counter
+from profkit.core.types import Check, Counter, Switch
+from profkit.hardware import tree
+from profkit.hardware.system import superuser_command
 from profkit.profilers import programs
-from profkit.profilers.perf.command import STAT_ENV, record_argv, stat_argv
+from profkit.profilers.perf.command import NO_PMU_FIX, PARANOID_FIX, STAT_ENV, explain, record_argv, stat_argv
 from profkit.profilers.perf.events import CLOCK
-from profkit.profilers.perf.faults import explain
 from profkit.profilers.perf.stat_counters import split_name
 from profkit.profilers.perf.stat_csv import read_stat_csv
+from profkit.profilers.programs import install_line
+from profkit.profilers.region_trial import counted_events, try_region
 
 _VERSION = re.compile(r"perf version (\S+)")
 # Where Debian and Ubuntu keep one perf for each kernel.
@@ -125,27 +129,27 @@ class PerfAbility:
 
 def probe_perf() -> PerfAbility:
     """Try everything that profkit needs of perf; about half a second where perf works."""
-    found = find_perf()
+    perf = find_perf()
     paranoid = read_paranoid()
-    if found.path is None:
-        fault = Fault(found.reason or "perf is not installed", found.fix)
+    if perf.path is None:
+        fault = Fault(perf.reason or "perf is not installed", perf.fix)
         return PerfAbility(None, None, paranoid=paranoid, fault=fault, record_fault=fault)
     with tempfile.TemporaryDirectory(prefix="profkit-perf-") as name:
         folder = Path(name)
-        clock, outcome = _count_events(found.path, folder, ("task-clock", "page-faults"))
+        clock, outcome = _count_events(perf.path, folder, ("task-clock", "page-faults"))
         if all(counter.value is None for counter in clock):
             fault = _make_fault(outcome, "perf stat counted nothing")
-            return PerfAbility(found.path, found.version, paranoid=paranoid, fault=fault, record_fault=fault)
-        census, user_only = _take_census(found.path, folder)
-        record_fault = _try_record(found.path, folder)
-        everywhere, _ = _count_events(found.path, folder, ("cpu-clock",), system_wide=True)
+            return PerfAbility(perf.path, perf.version, paranoid=paranoid, fault=fault, record_fault=fault)
+        census, user_only = _take_census(perf.path, folder)
+        record_fault = _try_record(perf.path, folder)
+        everywhere, _ = _count_events(perf.path, folder, ("cpu-clock",), system_wide=True)
         return PerfAbility(
-            path=found.path,
-            version=found.version,
+            path=perf.path,
+            version=perf.version,
             software_ok=True,
             hardware_ok={"cycles", "instructions"} <= {c.name for c in census if c.value is not None},
             record_ok=record_fault is None,
-            control_fifo_ok=_obeys_control(found.path, folder),
+            control_fifo_ok=_obeys_control(perf.path, folder),
             system_wide_ok=any(counter.value is not None for counter in everywhere),
             user_only=user_only,
             paranoid=paranoid,
@@ -176,14 +180,14 @@ def find_refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str,
     One event that perf does not know makes it refuse the whole group, and the run with it: better known before.
     An event that was on no counter this time (another kind of core) is not refused.
     """
-    found: dict[str, Counter] = {}
+    refused: dict[str, Counter] = {}
     with tempfile.TemporaryDirectory(prefix="profkit-perf-") as name:
         folder = Path(name)
         for group in groups:
             counters, outcome = _count_events(perf, folder, group)
             if outcome is None:
                 continue
-            told = {(c.name, c.pmu): c for c in counters}
+            by_name = {(c.name, c.pmu): c for c in counters}
             if (
                 not counters
                 and group[0] == CLOCK.code
@@ -191,16 +195,16 @@ def find_refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str,
             ):
                 # not even the kernel's clock: it is not the events that are refused, and to try each tells no more
                 names = {event: split_name(event) for event in group}
-                found |= {e: replace(clock, name=n.name, pmu=n.pmu) for e, n in names.items()}
+                refused |= {e: replace(clock, name=n.name, pmu=n.pmu) for e, n in names.items()}
                 continue
             for event in group:
                 one = split_name(event)
-                counter = told.get((one.name, one.pmu))
+                counter = by_name.get((one.name, one.pmu))
                 if not counters and (counter := _count_alone(perf, folder, event)).state == "not-supported":
                     counter = replace(counter, name=one.name, pmu=one.pmu)
                 if counter is not None and counter.state == "not-supported":
-                    found[event] = counter
-    return found
+                    refused[event] = counter
+    return refused
 
 
 def _count_alone(perf: str, folder: Path, event: str) -> Counter:
@@ -288,3 +292,116 @@ def _read_text(path: Path) -> str:
         return path.read_text("utf-8", "replace")
     except OSError:
         return ""
+
+
+# How each state of an event is called on the screen, the good one first.
+_WORDS = {
+    "measured": "real",
+    "multiplexed": "multiplexed",
+    "hard-zero": "hard zero",
+    "not-counted": "not counted",
+    "not-supported": "not supported",
+}
+
+
+def perf_checks() -> Iterator[Check]:
+    """Try perf, and tell what came of it; where perf is absent there is one check that says so."""
+    if platform.system() != "Linux":
+        yield Check("perf", "missing", "perf exists only on Linux; simulation and timing do without it")
+        return
+    ability = probe_perf()
+    yield from judge_perf(ability)
+    if ability.path is not None and ability.software_ok:
+        yield perf_region(ability.path)
+
+
+def perf_region(perf: str) -> Check:
+    """Switch `perf stat` on and off from inside a workload, through its control pipes."""
+    title = "perf region switch"
+    with tempfile.TemporaryDirectory(prefix="profkit-") as name:
+        folder = Path(name)
+        control, ack, output = folder / "control", folder / "ack", folder / "counts"
+        for pipe in (control, ack):
+            os.mkfifo(pipe)
+        try:
+            report, seconds = try_region(
+                "perf",
+                folder,
+                Switch("perf-control", str(control), str(ack)),
+                (20_000, 400_000),
+                lambda workload: stat_argv(
+                    workload, output, [CLOCK.code], control=control, ack=ack, perf=perf
+                ),
+                STAT_ENV,
+                lambda: read_stat_csv(output),
+                explain,
+            )
+        except MachineError as error:
+            return Check(title, "refused", error.message, error.fix, perf)
+    counted = counted_events(report, CLOCK.code)  # by the kernel's clock, so it is there without a PMU
+    if not 0 < counted <= 2 * seconds * 1e3 + 5:
+        shown = f"{counted:.1f} ms" if counted else "nothing"
+        return Check(
+            title, "refused", f"perf counted {shown} of a region of {seconds * 1e3:.1f} ms", path=perf
+        )
+    detail = f"works: {counted:.1f} ms counted in a region of {seconds * 1e3:.1f} ms, and nothing around it"
+    return Check(title, "ok", detail, path=perf)
+
+
+def judge_perf(ability: PerfAbility, root: Path = Path("/")) -> Iterator[Check]:
+    """What the probe's answers mean, check by check. `root` is read for the distribution and the kernel."""
+    fault = ability.fault
+    if ability.path is None:
+        reason = fault.reason if fault else "perf is not installed"
+        # A wrapper without a perf for this kernel is cured by the same package as no perf at all.
+        yield Check("perf", "missing", f"{reason}: no trace, no counters", install_line("perf", root))
+        return
+    level = "" if ability.paranoid is None else f" (kernel.perf_event_paranoid = {ability.paranoid})"
+    if not ability.software_ok:
+        reason, fix = (fault.reason, fault.fix) if fault else ("it counts nothing", None)
+        yield Check("perf", "refused", reason + level, fix, ability.path, ability.version)
+        return
+    kernel = tree.read_text(root, "proc/sys/kernel/osrelease") or platform.release()
+    detail = f"counts software events on kernel {kernel}{level}"
+    yield Check("perf", "ok", detail, path=ability.path, version=ability.version)
+    yield _hardware_check(ability)
+    if ability.user_only:
+        yield Check("perf kernel side", "limited", f"only user space is counted{level}", PARANOID_FIX)
+    yield _record_check(ability)
+    if ability.hardware_ok and tree.read_number(root, "proc/sys/kernel/nmi_watchdog"):
+        detail = "on: it holds one hardware counter, so one event fewer fits at a time"
+        yield Check("NMI watchdog", "limited", detail, superuser_command("sysctl kernel.nmi_watchdog=0"))
+
+
+def format_census(census: tuple[Counter, ...]) -> str:
+    """`real: cycles, instructions; hard zero: cache-misses`: which event is in which state."""
+    by_state: dict[str, list[str]] = {}
+    for counter in census:
+        by_state.setdefault(counter.state, []).append(counter.name)
+    known = [state for state in _WORDS if state in by_state]
+    return "; ".join(f"{_WORDS[state]}: {', '.join(by_state[state])}" for state in known)
+
+
+def _hardware_check(ability: PerfAbility) -> Check:
+    name = "perf hardware counters"
+    states = format_census(ability.census)
+    if not ability.counting:
+        simulated = "cache, branch and instruction figures are simulated instead"
+        return Check(
+            name, "missing", f"this machine shows no hardware counters; {simulated} ({states})", NO_PMU_FIX
+        )
+    if len(ability.counting) == len(ability.census):
+        return Check(name, "ok", states)
+    if not ability.hardware_ok:
+        return Check(name, "limited", states, NO_PMU_FIX)
+    fix = "use the vendor's own events, or a machine that shows its whole PMU"
+    return Check(name, "limited", f"{states}; what depends on the others is unavailable", fix)
+
+
+def _record_check(ability: PerfAbility) -> Check:
+    if ability.record_ok:
+        return Check("perf record", "ok", "samples by the kernel's timer")
+    fault = ability.record_fault
+    return Check(
+        "perf record", "refused", fault.reason if fault else "made no recording", fault.fix if fault else None
+    )

@@ -305,10 +305,10 @@ class ScriptStream:
                     body.append(line)
                 elif line.strip():
                     self._odd += 1
-            elif (found := parse_header(line)) is not None:
+            elif (header := parse_header(line)) is not None:
                 if match is not None:
                     yield match, self._stack_of(match, body)
-                match, body = found, []
+                match, body = header, []
             elif line[:1] == b"#":
                 self._comment(line)
             elif b"PERF_RECORD_" in line:
@@ -325,12 +325,12 @@ class ScriptStream:
         if body:
             return self._frames(body)
         rest: bytes = match["rest"]
-        found = self._stacks.get(rest)
-        if found is None:
+        ids = self._stacks.get(rest)
+        if ids is None:
             if one_line_frame(rest) is None:  # what a trace event has to say: new each time
                 return ()
-            found = self._keep(rest, self._frames([rest]))
-        return found
+            ids = self._keep(rest, self._frames([rest]))
+        return ids
 
     def _keep(self, text: bytes, ids: tuple[int, ...]) -> tuple[int, ...]:
         if self._text > MOST_TEXT:
@@ -342,8 +342,8 @@ class ScriptStream:
 
     def _comment(self, line: bytes) -> None:
         """`perf script --header` says what was used; the host's name is there too and is never kept."""
-        if found := _COMMENT.match(line):
-            name, value = found[1].decode(), found[2].decode("utf-8", "replace").strip()
+        if match := _COMMENT.match(line):
+            name, value = match[1].decode(), match[2].decode("utf-8", "replace").strip()
             if name == "perf version":
                 self.version = value
             else:
@@ -394,7 +394,7 @@ def read_script(path: Path) -> Report:
                 "record less: a lower frequency, frame pointers instead of copies of the stack",
             )
         raise UnreadableReport(f"{path} holds no sample of perf script")
-    stacks, profiles = events.answer()
+    stacks, profiles = events.merged()
     return Report(
         "perf",
         "perf-script",

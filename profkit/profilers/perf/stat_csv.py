@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import CounterState, Report
-from profkit.profilers.perf.faults import explain
+from profkit.profilers.perf.command import explain
 from profkit.profilers.perf.stat_counters import CounterSums, StatRow
 
 # perf prints intervals as seconds with nine decimals and nothing else so.
@@ -57,14 +57,14 @@ class RowParser:
                 return row
         if count < 5:
             return None
-        found = self._layout(fields)
-        if found is None:
+        places = self._layout(fields)
+        if places is None:
             if self.separator == "," and _has_decimal_comma(fields):
                 raise DecimalComma
             return None
-        row = self._row(fields, *found)
+        row = self._row(fields, *places)
         if row is not None:
-            self._layouts[count] = found
+            self._layouts[count] = places
         return row
 
     def _layout(self, fields: list[str]) -> tuple[int, int] | None:

@@ -130,12 +130,12 @@ def read_stat_json(path: Path) -> Report:
         if not text or text.startswith("#"):
             reader.comment(text)
             continue
-        found = _object(text)
-        if found is not None:
-            row = _json_row(found)
+        content = _object(text)
+        if content is not None:
+            row = _json_row(content)
             if row is not None:
                 reader.sums.add(row)
-            elif not (found.keys() & {"metric-value", "metricgroup", "event-runtime"}):
+            elif not (content.keys() & {"metric-value", "metricgroup", "event-runtime"}):
                 reader.foreign += 1  # a metric's continuation has no event and is perf's own
         elif text not in ("[", "]") and not line.whole:
             reader.cut_off()
@@ -148,11 +148,11 @@ def _object(text: str) -> dict[str, Any] | None:
     """The object of one line, mended where perf wrote invalid JSON; None where it is none."""
     for mended in (text, _mend_json(text)):
         try:
-            found = json.loads(mended)
+            content = json.loads(mended)
         except (ValueError, RecursionError):  # RecursionError: a line of ten thousand brackets
             continue
-        if isinstance(found, dict):
-            return found
+        if isinstance(content, dict):
+            return content
     return None
 
 
@@ -162,9 +162,9 @@ def _mend_json(text: str) -> str:
     return _DECIMAL_COMMA.sub(r"\1.\2", _LOOSE_COMMA.sub("}", bare))
 
 
-def _json_row(found: dict[str, Any]) -> StatRow | None:
+def _json_row(content: dict[str, Any]) -> StatRow | None:
     """The row of one object; None where it speaks of a metric and not of an event."""
-    event, printed = found.get("event"), found.get("counter-value")
+    event, printed = content.get("event"), content.get("counter-value")
     if not isinstance(event, str) or not event.strip() or printed is None or isinstance(printed, bool):
         return None
     value: float | None = None
@@ -176,12 +176,12 @@ def _json_row(found: dict[str, Any]) -> StatRow | None:
         value = parse_number(text)
     if value is None and state == "measured":
         state = "not-counted"  # `<not counted>`, `nan`, or what is no number
-    runtime, percent = _float(found.get("event-runtime")), _float(found.get("pcnt-running"))
+    runtime, percent = _float(content.get("event-runtime")), _float(content.get("pcnt-running"))
     if value == 0 and runtime == 0:
         value, state = None, "not-counted"
-    unit = found.get("unit")
-    aggregate = next((str(found[key]) for key in _AGGREGATES if key in found), None)
-    interval, cgroup = found.get("interval"), found.get("cgroup")
+    unit = content.get("unit")
+    aggregate = next((str(content[key]) for key in _AGGREGATES if key in content), None)
+    interval, cgroup = content.get("interval"), content.get("cgroup")
     return StatRow(
         event=event,
         value=value,

@@ -23,13 +23,10 @@ LONGEST_NAME = 65536
 MOST_RANGES = 1 << 20
 STEP = "ProfilerStep"
 _STEP = re.compile(r"ProfilerStep#\d+$")
-# Kineto's categories; before torch 1.12 they had capitals and other words.
-_KERNEL = frozenset({"kernel", "concurrent_kernel"})
-_COPY = frozenset({"gpu_memcpy", "memcpy"})
-_FILL = frozenset({"gpu_memset", "memset"})
-_CALL = frozenset({"cuda_runtime", "cuda_driver", "runtime", "driver", "xpu_runtime", "xpu_driver"})
-_RANGE = frozenset({"user_annotation"})
-_TIMED = _KERNEL | _COPY | _FILL | _CALL | _RANGE
+# Kineto's categories, since torch 1.12.
+_KERNEL, _COPY, _FILL, _RANGE = "kernel", "gpu_memcpy", "gpu_memset", "user_annotation"
+_CALL = frozenset({"cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver"})
+_TIMED = _CALL | {_KERNEL, _COPY, _FILL, _RANGE}
 _COUNTED = (
     "cuda_profiler_range"  # a kernel that CUPTI's range profiler replayed for its counters: no time of a run
 )
@@ -63,14 +60,11 @@ class TorchEvents:
         if not isinstance(event, dict) or event.get("ph") != "X":
             return
         category = event.get("cat")
-        kind = category.lower() if isinstance(category, str) else ""
+        kind = category if isinstance(category, str) else ""
         self.counted += kind == _COUNTED
         if kind not in _NVIDIA:
             self.other = next((what for begin, what in _OTHERS.items() if kind.startswith(begin)), self.other)
-        if kind in ("cpu_op", "operator"):
-            self.operators += 1
-            if kind == "operator" and _STEP.match(str(event.get("name"))):
-                kind = "user_annotation"  # torch 1.8 had no word for it
+        self.operators += kind == "cpu_op"
         if kind in _TIMED:
             start, length = _to_nanoseconds(event.get("ts")), _to_nanoseconds(event.get("dur"))
             if start is None or length is None or length < 0:
@@ -84,17 +78,17 @@ class TorchEvents:
     ) -> None:
         name = str(event.get("name"))[:LONGEST_NAME]
         key, device = _whole_number(args.get("correlation"), -1), _whole_number(args.get("device"), 0)
-        if kind in _RANGE:
+        if kind == _RANGE:
             self._range(name, event, start, end, args.get("domain"))
         elif kind in _CALL:
             if name.startswith("hip"):
                 self.other = _AMD
             self.collected.call(name, start, end, key=key, thread=self._thread(event))
-        elif kind in _KERNEL:
+        elif kind == _KERNEL:
             self.collected.kernel(_launch_configuration(name, args), start, end, key=key, device=device)
         else:
             direction = next((words for sign, words in _DIRECTIONS.items() if sign in name), "copy")
-            what = "memset" if kind in _FILL else direction
+            what = "memset" if kind == _FILL else direction
             self.collected.transfer(
                 what, start, end, max(_whole_number(args.get("bytes"), 0), 0), key=key, device=device
             )
@@ -169,7 +163,7 @@ _SIGNS = (
     ),
     re.compile(
         rb'^\s*(?:\{.*?"traceEvents"\s*:\s*)?\[.*?"cat"\s*:\s*"(?:cpu_op|user_annotation|gpu_mem(?:cpy|set)|'
-        rb'(?:cuda|xpu)_(?:runtime|driver)|kernel|Operator|Kernel|Runtime|Mem(?:cpy|set))"',
+        rb'(?:cuda|xpu)_(?:runtime|driver)|kernel)"',
         re.S,
     ),
 )

@@ -1,4 +1,4 @@
-"""How callgrind is called: the one place with its flags, and the cache geometries that it can simulate."""
+"""How callgrind is called: the one place with its flags; the caches that it can simulate; what its errors mean."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from math import log2
 from pathlib import Path
 
+from profkit.core.errors import Fault
 from profkit.core.types import Cache
 from profkit.hardware.peaks import thread_environment
+from profkit.profilers.faults import KnownFault, first_known, load_faults
 
 DEFAULT_WAYS = 16  # where the machine does not say; most last levels have 16 (Zen) to 20 (Xeon)
 _MIN_LINE = 16  # valgrind refuses smaller lines (cg_arch.c, MIN_LINE_SIZE)
@@ -153,3 +155,16 @@ def callgrind_outputs(out: Path) -> tuple[Path, ...]:
 
 def _escape_glob(name: str) -> str:
     return "".join(f"[{c}]" if c in "*?[" else c for c in name)
+
+
+INSTALL = "apt-get install valgrind   (or: dnf install valgrind, apk add valgrind)"
+
+
+def known_faults() -> tuple[KnownFault, ...]:
+    """What valgrind's error texts mean."""
+    return load_faults(Path(__file__).with_name("faults.yaml"), install=INSTALL)
+
+
+def explain(text: str, returncode: int) -> Fault | None:
+    """What went wrong, from what valgrind and the workload printed; None where it is not valgrind's."""
+    return first_known(known_faults(), text, returncode) if returncode else None

@@ -241,10 +241,10 @@ def instruction_mix(path: Path, *more: Path) -> InstructionMix | None:
     """
     executions: dict[tuple[str, str], Executed] = {}
     for file in (path, *more):
-        found = read_executions(file)
-        if found is None:
+        executed = read_executions(file)
+        if executed is None:
             return None
-        for key, counts in found.items():
+        for key, counts in executed.items():
             known = executions.setdefault(key, {})
             for address, count in counts.items():
                 known[address] = known.get(address, 0) + count
@@ -261,9 +261,9 @@ def instruction_mix(path: Path, *more: Path) -> InstructionMix | None:
             f"{path} counts {str(whole.executed)[:24]} instructions, which no run can have"
         )
     hottest = sorted(mixes, key=lambda key: (-mixes[key].executed, key))[:HOTTEST]
-    kept = [key for key in hottest if mixes[key].executed]
+    largest = [key for key in hottest if mixes[key].executed]
     functions = tuple(
-        (Scope("function", name, library or None), mixes[library, name]) for library, name in kept
+        (Scope("function", name, library or None), mixes[library, name]) for library, name in largest
     )
     return InstructionMix(whole, functions, tuple(_notes(mixes, whole)))
 
@@ -305,18 +305,18 @@ def _decode_addresses(library: str, addresses: set[int]) -> dict[int, Instructio
         return {}
     classify = CLASSIFIERS[elf.architecture]
     disassemble = _disassembler(elf)
-    found: dict[int, Instruction] = {}
+    decoded: dict[int, Instruction] = {}
     for run in _address_runs(sorted(addresses)):
         code = elf.read(run[0], run[-1] - run[0] + _LONGEST)
         for address, _, mnemonic, operands in disassemble(code, run[0], 0):
             if address in addresses:
-                found[address] = classify(mnemonic, operands)
+                decoded[address] = classify(mnemonic, operands)
         for address in run:
-            if address not in found:  # the sweep lost step: data between instructions
+            if address not in decoded:  # the sweep lost step: data between instructions
                 code = elf.read(address, _LONGEST)
                 for _, _, mnemonic, operands in disassemble(code, address, 1):
-                    found[address] = classify(mnemonic, operands)
-    return found
+                    decoded[address] = classify(mnemonic, operands)
+    return decoded
 
 
 def _address_runs(addresses: list[int]) -> Iterator[list[int]]:

@@ -16,6 +16,8 @@ LEAST_SHARE = 0.005  # only with this share of all instructions: below it enteri
 
 _FIRST = ("Ir", "Dr", "Dw", "I1mr", "D1mr", "D1mw", "Bc", "Bcm", "Bi", "Bim")
 _LAST = {"I{}mr": ("ILmr",), "D{}mr": ("DLmr",), "D{}mw": ("DLmw",), "D{}wb": ("ILdmr", "DLdmr", "DLdmw")}
+# What the run tells whose last level is L2; all else is of the run with L3, where there is one.
+OF_SECOND_RUN = frozenset(pattern.format(2) for pattern in _LAST)
 _NO_L3 = "this machine has no third cache level"
 
 

@@ -12,12 +12,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from profkit.core.errors import UnreadableReport
-from profkit.core.types import Cache, Check
+from profkit.core.errors import MachineError, UnreadableReport
+from profkit.core.types import Cache, Check, Report, Switch
+from profkit.hardware.machine import read_machine
+from profkit.hardware.processor import data_cache, instruction_cache
 from profkit.profilers.programs import ask_tool, find_tool, install_line
-from profkit.profilers.region_trial import valgrind_region
-from profkit.profilers.valgrind.command import callgrind_argv, callgrind_outputs
-from profkit.profilers.valgrind.faults import INSTALL, explain
+from profkit.profilers.region_trial import counted_events, try_region
+from profkit.profilers.valgrind.command import (
+    INSTALL,
+    callgrind_argv,
+    callgrind_outputs,
+    explain,
+    single_thread_env,
+)
 from profkit.profilers.valgrind.read import read_callgrind
 
 _ELSEWHERE = ("/usr/local/bin", "/opt/valgrind/bin", "/opt/homebrew/bin")  # not always on a service's PATH
@@ -80,8 +87,7 @@ def probe_valgrind() -> ValgrindAbility:
             reason = fault.reason if fault else f"valgrind ended with {returncode}: {tail}"
             return ValgrindAbility(False, path, version, setarch, reason, fault.fix if fault else None)
         try:
-            files = callgrind_outputs(out)
-            counted = bool(files) and any(c.value for c in read_callgrind(*files).counters)
+            counted = any(c.value for c in _read_outputs(out).counters)
         except UnreadableReport as error:
             return ValgrindAbility(False, path, version, setarch, error.message, error.fix)
         if not counted:
@@ -109,6 +115,52 @@ def valgrind_checks() -> Iterator[Check]:
     yield from judge_valgrind(ability)
     if ability.works and ability.path is not None:
         yield valgrind_region(str(ability.path))
+
+
+def valgrind_region(valgrind: str) -> Check:
+    """Switch callgrind on and off from inside a workload, by valgrind's client requests."""
+    title, rounds = "valgrind region switch", 2_000
+    machine = read_machine()
+    first = data_cache(machine, 1) or _TINY
+    with tempfile.TemporaryDirectory(prefix="profkit-") as name:
+        out = Path(name) / "callgrind"
+        try:
+            report, _ = try_region(
+                "callgrind",
+                Path(name),
+                Switch("valgrind"),
+                (rounds, 60_000),
+                lambda workload: callgrind_argv(
+                    workload,
+                    out,
+                    i1=instruction_cache(machine),
+                    d1=first,
+                    last=data_cache(machine, 2) or first,
+                    region=True,
+                    instructions=False,
+                    valgrind=valgrind,
+                ),
+                single_thread_env(),
+                lambda: _read_outputs(out),
+                explain,
+            )
+        except MachineError as error:
+            return Check(title, "refused", error.message, error.fix, valgrind)
+    # CPython takes 30 (optimised) to 700 (built without optimisation) instructions for a round of the loop.
+    # The work around the region is 60 times as much, and the interpreter's start 10 million more.
+    counts = f"{counted_events(report, 'Ir'):.0f} instructions"
+    if not 20 * rounds <= counted_events(report, "Ir") <= 2_000 * rounds:
+        detail = f"callgrind counted {counts} for {rounds} rounds of a loop: not the region's"
+        return Check(title, "refused", detail, path=valgrind)
+    detail = f"works: {counts} counted for {rounds} rounds of a loop, and nothing around it"
+    return Check(title, "ok", detail, path=valgrind)
+
+
+def _read_outputs(out: Path) -> Report:
+    files = callgrind_outputs(out)
+    if not files:
+        raise UnreadableReport("callgrind wrote no counts")
+    return read_callgrind(*files)
 
 
 def judge_valgrind(ability: ValgrindAbility, root: Path = Path("/")) -> Iterator[Check]:

@@ -62,7 +62,7 @@ def _strong_components(successors: Mapping[Node, Sequence[Node]]) -> list[list[N
     low: dict[Node, int] = {}
     stack: list[Node] = []
     on_stack: set[Node] = set()
-    found: list[list[Node]] = []
+    components: list[list[Node]] = []
     for root in successors:
         if root in index:
             continue
@@ -90,8 +90,8 @@ def _strong_components(successors: Mapping[Node, Sequence[Node]]) -> list[list[N
                         members.append(member)
                         if member == node:
                             break
-                    found.append(members)
-    return found
+                    components.append(members)
+    return components
 
 
 def looks_like_callgrind(head: bytes) -> bool:
@@ -198,8 +198,8 @@ def _check_totals(path: Path, dumps: list[CallgrindDump]) -> Iterable[str]:
         if dump.totals is None:
             continue
         own = _own_sums(dump)
-        said = (*dump.totals, *[0] * len(own))  # zeros at the end are left out
-        for event, ours, theirs in zip(dump.events, own, said, strict=False):
+        totals = (*dump.totals, *[0] * len(own))  # zeros at the end are left out
+        for event, ours, theirs in zip(dump.events, own, totals, strict=False):
             if abs(ours - theirs) > 0.001 * max(ours, theirs):
                 yield (
                     f"dump {number} says {theirs} {event} in all, but its functions add up to {ours}; "
@@ -280,13 +280,13 @@ def _hottest_functions(
     own: dict[CallgrindFunction, list[int]], inclusive: dict[CallgrindFunction, int], width: int
 ) -> list[CallgrindFunction]:
     """The functions worth keeping, by own cost of the first event."""
-    kept: dict[CallgrindFunction, None] = {}
+    hottest: dict[CallgrindFunction, None] = {}
     for column in range(width):
         best = sorted(own, key=lambda f: own[f][column], reverse=True)
-        kept |= dict.fromkeys(f for f in best[: HOTTEST_ELSE if column else HOTTEST] if own[f][column] > 0)
-    kept |= dict.fromkeys(sorted(inclusive, key=lambda f: inclusive[f], reverse=True)[:HOTTEST_ELSE])
+        hottest |= dict.fromkeys(f for f in best[: HOTTEST_ELSE if column else HOTTEST] if own[f][column] > 0)
+    hottest |= dict.fromkeys(sorted(inclusive, key=lambda f: inclusive[f], reverse=True)[:HOTTEST_ELSE])
     return sorted(
-        kept, key=lambda f: (-(own[f][0] if f in own else 0), -inclusive[f], f.name, f.file, f.library)
+        hottest, key=lambda f: (-(own[f][0] if f in own else 0), -inclusive[f], f.name, f.file, f.library)
     )
 
 
@@ -305,15 +305,15 @@ def looks_like_cachegrind(head: bytes) -> bool:
     """Whether `head` begins a cachegrind file: descriptions, `cmd:`, `events:`, and no other header."""
     if b"\0" in head[:4096]:
         return False
-    seen: list[bytes] = []
+    keys: list[bytes] = []
     for line in head.splitlines():
         if line.startswith((b"fl=", b"fn=", b"summary:")):
             break
         if line.strip() and not line.startswith(b"#"):
             if not line.startswith((b"desc:", b"cmd:", b"events:")):
                 return False
-            seen.append(line.partition(b":")[0])
-    return b"cmd" in seen and b"events" in seen
+            keys.append(line.partition(b":")[0])
+    return b"cmd" in keys and b"events" in keys
 
 
 def read_cachegrind(path: Path) -> Report:

@@ -109,11 +109,11 @@ _THREAD = re.compile(r"(.*?)\s*\(?0x[0-9a-fA-F]+\)?\s*\((.*), pid: (-?\d{1,20})\
 _UNNUMBERED = re.compile(r"(.*?)\s*\((.*), pid: (-?\d{1,20})\)\s*", re.DOTALL)
 
 
-def is_same_process(one: Process, other: Process) -> bool:
+def is_same_process(first: Process, second: Process) -> bool:
     """Whether two are one process: by their pids where both are known, else by their names."""
-    if one.pid is not None and other.pid is not None:
-        return one.pid == other.pid
-    return one.name == other.name
+    if first.pid is not None and second.pid is not None:
+        return first.pid == second.pid
+    return first.name == second.name
 
 
 def process_label(process: Process | None) -> str:
@@ -195,8 +195,8 @@ class CellDecoder:
 
     def _shared(self, value: T) -> T:
         """The object that stands for all equal ones."""
-        found: object = self._known.setdefault(value, value)
-        return found  # type: ignore[return-value]
+        shared: object = self._known.setdefault(value, value)
+        return shared  # type: ignore[return-value]
 
     def _process(self, element: Element, parts: Parts) -> Process:
         shown = element.get("fmt", "")
@@ -233,10 +233,12 @@ class CellDecoder:
         )
 
     def _raw_backtrace(self, _: Element, parts: Parts) -> Backtrace:
-        first, others, process = (
+        first, rest, process = (
             _first_value(parts, tag) for tag in ("text-address", "text-addresses", "process")
         )
-        addresses = [one for one in others if isinstance(one, int)] if isinstance(others, tuple) else []
+        addresses = (
+            [address for address in rest if isinstance(address, int)] if isinstance(rest, tuple) else []
+        )
         if isinstance(first, int) and first not in addresses[:1]:
             addresses.insert(0, first)
         frames = tuple(

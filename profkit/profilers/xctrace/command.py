@@ -113,8 +113,8 @@ def absolute_command(command: Sequence[str], folder: str | Path) -> tuple[str, .
     first = command[0]
     if os.sep in first:
         return (os.path.normpath(os.path.join(folder, first)), *command[1:])
-    found = shutil.which(first)
-    return (os.path.join(folder, found) if found is not None else first, *command[1:])
+    program = shutil.which(first)
+    return (os.path.join(folder, program) if program is not None else first, *command[1:])
 
 
 def is_finished(document: Path) -> bool:

@@ -87,9 +87,9 @@ def read_events(
     """
     if cputype is not None and subtype is not None and family is not None:
         name = f"cpu_{cputype & 0xFFFFFFFF:x}_{subtype & 0xFFFFFFFF:x}_{family & 0xFFFFFFFF:x}.plist"
-        found = _read_table(folder / name)
-        if found:
-            return ChipEvents(chip, found, from_macos=True)
+        events = _read_table(folder / name)
+        if events:
+            return ChipEvents(chip, events, from_macos=True)
     return _ALL_APPLE if chip == "apple" else None
 
 

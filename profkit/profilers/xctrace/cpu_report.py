@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from profkit.analysis.stacks.merge import MOST_SLOTS, FrameTable
 from profkit.analysis.timeline.spans import overlap_lengths, spans_of
-from profkit.core.formatting import percent, plural
+from profkit.core.formatting import format_percent, plural
 from profkit.core.types import Counter, Report
 from profkit.profilers.xctrace.alignment import TraceRecording
 from profkit.profilers.xctrace.cells import (
@@ -146,7 +146,7 @@ class SampledTable:
                 f"stand apart, as waiting and not as CPU time"
             )
         if tally.samples and tally.without_stack:
-            share = percent(100 * tally.without_stack / (tally.samples + tally.waiting))
+            share = format_percent(100 * tally.without_stack / (tally.samples + tally.waiting))
             yield f"{schema}: {plural(tally.without_stack, 'sample')} ({share} %) without a stack: where is not known"
         if tally.uneven and (named_events := self._attributes.get("pmc-events")):
             yield (
@@ -162,7 +162,8 @@ class SampledTable:
             yield f"{schema}: {plural(self._weightless, 'sample')} without a weight count for nothing"
         if tally.cut:
             yield (
-                f"{schema}: too many distinct stacks; the inner frames of {percent(100 * tally.cut)} % of the weight "
+                f"{schema}: too many distinct stacks; the inner frames of {format_percent(100 * tally.cut)} % "
+                f"of the weight "
                 "are not kept apart in the stacks (the tables are exact)"
             )
         if schema == RAW and tally.samples:
@@ -221,8 +222,8 @@ class GuidedTally:
             if not (single or target is None or process is None or is_same_process(process, target)):
                 continue
             value = part if isinstance(part, float) and part else whole
-            told = isinstance(start, int) and isinstance(duration, int) and isinstance(metric, str)
-            if told and isinstance(value, int | float):
+            known = isinstance(start, int) and isinstance(duration, int) and isinstance(metric, str)
+            if known and isinstance(value, int | float):
                 self._rows.append((start, duration, metric, value, bool(precise)))  # type: ignore[arg-type]
 
     def counters(self) -> tuple[Counter, ...]:
@@ -301,9 +302,9 @@ class CpuTableReader:
             facts["region"] = f"counted in {entries}"
         return replace(
             report,
-            profiles=(*report.profiles, *(one for table in selected for one in table.tally.profiles())),
-            stacks=(*report.stacks, *(one for table in selected for one in table.tally.stacks())),
-            counters=(*report.counters, *(one for table in selected for one in table.counters()), *guided),
+            profiles=(*report.profiles, *(part for table in selected for part in table.tally.profiles())),
+            stacks=(*report.stacks, *(part for table in selected for part in table.tally.stacks())),
+            counters=(*report.counters, *(part for table in selected for part in table.counters()), *guided),
             facts=facts,
             warnings=(*report.warnings, *dict.fromkeys(warnings)),
         )

@@ -121,11 +121,10 @@ def export_document(
 
 
 def _require_xctrace() -> str:
-    found = locate_xctrace()
-    if found.path is None:
-        fault = found.fault or Fault("xctrace is not here")
-        raise MachineError(fault.reason, fault.fix)
-    return str(found.path)
+    location = locate_xctrace()
+    if isinstance(location, Fault):
+        raise MachineError(location.reason, location.fix)
+    return str(location)
 
 
 def _run_export(argv: Sequence[str], output: Path, most: int, seconds: float = TABLE_SECONDS) -> Fault | None:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.errors import Fault
-from profkit.core.formatting import plural, quantity
+from profkit.core.formatting import format_quantity, plural
 from profkit.profilers.programs import ask_tool, last_line, missing_fault, version_key
 from profkit.profilers.xctrace.command import explain_fault
 
@@ -26,16 +26,8 @@ _XCODES = ("Applications/Xcode*.app/Contents/Developer", "Users/*/Applications/X
 _SECONDS = 60.0  # the first call of xcrun after an update of Xcode fills its caches
 
 
-@dataclass(frozen=True)
-class XctraceLocation:
-    """The xctrace to call, or why there is none."""
-
-    path: Path | None
-    fault: Fault | None = None
-
-
-def locate_xctrace(root: Path = Path("/")) -> XctraceLocation:
-    """The xctrace that PROFKIT_XCTRACE names where it is set, else the one that `xcrun --find` tells.
+def locate_xctrace(root: Path = Path("/")) -> Path | Fault:
+    """The xctrace that PROFKIT_XCTRACE names where it is set, else the one that `xcrun --find` tells; or why none is.
 
     `root` is where an Xcode is looked for that is here and not selected, so that the fix can name it. The answer is
     kept for this process, as long as the environment says the same.
@@ -43,32 +35,25 @@ def locate_xctrace(root: Path = Path("/")) -> XctraceLocation:
     named = os.environ.get(VARIABLE)
     if named:
         path = shutil.which(named)
-        return (
-            XctraceLocation(Path(path))
-            if path
-            else XctraceLocation(None, missing_fault("xctrace", VARIABLE, INSTALL_FIX))
-        )
+        return Path(path) if path else missing_fault("xctrace", VARIABLE, INSTALL_FIX)
     return _ask_xcrun(shutil.which("xcrun"), os.environ.get("DEVELOPER_DIR"), root)
 
 
 @lru_cache(maxsize=8)
-def _ask_xcrun(xcrun: str | None, developer: str | None, root: Path) -> XctraceLocation:  # noqa: ARG001 - xcrun reads DEVELOPER_DIR
+def _ask_xcrun(xcrun: str | None, developer: str | None, root: Path) -> Path | Fault:  # noqa: ARG001 - xcrun reads DEVELOPER_DIR
     if xcrun is None:
-        return XctraceLocation(
-            None,
-            Fault("xctrace is a part of Xcode and runs on macOS only: there is no xcrun here", _ELSEWHERE),
-        )
+        return Fault("xctrace is a part of Xcode and runs on macOS only: there is no xcrun here", _ELSEWHERE)
     returncode, text = ask_tool((xcrun, "--find", "xctrace"), _SECONDS)
     path = last_line(text)
     if returncode == 0 and os.access(path, os.X_OK) and Path(path).is_file():
-        return XctraceLocation(Path(path))
+        return Path(path)
     fault = explain_fault(text, returncode)
     reason = fault.reason if fault is not None else f"xcrun does not find xctrace: {path}"
     fix = fault.fix if fault is not None and fault.fix is not None else INSTALL_FIX
     beside = _other_xcode(root)
     if beside is not None and "xcode-select" in fix:
         fix = f"sudo xcode-select -s {shlex.quote(str(beside))}"
-    return XctraceLocation(None, Fault(reason, fix))
+    return Fault(reason, fix)
 
 
 def _other_xcode(root: Path) -> Path | None:
@@ -117,12 +102,10 @@ def probe_xctrace() -> XctraceAbility:
     Nothing is recorded: a recording takes from some seconds to a minute. What only a recording shows (developer mode,
     a busy kernel trace) is told by the pass that meets it, and tried by the doctor.
     """
-    found = locate_xctrace()
-    if found.path is None:
-        fault = found.fault
-        reason, fix = (fault.reason, fault.fix) if fault is not None else ("xctrace is not here", INSTALL_FIX)
-        return XctraceAbility(None, None, False, reason, fix)
-    return _probe_program(found.path)
+    location = locate_xctrace()
+    if isinstance(location, Fault):
+        return XctraceAbility(None, None, False, location.reason, location.fix)
+    return _probe_program(location)
 
 
 @lru_cache(maxsize=8)
@@ -180,5 +163,5 @@ def leftover_note(since: float) -> str | None:
                 sizes.append(status.st_size)
     if sum(sizes) < WORTH:
         return None
-    what = f"{plural(len(sizes), 'raw trace')} of {quantity(sum(sizes), 'B')}"
+    what = f"{plural(len(sizes), 'raw trace')} of {format_quantity(sum(sizes), 'B')}"
     return f"xctrace left {what} behind; once none records: rm {shlex.quote(str(folder))}/{RAW_TRACES}"

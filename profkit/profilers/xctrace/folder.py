@@ -45,7 +45,7 @@ class UnexportedTable:
 def write_unexported(folder: Path, left_out: Sequence[UnexportedTable]) -> None:
     """Note what an export into `folder` left out; nothing where all tables are there."""
     if left_out:
-        text = json.dumps([asdict(one) for one in left_out], indent=1) + "\n"
+        text = json.dumps([asdict(table) for table in left_out], indent=1) + "\n"
         (folder / UNEXPORTED).write_text(text, encoding="utf-8")
 
 
@@ -56,9 +56,9 @@ def read_unexported(folder: Path) -> tuple[UnexportedTable, ...]:
             content = json.loads(file.read(_MOST_BYTES))
         return tuple(
             UnexportedTable(
-                str(one["schema"]), str(one["reason"]), str(one["fix"]) if one.get("fix") else None
+                str(entry["schema"]), str(entry["reason"]), str(entry["fix"]) if entry.get("fix") else None
             )
-            for one in content
+            for entry in content
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return ()
@@ -75,7 +75,7 @@ def copy_notes(scratch: Path, folder: Path) -> None:
 
 def read_notes(folder: Path) -> tuple[RegionRecord, ...]:
     """Of each process that entered a region, what it noted. Raises UnreadableReport where a note is damaged."""
-    found = []
+    records = []
     for path in sorted(folder.glob(NOTE_FILES)):
         try:
             if path.stat().st_size > MOST_BYTES:
@@ -84,8 +84,8 @@ def read_notes(folder: Path) -> tuple[RegionRecord, ...]:
         except (OSError, UnicodeDecodeError) as error:
             raise UnreadableReport(f"{path} cannot be read: {error}") from error
         if record.regions or record.benchmarks:
-            found.append(record)
-    return tuple(found)
+            records.append(record)
+    return tuple(records)
 
 
 # How busy the GPU was is made of these two: without one that was recorded, what is left would say something else.
@@ -121,11 +121,11 @@ def is_complete_without(schemas: Collection[str], left: Collection[str]) -> bool
     return not NEEDED.intersection(schemas) and bool(MAIN.intersection(left))
 
 
-def schema_in(path: Path, head: bytes) -> str | None:
+def _find_schema(path: Path, head: bytes) -> str | None:
     """The table in a file that breaks off before its first row: by what it says, else by its name."""
-    found = _SCHEMA.search(head)
-    if found is not None:
-        return found[1].decode("ascii", "replace")
+    match = _SCHEMA.search(head)
+    if match is not None:
+        return match[1].decode("ascii", "replace")
     return path.stem if re.fullmatch(r"[\w.-]{1,100}", path.stem) else None
 
 
@@ -165,7 +165,7 @@ class RecordingExports:
         lost = [entry for entry in self.entries if entry.path == error.path]
         rest = replace(self, entries=tuple(entry for entry in self.entries if entry.path != error.path))
         broken = tuple(DamagedTable(entry.path, entry.schema, error) for entry in lost)
-        if not broken or not is_complete_without({one.schema for one in broken}, rest.schemas):
+        if not broken or not is_complete_without({table.schema for table in broken}, rest.schemas):
             raise error
         return replace(rest, broken=(*self.broken, *broken))
 
@@ -176,20 +176,12 @@ class RecordingExports:
 
     def tables(self, schemas: Sequence[str]) -> Iterator[ExportTable]:
         """The tables of these schemas, in this order; of a file with several all that fit, when its turn comes."""
-        for path in self.files(schemas):
+        fitting = (entry for schema in schemas for entry in self.entries if entry.schema == schema)
+        for path in dict.fromkeys(entry.path for entry in fitting):
             with closing(read_tables(path, self.runs)) as tables:
                 for table in tables:
                     if table.schema in schemas and table.run in (None, self.run):
                         yield table
-
-    def files(self, schemas: Sequence[str]) -> Iterator[Path]:
-        """Each file that has a table of these schemas once, in the order of the schemas."""
-        done: set[Path] = set()
-        for schema in schemas:
-            for entry in self.entries:
-                if entry.schema == schema and entry.path not in done:
-                    done.add(entry.path)
-                    yield entry.path
 
 
 def find_exports(path: Path, wanted: Collection[str] = ()) -> RecordingExports:
@@ -227,56 +219,46 @@ def _read_folder(folder: Path, wanted: Collection[str]) -> RecordingExports:
         raise UnreadableReport(f"{folder} has more than {MOST_FILES} files: no folder of exports", APART_FIX)
     contents: dict[str, Path] = {}
     entries: list[TableFile] = []
-    empty: list[str] = []
+    tableless: list[str] = []  # nothing matched what was asked for, or it is what a track lists
     pointers: list[str] = []
-    details: list[str] = []
     broken: list[DamagedTable] = []
     for file in names:
         head = head_of(file)
         if looks_like_toc(head):
             contents.setdefault(_digest(file), file)
-        elif is_detail(head):
-            details.append(file.name)
+        elif is_pointer(head):
+            pointers.append(file.name)
         elif looks_like_table(head):
             try:
-                found = list(_list_tables(file))
+                tables = [] if is_detail(head) else list(_list_tables(file))
             except DamagedExport as error:
-                if (schema := schema_in(file, head)) is None:
+                if (schema := _find_schema(file, head)) is None:
                     raise
                 broken.append(DamagedTable(file, schema, error))
                 continue
-            entries += found
-            if not found:
-                empty.append(file.name)
-        elif is_pointer(head):
-            pointers.append(file.name)
+            entries += tables
+            if not tables:
+                tableless.append(file.name)
     if len(contents) > 1:
-        raise UnreadableReport(
-            f"{folder} has exports of {len(contents)} recordings: {_name_some([p.name for p in contents.values()])}",
-            APART_FIX,
-        )
+        named = _name_some([file.name for file in contents.values()])
+        raise UnreadableReport(f"{folder} has exports of {len(contents)} recordings: {named}", APART_FIX)
     if broken and not is_complete_without(
-        {one.schema for one in broken}, {entry.schema for entry in entries}
+        {table.schema for table in broken}, {entry.schema for entry in entries}
     ):
         raise broken[0].error
     runs = tuple(run for file in contents.values() for run in read_toc(file))
     if not entries and not runs:
-        if not (empty or details):
+        if not tableless:
             raise UnreadableReport(f"{folder} has no export of xctrace that is all there", NOTHING_FIX)
-        many = plural(len(empty) + len(details), "export")
-        raise UnreadableReport(
-            f"{many} in {folder}, none with a table: nothing in the recording matched what was asked for",
-            NOTHING_FIX,
-        )
+        many = plural(len(tableless), "export")
+        reason = f"{many} in {folder}, none with a table: nothing in the recording matched what was asked for"
+        raise UnreadableReport(reason, NOTHING_FIX)
     notes = [] if entries else [_CONTENTS_ALONE]
-    if empty:
-        notes.append(f"{plural(len(empty), 'export')} without a table (nothing matched): {_name_some(empty)}")
-    if details:
-        notes.append(f"{plural(len(details), 'file')} of what tracks list, no tables: {_name_some(details)}")
+    if tableless:
+        notes.append(f"{plural(len(tableless), 'export')} without a table: {_name_some(tableless)}")
     if pointers:
-        notes.append(
-            f"{plural(len(pointers), 'file')} not there, only pointers of Git LFS: {_name_some(pointers)}"
-        )
+        many = plural(len(pointers), "file")
+        notes.append(f"{many} not there, only pointers of Git LFS: {_name_some(pointers)}")
     return replace(_select_run(runs, entries, notes, wanted), broken=tuple(broken))
 
 
@@ -285,42 +267,35 @@ def _select_run(
 ) -> RecordingExports:
     """One run, each of its tables once. Raises UnreadableReport where one is there twice, and not the same."""
     tables_of = Counter(entry.run for entry in entries if entry.run is not None)
-    run = next(iter(tables_of), None)
-    if run is None and runs:
-        run = runs[-1].number
+    wanted_of = Counter(entry.run for entry in entries if entry.schema in wanted)
+    number = runs[-1].number if runs else None
+    if tables_of:
+        number = max(tables_of, key=lambda run: (wanted_of[run], tables_of[run], run))
     if len(tables_of) > 1:
-        wanted_of = Counter(
-            entry.run for entry in entries if entry.run is not None and entry.schema in wanted
-        )
-        run = max(tables_of, key=lambda number: (wanted_of[number], tables_of[number], number))
-        all_of_them = ", ".join(map(str, sorted(tables_of)))
         notes.append(
-            f"of the runs {all_of_them} of this recording, {run} is read: the last of those with most tables"
-            " that profkit reads"
+            f"of the runs {', '.join(map(str, sorted(tables_of)))} of this recording, {number} is read: the last of"
+            " those with most tables that profkit reads"
         )
     first: dict[tuple[str, int | None, int | None], TableFile] = {}
-    kept: list[TableFile] = []
+    selected: list[TableFile] = []
     for entry in entries:
-        key = (entry.schema, entry.run, entry.position)
-        other = first.setdefault(key, entry)
-        if other.path == entry.path:
-            kept.append(entry)
-        elif _is_same_file(other.path, entry.path):
-            notes.append(f"{entry.path.name} is the same as {other.path.name}")
-        else:
+        before = first.setdefault((entry.schema, entry.run, entry.position), entry).path
+        if before == entry.path:
+            selected.append(entry)
+        elif _digest(before) != _digest(entry.path):
             raise UnreadableReport(
-                f"{other.path} and {entry.path.name} are both the table {entry.schema}, and differ: "
+                f"{before} and {entry.path.name} are both the table {entry.schema}, and differ: "
                 "exports of several recordings",
                 APART_FIX,
             )
-    return RecordingExports(runs, tuple(kept), run, tuple(notes))
+    return RecordingExports(runs, tuple(selected), number, tuple(notes))
 
 
 def _list_tables(path: Path) -> Iterator[TableFile]:
     """The tables of one file; of most files the first is all, and no further look is taken."""
     several = _has_several_nodes(path)
-    with closing(read_tables(path)) as found:
-        for table in found:
+    with closing(read_tables(path)) as tables:
+        for table in tables:
             yield TableFile(path, table.schema, table.run, table.position)
             if not several:
                 return
@@ -328,20 +303,14 @@ def _list_tables(path: Path) -> Iterator[TableFile]:
 
 def _has_several_nodes(path: Path) -> bool:
     """Whether `<node` comes twice: one scan of the bytes, much faster than reading."""
-    seen, tail = 0, b""
+    nodes, tail = 0, b""
     with path.open("rb") as file:
         while chunk := file.read(1 << 22):
-            seen += (tail + chunk).count(b"<node")
-            if seen > 1 or b"\0" in chunk[:64]:
+            nodes += (tail + chunk).count(b"<node")
+            if nodes > 1:
                 return True
             tail = chunk[-4:]
     return False
-
-
-def _is_same_file(one: Path, other: Path) -> bool:
-    if one.stat().st_size != other.stat().st_size:
-        return False
-    return _digest(one) == _digest(other)
 
 
 def _digest(path: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +13,6 @@ from profkit.profilers.profiler import Conversion, Format, Recorder, lazy_functi
 
 _ROOT = re.compile(r"<(trace-query-result|trace-toc)[\s/>]")
 _LEAD = re.compile(r"\s*(?:<\?xml[^>]{0,200}\?>)?(?:\s|<!--.*?-->|<!DOCTYPE)*<", re.DOTALL)
-_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _DETAIL = re.compile(rb"""<node xpath=["'][^<>]{0,400}/tracks\[""")
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _RUN = re.compile(r"Trace\d+\.run")
@@ -69,15 +67,9 @@ def head_of(path: Path) -> bytes:
 
 def _root(head: bytes) -> str | None:
     """The root element that the text begins with, a document type or not: its reader says what is wrong with that."""
-    text = head
-    encoding = next((name for bom, name in _BOMS if head.startswith(bom)), "utf-8")
-    if encoding == "utf-8" and head[:4] in (b"<\0?\0", b"<\0t\0"):
-        encoding = "utf-16-le"
-    decoded = text[:8192].decode(encoding, "replace").lstrip("\ufeff")
-    if _LEAD.match(decoded) is None:
-        return None
-    found = _ROOT.search(decoded)
-    return found[1] if found is not None else None
+    text = head[:8192].decode("utf-8-sig", "replace")
+    match = _ROOT.search(text) if _LEAD.match(text) is not None else None
+    return match[1] if match is not None else None
 
 
 # The tables that most of a report is made of: `report.wanted_schemas` has all.

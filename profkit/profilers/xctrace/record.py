@@ -97,23 +97,23 @@ def collect_report(request: RecordRequest) -> tuple[str, ...]:
             copy_notes(scratch, exports)
         missing = read_unexported(exports) if left == exports else ()
         _move(left, report)
-        kept = find_finished_document(request) if missing else None
-        if kept is None:
+        recording = find_finished_document(request) if missing else None
+        if recording is None:
             return ()
         many = plural(len(missing), "table")
         return (
-            f"{many} not exported ({missing[0].schema}: {missing[0].reason}); the recording itself is {kept}",
+            f"{many} not exported ({missing[0].schema}: {missing[0].reason}); the recording itself is {recording}",
         )
     logs = [_read_text(scratch / "logs" / name) for name in ("record.after0.log", "record.log")]
     fault = explain_fault("\n".join(logs), 0)
-    kept = find_finished_document(request)
-    beside = f"; what was recorded is in {kept}" if kept is not None else ""
+    recording = find_finished_document(request)
+    beside = f"; what was recorded is in {recording}" if recording is not None else ""
     if fault is not None:
         raise MachineError(f"xctrace: {fault.reason}{beside}", fault.fix)
-    if kept is not None:
+    if recording is not None:
         said = [line.removeprefix("error: ") for line in logs[0].splitlines() if line.startswith("error: ")]
         why = f": {said[-1]}" if said else ""
-        again = f"profkit summarize {shlex.quote(str(kept))}   (exports it anew)"
+        again = f"profkit summarize {shlex.quote(str(recording))}   (exports it anew)"
         raise MachineError(f"the tables were not exported{beside}{why}", again)
     if document.exists():
         raise MachineError("xctrace left a document that was not finished", "record again for a shorter time")

@@ -56,15 +56,15 @@ def read_exports(path: Path, records: Iterable[RegionRecord] = ()) -> Report:
 
 def _build_report(path: Path, exports: RecordingExports, records: tuple[RegionRecord, ...]) -> Report:
     number = exports.run
-    run = next((one for one in exports.runs if one.number == number), None)
+    run = next((run for run in exports.runs if run.number == number), None)
     recording = TraceRecording(
         run,
         None if run is None else run.target,
         find_alignment(exports, run, records),
         exports.schemas,
-        {one.schema: one.reason for one in read_unexported(path)} if path.is_dir() else {},
+        {table.schema: table.reason for table in read_unexported(path)} if path.is_dir() else {},
         frozenset(record.pid for record in records),
-        {one.schema: one.error.reason for one in exports.broken},
+        {table.schema: table.error.reason for table in exports.broken},
     )
     version = run.summary.get("instruments-version") if run is not None else None
     report = Report("xctrace", "xctrace-export", version or None, _list_facts(run))
@@ -73,7 +73,7 @@ def _build_report(path: Path, exports: RecordingExports, records: tuple[RegionRe
         for table in exports.tables(piece.schemas):
             piece.read(table)
         report = piece.finish(report)
-    damaged = (f"{one.describe()}; again: {export_line(one.schema, number)}" for one in exports.broken)
+    damaged = (f"{table.describe()}; again: {export_line(table.schema, number)}" for table in exports.broken)
     notes = (*exports.notes, *recording.alignment.notes, *_note_unread(exports))
     return replace(report, warnings=(*damaged, *report.warnings, *notes))
 
@@ -124,7 +124,7 @@ def _list_facts(run: TraceRun | None) -> dict[str, str]:
 
 def _note_unread(exports: RecordingExports) -> tuple[str, ...]:
     wanted = frozenset(wanted_schemas())
-    others = sorted(exports.schemas - wanted)
-    if not others:
+    unread = sorted(exports.schemas - wanted)
+    if not unread:
         return ()
-    return (f"{plural(len(others), 'table')} that profkit makes nothing of: {', '.join(others[:20])}",)
+    return (f"{plural(len(unread), 'table')} that profkit makes nothing of: {', '.join(unread[:20])}",)

@@ -189,8 +189,8 @@ class _ScrubbedCopy:
 
     def _redact(self, text: str) -> str:
         """A text in which each process goes by its number, without paths and what else is known to be private."""
-        for found in _NUMBER.finditer(text):
-            number = found[1] or found[2]
+        for match in _NUMBER.finditer(text):
+            number = match[1] or match[2]
             for name in self._names.get(number, ()):
                 for before, after in (
                     (f"{name} ({number})", " ({0})"),

@@ -155,7 +155,7 @@ class _Document:
         """Whole rows that were parsed and not taken; the last one may be open."""
         rows = [row for root in self._top for node in root for row in node if row.tag == "row"]
         mark = self._builder.start("mark", {})
-        return len(rows) - (1 if rows and any(one is mark for one in rows[-1].iter()) else 0)
+        return len(rows) - (1 if rows and any(element is mark for element in rows[-1].iter()) else 0)
 
     def nodes(self) -> Iterator[Element]:
         """The nodes, each to be left before the next is asked for."""
@@ -197,7 +197,7 @@ class _Document:
         if len(columns) > MOST_COLUMNS:
             raise UnreadableReport(f"not an export of xctrace: a table with more than {MOST_COLUMNS} columns")
 
-        texts = [[(one.findtext(tag) or "").strip() for tag in _COLUMN] for one in columns]
+        texts = [[(column.findtext(tag) or "").strip() for tag in _COLUMN] for column in columns]
         return schema.get("name", ""), tuple(ExportColumn(*text) for text in texts)
 
     def take(self, node: Element) -> list[Element]:
@@ -266,9 +266,9 @@ class _Ids:
         takers = {
             tag: [(self._take[kind], self._young[kind]) for kind in kinds] for tag, kinds in wanted.items()
         }
-        others = takers.get("", [])
+        of_every_tag = takers.get("", [])
         for element in fresh:
-            for take, values in takers.get(element.tag, others):
+            for take, values in takers.get(element.tag, of_every_tag):
                 values[element.get("id")] = take(element)
 
     def _check_order(self, numbers: Sequence[str]) -> None:
@@ -435,9 +435,9 @@ class _RowReader:
             if place is None:
                 continue
             tag = self._columns[place].type
-            for one in (tag, "") if tag == ANY or kind == "*" else (tag,):
-                if kind not in kinds.setdefault(one, []):
-                    kinds[one].append(kind)
+            for name in (tag, "") if tag == ANY or kind == "*" else (tag,):
+                if kind not in kinds.setdefault(name, []):
+                    kinds[name].append(kind)
         if "" in kinds:
             return {"": sorted({"", *(kind for some in kinds.values() for kind in some)})}
         return kinds

@@ -229,12 +229,12 @@ def _make_mark(
 ) -> Iterator[TraceMark]:
     """The mark; none of what has no time, or ends before it begins."""
     if isinstance(start, int) and isinstance(duration, int) and start >= 0 and duration >= 0:
-        told = {
+        known = {
             key: value
             for key, value in (details or {}).items()
             if isinstance(value, (str, int, float)) and value != ""
         }
-        yield TraceMark(start, start + duration, group, str(track), str(name), category, told)
+        yield TraceMark(start, start + duration, group, str(track), str(name), category, known)
 
 
 def _hex_number(value: object) -> str | None:

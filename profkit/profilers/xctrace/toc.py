@@ -108,8 +108,8 @@ class TraceRun:
             entry = self.tables[position - 1]
             if entry.get("schema") == schema:
                 return entry
-        found = [entry for entry in self.tables if entry.get("schema") == schema]
-        return found[0] if len(found) == 1 else {}
+        entries = [entry for entry in self.tables if entry.get("schema") == schema]
+        return entries[0] if len(entries) == 1 else {}
 
     @property
     def length(self) -> int | None:
@@ -171,12 +171,12 @@ def _attributes(element: Element | None) -> dict[str, str]:
 
 
 def _settings(settings: Element) -> list[tuple[str, str]]:
-    found = []
+    lines = []
     for key in settings.iter("key"):
         name = key.get("name", "")
         values = [(value.text or "").strip() for value in key.iter("value")] or [(key.text or "").strip()]
-        found += [(name, value) for value in values if value]
-    return found
+        lines += [(name, value) for value in values if value]
+    return lines
 
 
 TIME_LIMIT = "time limit reached"

@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
 
 BACK, FORE = 24, 12  # values before and after a place
-SCAN_LIMIT = (
-    5.0  # t from which on a place counts; Perfherder's own 7 finds a third less on practitioners' series
-)
+# The statistic t from which on a place counts; Perfherder's own 7 finds a third less on practitioners' series.
+SCAN_LIMIT = 5.0
 SCAN_APART = 6  # of two places nearer than this the stronger one stands
 
 
@@ -42,12 +41,12 @@ def welch_scan(values: NDArray[np.float64], limit: float = SCAN_LIMIT) -> list[i
     t = welch_statistic(values)
     candidates = np.flatnonzero(t >= limit)
     taken = np.zeros(len(values), dtype=bool)
-    kept = []
+    strongest = []
     for place in candidates[np.argsort(-t[candidates], kind="stable")].tolist():
         if not taken[place]:
-            kept.append(place)
+            strongest.append(place)
             taken[max(0, place - SCAN_APART) : place + SCAN_APART + 1] = True
-    return sorted(kept)
+    return sorted(strongest)
 
 
 def welch_statistic(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -81,12 +80,10 @@ def _centre_and_error(
     return means, ((windows - means[:, None]) ** 2).sum(axis=1) / (size - 1) / size
 
 
-WINDOW = (
-    50  # values that are searched at a time; the next window begins at the last change, or half a window on
-)
-ENERGY_LIMIT = (
-    1e-5  # p, two-sided, uncorrected for the search; Otava's own .001 alarms every fifth series of pure noise
-)
+# Values that are searched at a time; the next window begins at the last change, or half a window on.
+WINDOW = 50
+# The value p, two-sided, uncorrected for the search; Otava's own .001 alarms every fifth series of pure noise.
+ENERGY_LIMIT = 1e-5
 FIRST_ENERGY_LIMIT = 10 * ENERGY_LIMIT  # what may stand until the neighbours of all places are known
 
 
@@ -111,7 +108,7 @@ def e_divisive(values: NDArray[np.float64], limit: float = ENERGY_LIMIT) -> list
 def _search_splits(values: NDArray[np.float64], test: _StudentTest, limit: float) -> list[int]:
     """Window by window the places that split a stretch into two that differ, until the best split of all is none."""
     n, start = len(values), 0
-    found: set[int] = set()
+    places: set[int] = set()
     while start < n:
         end = min(n, start + WINDOW)
         pieces = [_best_split(values, start, end)]
@@ -126,9 +123,9 @@ def _search_splits(values: NDArray[np.float64], test: _StudentTest, limit: float
                 _best_split(values, best.first, best.place),
                 _best_split(values, best.place, best.last),
             ]
-        found.update(cuts)
+        places.update(cuts)
         start = max(max(cuts, default=0), start + WINDOW // 2)
-    return sorted(found)
+    return sorted(places)
 
 
 def _drop_weakest(places: list[int], test: _StudentTest, n: int, limit: float) -> list[int]:

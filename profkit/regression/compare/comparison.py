@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_of
 from profkit.backends import backend_named
-from profkit.core.types import Comparison, Difference, KernelChange, RunDocument, Side
+from profkit.core.types import Change, Comparison, Difference, FunctionChange, KernelChange, RunDocument, Side
 from profkit.regression.compare.causes import causes_of
 from profkit.regression.compare.causes.evidence import Evidence
 from profkit.regression.compare.causes.machine_state import without_machine_effects, without_state_effects
@@ -58,68 +59,78 @@ def compare(
     concerns one tool only excludes what that tool measured. Raises nothing for any two documents; the time it takes
     grows with the number of readings and kernels.
     """
-    metrics, floor, paths, force = options.metrics, options.floor, options.paths, options.force
-    sides = _side_of(baseline, paths[0]), _side_of(candidate, paths[1])
-    found = _with_intended(
+    sides = _side_of(baseline, options.paths[0]), _side_of(candidate, options.paths[1])
+    differences = _with_intended(
         fingerprint_differences(fingerprint_of(baseline), fingerprint_of(candidate)), options.across
     )
-    refused = [d for d in found if d.tier == "must" and not d.tools]
+    refused = [d for d in differences if d.tier == "must" and not d.tools]
     unfit = _unusable_runs(baseline, candidate)
-    if (refused or unfit) and not force:
-        reason = "; ".join([*unfit, *map(_difference_text, refused)])
-        said = f"They must not be compared: {reason}."
-        return Comparison(*sides, "refused", said, differences=found, fix=_fix_for_refusal(refused, unfit))
-    barred = [d for d in found if d.tier == "must" and d.tools] if not force else []
-    whole = {tool for difference in barred if not difference.metrics for tool in difference.tools}
-    traced = not whole & _tracing_tools(baseline, candidate)
-    matched = match_kernels(baseline, candidate) if traced else MatchedKernels((), (), ())
-    kernels = kernel_changes(baseline, candidate, matched, floor) if not metrics else ()
-    kernels, kernel_doubts = without_state_effects(kernels, baseline, candidate)
-    swept = is_sweep(baseline) and is_sweep(candidate)
-    wanted = {*metrics, "time.median"} if swept and MEAN_METRIC in metrics else metrics
-    pairs = pairs_of(baseline, candidate, _main_kernels(matched, kernels), wanted, barred)
-    grouped = decide_sweep(baseline, candidate, pairs, floor) if swept else SweepDecision(())
-    alone = _other_pairs(pairs, grouped)
-    found_alone = decide_pairs(alone, floor)
-    if metrics:
-        meant = [c for c in (*grouped.changes, *found_alone) if c.metric in metrics]
-        changes = tuple(replace(change, role="decides") for change in meant)
-    else:
-        changes = (*grouped.changes, *found_alone)
-    changes = without_machine_effects(changes, baseline, candidate)
-    if not changes and not kernels:
+    if (refused or unfit) and not options.force:
+        reason = f"They must not be compared: {'; '.join([*unfit, *map(_difference_text, refused)])}."
         return Comparison(
-            *sides,
-            "refused",
-            _nothing_in_common(metrics, baseline, candidate, barred),
-            differences=found,
-            fix="--force compares them all the same" if barred else None,
+            *sides, "refused", reason, differences=differences, fix=_fix_for_refusal(refused, unfit)
         )
-    unlike = whole & set(backend_named(baseline.backend).function_tools)
-    functions = () if metrics or unlike else function_changes(baseline, candidate)
-    causes = causes_of(Evidence(baseline, candidate, changes, matched, kernels, functions))
-    outcome, reason, fix = outcome_of(changes, kernels, kernel_doubts, asked=bool(metrics))
-    if not metrics or {MEAN_METRIC, "time.median"} & set(metrics):
-        outcome, reason, fix = outcome_of_sweep((outcome, reason, fix), grouped, changes)
+    barred = [d for d in differences if d.tier == "must" and d.tools] if not options.force else []
+    barred_tools = {tool for difference in barred if not difference.metrics for tool in difference.tools}
+    traced = not barred_tools & _tracing_tools(baseline, candidate)
+    matched = match_kernels(baseline, candidate) if traced else MatchedKernels((), (), ())
+    kernels = kernel_changes(baseline, candidate, matched, options.floor) if not options.metrics else ()
+    kernels, disturbed = without_state_effects(kernels, baseline, candidate)
+    decided = _decide_metrics(baseline, candidate, options, _main_kernels(matched, kernels), barred)
+    changes = decided.changes
+    if not changes and not kernels:
+        reason = _nothing_in_common(options.metrics, baseline, candidate, barred)
+        anyway = "--force compares them anyway" if barred else None
+        return Comparison(*sides, "refused", reason, differences=differences, fix=anyway)
+    functions: tuple[FunctionChange, ...] = ()
+    if not options.metrics and not barred_tools & set(backend_named(baseline.backend).function_tools):
+        functions = function_changes(baseline, candidate)
+    outcome, reason, fix = outcome_of(changes, kernels, disturbed, asked=bool(options.metrics))
+    if not options.metrics or {MEAN_METRIC, "time.median"} & set(options.metrics):
+        outcome, reason, fix = outcome_of_sweep((outcome, reason, fix), decided.grouped, changes)
     if baseline == candidate:
         outcome, reason, fix = "same", _ALIKE, None
+    notes = _collect_notes(baseline, candidate, decided.pairs, differences, force=options.force)
     return Comparison(
         *sides,
         outcome,
         reason,
-        forced=force and bool(refused or unfit),
-        differences=found,
+        forced=options.force and bool(refused or unfit),
+        differences=differences,
         changes=worst_first(changes),
         kernels=kernels,
         functions=functions,
-        causes=causes,
+        causes=causes_of(Evidence(baseline, candidate, changes, matched, kernels, functions)),
         looked_at=tested_count(changes),
-        notes=(
-            *_collect_notes(baseline, candidate, pairs, found, force=force),
-            *filter(None, [grouped.note]),
-        ),
+        notes=(*notes, *filter(None, [decided.grouped.note])),
         fix=fix,
     )
+
+
+class _DecidedMetrics(NamedTuple):
+    """The changes of all metrics, the pairs that they were decided on, and of two sweeps what was decided together."""
+
+    changes: tuple[Change, ...]
+    pairs: tuple[MetricPair, ...]
+    grouped: SweepDecision
+
+
+def _decide_metrics(
+    baseline: RunDocument,
+    candidate: RunDocument,
+    options: CompareOptions,
+    kernels: tuple[KernelPair, ...],
+    barred: Sequence[Difference],
+) -> _DecidedMetrics:
+    metrics = options.metrics
+    swept = is_sweep(baseline) and is_sweep(candidate)
+    wanted = {*metrics, "time.median"} if swept and MEAN_METRIC in metrics else metrics
+    pairs = pairs_of(baseline, candidate, kernels, wanted, barred)
+    grouped = decide_sweep(baseline, candidate, pairs, options.floor) if swept else SweepDecision(())
+    changes = (*grouped.changes, *decide_pairs(_other_pairs(pairs, grouped), options.floor))
+    if metrics:
+        changes = tuple(replace(change, role="decides") for change in changes if change.metric in metrics)
+    return _DecidedMetrics(without_machine_effects(changes, baseline, candidate), pairs, grouped)
 
 
 def _side_of(document: RunDocument, path: str) -> Side:
@@ -134,26 +145,29 @@ def _side_of(document: RunDocument, path: str) -> Side:
     )
 
 
-def _with_intended(found: tuple[Difference, ...], across: Collection[str]) -> tuple[Difference, ...]:
+def _with_intended(differences: tuple[Difference, ...], across: Collection[str]) -> tuple[Difference, ...]:
     """The differences; those that are what is compared weigh no more, and say so."""
     why = "this is what is compared, as asked for"
-    return tuple(replace(d, tier="should", meaning=why) if d.name in across else d for d in found)
+    return tuple(replace(d, tier="should", meaning=why) if d.name in across else d for d in differences)
 
 
 def _fix_for_refusal(refused: Sequence[Difference], unfit: Sequence[str]) -> str:
     """Two versions of one benchmark often differ by an argument alone: that has a way of its own."""
     if not unfit and {d.name for d in refused} == {ARGUMENTS}:
         return "--across arguments, where the arguments are what is compared (--impl torch against --impl triton)"
-    return "--force compares them all the same"
+    return "--force compares them anyway"
 
 
 def _unusable_runs(baseline: RunDocument, candidate: RunDocument) -> list[str]:
     """A run that is going on, or whose workload failed, has no numbers to rely on."""
-    said = {"failed": "the workload failed in the {}", "running": "the {} is still running, or was killed"}
+    sentences = {
+        "failed": "the workload failed in the {}",
+        "running": "the {} is still running, or was killed",
+    }
     return [
-        said[document.state].format(name)
+        sentences[document.state].format(name)
         for name, document in (("baseline", baseline), ("candidate", candidate))
-        if document.state in said
+        if document.state in sentences
     ]
 
 
@@ -193,7 +207,7 @@ def _collect_notes(
     baseline: RunDocument,
     candidate: RunDocument,
     pairs: Sequence[MetricPair],
-    found: Sequence[Difference],
+    differences: Sequence[Difference],
     *,
     force: bool,
 ) -> tuple[str, ...]:
@@ -203,12 +217,14 @@ def _collect_notes(
             notes.append(f"The {name} was interrupted: what was measured before is compared.")
         if document.revision is not None and document.revision.dirty:
             notes.append(f"The {name} had changes that are in no commit.")
-    for difference in found:
+    for difference in differences:
         if difference.tier == "must" and difference.tools and not force:
             which = " of caches and memory" if difference.metrics else ""
             notes.append(
                 f"What {', '.join(difference.tools)} measured{which} is left out: {_difference_text(difference)}."
             )
     if not any(pair.sampled for pair in pairs):
-        notes.append("No time has samples in both: single values are judged by how far such values differ.")
+        notes.append(
+            "No time was sampled in both runs: single values are compared, with the noise that is usual for them."
+        )
     return tuple(notes)

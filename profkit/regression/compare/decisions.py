@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
-from profkit.core.formatting import figures, quantity
+from profkit.core.formatting import format_figures, format_quantity, signed
 from profkit.core.inference import Ratio, benjamini_hochberg, coverage_of_selected, ratio_of
 from profkit.core.types import Change, ChangeWord, Course
 from profkit.regression.compare.pairs import ChangeRule, MetricPair
@@ -26,60 +26,62 @@ USELESS_RATIO = 10.0  # an interval from a tenth to ten times says nothing but t
 
 
 def decide_sampled(
-    pair: MetricPair, found: Ratio | None, confidence: float, p: float | None, floor: float | None
+    pair: MetricPair, ratio: Ratio | None, confidence: float, p: float | None, floor: float | None
 ) -> Change:
     """By the interval of the ratio of the medians at `confidence`; `p` is adjusted for how many were looked at."""
     counts = floor_of(pair, floor)
-    if found is None:
+    if ratio is None:
         return replace(_build_change(pair, "ambiguous", _no_interval_reason(pair), counts), fix=FIX_LONGER)
-    low, high = found.interval(confidence)
+    low, high = ratio.interval(confidence)
     word = _word_of_interval(low, high, counts)
     by = f"{signed_percent(low - 1)} to {signed_percent(high - 1)}"
     if high > USELESS_RATIO * low:
         by = "the processes of a run differ too much to tell"
-    seen = (1 + counts) * (1 + found.detectable(confidence)) - 1
+    detectable = (1 + counts) * (1 + ratio.detectable(confidence)) - 1
     reason = {
         "different": f"{by}: beyond the {percent_text(counts)} that counts",
         "same": f"{by}: within the {percent_text(counts)} that counts",
         "ambiguous": f"{by}: it may be more than the {percent_text(counts)} that counts, or less",
     }[word]
-    if found.assumed:
+    if ratio.assumed:
         reason += "; one process each, so how much processes differ is assumed"
-    if found.independent is not None:
-        reason += f"; the samples follow each other so closely that they are worth {found.independent:.0f}"
-    change = _build_change(pair, word, reason, counts, found.value, low, high, p, seen)
-    return replace(change, fix=_fix_of(found)) if word == "ambiguous" else change
+    if ratio.independent is not None:
+        reason += (
+            f"; neighbouring samples are correlated: they count as {ratio.independent:.0f} independent ones"
+        )
+    change = _build_change(pair, word, reason, counts, ratio.value, low, high, p, detectable)
+    return replace(change, fix=_fix_of(ratio)) if word == "ambiguous" else change
 
 
 def _no_interval_reason(pair: MetricPair) -> str:
     """Why samples give no interval."""
     sides = pair.baseline.groups, pair.candidate.groups
     if any(min(group) <= 0 for side in sides for group in side if group):
-        return "a sample of no time at all has no ratio to another"
+        return "a sample is 0 s, so there is no ratio"
     if any(len(side) > 1 for side in sides):
-        return "no interval: all processes have the same median, which are readings of a coarse clock"
+        return "no interval: all processes have the same median: the clock is too coarse"
     fewest = min((len(group) for side in sides for group in side), default=0)
     has = "too few are" if fewest >= LEAST_SAMPLES else f"there are {fewest}"
     return f"too few samples for an interval: one process needs {LEAST_SAMPLES} independent ones, and {has}"
 
 
-def _fix_of(found: Ratio) -> str:
+def _fix_of(ratio: Ratio) -> str:
     """What would make the interval narrower: what it is widest by."""
-    if found.independent is not None:
+    if ratio.independent is not None:
         return FIX_AUTOCORRELATED
-    return FIX_PROCESSES if found.assumed and found.between >= found.within else FIX_LONGER
+    return FIX_PROCESSES if ratio.assumed and ratio.between >= ratio.within else FIX_LONGER
 
 
 def decide_single(pair: MetricPair, floor: float | None) -> Change:
     """Of one value on each side: exact where the metric is, else by how far such values are known to differ.
 
-    A value whose own noise no rule tells is AMBIGUOUS, however large the change; equal ones are, too.
+    A value whose noise no rule gives is AMBIGUOUS, however large the change; equal ones are, too.
     """
     rule, before, after = pair.rule, pair.baseline.value, pair.candidate.value
     counts, ratio = floor_of(pair, floor), _ratio_of_values(before, after)
     if before == after and (rule.exact or before == 0):
-        seen = counts if before else None  # of nothing no share says anything
-        return _build_change(pair, "same", "equal", counts, ratio, ratio, ratio, None, seen)
+        detectable = counts if before else None  # of nothing no share says anything
+        return _build_change(pair, "same", "equal", counts, ratio, ratio, ratio, None, detectable)
     if rule.repeat is None and rule.spread is None:
         return _build_change(
             pair, "ambiguous", "one value each, and how far such values differ is not known", counts, ratio
@@ -101,8 +103,8 @@ def decide_single(pair: MetricPair, floor: float | None) -> Change:
     low = high = ratio
     if ratio is not None and before > 0:
         low, high = max(0.0, (after - noise) / before), (after + noise) / before
-    seen = (limit + noise) / abs(before) if before else None
-    return _build_change(pair, word, reason, counts, ratio, low, high, None, seen)
+    detectable = (limit + noise) / abs(before) if before else None
+    return _build_change(pair, word, reason, counts, ratio, low, high, None, detectable)
 
 
 def floor_of(pair: MetricPair, floor: float | None) -> float:
@@ -122,12 +124,12 @@ def course_of(pair: MetricPair) -> Course:
 
 def signed_percent(part: float) -> str:
     """0.123 as `+12.3 %`; 2.4 as `+240 %`."""
-    return f"{'+' if part >= 0 else '-'}{figures(abs(100 * part))} %"
+    return f"{signed(100 * part)} %"
 
 
 def difference_text(value: float, unit: str) -> str:
     """A difference in its unit; of two shares in % it is points, since `3 %` could be taken for a part of them."""
-    return f"{figures(value)} points" if unit == "%" else quantity(value, unit)
+    return f"{format_figures(value)} points" if unit == "%" else format_quantity(value, unit)
 
 
 def percent_text(part: float) -> str:

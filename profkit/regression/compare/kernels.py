@@ -9,7 +9,7 @@ from math import sqrt
 
 from profkit.analysis.kernel_names import same_name
 from profkit.analysis.summaries.readings import traced_iterations
-from profkit.core.formatting import figures, plural, quantity
+from profkit.core.formatting import format_figures, format_quantity, plural, signed
 from profkit.core.types import (
     FunctionChange,
     GpuTrace,
@@ -91,24 +91,24 @@ def _match_by(
     first, second = _group_by(before, key), _group_by(after, key)
     taken: set[int] = set()
     for name, members in first.items():
-        others = second.get(name, [])
-        if reshaped and (len(members) > 1 or len(others) > 1):
+        counterparts = second.get(name, [])
+        if reshaped and (len(members) > 1 or len(counterparts) > 1):
             continue
-        for one, other in zip(members, others, strict=False):
-            pairs.append(KernelPair(one, other, reshaped))
-            taken |= {id(one), id(other)}
+        for own, counterpart in zip(members, counterparts, strict=False):
+            pairs.append(KernelPair(own, counterpart, reshaped))
+            taken |= {id(own), id(counterpart)}
     return [k for k in before if id(k) not in taken], [k for k in after if id(k) not in taken]
 
 
 def _group_by(
     times: Sequence[KernelTime], key: Callable[[Kernel], Hashable | None]
 ) -> dict[Hashable, list[KernelTime]]:
-    found: dict[Hashable, list[KernelTime]] = {}
+    groups: dict[Hashable, list[KernelTime]] = {}
     for time in times:
         name = key(time.kernel)
         if name is not None:
-            found.setdefault(name, []).append(time)
-    return found
+            groups.setdefault(name, []).append(time)
+    return groups
 
 
 def _exact_key(kernel: Kernel) -> Hashable:
@@ -135,9 +135,9 @@ KERNEL_FLOOR = 0.02  # relative, of its time per iteration
 # What one launch configuration's time differs by from one trace of the same program to the next: the clock of a device
 # moves by 1 to 2 %, and a launch begins and ends within 200 ns of where it did.
 REPEAT, JITTER = 0.03, 2e-7
-# The same of the median of an encoder of Metal, which is told in ticks of 42 ns: recordings of one program on an M1 lay
-# 3 to 7 % apart, of five programs with 4 to 11 recordings each; of one program a single recording lay 34 % off, in a
-# state that was not exported. Sums lay up to 39 % apart, so encoders are held against each other by their medians.
+# The same of the median of an encoder of Metal, which is given in ticks of 42 ns: recordings of one program on an M1
+# lay 3 to 7 % apart, of five programs with 4 to 11 recordings each; of one program a single recording lay 34 % off, in
+# a state that was not exported. Sums lay up to 39 % apart, so encoders are compared by their medians.
 METAL_REPEAT, METAL_JITTER = 0.07, 1e-7
 
 
@@ -149,13 +149,13 @@ def kernel_changes(
     Seconds are per iteration of what counts; of a report of counters alone, per launch.
     """
     before, after = _TracedRun(baseline), _TracedRun(candidate)
-    found = [
+    changes = [
         _kernel_change(pair, before, after, KERNEL_FLOOR if floor is None else floor)
         for pair in matched.pairs
     ]
-    found += [_kernel_of_one_run(time, before, "vanished") for time in matched.vanished]
-    found += [_kernel_of_one_run(time, after, "appeared") for time in matched.appeared]
-    return tuple(sorted(found, key=lambda change: -abs(added_seconds(change))))
+    changes += [_kernel_of_one_run(time, before, "vanished") for time in matched.vanished]
+    changes += [_kernel_of_one_run(time, after, "appeared") for time in matched.appeared]
+    return tuple(sorted(changes, key=lambda change: -abs(added_seconds(change))))
 
 
 def added_seconds(change: KernelChange) -> float:
@@ -170,7 +170,7 @@ def counts_chosen_launches(trace: GpuTrace | None) -> bool:
 
 
 class _TracedRun:
-    """What a kernel's time is held against in one run."""
+    """One run, as its kernels' times are compared."""
 
     def __init__(self, document: RunDocument) -> None:
         trace = document.trace
@@ -204,9 +204,11 @@ def _kernel_change(pair: KernelPair, before: _TracedRun, after: _TracedRun, floo
         word = "slower" if second > first else "faster"
     elif distance <= limit:
         word = "same"  # what lies between is within the noise of one trace each
-    reason = f"{_percent_change(first, second)}; one trace differs from the next by {quantity(noise, 's')}"
+    reason = (
+        f"{_percent_change(first, second)}; one trace differs from the next by {format_quantity(noise, 's')}"
+    )
     if not after.counted and abs(calls[1] - calls[0]) > 0.005 * calls[0]:
-        reason += f"; {figures(calls[0])} calls became {figures(calls[1])}"
+        reason += f"; {format_figures(calls[0])} calls became {format_figures(calls[1])}"
     if pair.reshaped:
         reason += f"; launched as {pair.candidate.id}, before as {pair.baseline.id}"
     return KernelChange(
@@ -224,7 +226,7 @@ def _kernel_change(pair: KernelPair, before: _TracedRun, after: _TracedRun, floo
 def _kernel_of_one_run(time: KernelTime, run: _TracedRun, word: KernelChangeWord) -> KernelChange:
     seconds, calls = run.seconds(time), run.calls(time)
     which = "candidate" if word == "appeared" else "baseline"
-    reason = f"only in the {which}: {quantity(seconds, 's')} in {plural(round(calls), 'call')}"
+    reason = f"only in the {which}: {format_quantity(seconds, 's')} in {plural(round(calls), 'call')}"
     old, new = (None, seconds) if word == "appeared" else (seconds, None)
     old_calls, new_calls = (None, calls) if word == "appeared" else (calls, None)
     kernel = time.kernel
@@ -233,15 +235,14 @@ def _kernel_of_one_run(time: KernelTime, run: _TracedRun, word: KernelChangeWord
 
 def _percent_change(first: float, second: float) -> str:
     if first <= 0:
-        return f"{quantity(first, 's')} became {quantity(second, 's')}"
-    part = second / first - 1
-    return f"{'+' if part >= 0 else '-'}{figures(abs(100 * part))} %"
+        return f"{format_quantity(first, 's')} became {format_quantity(second, 's')}"
+    return f"{signed(100 * (second / first - 1))} %"
 
 
 INSTRUCTIONS_SHARE = 0.005  # of all instructions: a function below it moves nothing
 SAMPLES_SHARE = 0.02  # of all samples
 SIGMAS = 2.6  # 99 % of the differences of two equal shares
-MOST_FUNCTIONS = 200  # functions of one profile that are told, largest change first
+MOST_FUNCTIONS = 200  # functions of one profile that are listed, largest change first
 
 
 def function_changes(baseline: RunDocument, candidate: RunDocument) -> tuple[FunctionChange, ...]:
@@ -251,16 +252,16 @@ def function_changes(baseline: RunDocument, candidate: RunDocument) -> tuple[Fun
     error that their number leaves (binomial); a profile under a tracer has no such error, so 2 % of all must differ.
     """
     after = {(profile.title, profile.unit): profile for profile in candidate.profiles}
-    found: list[FunctionChange] = []
+    changes: list[FunctionChange] = []
     for profile in baseline.profiles:
-        other = after.get((profile.title, profile.unit))
-        if other is None or profile.total <= 0 or other.total <= 0:
+        counterpart = after.get((profile.title, profile.unit))
+        if counterpart is None or profile.total <= 0 or counterpart.total <= 0:
             continue
         if profile.unit == "instructions":
-            found += sorted(_instruction_changes(profile, other), key=_largest_first)[:MOST_FUNCTIONS]
+            changes += sorted(_instruction_changes(profile, counterpart), key=_largest_first)[:MOST_FUNCTIONS]
         elif profile.kind in ("functions", "own-time"):
-            found += sorted(_sample_changes(profile, other), key=_largest_first)[:MOST_FUNCTIONS]
-    return tuple(found)
+            changes += sorted(_sample_changes(profile, counterpart), key=_largest_first)[:MOST_FUNCTIONS]
+    return tuple(changes)
 
 
 def _largest_first(change: FunctionChange) -> float:
@@ -273,22 +274,28 @@ def _instruction_changes(before: Profile, after: Profile) -> Iterator[FunctionCh
         if abs((second or 0.0) - (first or 0.0)) < limit:
             continue
         unit = before.unit
-        reason = f"{quantity(first, '')} became {quantity(second, '')} {unit}, simulated"
+        reason = f"{format_quantity(first, '')} became {format_quantity(second, '')} {unit}, simulated"
         if first is None or second is None:
-            reason = f"{quantity(first or second, '')} {unit}, simulated"
+            reason = f"{format_quantity(first or second, '')} {unit}, simulated"
         yield _function_change(before, unit, first, second, spot, reason)
 
 
 def _sample_changes(before: Profile, after: Profile) -> Iterator[FunctionChange]:
     noise = _sample_count(before), _sample_count(after)
     for first, second, spot in _pair_spots(before, after):
-        one, two = (first or 0.0) / before.total, (second or 0.0) / after.total
-        middle = (one + two) / 2
+        share_before, share_after = (first or 0.0) / before.total, (second or 0.0) / after.total
+        middle = (share_before + share_after) / 2
         error = SIGMAS * sqrt(middle * (1 - min(1.0, middle)) * sum(1 / count for count in noise))
-        if abs(two - one) - error < SAMPLES_SHARE:
+        if abs(share_after - share_before) - error < SAMPLES_SHARE:
             continue
-        shares = [None if value is None else 100 * part for value, part in ((first, one), (second, two))]
-        reason = f"{figures(100 * one)} % became {figures(100 * two)} % of {_profiled_quantity(before)}"
+        percents = 100 * share_before, 100 * share_after
+        reason = (
+            f"{format_figures(percents[0])} % became {format_figures(percents[1])} % of "
+            f"{_profiled_quantity(before)}"
+        )
+        shares = [
+            None if value is None else part for value, part in zip((first, second), percents, strict=True)
+        ]
         yield _function_change(before, "%", shares[0], shares[1], spot, reason)
 
 
@@ -307,20 +314,20 @@ def _sample_count(profile: Profile) -> float:
 def _pair_spots(before: Profile, after: Profile) -> Iterator[tuple[float | None, float | None, Hotspot]]:
     first, second = _spots_by_name(before), _spots_by_name(after)
     for key in dict.fromkeys((*first, *second)):
-        one, two = first.get(key), second.get(key)
-        spot = two or one
+        spot_before, spot_after = first.get(key), second.get(key)
+        spot = spot_after or spot_before
         assert spot is not None
-        yield (one.own if one else None), (two.own if two else None), spot
+        yield (spot_before.own if spot_before else None), (spot_after.own if spot_after else None), spot
 
 
 def _spots_by_name(profile: Profile) -> dict[tuple[str, str], Hotspot]:
     """By name and library; of two of one name the larger."""
-    found: dict[tuple[str, str], Hotspot] = {}
+    spots: dict[tuple[str, str], Hotspot] = {}
     for spot in profile.hotspots:
         key = (spot.function, os.path.basename(spot.library or ""))
-        if key not in found or found[key].own < spot.own:
-            found[key] = spot
-    return found
+        if key not in spots or spots[key].own < spot.own:
+            spots[key] = spot
+    return spots
 
 
 def _function_change(

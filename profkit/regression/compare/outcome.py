@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from profkit.analysis.kernel_names import short_name
-from profkit.core.formatting import figures, plural, quantity
+from profkit.core.formatting import format_figures, format_quantity, plural
 from profkit.core.types import Change, ComparisonOutcome, KernelChange
 from profkit.regression.compare.decisions import FIX_LONGER, percent_text, signed_percent
 from profkit.regression.compare.pairs import rule_of
 
 _SHARE = 0.02  # of the GPU time: kernels that take less decide nothing
-COLLAPSE = 0.1  # of the time before: an improvement as large as that is doubted
+COLLAPSE = 0.1  # of the time before: an improvement as large as that is not believed
 _COURSES = {"worse": 0, "neither": 1, "better": 2}
 _WORDS = {"different": 0, "ambiguous": 1, "same": 2}
 # The kinds of time and of work, the best first: the first that there is may leave the outcome open.
@@ -31,7 +31,7 @@ def deciding_changes(changes: Sequence[Change]) -> tuple[Change, ...]:
 def outcome_of(
     changes: Sequence[Change],
     kernels: Sequence[KernelChange],
-    doubts: Mapping[KernelChange, str],
+    disturbed: Mapping[KernelChange, str],
     *,
     asked: bool = False,
 ) -> tuple[ComparisonOutcome, str, str | None]:
@@ -41,19 +41,19 @@ def outcome_of(
     kernels' time rose (`_risen_kernel_time`). `ambiguous`: a time (or what stands in for it) is open. `improved`:
     something better and nothing worse. `changed`: only what is neither good nor bad, or decides nothing. Else `same`.
     A time that fell to a tenth or less is no improvement yet, unless the metric was `asked` for by name: most often the
-    work was not done. `doubts`: of kernels whose change the state of the device may have made, why.
+    work was not done. `disturbed`: of kernels whose change the state of the device may have made, why.
     """
-    outcome, reason = _outcome_and_reason(changes, kernels, doubts)
+    outcome, reason = _outcome_and_reason(changes, kernels, disturbed)
     if outcome == "improved" and not asked:
         fallen = [c for c in deciding_changes(changes) if c.word == "different" and c.unit == "s"]
         for change in fallen:
             if change.ratio is not None and change.ratio <= COLLAPSE:
                 before, after = change.baseline.value, change.candidate.value
-                sizes = f"fell to {quantity(after, 's')} from {quantity(before, 's')}"
+                sizes = f"fell to {format_quantity(after, 's')} from {format_quantity(before, 's')}"
                 return (
                     "ambiguous",
                     f"{_title(change)} {sizes}: was the work done at all?",
-                    f"--metric {change.metric} takes it for what it says",
+                    f"--metric {change.metric} accepts the improvement",
                 )
     return (outcome, reason, _fix_of_outcome(changes)) if outcome == "ambiguous" else (outcome, reason, None)
 
@@ -69,7 +69,7 @@ def worst_first(changes: Sequence[Change]) -> tuple[Change, ...]:
 
 
 def _outcome_and_reason(
-    changes: Sequence[Change], kernels: Sequence[KernelChange], doubts: Mapping[KernelChange, str]
+    changes: Sequence[Change], kernels: Sequence[KernelChange], disturbed: Mapping[KernelChange, str]
 ) -> tuple[ComparisonOutcome, str]:
     decisive = deciding_changes(changes)
     worse = [c for c in worst_first(decisive) if c.word == "different" and c.course == "worse"]
@@ -79,8 +79,8 @@ def _outcome_and_reason(
     risen = _risen_kernel_time(changes, undecided)
     if risen is not None:
         kernel_time, time = risen
-        direction = f"points the same way ({signed_percent(_size(time))})"
-        more = f"{_title(time)}, which alone leaves it open, {direction}"
+        direction = f"changed in the same direction ({signed_percent(_size(time))})"
+        more = f"{_title(time)} does not decide by itself, but {direction}"
         return "regressed", f"{_sentence(kernel_time)}; {more}."
     if undecided:
         counted = _risen_instructions(changes)
@@ -90,7 +90,7 @@ def _outcome_and_reason(
     if better:
         return "improved", f"{_sentence(better[0])}{_and_more(len(better) - 1, 'is better', 'are better')}."
     if not primary:
-        return _by_kernels(kernels, doubts)
+        return _by_kernels(kernels, disturbed)
     same = f"{_titles(primary)} the same{_detectable(primary)}"
     if any(c.word == "different" for c in changes) or any(
         k.word not in ("same", "ambiguous") and k.share >= _SHARE for k in kernels
@@ -100,7 +100,7 @@ def _outcome_and_reason(
 
 
 def _by_kernels(
-    kernels: Sequence[KernelChange], doubts: Mapping[KernelChange, str]
+    kernels: Sequence[KernelChange], disturbed: Mapping[KernelChange, str]
 ) -> tuple[ComparisonOutcome, str]:
     # Work without a launch configuration is an encoder of Metal.
     what = "encoder" if kernels and not any(k.launch for k in kernels) else "kernel"
@@ -112,12 +112,12 @@ def _by_kernels(
         return "changed", f"{plural(replaced, what)} appeared or vanished."
     if "faster" in words:
         return "improved", f"{plural(words.count('faster'), what)} became faster."
-    doubt = next((doubts[k] for k in kernels if k.share >= _SHARE and k in doubts), None)
-    if doubt is not None:
-        return "ambiguous", f"Cannot decide: {doubt}."
+    reason = next((disturbed[k] for k in kernels if k.share >= _SHARE and k in disturbed), None)
+    if reason is not None:
+        return "ambiguous", f"Cannot decide: {reason}."
     if "ambiguous" in words:
         return "ambiguous", f"Cannot decide: {what}s differ by no more than one trace does from the next."
-    return "same", f"No change: every {what} takes what it took."
+    return "same", f"No change: every {what} takes the same time."
 
 
 # ---------------------------------------------------------------- what decides, and what is open
@@ -126,9 +126,9 @@ def _by_kernels(
 def _primary(decisive: Sequence[Change]) -> list[Change]:
     """What may leave the outcome open: the times that were sampled, else one kind of time, else one kind of work."""
     for metric in _PRIMARY:
-        found = [c for c in decisive if c.metric == metric]
-        if found:
-            return found
+        metric_changes = [c for c in decisive if c.metric == metric]
+        if metric_changes:
+            return metric_changes
     return list(decisive)
 
 
@@ -184,12 +184,12 @@ def _size(change: Change) -> float:
 
 
 def _sentence(change: Change) -> str:
-    before, after = (quantity(side.value, change.unit) for side in (change.baseline, change.candidate))
+    before, after = (format_quantity(side.value, change.unit) for side in (change.baseline, change.candidate))
     by = ""
     if change.ratio is not None:
         by = f" by {signed_percent(change.ratio - 1)[1:]}"
         if change.ratio >= 3:
-            by = f" to {figures(change.ratio)} times as much"
+            by = f" to {format_figures(change.ratio)} times as much"
     verb = "rose" if change.candidate.value > change.baseline.value else "fell"
     word = {"worse": "Worse", "better": "Better", "neither": "Different"}[change.course]
     return f"{word}: {_title(change)} {verb}{by}, from {before} to {after}"
@@ -213,5 +213,5 @@ def _detectable(primary: Sequence[Change]) -> str:
     return f" (a change of {percent_text(max(sizes))} would have been seen)" if sizes else ""
 
 
-def _and_more(count: int, one: str, many: str) -> str:
-    return f"; {count} more {one if count == 1 else many}" if count > 0 else ""
+def _and_more(count: int, singular: str, plural_text: str) -> str:
+    return f"; {count} more {singular if count == 1 else plural_text}" if count > 0 else ""

@@ -12,7 +12,7 @@ from profkit.analysis.metrics import all_metrics
 from profkit.analysis.metrics.catalogue import load_yaml
 from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.inference.ratio import BETWEEN
-from profkit.core.statistics import combine, mad_sigma, median
+from profkit.core.statistics import combine_processes, mad_sigma, median
 from profkit.core.types import (
     RUN,
     Difference,
@@ -26,7 +26,7 @@ from profkit.core.types import (
 )
 from profkit.regression.compare.kernels import KernelPair, counts_chosen_launches
 
-# Of a metric that no rule speaks of and the user asked for: its own noise is not known.
+# Of a metric that has no rule and was asked for by name: its noise is not known.
 FLOOR = 0.02
 
 
@@ -59,7 +59,7 @@ def all_rules() -> tuple[ChangeRule, ...]:
 
 
 def rule_of(metric: str, tool: str) -> ChangeRule | None:
-    """The first rule that speaks of `metric` as `tool` measures it; None where none does."""
+    """The first rule of `metric` as `tool` measures it; None where none does."""
     return next((r for r in _rules_by_metric(metric) if not r.tools or tool in r.tools), None)
 
 
@@ -149,13 +149,13 @@ def _timing_pairs(
         return
     after = {(timing.name, timing.kind): timing for timing in candidate.timings}
     for timing in baseline.timings:
-        other = after.get((timing.name, timing.kind))
-        if other is None:
+        counterpart = after.get((timing.name, timing.kind))
+        if counterpart is None:
             continue
-        first, second = _sample_of(timing), _sample_of(other)
+        first, second = _sample_of(timing), _sample_of(counterpart)
         if first is not None and second is not None:
             scope = RUN if timing.kind == "process" else Scope("region", timing.name)
-            between = between_processes(timing, other)
+            between = between_processes(timing, counterpart)
             yield MetricPair(
                 rule, "time.median", "s", "lower", scope, "profkit", first, second, between=between
             )
@@ -166,7 +166,7 @@ def _sample_of(timing: Timing) -> Sample | None:
     groups = tuple(process.seconds for process in timing.processes if process.seconds)
     if timing.kind == "process":
         groups = tuple((value,) for group in groups for value in group)
-    centre = combine(groups)
+    centre = combine_processes(groups)
     return None if centre is None else Sample(centre.median, centre.low, centre.high, groups)
 
 
@@ -198,12 +198,12 @@ def _reading_pairs(
         rule = rule_of(reading.metric, reading.source.tool)
         if rule is None and reading.metric in wanted:
             rule = ChangeRule(reading.metric, "decides")
-        other = after.get((reading.metric, reading.scope, reading.source.tool))
-        if rule is None or other is None or other.quality != reading.quality:
+        counterpart = after.get((reading.metric, reading.scope, reading.source.tool))
+        if rule is None or counterpart is None or counterpart.quality != reading.quality:
             continue
         if reading.scope.kind == "kernel" and (not rule.kernels or reading.scope not in known):
             continue
-        yield _metric_pair(rule, reading, other, divisors if rule.per == "iteration" else (1.0, 1.0))
+        yield _metric_pair(rule, reading, counterpart, divisors if rule.per == "iteration" else (1.0, 1.0))
 
 
 def _is_barred(reading: Reading, barred: Collection[Difference]) -> bool:
@@ -235,12 +235,15 @@ def _metric_pair(
 def readings_of(document: RunDocument) -> Iterator[Reading]:
     """Every reading with a value that nothing contradicts, those of the summaries too, each metric of a scope and a
     tool once."""
-    seen: set[tuple[str, Scope, str]] = set()
-    told = [*document.readings, *(reading for summary in document.summaries for reading in summary.readings)]
-    for reading in told:
+    keys: set[tuple[str, Scope, str]] = set()
+    readings = [
+        *document.readings,
+        *(reading for summary in document.summaries for reading in summary.readings),
+    ]
+    for reading in readings:
         key = (reading.metric, reading.scope, reading.source.tool)
-        if reading.value is not None and reading.doubt is None and key not in seen:
-            seen.add(key)
+        if reading.value is not None and reading.doubt is None and key not in keys:
+            keys.add(key)
             yield reading
 
 

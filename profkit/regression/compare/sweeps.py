@@ -92,13 +92,13 @@ def _pairs_by_group(
     baseline: RunDocument, candidate: RunDocument, pairs: Sequence[MetricPair]
 ) -> Mapping[str, tuple[MetricPair, ...]]:
     groups = [{timing.name: timing.group for timing in run.timings} for run in (baseline, candidate)]
-    found: dict[str, list[MetricPair]] = defaultdict(list)
+    by_group: dict[str, list[MetricPair]] = defaultdict(list)
     for pair in pairs:
         name = groups[0].get(pair.scope.name or "")
         timed = pair.metric == "time.median" and pair.baseline.value > 0 and pair.candidate.value > 0
         if name is not None and name == groups[1].get(pair.scope.name or "") and timed:
-            found[name].append(pair)
-    return {name: tuple(group) for name, group in found.items()}
+            by_group[name].append(pair)
+    return {name: tuple(group) for name, group in by_group.items()}
 
 
 def _implementation_of(group: str) -> str:
@@ -128,8 +128,8 @@ def _group_changes(
     usual = GROUP_SIGMA if device else BETWEEN * sqrt(2)
     shift = next((value for name, value in shifts.items() if name not in controls), 0.0)
     beside = usual * BESIDE_CONTROLS / GROUP_SIGMA if len(controls) >= LEAST_CONTROLS else usual
-    seen = sum((means[name] - shift) ** 2 for name in sorted(controls))
-    shown = sqrt((PRIOR_WEIGHT * beside**2 + seen) / (PRIOR_WEIGHT + len(controls)))
+    squares = sum((means[name] - shift) ** 2 for name in sorted(controls))
+    shown = sqrt((PRIOR_WEIGHT * beside**2 + squares) / (PRIOR_WEIGHT + len(controls)))
     # A control does not tell its own error.
     errors = {
         name: sqrt(
@@ -174,7 +174,7 @@ def _changed_controls(changes: Sequence[Change], controls: frozenset[str]) -> st
     more = f", and {plural(len(known) - 1, 'more')}" if len(known) > 1 else ""
     return (
         f"{largest.scope.name}{more}, of the same version in both, takes {abs(100 * part):.3g} % "
-        f"{'longer' if part > 0 else 'less'}: the machine is not as it was"
+        f"{'longer' if part > 0 else 'less'}: the machine changed"
     )
 
 
@@ -185,7 +185,7 @@ def _shift_note(shift: float, controls: frozenset[str]) -> str | None:
     names = " and ".join(sorted({_implementation_of(name) for name in controls}))
     return (
         f"{names}, of the same version in both, moved by {100 * (exp(shift) - 1):+.2g} % (the median of "
-        f"{len(controls)} means): that is attributed to the machine, and taken out of the changes of all others."
+        f"{len(controls)} means): that is attributed to the machine, and subtracted from the changes of all others."
     )
 
 
@@ -216,15 +216,15 @@ def _case_spreads(groups: Mapping[str, tuple[MetricPair, ...]]) -> Mapping[Scope
         return {pair.scope: max(CASE_SIGMA, _error_of_samples(pair)) for pair in cases}
     medians = {}
     for group in groups.values():
-        centre = median([_log_ratio(one) for one in group])
+        centre = median([_log_ratio(pair_of_group) for pair_of_group in group])
         medians.update({pair.scope: centre for pair in group})
     off = [_log_ratio(pair) - medians[pair.scope] for pair in cases]
-    found = {}
+    case_spreads = {}
     for place, pair in enumerate(cases):
         first = max(0, min(place - NEAR_CASES, len(off) - 2 * NEAR_CASES - 1))
-        near = mad_sigma(off[first : first + 2 * NEAR_CASES + 1])
-        found[pair.scope] = max(near, LEAST_SPREAD, _error_of_samples(pair))
-    return found
+        spread = mad_sigma(off[first : first + 2 * NEAR_CASES + 1])
+        case_spreads[pair.scope] = max(spread, LEAST_SPREAD, _error_of_samples(pair))
+    return case_spreads
 
 
 def _error_of_samples(pair: MetricPair) -> float:
@@ -259,11 +259,11 @@ def _lost_cases(baseline: RunDocument, candidate: RunDocument) -> tuple[str, ...
     """Cases with a time in the baseline alone, where the candidate is whole."""
     if candidate.state != "complete":
         return ()
-    there = {timing.name for timing in candidate.timings}
-    return tuple(t.name for t in baseline.timings if t.group is not None and t.name not in there)
+    timed = {timing.name for timing in candidate.timings}
+    return tuple(t.name for t in baseline.timings if t.group is not None and t.name not in timed)
 
 
-RESUME = "the sweep of the candidate says why; profkit sweep --resume CANDIDATE --again tries them once more"
+RESUME = "the candidate says why; profkit sweep --resume CANDIDATE --again tries them once more"
 OutcomeReasonFix = tuple[ComparisonOutcome, str, str | None]
 
 
@@ -277,7 +277,7 @@ def outcome_of_sweep(
     if grouped.nothing:
         return "ambiguous", "Cannot decide: no case has a time in both sweeps.", RESUME
     if grouped.controls is not None:
-        return "ambiguous", f"Nothing can be said of the code: {grouped.controls}.", FIX_SWEEP
+        return "ambiguous", f"Cannot decide about the code: {grouped.controls}.", FIX_SWEEP
     if grouped.lost:
         cases = f"{plural(len(grouped.lost), 'case')} of the baseline {'have' if len(grouped.lost) > 1 else 'has'}"
         return (
@@ -287,8 +287,12 @@ def outcome_of_sweep(
         )
     if word in ("same", "changed"):
         means = [c for c in changes if c.metric == MEAN_METRIC and c.role == "decides"]
-        seen = max((c.detectable for c in means if c.detectable is not None), default=None)
-        large = f" (a change of {percent_text(seen)} would have been seen)" if seen is not None else ""
+        detectable = max((c.detectable for c in means if c.detectable is not None), default=None)
+        large = (
+            f" (a change of {percent_text(detectable)} would have been seen)"
+            if detectable is not None
+            else ""
+        )
         what = plural(len(means), "mean over all shapes is", "means over all shapes are")
         reason = f"No change: {what} the same{large}"
         stand_out = [c for c in changes if c.metric == "time.median" and c.word == "different"]

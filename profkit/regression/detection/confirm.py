@@ -35,12 +35,10 @@ class Confirmation:
 
 FIRST_ROUNDS = 4  # rounds below which a spread is a guess
 MOST_ROUNDS = 20
-ALPHA = (
-    0.02  # of calling the same different: two-sided, over all looks at the rounds of one metric in one night
-)
-ALPHA_SAME = (
-    0.1  # of calling a change that is as large as the floor the same; the nights to come would still see it
-)
+# Of calling the same different: two-sided, over all looks at the rounds of one metric in one night.
+ALPHA = 0.02
+# Of calling a change that is as large as the floor the same; the nights to come would still see it.
+ALPHA_SAME = 0.1
 TRIM = 8  # of so many rounds the largest and the smallest are left out of the mean
 
 
@@ -55,10 +53,10 @@ def decided_words(stored: Mapping[str, str]) -> dict[str, ConfirmWord]:
 
 def rounds_of_looks(most: int = MOST_ROUNDS) -> tuple[int, ...]:
     """The numbers of rounds after which it is asked: 4, 6, 9, 14, 20, each half as many again."""
-    found = [min(FIRST_ROUNDS, most)]
-    while found[-1] < most:
-        found.append(min(most, ceil(found[-1] * 1.5)))
-    return tuple(found)
+    counts = [min(FIRST_ROUNDS, most)]
+    while counts[-1] < most:
+        counts.append(min(most, ceil(counts[-1] * 1.5)))
+    return tuple(counts)
 
 
 def confirm(
@@ -117,12 +115,12 @@ def _interval(rounds: Sequence[tuple[float, float]], alpha: float) -> tuple[floa
     logs = all(new > 0 and old > 0 for new, old in rounds)
     steps = sorted(log(new / old) if logs else new - old for new, old in rounds)
     n, cut = len(steps), len(steps) // TRIM
-    kept = steps[cut : n - cut]
-    held = [kept[0]] * cut + kept + [kept[-1]] * cut
-    mean = sum(kept) / len(kept)
-    middle = sum(held) / n
-    spread = sqrt(sum((v - middle) ** 2 for v in held) / (n - 1))
-    half = student_quantile(1 - alpha / 2, len(kept) - 1) * spread * sqrt(n) / len(kept)
+    inner = steps[cut : n - cut]
+    winsorized = [inner[0]] * cut + inner + [inner[-1]] * cut
+    mean = sum(inner) / len(inner)
+    middle = sum(winsorized) / n
+    spread = sqrt(sum((v - middle) ** 2 for v in winsorized) / (n - 1))
+    half = student_quantile(1 - alpha / 2, len(inner) - 1) * spread * sqrt(n) / len(inner)
     if not logs:
         return mean, half, base
     return base * (exp(mean) - 1), base * exp(mean) * half, base
@@ -145,9 +143,10 @@ def _build_change(
         course = "better" if (shift < 0) == (better == "lower") else "worse"
     relative = None if base == 0 else tuple(1 + v / base for v in (shift, low, high))
     if relative is None:
-        told = f"{shift:+.4g} {unit} [{low:+.4g}, {high:+.4g}]"
+        size = f"{shift:+.4g} {unit} [{low:+.4g}, {high:+.4g}]"
     else:
-        told = f"{100 * (relative[0] - 1):+.1f} % [{100 * (relative[1] - 1):+.1f}, {100 * (relative[2] - 1):+.1f}]"
+        percents = [100 * (ratio - 1) for ratio in relative]
+        size = f"{percents[0]:+.1f} % [{percents[1]:+.1f}, {percents[2]:+.1f}]"
     share = f"{100 * floor / abs(base):.2g} %" if base else f"{floor:.3g} {unit}"
     meaning = {
         "different": f"beyond the floor of {share}",
@@ -162,7 +161,7 @@ def _build_change(
         candidate=Sample(median(new), groups=tuple((v,) for v in new)),
         word=word,
         course=course,
-        reason=f"side by side {told}: {meaning}",
+        reason=f"side by side {size}: {meaning}",
         ratio=relative[0] if relative else None,
         low=relative[1] if relative else None,
         high=relative[2] if relative else None,

@@ -10,7 +10,7 @@ from profkit.core.statistics import MAD_TO_SIGMA
 from profkit.regression.detection.rules import NightRule
 
 LONG_WINDOW = 120  # nights that tell autocorrelation and how often a series leaves its limits: four months
-FOLLOWING_SIGMAS = 2.5  # sigma beyond which a night that follows a suspect one says the same
+FOLLOWING_SIGMAS = 2.5  # sigma beyond which a night that follows a candidate says the same
 CORRELATED = 0.2  # autocorrelation from which the spread of 24 nights understates the spread of all
 WANDERING = 0.75  # from which three nights are one: the effective number of 24 nights is below 4
 LEAST_FOR_CORRELATION = 20  # nights below which autocorrelation is not estimated: its standard error is 0.22
@@ -22,7 +22,7 @@ DETECTED = 1.2816  # sigma by which 9 of 10 nights of a changed level lie beyond
 
 @dataclass(frozen=True)
 class ControlLimits:
-    """`centre` and `sigma` of the nights before, and the edges beyond which a night is suspect."""
+    """`centre` and `sigma` of the nights before, and the edges beyond which a night is a candidate."""
 
     centre: float
     sigma: float
@@ -73,35 +73,38 @@ def recent_limits(level: Sequence[float], inherited: float | None, rule: NightRu
 
 
 def widened_limits(
-    near: ControlLimits,
+    recent: ControlLimits,
     level: Sequence[float],
     rule: NightRule,
     followed: bool = False,
     guess: float = CORRELATION_GUESS,
 ) -> ControlLimits:
-    """The limits with what the last 120 nights of the level say beside: looked at when a night leaves the near one.
+    """The limits widened by what the last 120 nights of the level show: asked for when a night leaves the recent ones.
 
     Where neighbours are autocorrelated, a few nights show only a part of the spread and of the centre's error: with
     v = (1 + r) / (1 - r) sigma grows by 1 / sqrt(1 - v / n), the error of the centre by sqrt(v), and the sigma of all
-    120 nights counts where it is larger. Where the level has left the near limits before (two modes, spikes), the edge
-    moves out until only 1 night, and 1 in 50, lies beyond it. `followed`: the edge for a night after a suspect one, by
+    120 nights counts where it is larger. Where the level left the recent limits before (two modes, spikes), the edge
+    moves out until only 1 night, and 1 in 50, lies beyond it. `followed`: the edge for a night after a candidate, by
     what an AR(1) makes of a value at 4 sigma, 4 r + 2.5 sqrt(1 - r^2), and never below the floor. `guess`: the
     autocorrelation of the level before, or what is taken for it.
     """
     past = level[-LONG_WINDOW:]
     correlation = autocorrelation(past, guess)
-    kept, n = max(correlation, 0.0), near.nights
-    times = (1 + kept) / (1 - kept)
-    sigma = near.sigma
-    if kept > CORRELATED:
+    r, n = max(correlation, 0.0), recent.nights
+    times = (1 + r) / (1 - r)
+    sigma = recent.sigma
+    if r > CORRELATED:
         sigma = max(sigma, mad_sigma_about(_residuals_of_line(past), 0.0)) / sqrt(max(0.25, 1 - times / n))
-    wide = sigma / near.sigma if near.sigma else 1.0
+    wide = sigma / recent.sigma if recent.sigma else 1.0
     wide *= sqrt((1 + MEDIAN_VARIANCE * times / n) / (1 + MEDIAN_VARIANCE / n))
-    edges = wide * (near.high - near.low) / 2 if near.sigma else (near.high - near.low) / 2
+    edges = wide * (recent.high - recent.low) / 2 if recent.sigma else (recent.high - recent.low) / 2
     if followed:
-        edges *= min(1.0, (rule.sigmas * kept + FOLLOWING_SIGMAS * sqrt(1 - kept * kept)) / rule.sigmas)
-    edges = max(edges, rule.floor(near.centre))
-    low, high = near.centre - edges, near.centre + edges
+        edges *= min(
+            1.0,
+            (rule.sigmas * r + FOLLOWING_SIGMAS * sqrt(1 - r * r)) / rule.sigmas,
+        )
+    edges = max(edges, rule.floor(recent.centre))
+    low, high = recent.centre - edges, recent.centre + edges
     allowed = 1 + len(past) // 50
     if len(past) > 2 * allowed:
         ordered = sorted(past)
@@ -109,7 +112,7 @@ def widened_limits(
             high = ordered[-1 - allowed] + sigma
         if ordered[allowed] < low:
             low = ordered[allowed] - sigma
-    return ControlLimits(near.centre, sigma, low, high, near.nights, correlation)
+    return ControlLimits(recent.centre, sigma, low, high, recent.nights, correlation)
 
 
 def autocorrelation(values: Sequence[float], guess: float = CORRELATION_GUESS) -> float:
@@ -172,8 +175,8 @@ def find_drift(
     if abs(shift) <= floor or shift * last < 0:
         return None
     far = widened_limits(recent_limits(level, inherited, rule), level, rule, guess=guess)
-    kept = max(far.correlation, 0.0)
-    error = far.sigma * sqrt(MEDIAN_VARIANCE * (1 + kept) / (1 - kept) * (0.5 / week + 1 / ANCHOR_NIGHTS))
+    r = max(far.correlation, 0.0)
+    error = far.sigma * sqrt(MEDIAN_VARIANCE * (1 + r) / (1 - r) * (0.5 / week + 1 / ANCHOR_NIGHTS))
     if far.correlation > WANDERING or abs(shift) - DRIFT_SIGMAS * error <= floor:
         return None
     return (1 if shift > 0 else -1), ControlLimits(
@@ -212,14 +215,14 @@ def find_run(
     """
     if len(level) < rule.least + SHORTEST_RUN:
         return None
-    near = level[-SHORTEST_RUN:]
-    if not (min(near) > about or max(near) < about):
+    latest = level[-SHORTEST_RUN:]
+    if not (min(latest) > about or max(latest) < about):
         return None
     centre = median_of_sorted(sorted(level[-rule.window - SHORTEST_RUN : -SHORTEST_RUN]))
     least = rule.floor(centre) / 2
-    if min(near) > centre + least:
+    if min(latest) > centre + least:
         side = 1
-    elif max(near) < centre - least:
+    elif max(latest) < centre - least:
         side = -1
     else:
         return None
@@ -236,7 +239,7 @@ def find_run(
         if nights * log(share) >= log(RUN_CHANCE):
             continue
         limits = widened_limits(recent_limits(past, inherited, rule), past, rule, guess=guess)
-        kept = max(limits.correlation, 0.0)
-        if nights * (1 - kept) / (1 + kept) * log(share) < log(RUN_CHANCE):
+        r = max(limits.correlation, 0.0)
+        if nights * (1 - r) / (1 + r) * log(share) < log(RUN_CHANCE):
             return SameSideRun(nights, side, limits)
     return None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from profkit.core.types import Accepted, ChangePoint, MetricOutcome, Series, Trend
+from profkit.core.types import AcceptedChange, ChangePoint, MetricOutcome, Series, Trend
 from profkit.regression.detection.confirm import ConfirmWord
 from profkit.regression.detection.control_limits import (
     CORRELATION_GUESS,
@@ -16,7 +16,8 @@ from profkit.regression.detection.control_limits import (
     median_of_sorted,
     widened_limits,
 )
-from profkit.regression.detection.nights import JudgedNights, NightResult, direction, judge_nights
+from profkit.regression.detection.machine_series import NightResult
+from profkit.regression.detection.nights import JudgedNights, direction, judge_nights
 from profkit.regression.detection.reasons import reason_of
 from profkit.regression.detection.rules import NightRule
 from profkit.regression.detection.segments import segments_of
@@ -41,7 +42,7 @@ def is_candidate(outcome: MetricOutcome) -> bool:
 def decide(
     series: Series,
     rule: NightRule,
-    accepted: Sequence[Accepted] = (),
+    accepted: Sequence[AcceptedChange] = (),
     confirmed: Mapping[str, ConfirmWord] | None = None,
     anchor: str | None = None,
 ) -> MetricOutcome:
@@ -71,16 +72,15 @@ def decide(
 def decide_every_night(
     series: Series,
     rule: NightRule,
-    accepted: Sequence[Accepted] = (),
+    accepted: Sequence[AcceptedChange] = (),
     confirmed: Mapping[str, ConfirmWord] | None = None,
-    anchor: str | None = None,
 ) -> tuple[MetricOutcome, ...]:
     """What every past night would have been by this rule, one outcome per point, each given the nights before it alone.
 
     An accepted change counts from the night that it was accepted for, not from the day on which somebody typed it.
     Without trends; a late regression counts from the night on in which the detectors first saw it.
     """
-    nights = judge_nights(series, rule, accepted, confirmed, anchor, with_limits=True)
+    nights = judge_nights(series, rule, accepted, confirmed, with_limits=True)
     late = (
         find_late_regression(series, rule, nights, change_points_of(series, nights)) if rule.gates else None
     )
@@ -98,7 +98,7 @@ def decide_every_night(
 
 @dataclass(frozen=True)
 class LateRegression:
-    """A change in the bad direction that stands, that nobody accepted, and that no night convicted.
+    """A change in the bad direction that is still there, that nobody accepted, and that no night confirmed.
 
     `seen`: the index of the night in which the detectors saw it first.
     """
@@ -240,7 +240,7 @@ def _expected(result: NightResult, late: LateRegression | None) -> float | None:
 
 def _build_trend(
     series: Series,
-    accepted: Sequence[Accepted],
+    accepted: Sequence[AcceptedChange],
     nights: JudgedNights,
     wide: ControlLimits | None,
     changes: tuple[ChangePoint, ...],
@@ -251,12 +251,11 @@ def _build_trend(
     notes = []
     if correlation is not None and correlation > 0.5:
         notes.append(
-            f"nights follow those before them (autocorrelation {correlation:.1f}): three in a row say less than"
-            " they seem"
+            f"neighbouring nights are correlated (autocorrelation {correlation:.1f}): three in a row are weak evidence"
         )
     machines = {p.machine for p in series.points if p.valid}
     if len(machines) > 1:
-        notes.append(f"{len(machines)} machines: each is held against its own past")
+        notes.append(f"{len(machines)} machines: each is compared with its own nights")
     left_out = sum(not p.valid for p in series.points)
     if left_out:
         notes.append(f"{left_out} of {len(series.points)} nights are not valid and decide nothing")

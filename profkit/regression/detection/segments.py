@@ -1,27 +1,18 @@
-"""Where the past ends: a value may be held against those of its own machine since the last accepted change."""
+"""The segments of a series: a value may be compared with those of its own machine since the last accepted change."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from itertools import pairwise
 
-from profkit.core.types import Accepted, Point, Segment, Series
+from profkit.core.errors import UsageError
+from profkit.core.types import AcceptedChange, Point, Segment, Series
 from profkit.core.types.history import SegmentCause
+from profkit.regression.times import microseconds
 
 
-def seconds_since_epoch(text: str) -> float:
-    """Seconds since 1970 of an ISO 8601 time (a date alone is its midnight; no zone is UTC).
-
-    Raises ValueError for anything else.
-    """
-    text = text.strip()
-    when = datetime.fromisoformat(text[:-1] + "+00:00" if text[-1:] in "zZ" else text)  # 3.10 knows no Z
-    return (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
-
-
-def accepted_cuts(series: Series, accepted: Sequence[Accepted]) -> dict[int, Accepted]:
+def accepted_cuts(series: Series, accepted: Sequence[AcceptedChange]) -> dict[int, AcceptedChange]:
     """Index of the first point of every segment that an accepted change of this series begins.
 
     A change that lies before the first point, or after the last, begins none. Of two that begin the same, the later.
@@ -30,10 +21,10 @@ def accepted_cuts(series: Series, accepted: Sequence[Accepted]) -> dict[int, Acc
     ours = [a for a in accepted if a.workload == key.workload and a.metric in (None, key.metric)]
     if not ours or not series.points:
         return {}
-    times = [_seconds_or_none(point.started) for point in series.points]
+    times = [microseconds_or_none(point.started) for point in series.points]
     known = [time for time in times if time is not None]
-    for change in sorted(ours, key=lambda a: _seconds_or_none(a.since) or 0.0):
-        since = _seconds_or_none(change.since)
+    for change in sorted(ours, key=lambda a: microseconds_or_none(a.since) or 0):
+        since = microseconds_or_none(change.since)
         if since is None or len(known) < len(times):
             # points of a file may have a number instead of a time: then texts are compared
             index = next((i for i, p in enumerate(series.points) if p.started >= change.since), len(times))
@@ -44,18 +35,19 @@ def accepted_cuts(series: Series, accepted: Sequence[Accepted]) -> dict[int, Acc
     return cuts
 
 
-def _seconds_or_none(text: str) -> float | None:
+def microseconds_or_none(text: str) -> int | None:
+    """Microseconds since 1970 of an ISO 8601 time; None for anything else, such as a build's number."""
     try:
-        return seconds_since_epoch(text)
-    except (ValueError, OverflowError, IndexError):
+        return microseconds(text)
+    except UsageError:
         return None
 
 
-def segments_of(series: Series, accepted: Sequence[Accepted] = ()) -> tuple[Segment, ...]:
+def segments_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> tuple[Segment, ...]:
     """The stretches of the series in order, from its first to its last point; none for an empty series.
 
     An accepted change begins one, and so does a machine that was not there before, if none of those before it comes
-    again: machines that alternate (a pool of runners) share a segment, and each is held against its own past.
+    again: machines that alternate (a pool of runners) share a segment, and each is compared with its own past.
     """
     if not series.points:
         return ()
@@ -80,7 +72,7 @@ def segments_of(series: Series, accepted: Sequence[Accepted] = ()) -> tuple[Segm
 def _machine_cuts(points: Sequence[Point], first: int, end: int) -> list[tuple[int, str, str]]:
     """Indices at which all machines before are others than all after, with the two that meet there."""
     last_seen = {points[i].machine: i for i in range(first, end) if points[i].valid}
-    found: list[tuple[int, str, str]] = []
+    cuts: list[tuple[int, str, str]] = []
     reach = first
     before: str | None = None
     for i in range(first, end):
@@ -88,9 +80,9 @@ def _machine_cuts(points: Sequence[Point], first: int, end: int) -> list[tuple[i
         if not points[i].valid:
             continue
         if before is not None and i > reach and machine != before:
-            found.append((i, before, machine))
+            cuts.append((i, before, machine))
         reach, before = max(reach, last_seen[machine]), machine
-    return found
+    return cuts
 
 
 def short_machine(machine: str) -> str:

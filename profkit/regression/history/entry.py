@@ -10,15 +10,14 @@ from collections.abc import Iterator
 from profkit.analysis.comparability import fingerprint_of
 from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.readings import traced_iterations
-from profkit.core.codec import plain
+from profkit.core.codec import to_plain_data
 from profkit.core.errors import UsageError
-from profkit.core.formatting import quantity
-from profkit.core.statistics import combine
+from profkit.core.formatting import format_quantity
+from profkit.core.statistics import combine_processes
 from profkit.core.types import Direction, Entry, Reading, RunDocument, Scope, SeriesKey, Timing, Value
 
-KERNELS_KEPT = (
-    20  # largest GPU time first; what is counted makes up 95 % of it, in real programs some ten kernels
-)
+# Largest GPU time first; what is counted makes up 95 % of it, in real programs some ten kernels.
+KERNELS_KEPT = 20
 ID_LENGTH = 16  # hexadecimal digits: a billion runs share one with a chance of 3 %
 CONTRADICTS = 0.01  # half of the smallest change of a time that counts; of a run that is whole both are equal
 # Of a kernel is kept what is good in one direction, and these, which tell why that moved.
@@ -74,7 +73,8 @@ def _source(document: RunDocument) -> str:
         return "profkit"
     traced = document.trace.tool if document.trace is not None else None
     return next(
-        iter(document.tools), traced or next((one.source.tool for one in document.readings), "profkit")
+        iter(document.tools),
+        traced or next((reading.source.tool for reading in document.readings), "profkit"),
     )
 
 
@@ -87,9 +87,9 @@ def run_id(document: RunDocument) -> str:
     samples = [
         [timing.name, [process.seconds for process in timing.processes]] for timing in document.timings
     ]
-    body = [document.started, document.backend, document.name, passes, plain(samples)]
+    body = [document.started, document.backend, document.name, passes, to_plain_data(samples)]
     if not passes and not samples:
-        body.append(plain(document.readings))
+        body.append(to_plain_data(document.readings))
     return hashlib.sha256(json.dumps(body, allow_nan=False).encode()).hexdigest()[:ID_LENGTH]
 
 
@@ -114,16 +114,18 @@ def _left_out(document: RunDocument) -> str:
 
 
 def _collect_values(document: RunDocument, iterations: int) -> Iterator[Value]:
-    kept = set(_kernels(document)[:KERNELS_KEPT])
+    stored = set(_kernels(document)[:KERNELS_KEPT])
     timings = {timing.name: timing for timing in document.timings}
     for reading in document.readings:
         if reading.value is None or not math.isfinite(reading.value):
             continue
-        if reading.scope.kind in ("run", "region") or (reading.scope in kept and _is_stored(reading.metric)):
+        if reading.scope.kind in ("run", "region") or (
+            reading.scope in stored and _is_stored(reading.metric)
+        ):
             yield _value(document, reading, timings.get(reading.scope.name or ""), iterations)
     if document.trace is not None:
         for timed in document.trace.kernels:
-            if timed.kernel.scope in kept:
+            if timed.kernel.scope in stored:
                 for name, unit, value in (
                     ("time.gpu", "s", timed.total / iterations),
                     ("launch.count", "count", timed.launches / iterations),
@@ -142,7 +144,7 @@ def _value(document: RunDocument, reading: Reading, timing: Timing | None, itera
         value /= iterations
     if reading.metric == "time.median" and timing is not None:
         groups = tuple(process.seconds for process in timing.processes if process.seconds)
-        centre = combine(groups)
+        centre = combine_processes(groups)
         if centre is not None:
             low, high = centre.low, centre.high
             doubt = doubt or _contradiction(value, centre.median)
@@ -164,8 +166,8 @@ def _contradiction(value: float, median: float) -> str | None:
     if abs(value - median) <= CONTRADICTS * max(abs(value), abs(median)):
         return None
     return (
-        f"the run contradicts itself: the median is said to be {quantity(value, 's')}, and its samples have one "
-        f"of {quantity(median, 's')}"
+        f"the run contradicts itself: the median is said to be {format_quantity(value, 's')}, and its samples have one "
+        f"of {format_quantity(median, 's')}"
     )
 
 
@@ -188,6 +190,6 @@ def _is_stored(name: str) -> bool:
 def _kernels(document: RunDocument) -> list[Scope]:
     """The kernels by GPU time, the largest first; those of counters alone as they come."""
     timed = document.trace.kernels if document.trace is not None else ()
-    by_time = sorted(timed, key=lambda one: one.total, reverse=True)
+    by_time = sorted(timed, key=lambda kernel_time: kernel_time.total, reverse=True)
     counted = (reading.scope for reading in document.readings if reading.scope.kind == "kernel")
-    return list(dict.fromkeys([*(one.kernel.scope for one in by_time), *counted]))
+    return list(dict.fromkeys([*(kernel_time.kernel.scope for kernel_time in by_time), *counted]))

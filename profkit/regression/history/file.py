@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote_from_bytes
 
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
-from profkit.core.run_folder import hand_over
+from profkit.core.run_folder import chown_to_sudo_user, replacing
 from profkit.regression.history.schema import APPLICATION, VERSION, create, migrate, version_of
 
 BUSY_SECONDS = 30.0  # how long one writer waits for the others before it gives up
@@ -32,43 +32,43 @@ def damage_error(path: Path, what: str) -> UnreadableReport:
 
 def explain_sqlite_error(path: Path, error: sqlite3.Error) -> ProfkitError:
     """The fault behind an error of SQLite. By its text: Python 3.10 does not tell SQLite's codes."""
-    said = str(error)
+    message = str(error)
     where = shlex.quote(str(path.parent))
-    if "locked" in said or "busy" in said:
+    if "locked" in message or "busy" in message:
         return MachineError(
-            f"the history {path} was kept busy by another process for more than {BUSY_SECONDS:.0f} s",
+            f"another process has been writing to the history {path} for more than {BUSY_SECONDS:.0f} s",
             "try again when it is done",
         )
-    if "full" in said:
+    if "full" in message:
         return MachineError(
             f"cannot write to the history {path}: the disk is full; what was stored before is whole",
             f"df -h {where}",
         )
-    if "readonly" in said or "read-only" in said:
+    if "readonly" in message or "read-only" in message:
         return MachineError(
             f"cannot write to the history {path}: it, or its folder, is read-only",
             "--history FILE in a folder that you may write to",
         )
-    if "unable to open" in said:
+    if "unable to open" in message:
         return MachineError(
             f"cannot open the history {path}: no permission, or no space for its journal", f"ls -l {where}"
         )
-    if "disk i/o" in said.lower():
-        return MachineError(f"cannot use the history {path}: {said}", f"df -h {where}; ls -l {where}")
-    return damage_error(path, said.encode("ascii", "replace").decode())
+    if "disk i/o" in message.lower():
+        return MachineError(f"cannot use the history {path}: {message}", f"df -h {where}; ls -l {where}")
+    return damage_error(path, message.encode("ascii", "replace").decode())
 
 
 def migrate_file(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring the file forward in one transaction; a copy of it as it was is laid beside it before.
+    """Bring the file forward in one transaction; a copy of it as it was is written beside it first.
 
     Several processes may come to it at once: the lock decides, and the others find it done.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if (found := version_of(connection)) < VERSION:
+        if (version := version_of(connection)) < VERSION:
             reader = sqlite3.connect(path)  # the lock keeps writers out, not readers
             try:
-                copy_whole(reader, path.with_name(f"{path.name}.v{found}"))
+                copy_whole(reader, path.with_name(f"{path.name}.v{version}"))
             finally:
                 reader.close()
             migrate(connection)
@@ -94,30 +94,15 @@ def migrate_in_memory(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 def copy_whole(connection: sqlite3.Connection, copy: Path) -> None:
     """Copy a history as it stands to `copy`: whole or not at all. Raises MachineError."""
-    temporary = copy.with_name(f".{copy.name}.{os.getpid()}.tmp")
     try:
-        target = sqlite3.connect(temporary, isolation_level=None)
-        try:
+        with replacing(copy) as temporary, contextlib.closing(sqlite3.connect(temporary)) as target:
             connection.backup(target)
-            target.execute(
-                "PRAGMA journal_mode = DELETE"
-            )  # the log of an older profkit's file goes with the copy
-        finally:
-            target.close()
-        os.replace(temporary, copy)
-        hand_over(copy)
+            target.execute("PRAGMA journal_mode = DELETE")  # a copy has no log beside it
     except (OSError, sqlite3.Error) as error:
         raise MachineError(
-            f"cannot lay a copy at {copy}, which comes before anything is changed: {error}",
-            f"df -h {copy.parent}",
+            f"cannot write {copy}, a copy from before the change: {error}", f"df -h {copy.parent}"
         ) from error
-    finally:
-        _remove_database(temporary)
-
-
-def _remove_database(path: Path) -> None:
-    for suffix in ("", "-journal", "-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    chown_to_sudo_user(copy)
 
 
 VARIABLE = "PROFKIT_HISTORY"
@@ -196,16 +181,12 @@ def _refuse_foreign(path: Path) -> None:
             f"{path} is empty, not a history", f"rm {shlex.quote(str(path))}, and it will be made anew"
         )
     if not head.startswith(MAGIC):
-        if is_or_was_history(path):
-            raise damage_error(path, "its first bytes were overwritten")
         raise UnreadableReport(
             f"{path} is no history: it is not an SQLite file; it was left as it is", "--history FILE"
         )
     if len(head) < 100:
         raise damage_error(path, f"it ends after {len(head)} bytes")
-    if int.from_bytes(head[68:72], "big") != APPLICATION:
-        if is_or_was_history(path):
-            raise damage_error(path, "its header was overwritten")
+    if not is_history(path):
         raise UnreadableReport(
             f"{path} is an SQLite file of another program, not a history; it was left as it is",
             "--history FILE",
@@ -216,12 +197,11 @@ def _refuse_foreign(path: Path) -> None:
         raise damage_error(path, f"it is cut off: {size} bytes of {expected}")
 
 
-def is_or_was_history(path: Path) -> bool:
-    """Whether a file is or was a history: by its header, or by our tables, whatever became of the header."""
+def is_history(path: Path) -> bool:
+    """Whether a file is a history, whole or not, by its header."""
     with path.open("rb") as file:
-        start = file.read(1 << 20)  # the tables are made first, so they stand at the beginning
-    ours = start.startswith(MAGIC) and start[68:72] == APPLICATION.to_bytes(4, "big")
-    return ours or (b"CREATE TABLE point" in start and b"CREATE TABLE entry" in start)
+        head = file.read(72)
+    return head.startswith(MAGIC) and head[68:72] == APPLICATION.to_bytes(4, "big")
 
 
 def create_file(path: Path) -> None:
@@ -230,7 +210,7 @@ def create_file(path: Path) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        hand_over(*missing)
+        chown_to_sudo_user(*missing)
         temporary.unlink(missing_ok=True)
         try:
             connection = sqlite3.connect(_uri(temporary, "mode=rwc"), uri=True, isolation_level=None)
@@ -240,9 +220,10 @@ def create_file(path: Path) -> None:
                 connection.close()
             with contextlib.suppress(FileExistsError):  # another process was faster: then theirs it is
                 _link(temporary, path)
-            hand_over(path)
+            chown_to_sudo_user(path)
         finally:
-            _remove_database(temporary)
+            for suffix in ("", "-journal"):
+                temporary.with_name(temporary.name + suffix).unlink(missing_ok=True)
     except sqlite3.Error as error:
         if "unable to open" in str(error):
             raise _creation_error(path, "no permission") from error
@@ -285,13 +266,13 @@ def _uri(path: Path, mode: str) -> str:
 
 def check_version(connection: sqlite3.Connection, path: Path) -> bool:
     """Whether the file is of the present version; False where it is older. Raises where it is newer."""
-    found = version_of(connection)
-    if found > VERSION:
+    version = version_of(connection)
+    if version > VERSION:
         raise UnreadableReport(
-            f"the history {path} was written by a newer profkit (version {found} of its tables; this one knows"
+            f"the history {path} was written by a newer profkit (version {version} of its tables; this one knows"
             f" {VERSION})",
             "upgrade profkit, or use another file: --history FILE",
         )
-    if found < 1:
-        raise damage_error(path, f"its version is {found}")
-    return found == VERSION
+    if version < 1:
+        raise damage_error(path, f"its version is {version}")
+    return version == VERSION

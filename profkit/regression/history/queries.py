@@ -113,7 +113,7 @@ def read_series(
         " ORDER BY workload, backend, metric, scope, name, scope_id, unit",
         given,
     ).fetchall()
-    found = []
+    series = []
     with _collector_paused():
         for number, *columns in rows:
             key, unit, better = series_of(tuple(columns))
@@ -121,8 +121,8 @@ def read_series(
             points = sorted((row for row in points if row[1] in order), key=lambda row: order[row[1]])
             last = points[-chosen.limit if chosen.limit else 0 :]
             if last:
-                found.append(Series(key, unit, better, tuple(points_of(patterns, last, samples=samples))))
-    return tuple(found)
+                series.append(Series(key, unit, better, tuple(points_of(patterns, last, samples=samples))))
+    return tuple(series)
 
 
 @contextlib.contextmanager
@@ -205,9 +205,9 @@ def _qualified(table: str, columns: str) -> str:
 def check_total(sql: sqlite3.Connection, table: str) -> None:
     """Raise UnreadableReport where a table has lost rows. It holds also within a transaction of another process."""
     query = f"SELECT (SELECT count(*) FROM {table}), (SELECT number FROM total WHERE name = ?)"
-    found, expected = sql.execute(query, (table,)).fetchone()
-    if found != expected:
-        raise UnreadableReport(f"{found} of {expected} rows of its table {table!r} are there")
+    count, expected = sql.execute(query, (table,)).fetchone()
+    if count != expected:
+        raise UnreadableReport(f"{count} of {expected} rows of its table {table!r} are there")
 
 
 def machine_number(sql: sqlite3.Connection, entry: Entry) -> int:
@@ -220,13 +220,13 @@ def machine_number(sql: sqlite3.Connection, entry: Entry) -> int:
 def series_number(sql: sqlite3.Connection, row: tuple[str, ...]) -> int:
     """The number of a series, which now has one point more."""
     key, better = row[0], row[-1]
-    found = sql.execute("SELECT number, points FROM series WHERE key = ?", (key,)).fetchone()
-    if found is None:
+    stored_series = sql.execute("SELECT number, points FROM series WHERE key = ?", (key,)).fetchone()
+    if stored_series is None:
         stored = (*row, 1, seal(key, better, 1))
         marks = ",".join("?" * len(stored))
         sql.execute("UPDATE total SET number = number + 1 WHERE name = 'series'")
         return sql.execute(f"INSERT INTO series ({SERIES_COLUMNS}) VALUES ({marks})", stored).lastrowid or 0
-    number, points = found
+    number, points = stored_series
     # `better` too: the catalogue of metrics may have learned it since.
     changed = (better, points + 1, seal(key, better, points + 1), number)
     sql.execute("UPDATE series SET better = ?, points = ?, seal = ? WHERE number = ?", changed)

@@ -15,7 +15,7 @@ from typing import Any
 
 from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.core.types import Entry, Value
-from profkit.regression.history.file import MAGIC, create_file, is_or_was_history
+from profkit.regression.history.file import is_history
 from profkit.regression.history.rows import (
     ENTRY_COLUMNS,
     POINT_COLUMNS,
@@ -27,7 +27,7 @@ from profkit.regression.history.rows import (
     series_of,
     value_of,
 )
-from profkit.regression.history.schema import APPLICATION, VERSION
+from profkit.regression.history.schema import VERSION
 from profkit.regression.history.store import open_history
 
 PAGE = 4096  # bytes: SQLite's own, which a history never changes
@@ -61,13 +61,13 @@ class RescueResult:
 def rescue(path: Path, target: Path) -> RescueResult:
     """Write what is left of the history at `path` to a new one at `target`; `path` stays as it is.
 
-    Raises UsageError where `target` is there already, UnreadableReport where `path` never was a history, or where
+    Raises UsageError where `target` is there already, UnreadableReport where `path` is no history, or where
     nothing of it can be read.
     """
     if os.path.lexists(target):
         raise UsageError(f"{target} exists already", "--to another name")
-    if not path.is_file() or not is_or_was_history(path):
-        raise UnreadableReport(f"{path} is no history, and never was one", "--history FILE")
+    if not path.is_file() or not is_history(path):
+        raise UnreadableReport(f"{path} is no history", "--history FILE")
     with tempfile.TemporaryDirectory(prefix="profkit-history-") as folder:
         copy = _repaired_copy(path, Path(folder))
         sql = sqlite3.connect(copy, isolation_level=None)
@@ -84,19 +84,19 @@ def _copy_rows(sql: sqlite3.Connection, path: Path, target: Path) -> RescueResul
         raise UnreadableReport(f"nothing of the history {path} can be read any more", "the last backup of it")
     values = _readable_values(sql, entries)
     expected = sum(count for _, count in entries.values())
-    kept = 0
+    rescued = 0
     with open_history(target) as history:
         for number, (entry, _) in entries.items():
-            found = tuple(values.get(number, ()))
-            history.add(replace(entry, values=found))
-            kept += len(found)
+            readable = tuple(values.get(number, ()))
+            history.add(replace(entry, values=readable))
+            rescued += len(readable)
         changes = 0
         for row in _readable_rows(sql, "accepted", "workload, metric, since, word, by, seal"):
             with contextlib.suppress(*_FAULTS):
                 changes += history.accept(accepted_of(row[1:]))
     total = _stored_total(sql)
     lost = max(0, total - len(entries)) if total is not None else None
-    return RescueResult(len(entries), kept, changes, lost, expected - kept)
+    return RescueResult(len(entries), rescued, changes, lost, expected - rescued)
 
 
 def _readable_entries(sql: sqlite3.Connection) -> Iterator[tuple[int, tuple[Entry, int]]]:
@@ -115,7 +115,7 @@ def _readable_values(
     sql: sqlite3.Connection, entries: dict[int, tuple[Entry, int]]
 ) -> dict[int, list[Value]]:
     """Whatever can be read of the values of every run."""
-    found: dict[int, list[Value]] = {}
+    values: dict[int, list[Value]] = {}
     for number, *columns in _readable_rows(sql, "series", SERIES_COLUMNS):
         try:
             named = series_of(tuple(columns))
@@ -124,8 +124,8 @@ def _readable_values(
         for row in _readable_points(sql, number, entries):
             with contextlib.suppress(*_FAULTS):
                 if row[0] == number and row[1] in entries:
-                    found.setdefault(row[1], []).append(value_of(*named, row))
-    return found
+                    values.setdefault(row[1], []).append(value_of(*named, row))
+    return values
 
 
 def _readable_points(sql: sqlite3.Connection, series: int, entries: dict[int, Any]) -> list[tuple[Any, ...]]:
@@ -170,23 +170,12 @@ def _stored_total(sql: sqlite3.Connection) -> int | None:
 
 
 def _repaired_copy(path: Path, folder: Path) -> Path:
-    """A copy that SQLite opens: with a whole header, and as long as it was."""
+    """A copy that SQLite opens: of the present version, and as long as it was."""
     copy = folder / "copy.sqlite"
     shutil.copyfile(path, copy)
     with contextlib.suppress(OSError):
         shutil.copyfile(path.with_name(path.name + "-wal"), folder / "copy.sqlite-wal")
     content = bytearray(copy.read_bytes())
-    if (
-        not content.startswith(MAGIC)
-        or content[68:72] != APPLICATION.to_bytes(4, "big")
-        or content[16:18] != b"\x10\0"
-    ):
-        create_file(folder / "pattern.sqlite")
-        content[:100] = (folder / "pattern.sqlite").read_bytes()[:100]
-        content[24:32] = content[92:96] + (len(content) // PAGE).to_bytes(
-            4, "big"
-        )  # its size in pages counts
-        content[32:40] = bytes(8)  # no free pages are known
     content[60:64] = VERSION.to_bytes(4, "big")
     pages = int.from_bytes(content[28:32], "big")
     if PAGE * pages > len(content) and pages < 1 << 24:

@@ -21,9 +21,8 @@ from collections.abc import Callable
 
 from profkit.core.errors import UnreadableReport
 
-APPLICATION = (
-    0x50_4B_48_31  # "PKH1": application_id of the file's header, which tells it from other SQLite files
-)
+# "PKH1": application_id of the file's header, which tells it from other SQLite files.
+APPLICATION = 0x50_4B_48_31
 VERSION = 3
 
 _TABLES = """

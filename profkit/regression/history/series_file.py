@@ -218,7 +218,7 @@ def _value_column(table: _Table) -> int:
     counts = any(counted == [first + n for n in range(len(counted))] for first in (0, 1))
     if numeric == [0] and len(plain) > 1 and counts:
         raise UnreadableReport(
-            f"{table.path.name} counts its lines, and has no column of numbers beside that",
+            f"{table.path.name} numbers its lines, and has no other column of numbers",
             "give it index,value; --column 1 takes the first all the same",
         )
     return numeric[-1]

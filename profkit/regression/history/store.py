@@ -13,7 +13,7 @@ from typing import Any
 
 from profkit.core.codec import valid_text
 from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
-from profkit.core.types import Accepted, Entry, Series, SeriesKey
+from profkit.core.types import AcceptedChange, Entry, Series, SeriesKey
 from profkit.regression.history.file import (
     check_version,
     damage_error,
@@ -127,18 +127,18 @@ class History:
     def confirm(self, entry: str, key: SeriesKey, word: str) -> None:
         """Store the result of a re-run of one value of a run. Raises UsageError where there is no such value."""
         with self._transaction() as sql:
-            found = sql.execute(*select_point_numbers(entry, key)).fetchone()
-            if found is None:
+            numbers = sql.execute(*select_point_numbers(entry, key)).fetchone()
+            if numbers is None:
                 raise UsageError(
                     f"{self.path} holds no {key.metric} of a run {entry!r}", "profkit history list"
                 )
-            row = (*found, valid_text(word))
+            row = (*numbers, valid_text(word))
             sql.execute(
                 "INSERT OR REPLACE INTO decision (series, entry, word, seal) VALUES (?,?,?,?)",
                 (*row, seal(*row)),
             )
 
-    def accept(self, accepted: Accepted) -> bool:
+    def accept(self, accepted: AcceptedChange) -> bool:
         """Store a known change: it begins a segment. False where this very one is there already."""
         row = accepted_row(accepted)
         with self._transaction() as sql:
@@ -156,11 +156,11 @@ class History:
         with self._transaction() as sql:
             check_counts(sql)
             for entry in entries:
-                found = sql.execute("SELECT number FROM entry WHERE id = ?", (entry,)).fetchone()
-                if found is not None:
-                    sql.execute("DELETE FROM decision WHERE entry = ?", found)
-                    sql.execute("DELETE FROM point WHERE entry = ?", found)
-                    sql.execute("DELETE FROM entry WHERE number = ?", found)
+                number = sql.execute("SELECT number FROM entry WHERE id = ?", (entry,)).fetchone()
+                if number is not None:
+                    sql.execute("DELETE FROM decision WHERE entry = ?", number)
+                    sql.execute("DELETE FROM point WHERE entry = ?", number)
+                    sql.execute("DELETE FROM entry WHERE number = ?", number)
                     taken += 1
             if taken:
                 update_counts(sql)
@@ -174,20 +174,21 @@ class History:
     def entries(self, chosen: HistoryFilter = ALL) -> tuple[Entry, ...]:
         """The runs, oldest first, without their values."""
         with self._explain_errors():
-            found = read_entries(self._connection, chosen)
-        return tuple(found.values())[-chosen.limit if chosen.limit else 0 :]
+            entries = read_entries(self._connection, chosen)
+        return tuple(entries.values())[-chosen.limit if chosen.limit else 0 :]
 
     def entry(self, name: str) -> Entry:
         """One run with its values, by its id, the beginning of it, or `last`. Raises UsageError for none or several."""
         with self._explain_errors():
             last = name == "last"
-            near = list(read_entries(self._connection, id_prefix=None if last else name).items())
-            if name and near and (last or len(near) == 1):
-                number, entry = near[-1]
+            matches = list(read_entries(self._connection, id_prefix=None if last else name).items())
+            if name and matches and (last or len(matches) == 1):
+                number, entry = matches[-1]
                 return replace(entry, values=read_values(self._connection, number))
-        if near and name:
+        if matches and name:
             raise UsageError(
-                f"{name!r} is the beginning of {len(near)} runs", "give more of its id: profkit history list"
+                f"{name!r} is the beginning of {len(matches)} runs",
+                "give more of its id: profkit history list",
             )
         raise self._no_run(name)
 
@@ -211,7 +212,7 @@ class History:
         with self._explain_errors():
             return read_decisions(self._connection, workload)
 
-    def accepted(self, workload: str | None = None) -> tuple[Accepted, ...]:
+    def accepted(self, workload: str | None = None) -> tuple[AcceptedChange, ...]:
         """The accepted changes, oldest first."""
         with self._explain_errors():
             where, given = where_clause(workload=workload)

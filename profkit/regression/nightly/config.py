@@ -14,7 +14,8 @@ from profkit.analysis.metrics import metric
 from profkit.analysis.targets.yaml_text import YamlValue, read_yaml
 from profkit.backends import backend_names
 from profkit.core.errors import UsageError
-from profkit.core.types import Accepted, Depth, PassName, Scope
+from profkit.core.run_folder import clean_name
+from profkit.core.types import AcceptedChange, Depth, PassName, Scope
 from profkit.regression.detection.rules import NightRule, rule_for
 from profkit.regression.nightly.config_values import (
     Parser,
@@ -137,7 +138,7 @@ class NightConfig:
     confirm: ConfirmSpec = ConfirmSpec()
     calibrate: CalibrateSpec = CalibrateSpec()
     anchor: Anchor = Anchor()
-    accepted: tuple[Accepted, ...] = ()
+    accepted: tuple[AcceptedChange, ...] = ()
     notify: NotifySpec = NotifySpec()
 
 
@@ -239,15 +240,19 @@ def _read_workloads(
 ) -> tuple[WorkloadSpec, ...]:
     if not isinstance(value.content, list) or not value.content:
         value.refuse("workloads must be a list of at least one", "workloads: [{name: ..., ...}]")
-    specs: dict[str, WorkloadSpec] = {}
+    specs: dict[str, WorkloadSpec] = {}  # by the folder of its runs
     for item in value.content:
         section = read_section(item, "a workload", {"name": text, "command": command, **parsers})
         if "name" not in section:
             item.refuse("a workload has no name", "name: gated_mlp")
         spec = _with_section(usual, section)
         name = spec.name
-        if name in specs:
-            _refuse_key(item, "name", f"there are two workloads called {name!r}", f"name: {name}-2")
+        folder = clean_name(name)
+        if folder in specs:
+            earlier = specs[folder].name
+            shared = f"workloads {earlier!r} and {name!r} would write their runs into one folder"
+            message = f"there are two workloads called {name!r}" if name == earlier else shared
+            _refuse_key(item, "name", message, f"name: {name}-2")
         if profiling and not spec.command:
             item.refuse(f"workload {name!r} has no command", "command: [python, bench.py]")
         if profiling and _is_sweep(spec.command):
@@ -257,7 +262,7 @@ def _read_workloads(
                 f"workload {name!r} is a sweep, which is a run by itself and is not profiled as a workload",
                 f"profkit sweep --name {shlex.quote(name)} --output sweeps, then the nightly: --runs sweeps",
             )
-        specs[name] = spec
+        specs[folder] = spec
     return tuple(specs.values())
 
 
@@ -383,7 +388,7 @@ def _read_commit(value: YamlValue, key: str) -> str:
     return content.lower()
 
 
-def _read_accepted(item: YamlValue, names: Sequence[str]) -> Accepted:
+def _read_accepted(item: YamlValue, names: Sequence[str]) -> AcceptedChange:
     parsers: dict[str, Parser] = {
         "workload": text,
         "metric": _read_metric,
@@ -397,7 +402,7 @@ def _read_accepted(item: YamlValue, names: Sequence[str]) -> Accepted:
         _refuse_key(item, "workload", f"there is no workload called {section['workload']!r}", fix)
     if "word" not in section:
         item.refuse("an accepted change needs a word: why it is the new normal", "word: now checks its input")
-    return Accepted(**section)
+    return AcceptedChange(**section)
 
 
 def _read_notify(value: YamlValue, config: NightConfig) -> NotifySpec:

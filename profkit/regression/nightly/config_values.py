@@ -10,11 +10,12 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from profkit.analysis.targets.yaml_text import YamlValue
+from profkit.core.errors import UsageError
+from profkit.regression.times import parse_time
 
 Parser: TypeAlias = Callable[[YamlValue, str], Any]
 
@@ -107,10 +108,8 @@ def seconds(value: YamlValue, key: str) -> float:
 def date(value: YamlValue, key: str) -> str:
     """A day or a moment, as ISO 8601 in UTC."""
     try:
-        when = datetime.fromisoformat(str(value.content).strip().replace("Z", "+00:00"))
-        when = when if when.tzinfo is not None else when.replace(tzinfo=timezone.utc)
-        return when.astimezone(timezone.utc).isoformat(timespec="seconds")
-    except (ValueError, OverflowError):
+        return parse_time(str(value.content)).isoformat(timespec="seconds")
+    except UsageError:
         value.refuse(f"{key} is {value.content!r}, not a date", f"{key}: 2026-11-20")
 
 
@@ -164,12 +163,12 @@ def items(value: YamlValue, key: str) -> list[YamlValue]:
 
 def variables(value: YamlValue, key: str) -> dict[str, str]:
     """Environment variables; numbers are taken as they were written."""
-    found = {}
+    texts = {}
     for name, item in value.mapping(key).items():
-        found[name] = _scalar_text(item, f"{key}: {name} must be text", f'{name}: "1"')
-        if not name or "=" in name or "\0" in name + found[name]:
+        texts[name] = _scalar_text(item, f"{key}: {name} must be text", f'{name}: "1"')
+        if not name or "=" in name or "\0" in name + texts[name]:
             item.refuse(f"{key}: {name!r} is no variable with its value", 'NAME: "value"')
-    return found
+    return texts
 
 
 def _scalar_text(item: YamlValue, message: str, fix: str) -> str:

@@ -1,6 +1,6 @@
-"""What tonight's run of one workload means, held against its own past: every metric decided, the worst on top.
+"""What tonight's run of one workload means, compared with its own past: every metric decided, the worst on top.
 
-Why it changed: tonight's run beside the last good one, as far as the counters of both tell.
+Why it changed: tonight's run beside the last good one, as far as the counters of both show.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from pathlib import Path
 from profkit.analysis.metrics import all_metrics
 from profkit.analysis.targets.yaml_text import read_yaml
 from profkit.core.errors import ProfkitError
+from profkit.core.formatting import shorten
 from profkit.core.run_folder import read_run
 from profkit.core.types import (
     RUN,
-    Accepted,
+    AcceptedChange,
     Entry,
     Feature,
     MetricOutcome,
@@ -24,11 +25,11 @@ from profkit.core.types import (
     Verdict,
     WorkloadOutcome,
 )
+from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
 from profkit.regression.detection.confirm import Confirmation, decided_words
 from profkit.regression.detection.decide import decide
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.nightly.config import CASES, SHAPES_MEAN, Anchor, WorkloadSpec
-from profkit.regression.nightly.night import OUTCOME_ORDER, TARGET, worst_outcome
 from profkit.regression.nightly.profile_process import Ending
 from profkit.regression.nightly.rerun import MetricScope
 from profkit.regression.nightly.session import WorkloadState
@@ -56,7 +57,7 @@ class WorkloadPast:
     spec: WorkloadSpec
     entry: Entry
     series: tuple[Series, ...]
-    accepted: tuple[Accepted, ...]
+    accepted: tuple[AcceptedChange, ...]
     entries: tuple[Entry, ...]
     words: Mapping[SeriesKey, Mapping[str, str]] = field(default_factory=dict)
 
@@ -64,7 +65,7 @@ class WorkloadPast:
         self, anchor: Anchor, tonight: Mapping[MetricScope, Confirmation] | None = None
     ) -> list[MetricOutcome]:
         """Every metric decided; `tonight` has the re-runs of this night."""
-        found = []
+        outcomes = []
         for series in self.series:
             rule = self.spec.rule(series.key.metric, series.key.scope)
             words = decided_words(self.words.get(series.key, {}))
@@ -72,11 +73,11 @@ class WorkloadPast:
             again = (tonight or {}).get((series.key.metric, series.key.scope))
             if again is not None and again.change is not None:
                 outcome = replace(outcome, change=again.change)
-            found.append(outcome)
-        return found
+            outcomes.append(outcome)
+        return outcomes
 
     def last_good(self, outcome: MetricOutcome) -> Entry | None:
-        """The last good night before what is suspected, of the same machine; None where there is none."""
+        """The last good night before the candidate regression, on the same machine; None where there is none."""
         machine = [e for e in self.entries if e.machine == self.entry.machine and e.valid]
         before = [
             e for e in machine if e.id != self.entry.id and e.started < (outcome.since or self.entry.started)
@@ -88,27 +89,27 @@ class WorkloadPast:
 
 
 def past_of(history: History, spec: WorkloadSpec, run: str | None) -> WorkloadPast | None:
-    """What the history tells of a workload up to the run of this id, and nothing of later ones; None without it."""
+    """The history of a workload up to the run of this id; None where it has no such run."""
     if run is None:
         return None
     known = history.entries(HistoryFilter(spec.name))
-    entry = next((e for e in reversed(known) if e.id == run), None)
-    if entry is None:
+    index = next((i for i, entry in enumerate(known) if entry.id == run), None)
+    if index is None:
         return None
-    entries = _entries_until([e for e in known if e.backend == entry.backend], entry)
+    entry = known[index]
+    entries = tuple(e for e in known[: index + 1] if e.backend == entry.backend)
     changes = (*history.accepted(spec.name), *changes_of_work(entries))
-    series = tuple(
-        cut for one in _read_series(history, spec, entry) if (cut := _series_until(one, entry.id)) is not None
-    )
+    until_now = (_series_until(series, entry.id) for series in _read_series(history, spec, entry))
+    series = tuple(cut for cut in until_now if cut is not None)
     return WorkloadPast(spec, entry, series, changes, entries, history.confirmed(spec.name))
 
 
-def changes_of_work(entries: Sequence[Entry]) -> list[Accepted]:
-    """An epoch for every run that did other work than the one before it: other arguments, sizes, cache mode.
+def changes_of_work(entries: Sequence[Entry]) -> list[AcceptedChange]:
+    """A new segment for every run that did other work than the one before it: other arguments, sizes, cache mode.
 
     Only fields that both tell, and that decide whether two runs may be compared at all.
     """
-    found = []
+    changes = []
     before: dict[str, str] = {}
     for entry in entries:
         if not entry.valid:
@@ -116,12 +117,14 @@ def changes_of_work(entries: Sequence[Entry]) -> list[Accepted]:
         now = {f.name: f.value for f in entry.features if _says_what_was_done(f) and f.value is not None}
         differing = [name for name, value in now.items() if name in before and before[name] != value]
         if differing:
-            told = ", ".join(
-                f"{name} {_shortened(before[name])} → {_shortened(now[name])}" for name in differing[:3]
+            differences = ", ".join(
+                f"{name} {shorten(before[name], 40)} → {shorten(now[name], 40)}" for name in differing[:3]
             )
-            found.append(Accepted(entry.workload, entry.started, f"other work: {told}", by="profkit"))
+            changes.append(
+                AcceptedChange(entry.workload, entry.started, f"other work: {differences}", by="profkit")
+            )
         before |= now
-    return found
+    return changes
 
 
 def judge_workload(
@@ -156,17 +159,14 @@ def judge_workload(
     first = min(gating, key=lambda m: OUTCOME_ORDER.index(m.outcome), default=None)
     whole = replace(bare, metrics=tuple(metrics))
     if first is None:
-        return replace(
-            whole, code="nothing-gates", reason="none of its metrics was measured that could decide"
-        )
-    word = worst_outcome([m.outcome for m in gating])
-    whole = replace(whole, outcome=word, code=first.code, reason=_workload_reason(first, gating))
+        return replace(whole, code="nothing-gates", reason="no metric that gates was measured")
     verdicts = _own_verdicts(spec, done, folder)
-    whole = replace(whole, verdicts=verdicts)
+    reason = _workload_reason(first, gating)
+    whole = replace(whole, outcome=first.outcome, code=first.code, reason=reason, verdicts=verdicts)
     failed = [v for v in verdicts if v.verdict == "fail"]
-    if failed and word != "regressed":
-        told = f"target {failed[0].target} ({failed[0].threshold}): {failed[0].reason}"
-        return replace(whole, outcome="regressed", code=TARGET, reason=told)
+    if failed and first.outcome != "regressed":
+        missed = f"target {failed[0].target} ({failed[0].threshold}): {failed[0].reason}"
+        return replace(whole, outcome="regressed", code=MISSED_TARGET, reason=missed)
     return whole
 
 
@@ -179,14 +179,14 @@ def _workload_reason(first: MetricOutcome, gating: Sequence[MetricOutcome]) -> s
 
 def _missing_gates(spec: WorkloadSpec, outcomes: Sequence[MetricOutcome]) -> list[MetricOutcome]:
     """What was declared and is not there: never green."""
-    there = {m.metric for m in outcomes}
-    there |= {CASES} if SHAPES_MEAN in there else set()
+    measured = {m.metric for m in outcomes}
+    measured |= {CASES} if SHAPES_MEAN in measured else set()
     return [
         MetricOutcome(
-            name, "missing", "not-measured", "declared under gates, and not measured tonight", gates=True
+            name, "missing", "not-measured", "listed under gates, but not measured tonight", gates=True
         )
         for name in spec.declared
-        if name not in there
+        if name not in measured
     ]
 
 
@@ -209,19 +209,19 @@ def _own_verdicts(spec: WorkloadSpec, done: WorkloadState, folder: Path) -> tupl
 def _read_series(history: History, spec: WorkloadSpec, entry: Entry) -> list[Series]:
     """What gates or is watched, of the run and its regions; read by name, since a history may hold hundreds more."""
     names = _metric_names(spec)
-    found: list[Series] = []
+    series: list[Series] = []
     if len(names) > MANY:
-        found += history.series(HistoryFilter(spec.name, entry.backend), samples=False)
+        series += history.series(HistoryFilter(spec.name, entry.backend), samples=False)
     for name in names if len(names) <= MANY else ():
-        found += history.series(HistoryFilter(spec.name, entry.backend, name), samples=False)
-    wanted = [s for s in found if s.key.scope.kind in SCOPES and _is_wanted(spec, s)]
+        series += history.series(HistoryFilter(spec.name, entry.backend, name), samples=False)
+    wanted = [s for s in series if s.key.scope.kind in SCOPES and _is_wanted(spec, s)]
     if any(s.key.metric == SHAPES_MEAN for s in wanted):
         return [s for s in wanted if s.key.metric != CASES]
     return wanted
 
 
 def _metric_names(spec: WorkloadSpec) -> list[str]:
-    known = [one.name for one in all_metrics()]
+    known = [info.name for info in all_metrics()]
     gating = [name for name in known if spec.rule(name, RUN).gates]
     return list(dict.fromkeys((*spec.declared, *gating, *spec.watches)))
 
@@ -239,17 +239,8 @@ def _series_until(series: Series, entry: str) -> Series | None:
     return None
 
 
-def _entries_until(entries: Sequence[Entry], entry: Entry) -> tuple[Entry, ...]:
-    ids = [e.id for e in entries]
-    return tuple(entries[: ids.index(entry.id) + 1]) if entry.id in ids else tuple(entries)
-
-
 def _says_what_was_done(feature: Feature) -> bool:
     return feature.tier == "must" and feature.name.startswith(_WORK_FIELDS)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 40 else text[:39] + "…"
 
 
 def with_causes(workload: WorkloadOutcome, past: WorkloadPast) -> WorkloadOutcome:
@@ -266,6 +257,6 @@ def with_causes(workload: WorkloadOutcome, past: WorkloadPast) -> WorkloadOutcom
         baseline, candidate = read_run(Path(good.path)), read_run(Path(past.entry.path))
         comparison = compare(baseline, candidate, CompareOptions(paths=(good.path, past.entry.path)))
     except ProfkitError as fault:
-        note = f"no causes: the last good night's run cannot be held beside this one ({fault.message})"
+        note = f"no causes: the last good run cannot be compared with this one ({fault.message})"
         return replace(workload, notes=(*workload.notes, note))
     return replace(workload, comparison=comparison)

@@ -116,8 +116,8 @@ def _options(spec: WorkloadSpec, into: Path) -> list[str]:
 def _new_run(into: Path, before: set[str]) -> Path | None:
     """The run that this child made; the newest where a workload made folders of its own there."""
     with contextlib.suppress(OSError):
-        made = [into / name for name in os.listdir(into) if name not in before]
-        runs = [path for path in made if (path / "run.json").is_file()]
+        created = [into / name for name in os.listdir(into) if name not in before]
+        runs = [path for path in created if (path / "run.json").is_file()]
         return max(runs, key=lambda path: path.name, default=None)
     return None
 
@@ -126,43 +126,43 @@ def _ending_of(
     outcome: process.ProcessOutcome, limit: float, document: RunDocument | None
 ) -> tuple[Ending, str, str | None]:
     """What the child's end means, with the words it left."""
-    said, fix = _reported_fault(outcome.output_tail)
+    message, fix = _reported_fault(outcome.output_tail)
     if (
         document is not None and document.failure
     ):  # the child's own record; its log holds what the workload said, too
-        told = document.failure.strip()
-        said, fix = told[:_SAID], fix if told == said else None
+        failure = document.failure.strip()
+        message, fix = failure[:_SAID], fix if failure == message else None
     if outcome.timed_out:
-        return "out-of-time", f"it was not done after its budget of {limit:.0f} s", "budget: SECONDS"
+        return "out-of-time", f"it did not finish within its budget of {limit:.0f} s", "budget: SECONDS"
     if outcome.returncode < 0:
         return "died", f"profkit's process {process.describe_status(outcome.returncode)}", None
     if outcome.returncode == 0:
         if document is None:
-            return "died", "it ended well and left no run that can be read", None
+            return "died", "it ended without an error, but left no run that can be read", None
         if document.state != "complete":
             return "died", f"its run is {document.state}", None
         return "done", "", None
     if outcome.returncode == WorkloadError.exit_code:
-        return "workload-failed", said or "the workload failed", fix
+        return "workload-failed", message or "the workload failed", fix
     if outcome.returncode == MachineError.exit_code:
-        return "machine", said or "this machine cannot do it", fix
+        return "machine", message or "this machine cannot do it", fix
     if outcome.returncode == UsageError.exit_code:
-        return "refused", said or "profkit refused it", fix
+        return "refused", message or "profkit refused it", fix
     if outcome.returncode == 130:
         return "died", "it was interrupted from outside", None
-    return "profkit-failed", said or f"profkit {process.describe_status(outcome.returncode)}", fix
+    return "profkit-failed", message or f"profkit {process.describe_status(outcome.returncode)}", fix
 
 
 def _reported_fault(tail: str) -> tuple[str, str | None]:
     """The fault and its fix that a child of profkit says last; what a workload printed before is not looked at."""
     lines = tail[-_SAID:].splitlines()
-    at = next((n for n in range(len(lines) - 1, -1, -1) if lines[n].startswith("error: ")), None)
-    if at is None:
+    start = next((n for n in range(len(lines) - 1, -1, -1) if lines[n].startswith("error: ")), None)
+    if start is None:
         return "", None
-    fix = next((line[7:] for line in lines[at:] if line.startswith("  fix: ")), None)
+    fix = next((line[7:] for line in lines[start:] if line.startswith("  fix: ")), None)
     if fix is not None and "--output" in fix:  # here the nightly's file says where nights are written
         fix = "output: FOLDER"
     if fix is not None and "--timeout" in fix:
         fix = "timeout: SECONDS"
-    told = [line for line in lines[at:] if not line.startswith(("  fix: ", "(run: "))]
-    return "\n".join(told)[7:].strip(), fix
+    message = [line for line in lines[start:] if not line.startswith(("  fix: ", "(run: "))]
+    return "\n".join(message)[7:].strip(), fix

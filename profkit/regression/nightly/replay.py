@@ -5,6 +5,7 @@ For a CI that profiles on many machines and decides in one place, and for a year
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,14 +13,14 @@ from datetime import date, timedelta
 from itertools import pairwise
 from pathlib import Path
 
-from profkit.core.errors import Interrupted, ProfkitError, UnreadableReport, UsageError
-from profkit.core.progress import Progress
+from profkit.core.errors import Interrupted, ProfkitError, UsageError
+from profkit.core.progress import Progress, Silent
 from profkit.core.run_folder import FILE_NAME, clean_name, is_run, read_run
 from profkit.core.signals import raise_on_signals
 from profkit.core.types import Entry, Night
 from profkit.regression.history import History, entry_of, open_history
 from profkit.regression.nightly.config import NightConfig
-from profkit.regression.nightly.rerun import RERUN_FOLDERS as RERUNS
+from profkit.regression.nightly.rerun import RERUN_FOLDERS
 from profkit.regression.nightly.session import (
     NightSession,
     NightState,
@@ -37,8 +38,6 @@ from profkit.regression.nightly.workflow import (
     finish_night,
 )
 from profkit.regression.times import iso_time, microseconds
-
-MOST_DEPTH = 6  # folders below one that was given: a year of nights is four deep
 
 
 @dataclass(frozen=True)
@@ -60,28 +59,28 @@ def replay_nights(config: NightConfig, options: NightOptions, progress: Progress
     last one counts, and all are stored. Raises UsageError where no run is found, Interrupted after a Ctrl-C.
     """
     specs = choose_workloads(config, options.only)
-    found, troubles = find_runs(options.runs, progress)
-    if not found:
+    recorded, troubles = find_runs(options.runs, progress)
+    if not recorded:
         places = ", ".join(str(folder) for folder in options.runs)
         raise UsageError(
             f"no run was found in {places}" + (f" ({troubles[0]})" if troubles else ""),
             "--runs FOLDER, with run.json below it",
         )
     names = {w.name for w in config.workloads}
-    strangers = sorted({one.entry.workload for one in found} - names)
+    undeclared = sorted({run.entry.workload for run in recorded} - names)
     notes = [
         *troubles,
-        *(f"{name} is not declared in {config.path.name}: its runs were left out" for name in strangers),
+        *(f"{name} is not declared in {config.path.name}: its runs were left out" for name in undeclared),
     ]
-    if not any(one.entry.workload in names for one in found):
+    if not any(run.entry.workload in names for run in recorded):
         raise UsageError(
-            f"none of the {len(found)} runs is of a workload that {config.path.name} declares",
-            f"workloads: [{{name: {strangers[0]}}}]",
+            f"none of the {len(recorded)} runs is of a workload that {config.path.name} declares",
+            f"workloads: [{{name: {undeclared[0]}}}]",
         )
-    ours = [one for one in found if one.entry.workload in {s.name for s in specs}]
+    chosen = [run for run in recorded if run.entry.workload in {s.name for s in specs}]
     by_night: dict[str, list[RecordedRun]] = {}
-    for one in sorted(ours, key=lambda r: (r.entry.started, str(r.path))):
-        by_night.setdefault(options.night or one.entry.started[:10], []).append(one)
+    for run in sorted(chosen, key=lambda r: (r.entry.started, str(r.path))):
+        by_night.setdefault(options.night or run.entry.started[:10], []).append(run)
     without = {} if options.night else _missing_days(list(by_night))
     nights: list[Night] = []
     folder = config.output
@@ -90,9 +89,9 @@ def replay_nights(config: NightConfig, options: NightOptions, progress: Progress
             history.accept(change)
         for number, (id, runs) in enumerate(by_night.items(), 1):
             progress.begin(f"night {id}", f"{number} of {len(by_night)}")
-            told = [*without.get(id, ()), *(notes if number == len(by_night) else ())]
+            night_notes = [*without.get(id, ()), *(notes if number == len(by_night) else ())]
             try:
-                night, folder = _replay_night(config, options, history, id, runs, told)
+                night, folder = _replay_night(config, options, history, id, runs, night_notes)
             except KeyboardInterrupt:
                 raise Interrupted(f"interrupted after {len(nights)} of {len(by_night)} nights") from None
             nights.append(night)
@@ -103,26 +102,26 @@ def replay_nights(config: NightConfig, options: NightOptions, progress: Progress
 def _missing_days(days: Sequence[str]) -> dict[str, list[str]]:
     """By the first day after it what is said of days without any run; nothing where most nights are not each day's."""
     dates = [date.fromisoformat(day) for day in days]
-    found = {}
+    notes = {}
     apart = [(after - before).days for before, after in pairwise(dates)]
     for day, last, days_on in zip(days[1:], dates, apart, strict=False):
         if days_on > 1 and 2 * apart.count(1) > len(apart):
             first, end = last + timedelta(days=1), last + timedelta(days=days_on - 1)
-            when = f"on {first}" if first == end else f"from {first} to {end}"
-            found[day] = [f"no run {when} is here to read: such a night is missing, and not green"]
-    return found
+            when = f"of {first}" if first == end else f"from {first} to {end}"
+            notes[day] = [f"there is no run {when}: that night is missing"]
+    return notes
 
 
 def find_runs(folders: Sequence[Path], progress: Progress) -> tuple[list[RecordedRun], list[str]]:
     """Every run below these folders, and what is wrong with those that cannot be read."""
-    found: dict[str, RecordedRun] = {}
+    recorded: dict[str, RecordedRun] = {}
     troubles = []
     progress.begin("runs", "reading what was recorded")
     start = time.monotonic()
     for folder in folders:
         if not folder.exists():
             raise UsageError(f"there is no folder {folder}", "--runs FOLDER")
-        for path in _run_files(folder, MOST_DEPTH):
+        for path in _run_files(folder):
             progress.tick(time.monotonic() - start)
             try:
                 document = read_run(path)
@@ -132,34 +131,31 @@ def find_runs(folders: Sequence[Path], progress: Progress) -> tuple[list[Recorde
                     entry, started=iso_time(microseconds(entry.started))
                 )  # in UTC: the order, and the day
             except ProfkitError as fault:
-                told = fault.message
-                troubles.append(told if str(path) in told else f"cannot take {path}: {told}")
+                message = fault.message
+                troubles.append(message if str(path) in message else f"cannot take {path}: {message}")
                 continue
             seconds = sum(done.seconds for done in document.passes if done.seconds is not None)
-            found.setdefault(entry.id, RecordedRun(where, entry, document.state, document.failure, seconds))
-    progress.end(f"{len(found)} found" + (f", {len(troubles)} not readable" if troubles else ""))
-    return list(found.values()), troubles
+            recorded.setdefault(
+                entry.id, RecordedRun(where, entry, document.state, document.failure, seconds)
+            )
+    progress.end(f"{len(recorded)} found" + (f", {len(troubles)} not readable" if troubles else ""))
+    return list(recorded.values()), troubles
 
 
-def _run_files(folder: Path, depth: int) -> list[Path]:
+def _run_files(folder: Path) -> list[Path]:
     """The run documents below a folder, one that is given itself included; links are not followed."""
     if folder.is_file():
         return [folder]
-    if (folder / FILE_NAME).is_file():
-        return [folder / FILE_NAME]
-    found: list[Path] = []
-    try:
-        inside = sorted(folder.iterdir())
-    except OSError as error:
-        raise UnreadableReport(f"cannot read {folder}: {error.strerror}") from error
-    for path in inside:
-        if path.name in RERUNS:
+    files: list[Path] = []
+    for place, folders, names in os.walk(folder):
+        if FILE_NAME in names:
+            files.append(Path(place, FILE_NAME))
+            folders.clear()
             continue
-        if path.is_dir() and not path.is_symlink() and depth > 0:
-            found += _run_files(path, depth - 1)
-        elif path.suffix == ".json" and is_run(path):
-            found.append(path)
-    return found
+        folders[:] = sorted(set(folders) - set(RERUN_FOLDERS))
+        candidates = [Path(place, name) for name in sorted(names) if name.endswith(".json")]
+        files += [path for path in candidates if is_run(path)]
+    return files
 
 
 def _replay_night(
@@ -175,25 +171,23 @@ def _replay_night(
     folder = (config.output / NIGHTS / name).absolute()
     commit = next((r.entry.commit for r in runs if r.entry.commit is not None), None)
     state = read_state(folder) or NightState(name, runs[0].entry.started, commit)
-    for one in runs:
-        entry = replace(one.entry, night=one.entry.night or name)
+    for run in runs:
+        entry = replace(run.entry, night=run.entry.night or name)
         history.add(entry)
-        state = state.with_done(entry.workload, _state_of_run(one, entry))
+        state = state.with_done(entry.workload, _state_of_run(run, entry))
     write_state(folder, state)
-    from profkit.core.progress import Silent
-
     session = NightSession(config, folder, state, history, Silent(), time.monotonic(), list(notes))
     specs = choose_workloads(config, options.only)
     night = decide_night(session, specs, {}, interrupted=False, strict=options.strict)
     return finish_night(session, night, strict=options.strict), folder
 
 
-def _state_of_run(one: RecordedRun, entry: Entry) -> WorkloadState:
-    if one.state == "failed":
-        return WorkloadState("workload-failed", one.failure or "the workload failed", entry=entry.id)
-    if one.state != "complete":
-        return WorkloadState("died", f"the run is {one.state}", entry=entry.id)
-    return WorkloadState("done", entry=entry.id, seconds=one.seconds)
+def _state_of_run(run: RecordedRun, entry: Entry) -> WorkloadState:
+    if run.state == "failed":
+        return WorkloadState("workload-failed", run.failure or "the workload failed", entry=entry.id)
+    if run.state != "complete":
+        return WorkloadState("died", f"the run is {run.state}", entry=entry.id)
+    return WorkloadState("done", entry=entry.id, seconds=run.seconds)
 
 
 def worst_code(nights: Sequence[Night]) -> int:

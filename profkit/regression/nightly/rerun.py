@@ -80,14 +80,14 @@ def rerun(
     try:
         commit = _commit_to_run(good, tonight)
         if deadline <= time.monotonic():
-            raise NoCheckout("the night's budget was spent", "budget: SECONDS")
-        with checked_out(spec.cwd, commit, limits, folder, session.progress.tick) as there:
+            raise NoCheckout("the night's budget is used up", "budget: SECONDS")
+        with checked_out(spec.cwd, commit, limits, folder, session.progress.tick) as checkout:
             sides = (
                 RoundSide("tonight's checkout", spec.cwd, spec.command),
                 RoundSide(
                     "the last good commit",
-                    there.path_inside(spec.cwd),
-                    there.command_inside(spec.command, spec.cwd),
+                    checkout.path_inside(spec.cwd),
+                    checkout.command_inside(spec.command, spec.cwd),
                 ),
             )
             result = _run_rounds(session, spec, sides, candidates, folder, deadline, limits.rounds)
@@ -102,10 +102,10 @@ def rerun(
 def _commit_to_run(good: Entry | None, tonight: Entry) -> str:
     """The last good commit; raises NoCheckout where it says nothing beside tonight's run."""
     if good is None:
-        raise NoCheckout("no good night is known to run beside")
+        raise NoCheckout("there is no earlier good night to compare with")
     if good.commit is None:
         raise NoCheckout(
-            "the last good night does not say its commit", "run the workload in a git repository"
+            "the commit of the last good night is not known", "run the workload in a git repository"
         )
     if good.dirty:
         raise NoCheckout(
@@ -114,8 +114,8 @@ def _commit_to_run(good: Entry | None, tonight: Entry) -> str:
         )
     if good.commit == tonight.commit and not tonight.dirty:
         raise NoCheckout(
-            f"it is the same commit as in the last good night ({good.commit[:12]}): not the code of this "
-            "repository changed, but what it runs on or with"
+            f"it is the same commit as in the last good night ({good.commit[:12]}): the machine or an installed "
+            "package changed, not the code of this repository"
         )
     return good.commit
 
@@ -154,15 +154,15 @@ class Rounds:
         start = time.monotonic()
         left = self.deadline - start
         if left <= 0 or left < self.longest:
-            self.why = "the time for re-runs was spent"
+            self.why = "the time for re-runs is used up"
             return False
         values: dict[int, dict[MetricScope, float]] = {}
         for side in (0, 1) if self.count % 2 == 0 else (1, 0):
             result = self._profile(self.sides[side])
             if not result.ok or result.document is None:
                 return self._record_failure(self.sides[side], result)
-            found = {wanted: value_of(result.document, *wanted) for wanted in self.wanted}
-            values[side] = {wanted: value for wanted, value in found.items() if value is not None}
+            measured = {wanted: value_of(result.document, *wanted) for wanted in self.wanted}
+            values[side] = {wanted: value for wanted, value in measured.items() if value is not None}
             if not values[side]:
                 self.why = f"{self.sides[side].name} does not measure {self.wanted[0][0]} in a re-run"
                 return False
@@ -198,7 +198,7 @@ class Rounds:
         """A failed round; True where another may be tried."""
         self.failed += 1
         if result.ending == "out-of-time" and time.monotonic() >= self.deadline:
-            self.why = "the time for re-runs was spent"
+            self.why = "the time for re-runs is used up"
         elif self.failed > FAILED_MOST or self.count == 0:
             reason = result.reason.splitlines()[0] if result.reason else result.ending
             self.why, self.fix = f"{side.name} could not be run again: {reason}", result.fix
@@ -206,7 +206,7 @@ class Rounds:
 
 
 def value_of(document: RunDocument, metric: str, scope: Scope) -> float | None:
-    """The value of one metric in one scope, in its own unit; None where it was not measured or is doubted."""
+    """The value of one metric in one scope, in its own unit; None where it was not measured or is contradicted."""
     for reading in [*document.readings, *(r for s in document.summaries for r in s.readings)]:
         if reading.metric == metric and reading.value is not None and reading.doubt is None:
             same = reading.scope.kind == scope.kind and reading.scope.name == scope.name

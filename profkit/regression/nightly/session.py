@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
-from profkit.core.codec import build, plain
+from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
 from profkit.core.progress import Progress
-from profkit.core.run_folder import clean_name, release_space, reserve_space
+from profkit.core.run_folder import clean_name, release_space, replacing, reserve_space
 from profkit.core.types import Entry, Json, RunDocument
 from profkit.regression.compare.causes.machine_state import thermal_throttling
 from profkit.regression.history import History, entry_of
@@ -79,7 +79,7 @@ def read_state(folder: Path) -> NightState | None:
         data = json.loads(text)
         if not isinstance(data, dict) or data.get("schema") != STATE_SCHEMA:
             raise UnreadableReport(f"it is not a {STATE_SCHEMA}")
-        return build(NightState, data)
+        return from_plain_data(NightState, data)
     except (ValueError, RecursionError, UnreadableReport) as error:
         reason = error.message if isinstance(error, UnreadableReport) else str(error)
         raise UnreadableReport(f"cannot read {path}: {reason}", "another --night ID") from error
@@ -87,20 +87,17 @@ def read_state(folder: Path) -> NightState | None:
 
 def write_state(folder: Path, state: NightState) -> None:
     """Write it whole or not at all. Raises MachineError where the system refuses."""
-    body = {"schema": STATE_SCHEMA, **cast("dict[str, Json]", plain(state))}
+    body = {"schema": STATE_SCHEMA, **cast("dict[str, Json]", to_plain_data(state))}
     write_text(folder / STATE_FILE, json.dumps(body, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:
     """A text file, whole or not at all. Raises MachineError where the system refuses."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8", errors="replace")
-        os.replace(temporary, path)
+        with replacing(path) as temporary:
+            temporary.write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
         fix = f"df -h {path.parent}; ls -ld {path.parent}"
         raise MachineError(f"cannot write {path}: {error.strerror or error}", fix) from error
 
@@ -121,7 +118,7 @@ def nightly_lock(output: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise MachineError(
-                f"another nightly is running with {output}: two at once would measure each other",
+                f"another nightly is running with {output}: two at once would disturb each other",
                 "wait for it, or use another output:",
             ) from None
         except OSError:  # a file system without locks
@@ -200,9 +197,9 @@ def _measure_workload(session: NightSession, spec: WorkloadSpec) -> WorkloadStat
     if budget <= 0:
         spent = session.config.budget or 0.0
         return WorkloadState(
-            "out-of-time", f"the night's budget of {spent:.0f} s was spent before it began", "budget: ..."
+            "out-of-time", f"the night's budget of {spent:.0f} s was used up before it began", "budget: ..."
         )
-    into = session.folder / "runs" / folder_name(spec.name, [each.name for each in session.config.workloads])
+    into = session.folder / "runs" / clean_name(spec.name)
     try:
         ran = profile_process.profile_once(replace(spec, budget=budget), into, session.progress.tick)
     except ProfkitError as fault:  # the disk is full: the next may need less
@@ -216,20 +213,6 @@ def _measure_workload(session: NightSession, spec: WorkloadSpec) -> WorkloadStat
         seconds=ran.seconds,
     )
     return _store_run(session, done, ran)
-
-
-def folder_name(name: str, names: Sequence[str]) -> str:
-    """What the folder of `name` is called, one of `names`: its own, also where others are alike when cleaned."""
-    taken: set[str] = set()
-    for each in names:
-        clean = clean_name(each)
-        number = 1
-        while (found := clean if number == 1 else f"{clean}-{number}") in taken:
-            number += 1
-        if each == name:
-            return found
-        taken.add(found)
-    return clean_name(name)
 
 
 def _store_run(session: NightSession, done: WorkloadState, ran: ProfileResult) -> WorkloadState:
@@ -268,7 +251,7 @@ def throttling_reason(document: RunDocument) -> str | None:
                 return f"throttled all the time ({why})"
             if process.throttled > len(process.seconds):
                 return (
-                    f"throttled: {process.throttled} samples thrown away, {len(process.seconds)} left ({why})"
+                    f"throttled: {process.throttled} samples discarded, {len(process.seconds)} left ({why})"
                 )
     hot = [r for m in document.moments for d in m.devices for r in d.throttle if r != _POWER]
     hot += [reason for moment in document.moments for reason in moment.slowed]

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
-from profkit.core.codec import plain
+from profkit.core.codec import to_plain_data
 from profkit.core.errors import ProfkitError, UsageError
 from profkit.core.progress import Progress
-from profkit.core.run_folder import clean_name, hand_over, release_space
+from profkit.core.run_folder import chown_to_sudo_user, clean_name, release_space
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import MetricOutcome, Night, NightPlan, PlannedWorkload, WorkloadOutcome
 from profkit.regression.detection.confirm import ALPHA, Confirmation
@@ -74,23 +73,18 @@ def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path)
 def _plan_workload(spec: WorkloadSpec, past: Sequence[NightState]) -> PlannedWorkload:
     usual = next((s.done[spec.name].seconds for s in past if s.done.get(spec.name) is not None), None)
     document, fault = plan_once(spec)
-    told = [
-        one
-        for one in _list_or_empty(document.get("passes"))
-        if isinstance(one, dict) and not one.get("skipped")
-    ]
-    costs = [one.get("cost") for one in told]
-    numbers = [float(cost) for cost in costs if isinstance(cost, (int, float))]
+    passes = [planned for planned in document.get("passes", ()) if not planned.get("skipped")]
+    costs = [planned.get("cost") for planned in passes]
     return PlannedWorkload(
         name=spec.name,
         command=spec.command,
         cwd=str(spec.cwd),
         backend=str(document.get("backend") or spec.backend),
-        passes=tuple(dict.fromkeys(str(one.get("name")) for one in told)),
+        passes=tuple(dict.fromkeys(planned["name"] for planned in passes)),
         gates=spec.declared,
         usual=usual,
         most=spec.budget,
-        runs=sum(numbers) if numbers and len(numbers) == len(costs) else None,
+        runs=sum(costs) if costs and None not in costs else None,
         reason=fault.reason if fault is not None else None,
         fix=fault.fix if fault is not None else None,
     )
@@ -98,24 +92,20 @@ def _plan_workload(spec: WorkloadSpec, past: Sequence[NightState]) -> PlannedWor
 
 def plan_to_text(plan: NightPlan) -> str:
     """As one JSON document, schema `profkit.night-plan/1`."""
-    body = plain(plan)
+    body = to_plain_data(plan)
     assert isinstance(body, dict)
     return json.dumps({"schema": PLAN_SCHEMA, **body}, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
-def _list_or_empty(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _recent_states(nights: Path) -> list[NightState]:
     """The last nights, the newest first; what cannot be read is passed over."""
-    found = []
+    states = []
     with contextlib.suppress(OSError):
         for folder in sorted(nights.iterdir(), key=lambda p: p.name, reverse=True)[:LOOKED]:
             with contextlib.suppress(ProfkitError):
                 state = read_state(folder)
-                found += [state] if state is not None else []
-    return found
+                states += [state] if state is not None else []
+    return states
 
 
 NIGHTS = "nights"
@@ -156,7 +146,7 @@ def run_night(config: NightConfig, options: NightOptions, progress: Progress) ->
             release_space(folder)
             night = decide_night(session, specs, reruns, interrupted=interrupted, strict=options.strict)
             night = finish_night(session, night, strict=options.strict)
-            hand_over(folder)
+            chown_to_sudo_user(folder)
     return night, folder
 
 
@@ -215,15 +205,21 @@ def confirm_candidates(
         past = _past(session, spec)
         if past is None or spec.name in session.state.rerun:
             continue
-        found = [m for m in past.decide_metrics(session.config.anchor) if m.gates and is_candidate(m)]
-        if not found:
+        candidates = [m for m in past.decide_metrics(session.config.anchor) if m.gates and is_candidate(m)]
+        if not candidates:
             continue
         if not session.config.confirm.enabled:
-            session.save(session.state.with_rerun(spec.name, "re-runs are turned off (confirm: enabled)"))
+            session.save(
+                session.state.with_rerun(spec.name, "re-runs are turned off (confirm: {enabled: false})")
+            )
             continue
         session.progress.begin(f"{spec.name} again", "tonight's checkout and the last good commit in turn")
         result = rerun(
-            session, spec, past.entry, past.last_good(found[0]), [_candidate(spec, m) for m in found]
+            session,
+            spec,
+            past.entry,
+            past.last_good(candidates[0]),
+            [_candidate(spec, m) for m in candidates],
         )
         results[spec.name] = dict(result.words)
         session.progress.end(_summary(result))
@@ -279,7 +275,7 @@ def decide_night(
         _decide_workload(session, spec, answers.get(spec.name, {}), interrupted=interrupted) for spec in specs
     ]
     left = len(session.config.workloads) - len(specs)
-    notes = [*session.notes, *([f"{left} of the workloads were not asked for (--only)"] if left else [])]
+    notes = [*session.notes, *([f"{left} of the workloads were left out (--only)"] if left else [])]
     names = [spec.name for spec in session.config.workloads]
     return build_night(
         session.state.id,

@@ -8,7 +8,7 @@ from profkit.analysis.comparability import all_fields
 from profkit.analysis.kernel_names import labels
 from profkit.analysis.metrics import all_metrics
 from profkit.backends import kernel_word
-from profkit.core.formatting import figures, moment, plural, quantity
+from profkit.core.formatting import format_figures, format_quantity, format_utc_time, plural, signed
 from profkit.core.types import (
     Change,
     ChangeWord,
@@ -63,7 +63,7 @@ DISTURBANCES = (
 _GEOMETRIC_MEAN = "time.geometric_mean"
 _CHANGE_COLUMNS = ("metric", "baseline", "candidate", "change", "interval")
 _LISTED = 6  # items of a list, as of timed regions
-_TIMES = 10.0  # a change as large as that is told as a factor
+_TIMES = 10.0  # a change as large as that is shown as a factor
 _COMMIT = 12  # digits of a commit
 _SHARE = 0.005  # of the GPU time: kernels below it are counted, not listed
 _MOST = 12  # rows of a table; the document has all
@@ -90,8 +90,8 @@ def view(comparison: Comparison) -> View:
 def _blocks(comparison: Comparison) -> Iterator[Block]:
     if comparison.differences:
         lines = tuple(
-            Span(difference_line(one), status=Status.FAIL if one.tier == "must" else None)
-            for one in comparison.differences
+            Span(difference_line(difference), status=Status.FAIL if difference.tier == "must" else None)
+            for difference in comparison.differences
         )
         yield Section("Not alike", (Items(lines),))
     yield from _means(comparison)
@@ -107,11 +107,11 @@ def _blocks(comparison: Comparison) -> Iterator[Block]:
         ("How well it was measured", measuring),
     ):
         if causes:
-            found = (
+            items = (
                 Item(cause.sentence, (soft("; ".join(cause.evidence)),) if cause.evidence else ())
                 for cause in causes
             )
-            yield Section(heading, (Items(tuple(found)),))
+            yield Section(heading, (Items(tuple(items)),))
     if comparison.kernels:
         yield _kernels(comparison)
     yield from _functions(comparison.functions)
@@ -128,7 +128,7 @@ def _side_line(side: Side) -> str:
     parts = [side.name if not side.path or side.path.endswith(side.name) else f"{side.name} ({side.path})"]
     parts.append(side.backend)
     if side.started:
-        parts.append(moment(side.started))
+        parts.append(format_utc_time(side.started))
     if side.commit:
         parts.append(f"commit {side.commit[:_COMMIT]}{' with changes' if side.dirty else ''}")
     return ", ".join(parts)
@@ -163,12 +163,12 @@ def _common_name(changes: Sequence[Change]) -> tuple[str, str]:
     parts = [(change.scope.name or "").rpartition(", ") for change in changes]
     shapes = {part[2] for part in parts}
     words = {" ".join(part[0].split(" ")[-2:]) for part in parts}
-    one = next(iter(shapes)) if len(shapes) == 1 else ""
-    return one, next(iter(words)) if one and len(words) == 1 else ""
+    shape_count = next(iter(shapes)) if len(shapes) == 1 else ""
+    return shape_count, next(iter(words)) if shape_count and len(words) == 1 else ""
 
 
 def _is_case(change: Change) -> bool:
-    """Whether it is a single case of a sweep: there are thousands, and those that stand out are told."""
+    """Whether it is a single case of a sweep: there are thousands, and only those that stand out are listed."""
     return change.metric == "time.median" and change.role == "supports"
 
 
@@ -177,13 +177,15 @@ def _cases_line(comparison: Comparison) -> str | None:
     cases = [change for change in comparison.changes if _is_case(change)]
     if not cases:
         return None
-    seen = sorted(change.detectable for change in cases if change.detectable is not None)
+    sizes = sorted(change.detectable for change in cases if change.detectable is not None)
     words = [change.word for change in cases]
     line = f"{plural(len(cases), 'single case')}, which decide nothing: {words.count('different')} stand out"
-    line += f", {words.count('same')} the same within {figures(100 * cases[0].floor, 2)} %"
+    line += f", {words.count('same')} the same within {format_figures(100 * cases[0].floor, 2)} %"
     line += f", {words.count('ambiguous')} not decided"
-    if seen:
-        line += f"; a change of {figures(100 * seen[len(seen) // 2], 2)} % would show in half of them"
+    if sizes:
+        line += (
+            f"; a change of {format_figures(100 * sizes[len(sizes) // 2], 2)} % would show in half of them"
+        )
     return line
 
 
@@ -207,8 +209,8 @@ def _change_row(change: Change, name: str) -> tuple[Text, ...]:
     status = _WORDS.get(change.word) or _COURSES[change.course]
     return (
         joined(Span(status.sign, status=status), f" {name}"),
-        quantity(change.baseline.value, change.unit),
-        quantity(change.candidate.value, change.unit),
+        format_quantity(change.baseline.value, change.unit),
+        format_quantity(change.candidate.value, change.unit),
         _difference(change),
         _interval(change),
     )
@@ -226,16 +228,16 @@ def _relative(ratio: float | None) -> str:
         return "-"
     part = ratio - 1
     if ratio >= _TIMES:
-        return f"{figures(ratio)} x"
+        return f"{format_figures(ratio)} x"
     size = abs(100 * part)
-    text = f"{size:.2f}" if size < 1 else figures(size)
+    text = f"{size:.2f}" if size < 1 else format_figures(size)
     return f"{'+' if part >= 0 else '-'}{text} %"
 
 
 def _points(before: float | None, after: float | None) -> str:
     """`+2.1 pts`: the distance of two values in %."""
     distance = (after or 0.0) - (before or 0.0)
-    return f"{'+' if distance >= 0 else '-'}{figures(abs(distance))} pts"
+    return f"{signed(distance)} pts"
 
 
 def _difference(change: Change) -> str:
@@ -254,10 +256,10 @@ def _interval(change: Change) -> str:
     if change.unit == "%":
         ends, unit = [(end - 1) * change.baseline.value for end in (low, high)], "pts"
     elif high >= _TIMES:
-        return f"{figures(low, 2)} to {figures(high, 2)} x"
+        return f"{format_figures(low, 2)} to {format_figures(high, 2)} x"
     else:
         ends, unit = [100 * (end - 1) for end in (low, high)], "%"
-    return " to ".join(f"{'+' if end >= 0 else '-'}{figures(abs(end), 2)}" for end in ends) + f" {unit}"
+    return " to ".join(signed(end, 2) for end in ends) + f" {unit}"
 
 
 def _undecided(comparison: Comparison) -> Iterator[Block]:
@@ -297,20 +299,20 @@ def _same_line(comparison: Comparison) -> str | None:
 
 
 def _smallest_change(change: Change) -> str:
-    """` (3.9 %)`; what is small is held against an absolute change, and no per cent of it says anything."""
+    """` (3.9 %)`; nothing for a small value, which is compared with an absolute change."""
     if change.detectable is None or change.detectable > 1:
         return ""
-    return f" ({figures(100 * change.detectable, 2)} %)"
+    return f" ({format_figures(100 * change.detectable, 2)} %)"
 
 
 def looked_line(comparison: Comparison) -> str | None:
-    """How many metrics were looked at, and what that costs."""
+    """How many metrics were compared, and how many may be called different by chance."""
     count = len(comparison.changes)
     if not count:
         return None
-    text = f"{plural(count, 'metric')} looked at"
+    text = f"{plural(count, 'metric')} compared"
     if comparison.looked_at:
-        text += f", {comparison.looked_at} by samples: of those called different 5 % at most are so by chance"
+        text += f", {comparison.looked_at} by samples: at most 5 % of those called different are so by chance"
         single = [c for c in comparison.changes if len(c.baseline.groups) == len(c.candidate.groups) == 1]
         if any(not _is_case(change) for change in single):
             text += ", if single processes differ by no more than is assumed"
@@ -332,8 +334,8 @@ def _kernels(comparison: Comparison) -> Section:
     rows = [
         (
             code(names[k.name, k.launch or ""]),
-            quantity(k.baseline_seconds, "s"),
-            quantity(k.candidate_seconds, "s"),
+            format_quantity(k.baseline_seconds, "s"),
+            format_quantity(k.candidate_seconds, "s"),
             _relative(_ratio(k.baseline_seconds, k.candidate_seconds)),
             k.word,
         )
@@ -371,8 +373,8 @@ def _functions(functions: Sequence[FunctionChange]) -> Iterator[Block]:
         rows = [
             (
                 code(f.name),
-                quantity(f.baseline, f.unit if f.unit == "%" else ""),
-                quantity(f.candidate, f.unit if f.unit == "%" else ""),
+                format_quantity(f.baseline, f.unit if f.unit == "%" else ""),
+                format_quantity(f.candidate, f.unit if f.unit == "%" else ""),
                 _points(f.baseline, f.candidate)
                 if f.unit == "%"
                 else _relative(_ratio(f.baseline, f.candidate)),
@@ -396,7 +398,7 @@ def difference_line(difference: Difference) -> str:
     title = field.title if field is not None else difference.name
     values = (
         _differing_items(difference)
-        or f"{difference.baseline or 'not told'} -> {difference.candidate or 'not told'}"
+        or f"{difference.baseline or 'not known'} -> {difference.candidate or 'not known'}"
     )
     return f"{title}: {values}; {difference.meaning}"
 
@@ -407,8 +409,8 @@ def _differing_items(difference: Difference) -> str | None:
     if max(map(len, sides)) <= _LISTED:
         return None
     parts = []
-    for name, own, other in (("baseline", *sides), ("candidate", *reversed(sides))):
-        alone = [item for item in own if item not in set(other)]
+    for name, own, opposite in (("baseline", *sides), ("candidate", *reversed(sides))):
+        alone = [item for item in own if item not in set(opposite)]
         if alone:
             more = f" and {len(alone) - _LISTED} more" if len(alone) > _LISTED else ""
             parts.append(f"{', '.join(alone[:_LISTED])}{more} in the {name} alone")

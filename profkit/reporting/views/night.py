@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from profkit.core.formatting import moment, quantity
+from profkit.core.formatting import format_quantity, format_utc_time
 from profkit.core.types import Incident, MetricOutcome, Night, Outcome, Verdict, VerdictWord, WorkloadOutcome
+from profkit.core.types.night import OUTCOME_ORDER
 from profkit.reporting.chart_blocks import Charts, TrendChart
-from profkit.reporting.ci_blocks import Annotations, Case, Cases, CaseState
+from profkit.reporting.ci import Annotations, Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -33,7 +34,6 @@ from profkit.reporting.view import (
     table,
 )
 from profkit.reporting.views.night_text import (
-    ORDER,
     OUTCOMES,
     QUIET,
     alarming,
@@ -47,8 +47,8 @@ from profkit.reporting.views.night_text import (
     evidence,
     missed_targets,
     name_of,
+    new_segments,
     next_commands,
-    segment_lines,
     trust_lines,
     word_of,
 )
@@ -69,7 +69,7 @@ _LEVELS: dict[Outcome, Literal["error", "warning", "notice"]] = {
     "ambiguous": "warning",
     "improved": "notice",
 }
-_SHADED = "Shaded: what is usual here. The line has the 95 % interval of each night round it."
+_SHADED = "Shaded: the control limits. Around the line: the 95 % interval of each night."
 _LOUD = 8  # plots of one workload, the worst first: what moves together looks alike
 _CHARTS = 24  # plots of what passed: each is some kB, and the history has the rest
 
@@ -80,7 +80,7 @@ def view(night: Night, folder: Path | None = None) -> View:
         ("Workloads", counts(night.workloads)),
         ("Took", duration(night.seconds)),
     ]
-    facts += [("Started", moment(night.started))]
+    facts += [("Started", format_utc_time(night.started))]
     facts += [("Commit", night.commit[:12])] if night.commit else []
     return View(
         f"{night.name}: night {night.id}",
@@ -88,7 +88,7 @@ def view(night: Night, folder: Path | None = None) -> View:
         Label(OUTCOMES[night.outcome], night.outcome.upper()),
         (night.reason,),
         tuple(facts),
-        warning="This night was interrupted: what was finished stands below." if night.interrupted else "",
+        warning="This night was interrupted: what was finished is shown below." if night.interrupted else "",
     )
 
 
@@ -111,8 +111,8 @@ def _blocks(night: Night, folder: Path | None) -> Iterator[Block]:
         )
     watched = tuple(_status(w.name, m) for w in calm for m in alarming(w))
     if watched:
-        yield Section("Watched, and failing nothing", (_statuses(watched),))
-    yield from notes([f"{w.name}: {line}" for w in night.workloads for line in segment_lines(w)], "Segments")
+        yield Section("Watched metrics, which fail no night", (_statuses(watched),))
+    yield from notes([f"{w.name}: {line}" for w in night.workloads for line in new_segments(w)], "Segments")
     yield from notes(trust_lines(night), "How far to trust it")
     yield from notes(
         [*night.notes, *(f"{w.name}: {note}" for w in night.workloads for note in w.notes)], "Notes"
@@ -153,7 +153,7 @@ def _loud(workload: WorkloadOutcome) -> Iterator[Block]:
         yield _statuses([_status("", metric) for metric in loud])
     lines: list[Text] = [joined(Span("✗ ", status=Status.FAIL), line) for line in missed_targets(workload)]
     lines += [joined(strong("why: "), line) for line in causes(workload)]
-    lines += [joined(strong("mind: "), line) for line in disturbances(workload)]
+    lines += [joined(strong("note: "), line) for line in disturbances(workload)]
     lines += [joined(strong("fix: "), workload.fix)] if workload.fix else []
     if workload.run:
         page = f"{workload.run}/report.html" if workload.ending == "done" else None
@@ -208,7 +208,7 @@ def _metrics_table(pairs: Sequence[tuple[WorkloadOutcome, MetricOutcome | None]]
         if metric is None:
             rows.append((name, "-", "-", "-", workload.reason))
             continue
-        values = quantity(metric.value, metric.unit), quantity(metric.expected, metric.unit)
+        values = format_quantity(metric.value, metric.unit), format_quantity(metric.expected, metric.unit)
         rows.append((name, name_of(metric), *values, detectable(metric)))
     return table(("workload", "metric", "tonight", "usual", "could show"), rows, words=2)
 
@@ -240,7 +240,7 @@ def _cases(night: Night, workload: WorkloadOutcome) -> Cases:
     facts = {"night": night.id, "outcome": workload.outcome, "code": workload.code}
     facts |= {"commit": night.commit} if night.commit else {}
     facts |= {"run": workload.run} if workload.run else {}
-    lines = [workload.reason, *causes(workload), *segment_lines(workload), *workload.notes]
+    lines = [workload.reason, *causes(workload), *new_segments(workload), *workload.notes]
     lines += [f"{name_of(m)}: could have shown a change of {detectable(m)}" for m in workload.metrics]
     return Cases(
         f"{workload.name} on {workload.backend}",
@@ -274,7 +274,7 @@ def _target_case(group: str, verdict: Verdict) -> Case:
 
 def _annotations(night: Night) -> Iterator[tuple[Literal["error", "warning", "notice"], str, str]]:
     """Each workload that somebody must look at: the reason, the metrics, the causes and the fix, a line each."""
-    for workload in sorted(night.workloads, key=lambda w: ORDER.index(w.outcome)):
+    for workload in sorted(night.workloads, key=lambda w: OUTCOME_ORDER.index(w.outcome)):
         level = _LEVELS.get(workload.outcome)
         if level is None:
             continue

@@ -1,4 +1,4 @@
-"""What is said of a night: its words, and the sentences on its metrics and workloads."""
+"""Texts of a night: the words of its outcomes, and the sentences on its metrics and workloads."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import shlex
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from profkit.core.formatting import figures, plural, quantity
+from profkit.core.formatting import format_figures, format_quantity, plural, signed
 from profkit.core.types import MetricOutcome, Night, Outcome, WorkloadOutcome
+from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
 from profkit.reporting.view import Span, Status, Text, strong
 from profkit.reporting.views.comparison import DISTURBANCES
 
-# The worst first: what is wrong, what was not measured, what is not known, what is good.
 OUTCOMES: dict[Outcome, Status] = {
     "regressed": Status.FAIL,
     "missing": Status.REFUSED,
@@ -22,14 +22,12 @@ OUTCOMES: dict[Outcome, Status] = {
     "new": Status.NEW,
     "pass": Status.PASS,
 }
-ORDER = list(OUTCOMES)
 QUIET: tuple[Outcome, ...] = ("pass", "new")  # nobody needs to act
-TARGET = "target"  # the code of a workload that only misses a target: nothing became slower
 
 
 def word_of(workload: WorkloadOutcome) -> str:
     """`REGRESSED`, ...; a target that is missed is `FAILED`, since nothing need have changed."""
-    return "FAILED" if workload.code == TARGET else workload.outcome.upper()
+    return "FAILED" if workload.code == MISSED_TARGET else workload.outcome.upper()
 
 
 def counts(workloads: Sequence[WorkloadOutcome]) -> Text:
@@ -47,23 +45,23 @@ def change_of(metric: MetricOutcome) -> str:
     """`640 µs → 694 µs (+8.4 %)`; what there is of it."""
     if metric.value is None:
         return ""
-    now = quantity(metric.value, metric.unit)
+    now = format_quantity(metric.value, metric.unit)
     if metric.expected is None:
         return now
-    text = f"{quantity(metric.expected, metric.unit)} → {now}"
+    text = f"{format_quantity(metric.expected, metric.unit)} → {now}"
     return f"{text} ({_signed(metric.value / metric.expected - 1)})" if metric.expected else text
 
 
 def _signed(ratio: float) -> str:
     """A relative change with its sign: `+8.4 %`."""
-    return f"{'+' if ratio >= 0 else '-'}{figures(abs(ratio) * 100, 2)} %"
+    return f"{signed(100 * ratio, 2)} %"
 
 
 def detectable(metric: MetricOutcome) -> str:
     """How small a change tonight could have seen."""
     if metric.detectable is None:
         return "new" if metric.outcome == "new" else "not known"
-    return f"{figures(metric.detectable * 100, 2)} %"
+    return f"{format_figures(metric.detectable * 100, 2)} %"
 
 
 def name_of(metric: MetricOutcome) -> str:
@@ -74,7 +72,7 @@ def name_of(metric: MetricOutcome) -> str:
 def alarming(workload: WorkloadOutcome) -> list[MetricOutcome]:
     """The metrics that somebody must look at, the worst first; those that gate before those that are watched."""
     loud = [metric for metric in workload.metrics if metric.outcome not in QUIET]
-    return sorted(loud, key=lambda metric: (not metric.gates, ORDER.index(metric.outcome)))
+    return sorted(loud, key=lambda metric: (not metric.gates, OUTCOME_ORDER.index(metric.outcome)))
 
 
 def missed_targets(workload: WorkloadOutcome) -> list[str]:
@@ -86,14 +84,14 @@ def missed_targets(workload: WorkloadOutcome) -> list[str]:
 
 def causes(workload: WorkloadOutcome) -> list[str]:
     """Why it changed, as far as the counters of tonight's run and of the last good one tell."""
-    found = workload.comparison.causes if workload.comparison is not None else ()
-    return [cause.sentence for cause in found if cause.kind not in DISTURBANCES]
+    all_causes = workload.comparison.causes if workload.comparison is not None else ()
+    return [cause.sentence for cause in all_causes if cause.kind not in DISTURBANCES]
 
 
 def disturbances(workload: WorkloadOutcome) -> list[str]:
     """What disturbed the measuring of tonight's run or the last good one: no reason for a change."""
-    found = workload.comparison.causes if workload.comparison is not None else ()
-    return [" ".join((c.sentence, *c.evidence)) for c in found if c.kind in DISTURBANCES]
+    all_causes = workload.comparison.causes if workload.comparison is not None else ()
+    return [" ".join((c.sentence, *c.evidence)) for c in all_causes if c.kind in DISTURBANCES]
 
 
 def evidence(metric: MetricOutcome) -> list[str]:
@@ -104,17 +102,23 @@ def evidence(metric: MetricOutcome) -> list[str]:
         lines.append(f"side by side with the last good commit: {by}, between {low} and {high}")
     good, here = metric.good_commit, metric.commit
     if metric.outcome in ("regressed", "ambiguous") and good and here and good != here:
-        lines.append(f"what came in: git log {good[:12]}..{here[:12]}")
+        lines.append(f"commits since then: git log {good[:12]}..{here[:12]}")
     return lines
 
 
 def next_commands(workload: WorkloadOutcome) -> list[str]:
     """What to type next of a workload that regressed: the whole comparison, and what makes a change the normal."""
-    if workload.outcome != "regressed" or workload.code == TARGET:
+    if workload.outcome != "regressed" or workload.code == MISSED_TARGET:
         return []
     lines = []
-    if (found := workload.comparison) is not None and found.baseline.path and found.candidate.path:
-        lines.append(f"profkit compare {' '.join(_short_paths(found.baseline.path, found.candidate.path))}")
+    if (
+        (comparison := workload.comparison) is not None
+        and comparison.baseline.path
+        and comparison.candidate.path
+    ):
+        lines.append(
+            f"profkit compare {' '.join(_short_paths(comparison.baseline.path, comparison.candidate.path))}"
+        )
     accept = f"profkit history accept {shlex.quote(workload.name)} --because WHY  # if it is meant to be so"
     return [*lines, accept]
 
@@ -135,40 +139,40 @@ def change_points(metric: MetricOutcome) -> list[str]:
         ratio = f" ({_signed(point.ratio - 1)})" if point.ratio is not None else ""
         when = f" on {point.started[:10]}" if point.started else ""
         commit = f" with {point.commit[:12]}" if point.commit else ""
-        values = f"{quantity(point.before, metric.unit)} → {quantity(point.after, metric.unit)}{ratio}"
-        lines.append(f"changed{when}{commit}: {values}; {plural(len(point.votes), 'detector')} of 3 say so")
+        values = f"{format_quantity(point.before, metric.unit)} → {format_quantity(point.after, metric.unit)}{ratio}"
+        lines.append(f"changed{when}{commit}: {values}; found by {len(point.votes)} of 3 detectors")
     return lines
 
 
-def segment_lines(workload: WorkloadOutcome) -> list[str]:
-    """Where its series begin anew, each told once, the newest first."""
+def new_segments(workload: WorkloadOutcome) -> list[str]:
+    """Where a new segment of its series begins, each once, the newest first."""
     lines: dict[str, None] = {}
     for metric in workload.metrics:
-        for segment in reversed(metric.trend.epochs if metric.trend is not None else ()):
-            if segment.cause != "begin" and metric.trend is not None:
-                when = metric.trend.series.points[segment.first].started[:10]
+        trend = metric.trend
+        for segment in trend.epochs if trend is not None else ():
+            if segment.cause != "begin" and trend is not None:
+                when = trend.series.points[segment.first].started[:10]
                 lines[f"new segment since {when}: {segment.reason}"] = None
     return sorted(lines, reverse=True)
 
 
 def trust_lines(night: Night) -> list[str]:
-    """How many metrics chance alone puts outside of their limits, and what the same code against itself showed."""
+    """How many metrics chance alone puts outside of their limits, and how the same code compared with itself."""
     lines = []
     if night.looked_at:
-        line = f"{night.suspects} of {plural(night.looked_at, 'metric')} outside of their bands"
+        line = f"{night.suspects} of {plural(night.looked_at, 'metric')} outside of their control limits"
         by_chance = night.expected_false
         lines.append(
-            line + (f"; {figures(by_chance, 2)} expected by chance" if by_chance is not None else "")
+            line + (f"; {format_figures(by_chance, 2)} expected by chance" if by_chance is not None else "")
         )
     if (c := night.calibration) is not None and c.looked_at:
-        alarms = (
-            f"{plural(c.alarms, 'alarm')} in {plural(c.looked_at, 'trial')} of the same code against itself"
-        )
-        line = f"{alarms}, {figures(c.expected, 2)} expected by chance"
+        alarms = plural(c.alarms, "false alarm")
+        line = f"{alarms} in {plural(c.looked_at, 'comparison')} of the same code with itself"
+        line += f", {format_figures(c.expected, 2)} expected by chance"
         if c.noise is not None:
-            line += f"; one and the same differed by {figures(c.noise * 100, 2)} % (median)"
+            line += f"; the two sides differed by {format_figures(c.noise * 100, 2)} % (median)"
         if c.worst is not None:
-            line += f", {figures(c.worst * 100, 2)} % at most"
+            line += f", {format_figures(c.worst * 100, 2)} % at most"
         lines.append(line)
     return lines
 

@@ -17,10 +17,8 @@ pytorch's own first measurement of a small linear layer with it, github.com/pyto
 - the first call, which compiles Metal pipelines and MPSGraph's graphs for these shapes, is apart (`warmup[0]`), and
   warm-up goes on until a sample is no faster than those before it: the GPU raises its clock under load.
 
-torch's MPS events say what the device needed, where they can be believed. In torch up to 2.13 they are the host's clock
-in a callback, which may come late or in the wrong order, and `elapsed_time` waits for ever for an event that was waited
-for before (github.com/pytorch/pytorch/pull/196395). So there are few of them, over many calls each, asked once, never
-waited for, and held against the wall clock.
+torch's MPS events are not asked. In torch up to 2.13 they are the host's clock in a callback, which may come late or in
+the wrong order (github.com/pytorch/pytorch/pull/196395); and where the device decides, calls back to back say the same.
 
 Not yet run on a Mac: what is known of the device is from pytorch's sources and threads.
 """
@@ -31,12 +29,11 @@ import ctypes
 import platform
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from itertools import repeat
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from profkit.core.formatting import quantity
+from profkit.core.formatting import format_quantity
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
 from profkit.hardware.macos import parse_pressure
@@ -82,9 +79,9 @@ MOST_OF_BUDGET = 60  # a sample takes at most this part of the budget, so that t
 # Warm-up: so long at least, since an idle GPU has a low clock and takes a while under load to raise it (how long is not
 # known); until so many samples are no faster than as many before them; and for so much of the budget at most.
 WARM_SECONDS, WARM_BLOCK, FASTER, WARM_SHARE = 0.3, 4, 0.98, 0.2
-PROBE_SHARE = 0.1  # of the budget: for single calls, and the same for events
-SINGLE, EVENTS = 15, 5
-CLOCK_TOLERANCE = 1.05  # two clocks are told apart from here on
+PROBE_SHARE = 0.1  # of the budget, for single calls
+SINGLE = 15
+WAIT_TOLERANCE = 1.05  # times the precision asked: what the wait may be of a sample
 HIDDEN_LAUNCH_RATIO = (
     1.1  # the host's launches are taken to hide behind the device where it takes so much longer
 )
@@ -96,17 +93,6 @@ SINGLE_CALLS = "single calls to an idle GPU, each waited for: some {wait} of eac
 HOST_BOUND = "the host is busy or waits inside for {host} of a call: the GPU alone is not known"
 NOT_COLD = "the caches are as they were: {said}"
 LOST_IN_WAITS = "waiting for the GPU is {share:.0%} of a sample: it would take longer samples"
-
-
-@dataclass
-class _ProbeResult:
-    """Medians over a few calls, in seconds per call; None where that could not be had."""
-
-    host: float | None = None
-    single: float | None = None
-    device: float | None = None
-    ratio: float | None = None  # wall over events
-    doubt: str | None = None
 
 
 def time_on_mps(
@@ -142,42 +128,34 @@ def time_on_mps(
     wait = _idle_wait(calls)
     least = min(max(SAMPLE_SECONDS, wait / (WAIT_SHARE * precision)), budget / MOST_OF_BUDGET)
     warm += _warm_up(calls, least, budget)
-    left = max(budget * PROBE_SHARE, budget - spent - (perf_counter() - begin)) * (1 - 2 * PROBE_SHARE)
-    found = time_calls(
+    left = max(budget * PROBE_SHARE, budget - spent - (perf_counter() - begin)) * (1 - PROBE_SHARE)
+    samples = time_calls(
         calls, precision=precision, budget=left, warmup=warmup, progress=progress, before=warm, least=least
     )
     if (heat := pressure_remark(before, thermal_pressure())) is not None:
         remarks.append(heat)
     if single:
-        remarks.append(SINGLE_CALLS.format(wait=quantity(wait, "s")))
-        return _set_clock(replace(found, remarks=tuple(remarks)), begin, spent, cold=cold)
-    per_call = median(found.seconds or found.warmup)
-    if wait > CLOCK_TOLERANCE * precision * per_call * calls.loops:
+        remarks.append(SINGLE_CALLS.format(wait=format_quantity(wait, "s")))
+        return _set_clock(replace(samples, remarks=tuple(remarks)), begin, spent, cold=cold)
+    per_call = median(samples.seconds or samples.warmup)
+    if wait > WAIT_TOLERANCE * precision * per_call * calls.loops:
         remarks.append(LOST_IN_WAITS.format(share=wait / (per_call * calls.loops)))
-    probe = _probe_calls(calls, mps, per_call, budget * PROBE_SHARE)
-    if probe.doubt is not None:
-        remarks.append(probe.doubt)
-    bound = (
-        probe.host is not None and per_call - wait / found.loops > HIDDEN_LAUNCH_RATIO * probe.host
-    )  # by the device
-    if probe.host is not None and not bound:
-        remarks.append(HOST_BOUND.format(host=quantity(min(probe.host, per_call), "s")))
-    each = f"{calls.loops} calls back to back, then one wait of {quantity(wait, 's')}"
-    told = replace(
-        found,
+    host, alone = _time_single_calls(calls, per_call, budget * PROBE_SHARE)
+    if per_call - wait / samples.loops <= HIDDEN_LAUNCH_RATIO * host:  # else the device decides
+        remarks.append(HOST_BOUND.format(host=format_quantity(min(host, per_call), "s")))
+    timed = replace(
+        samples,
         remarks=tuple(remarks),
-        batching=each,
-        single_seconds=probe.single,
-        host_seconds=probe.host,
-        device_seconds=probe.device if bound else None,
-        wall_ratio=probe.ratio,
+        batching=f"{calls.loops} calls back to back, then one wait of {format_quantity(wait, 's')}",
+        single_seconds=alone,
+        host_seconds=host,
     )
-    return _set_clock(told, begin, spent)
+    return _set_clock(timed, begin, spent)
 
 
-def _set_clock(found: SampleSet, begin: float, spent: float, *, cold: bool = False) -> SampleSet:
+def _set_clock(samples: SampleSet, begin: float, spent: float, *, cold: bool = False) -> SampleSet:
     spent += perf_counter() - begin
-    return replace(found, clock="mps-synchronized", cache="cold" if cold else "warm", spent=spent)
+    return replace(samples, clock="mps-synchronized", cache="cold" if cold else "warm", spent=spent)
 
 
 def _error_line(error: Exception) -> str:
@@ -225,50 +203,17 @@ def _add_flush(setup: Callable[[], object] | None) -> Callable[[], object]:
     return both
 
 
-def _probe_calls(calls: TimedCalls, mps: Any, per_call: float, seconds: float) -> _ProbeResult:
-    """Single calls, and batches between events: as many as fit into so many seconds each, at least one."""
-    probe = _ProbeResult()
-    taken = [_time_single_call(calls) for _ in range(max(1, min(SINGLE, int(seconds / max(per_call, 1e-4)))))]
-    probe.host, probe.single = median([host for host, _ in taken]), median([whole for _, whole in taken])
-    if getattr(mps, "Event", None) is None:
-        return probe
-    count = max(1, min(EVENTS, int(seconds / max(per_call * calls.loops, 1e-4))))
-    try:
-        pairs = [_time_between_events(calls, mps) for _ in range(count)]
-    except Exception as error:  # what an event that torch cannot time raises, differs from version to version
-        probe.doubt = f"torch's MPS events tell no time: {_error_line(error)}"
-        return probe
-    device, ratio = (
-        median([device for device, _ in pairs]),
-        median([wall / max(d, 1e-9) for d, wall in pairs]),
-    )
-    if device <= 0 or ratio < 1 / CLOCK_TOLERANCE:
-        probe.doubt = f"torch's MPS events claim {1 / ratio:.2g} times the seconds that passed: not believed"
-    else:
-        probe.device, probe.ratio = device, ratio
-    return probe
+def _time_single_calls(calls: TimedCalls, per_call: float, seconds: float) -> tuple[float, float]:
+    """Medians over as many calls to an idle device as fit into so many seconds, at least one.
 
-
-def _time_single_call(calls: TimedCalls) -> tuple[float, float]:
-    """Of one call to an idle device: until it came back, and until the device was done."""
-    calls.wait()
-    begin = perf_counter()
-    calls.fn()
-    back = perf_counter()
-    calls.wait()
-    return back - begin, perf_counter() - begin
-
-
-def _time_between_events(calls: TimedCalls, mps: Any) -> tuple[float, float]:
-    """Seconds per call of one batch: between two new events, and by the wall clock."""
-    fn = calls.fn
-    first, last = mps.Event(enable_timing=True), mps.Event(enable_timing=True)
-    calls.wait()
-    begin = perf_counter()
-    first.record()
-    for _ in repeat(None, calls.loops):
-        fn()
-    last.record()
-    calls.wait()
-    wall = perf_counter() - begin
-    return first.elapsed_time(last) / 1e3 / calls.loops, wall / calls.loops
+    Until a call came back, and until the device was done.
+    """
+    launched, done = [], []
+    for _ in range(max(1, min(SINGLE, int(seconds / max(per_call, 1e-4))))):
+        calls.wait()
+        begin = perf_counter()
+        calls.fn()
+        launched.append(perf_counter() - begin)
+        calls.wait()
+        done.append(perf_counter() - begin)
+    return median(launched), median(done)

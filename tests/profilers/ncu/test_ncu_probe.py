@@ -12,7 +12,7 @@ from profkit.core.errors import Fault, MachineError
 from profkit.core.types import Gpu
 from profkit.hardware.machine import read_machine
 from profkit.profilers.ncu import probe
-from profkit.profilers.ncu import record as recipes
+from profkit.profilers.ncu import profiler as recipes
 from profkit.profilers.ncu.probe import NcuAbility, find_ncu, probe_ncu
 from profkit.profilers.profiler import RecordRequest
 from tests.conftest import ROOT
@@ -167,7 +167,7 @@ def request(tmp_path, **more):
 
 
 def step(monkeypatch, tmp_path, ability=ABLE, **more):
-    monkeypatch.setattr(recipes, "probe_ncu", lambda: ability)
+    monkeypatch.setattr("profkit.profilers.ncu.probe.probe_ncu", lambda: ability)
     return recipes.recording_step(request(tmp_path, **more))
 
 

@@ -120,29 +120,6 @@ def test_a_kernel_without_metrics_is_a_launch_without_values(tmp_path: Path) -> 
     assert "1 launch configurations have no duration" in report.warnings[0]
 
 
-@pytest.mark.parametrize(
-    ("grid", "block", "blocks", "expected"),
-    [
-        ((156160, 1, 1), (128, 1, 1), 1220, (1220, 1, 1)),  # as ncu 2020.2 wrote it: in threads
-        ((64, 32, 2), (32, 8, 1), 16, (2, 4, 2)),
-        ((1220, 1, 1), (128, 1, 1), 1220, (1220, 1, 1)),
-        ((156160, 1, 1), (128, 1, 1), 7, (156160, 1, 1)),  # contradicts itself: left as it is
-        ((156160, 1, 1), (128, 1, 1), None, (156160, 1, 1)),
-    ],
-)
-def test_a_grid_in_threads_is_told_in_blocks(
-    tmp_path: Path,
-    grid: tuple[int, int, int],
-    block: tuple[int, int, int],
-    blocks: int | None,
-    expected: tuple[int, ...],
-) -> None:
-    values: dict[str, w.Value] = {TIME: 1.0} | ({"launch__grid_size": blocks} if blocks is not None else {})
-    made = w.simple([w.KernelResult("k", values, grid=grid, block=block)])
-    (launch,) = read_launches(w.write(tmp_path / "made.ncu-rep", made))
-    assert launch.kernel.grid == expected
-
-
 def test_a_launch_that_ncu_could_not_finish_is_no_kernel_without_values(tmp_path: Path) -> None:
     left = {"device__attribute_multiprocessor_count": 22, "profiler__replayer_passes": 3}
     results = [

@@ -13,10 +13,9 @@ import pytest
 from profkit.core.errors import MachineError
 from profkit.hardware.machine import read_machine
 from profkit.profilers.nsys import probe as probe_module
-from profkit.profilers.nsys.command import export_argv, nsys_argv
-from profkit.profilers.nsys.faults import explain
+from profkit.profilers.nsys.command import explain, export_argv, nsys_argv
 from profkit.profilers.nsys.probe import find_nsys, probe_nsys
-from profkit.profilers.nsys.record import collect_report, conversion_argv, recording_step
+from profkit.profilers.nsys.profiler import collect_report, conversion_argv, recording_step
 from profkit.profilers.profiler import RecordRequest
 from profkit.profiling.run_steps import run_step
 from tests.conftest import ROOT

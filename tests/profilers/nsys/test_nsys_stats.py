@@ -1,7 +1,5 @@
 """Tables of nsys stats as other versions and other options print them."""
 
-# ruff: noqa: E501 - tables as wide as nsys prints them
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -48,21 +46,6 @@ def test_times_are_read_in_the_unit_of_their_header(tmp_path: Path, unit: str, f
     )
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        "Time(%),Total Time (ns),Instances,Average,Minimum,Maximum,Name\n",
-        "Time(%),Total Time (ns),Instances,Average (ns),Minimum (ns),Maximum (ns),Name\n",
-        '"Time(%)","Total Time","Instances","Average","Minimum","Maximum","Name"\n',
-    ],
-)
-def test_headers_of_before_2022_are_known(tmp_path: Path, header: str) -> None:
-    trace, _ = read(tmp_path, header + "100.0,1000,4,250.0,200,320,add\n")
-    (kernel,) = trace.kernels
-    assert (kernel.launches, kernel.total, kernel.median) == (4, pytest.approx(1e-6), None)
-    assert kernel.most == pytest.approx(320e-9)
-
-
 def test_several_reports_in_one_text_are_told_apart_though_their_columns_are_the_same(tmp_path: Path) -> None:
     text = (
         "Generating SQLite file a.sqlite from a.nsys-rep\n"
@@ -89,136 +72,16 @@ def test_several_reports_in_one_text_are_told_apart_though_their_columns_are_the
     assert any("does not contain NV Tools Extension" in warning for warning in warnings)
 
 
-# Of the same trace, as `nsys stats` prints it for the eye: 2020, 2021 where the decimal point is a comma, 2022 in ms with
-# shapes, and `nsys profile --stats=true` of today.
-PRINTED = {
-    "2020": """
-Generating CUDA API Statistics...
-CUDA API Statistics (nanoseconds)
+def test_tables_that_are_printed_for_people_are_refused_with_the_line_that_makes_csv(tmp_path: Path) -> None:
+    text = """[6/8] Executing 'cuda_gpu_kern_sum' stats report
 
-Time(%)      Total Time       Calls         Average         Minimum         Maximum  Name
--------  --------------  ----------  --------------  --------------  --------------  ----------------
-  100.0         9000000           3       3000000.0           28457         8000000  cudaLaunchKernel
-CUDA Kernel Statistics (nanoseconds)
-
-Time(%)      Total Time   Instances         Average         Minimum         Maximum  Name
--------  --------------  ----------  --------------  --------------  --------------  ------------------------------
-   75.0         3000000           2       1500000.0         1000000         2000000  void f<int, 8>(int const*, int)
-   25.0         1000000           1       1000000.0         1000000         1000000
-
-CUDA Memory Operation Statistics (nanoseconds)
-
-Time(%)      Total Time  Operations         Average         Minimum         Maximum  Name
--------  --------------  ----------  --------------  --------------  --------------  ------------------
-  100.0          500000           2        250000.0          250000          250000  [CUDA memcpy HtoD]
-
-CUDA Memory Operation Statistics (KiB)
-
-              Total      Operations              Average            Minimum              Maximum  Name
--------------------  --------------  -------------------  -----------------  -------------------  ------------------
-             2048.0               2               1024.0           1024.000               1024.0  [CUDA memcpy HtoD]
-""",
-    "2021, a comma": """
-Running [/x/target-linux-x64/reports/cudaapisum.py report3.sqlite]...
-
- Time(%)  Total Time (ns)  Num Calls    Average    Minimum    Maximum          Name
- -------  ---------------  ---------  -----------  -------  ---------  ----------------
-   100,0        9.000.000          3  3.000.000,0   28.457  8.000.000  cudaLaunchKernel
-
-Running [/x/target-linux-x64/reports/gpukernsum.py report3.sqlite]...
-
- Time(%)  Total Time (ns)  Instances    Average     Minimum    Maximum                Name
- -------  ---------------  ---------  -----------  ---------  ---------  -------------------------------
-    75,0        3.000.000          2  1.500.000,0  1.000.000  2.000.000  void f<int, 8>(int const*, int)
-    25,0        1.000.000          1  1.000.000,0  1.000.000  1.000.000
-
-Running [/x/target-linux-x64/reports/gpumemtimesum.py report3.sqlite]...
-
- Time(%)  Total Time (ns)  Operations   Average   Minimum  Maximum      Operation
- -------  ---------------  ----------  ---------  -------  -------  ------------------
-   100,0          500.000           2  250.000,0  250.000  250.000  [CUDA memcpy HtoD]
-
-Running [/x/target-linux-x64/reports/gpumemsizesum.py report3.sqlite]...
-
-   Total    Operations   Average   Minimum   Maximum      Operation
- ---------  ----------  ---------  --------  --------  ------------------
- 2.097.152           2  1048576,0  1048.576  1048.576  [CUDA memcpy HtoD]
-""",
-    "today": """
-the workload printed this
-[2/8] [========================100%] report1.sqlite
-[3/8] Executing 'nvtx_sum' stats report
-
- Time (%)  Total Time (ns)  Instances   Avg (ns)     Med (ns)    Min (ns)   Max (ns)   StdDev (ns)   Style   Range
- --------  ---------------  ---------  -----------  -----------  ---------  ---------  -----------  -------  -----
-    100.0        3,481,709          1  3,481,709.0  3,481,709.0  3,481,709  3,481,709          0.0  PushPop  step
-
-[4/8] Executing 'osrt_sum' stats report
-
- Time (%)  Total Time (ns)  Num Calls    Avg (ns)       Med (ns)     Min (ns)    Max (ns)     StdDev (ns)     Name
- --------  ---------------  ---------  -------------  -------------  ---------  -----------  -------------  --------
-    100.0      335,987,431          2  167,993,715.5  167,993,715.5  2,971,823  333,015,608  233,376,198.5  sem_wait
-
-[5/8] Executing 'cuda_api_sum' stats report
-
- Time (%)  Total Time (ns)  Num Calls   Avg (ns)    Med (ns)   Min (ns)   Max (ns)   StdDev (ns)        Name
- --------  ---------------  ---------  -----------  ---------  --------  ---------  -----------  ----------------
-    100.0        9,000,000          3  3,000,000.0  971,543.0    28,457  8,000,000     96,584.8  cudaLaunchKernel
-
-[6/8] Executing 'cuda_gpu_kern_sum' stats report
-
- Time (%)  Total Time (ns)  Instances   Avg (ns)     Med (ns)    Min (ns)   Max (ns)   StdDev (ns)               Name
- --------  ---------------  ---------  -----------  -----------  ---------  ---------  -----------  -------------------------------
-     75.0        3,000,000          2  1,500,000.0  1,500,000.0  1,000,000  2,000,000    707,106.8  void f<int, 8>(int const*, int)
-     25.0        1,000,000          1  1,000,000.0  1,000,000.0  1,000,000  1,000,000          0.0
-
-[7/8] Executing 'cuda_gpu_mem_time_sum' stats report
-
- Time (%)  Total Time (ns)  Count  Avg (ns)   Med (ns)   Min (ns)  Max (ns)  StdDev (ns)           Operation
- --------  ---------------  -----  ---------  ---------  --------  --------  -----------  ----------------------------
-    100.0          500,000      2  250,000.0  250,000.0   250,000   250,000          0.0  [CUDA memcpy Host-to-Device]
-
-[8/8] Executing 'cuda_gpu_mem_size_sum' stats report
-
- Total (MB)  Count  Avg (MB)  Med (MB)  Min (MB)  Max (MB)  StdDev (MB)           Operation
- ----------  -----  --------  --------  --------  --------  -----------  ----------------------------
-      2.097      2     1.049     1.049     1.049     1.049        0.000  [CUDA memcpy Host-to-Device]
-
-Generated:
-	/x/report1.nsys-rep
-""",
-}
-
-
-@pytest.mark.parametrize("version", PRINTED)
-def test_tables_as_they_are_printed_tell_what_the_csv_tells(tmp_path: Path, version: str) -> None:
-    trace, warnings = read(tmp_path, PRINTED[version])
-    assert [(k.kernel.name, k.launches, k.total) for k in trace.kernels] == [
-        ("void f<int, 8>(int const*, int)", 2, pytest.approx(3e-3)),
-        ("[unnamed]", 1, pytest.approx(1e-3)),
-    ]
-    assert trace.kernels[0].most == pytest.approx(2e-3)
-    assert trace.kernels[0].median == (pytest.approx(1.5e-3) if version == "today" else None)
-    assert [(a.name, a.calls, a.seconds) for a in trace.api] == [("cudaLaunchKernel", 3, pytest.approx(9e-3))]
-    (copy,) = trace.transfers
-    assert (copy.kind, copy.count, copy.seconds) == ("host to device", 2, pytest.approx(5e-4))
-    assert copy.bytes == pytest.approx(1 << 21, rel=1e-3)
-    assert not any("not understood" in warning for warning in warnings)
-
-
-def test_shapes_and_times_in_ms_are_read_of_columns(tmp_path: Path) -> None:
-    text = """Processing [q.sqlite] with [/x/reports/gpukernsum.py]...
-
- ** CUDA GPU Kernel Summary (gpukernsum):
-
- Time (%)  Total Time (ms)  Instances  Avg (ms)  Med (ms)  Min (ms)  Max (ms)  StdDev (ms)      GridXYZ          BlockXYZ         Name
- --------  ---------------  ---------  --------  --------  --------  --------  -----------  ----------------  --------------  -------------
-    100.0           0.1992          1    0.1992    0.1992    0.1992    0.1992       0.0000  125000    1    1    32    1    1  reduce_kerne…
+ Time (%)  Total Time (ns)  Instances   Avg (ns)     Med (ns)    Min (ns)   Max (ns)   StdDev (ns)  Name
+ --------  ---------------  ---------  -----------  -----------  ---------  ---------  -----------  ----
+    100.0        3,000,000          2  1,500,000.0  1,500,000.0  1,000,000  2,000,000    707,106.8  add
 """
-    trace, warnings = read(tmp_path, text)
-    (kernel,) = trace.kernels
-    assert (kernel.kernel.id, kernel.median) == ("125000x1x1 of 32x1x1", pytest.approx(199.2e-6))
-    assert any("long names are cut" in warning for warning in warnings)
+    with pytest.raises(UnreadableReport, match="for people") as refused:
+        read(tmp_path, text)
+    assert refused.value.fix == "nsys stats --format csv REPORT"
 
 
 @pytest.mark.parametrize("report", ["", "Processing [a.sqlite] with [/x/reports/osrt_sum.py]... \n"])

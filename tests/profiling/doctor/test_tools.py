@@ -10,9 +10,8 @@ import pytest
 from profkit.core.errors import Fault
 from profkit.core.types import Check, Counter, CounterState
 from profkit.profilers.perf import probe as perf_find
-from profkit.profilers.perf.checks import format_census, judge_perf, perf_checks
-from profkit.profilers.perf.faults import NO_PMU_FIX, PARANOID_FIX
-from profkit.profilers.perf.probe import PerfAbility
+from profkit.profilers.perf.command import NO_PMU_FIX, PARANOID_FIX
+from profkit.profilers.perf.probe import PerfAbility, format_census, judge_perf, perf_checks
 from profkit.profilers.valgrind import probe as valgrind_find
 from profkit.profilers.valgrind.probe import ValgrindAbility, judge_valgrind, probe_valgrind, valgrind_checks
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.profilers.private_forms import environment_variables
-from profkit.profilers.redact import PATH, TOKEN, Redactor
+from profkit.profilers.redact import PATH, TOKEN, Redactor, environment_variables
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profkit.regression.change_points import detectors
-from profkit.regression.change_points.audit import gather_votes
+from profkit.regression.change_points.find import gather_votes
 from tests.regression.change_points.series import noise, with_steps
 
 coarse = st.lists(st.integers(-5, 5).map(float), min_size=4, max_size=24)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profkit.regression.change_points import examine_series, find_changes
-from profkit.regression.change_points.audit import autocorrelation, relative_noise
+from profkit.regression.change_points.noise import autocorrelation, relative_noise
 from profkit.regression.history.series_file import read_series_file
 from tests.regression.change_points.series import noise, with_steps
 
@@ -60,7 +60,7 @@ def test_noise_without_a_change_alarms_seldom(kind: str, most: float) -> None:
     assert alarms <= most * 100
 
 
-def test_without_the_audit_correlated_noise_would_alarm() -> None:
+def test_without_the_test_against_the_noise_correlated_noise_would_alarm() -> None:
     from profkit.regression.change_points.find import find_candidates
 
     votes = [find_candidates(noise("ar.6", 365, seed)) for seed in range(30)]

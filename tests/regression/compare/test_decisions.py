@@ -135,7 +135,7 @@ def test_values_of_two_tools_or_qualities_are_not_compared() -> None:
     assert "instructions" not in {c.metric for c in compare(simulated, guessed).changes}
 
 
-def test_a_reading_in_doubt_decides_nothing() -> None:
+def test_a_contradicted_reading_decides_nothing() -> None:
     doubted = replace(value("instructions", 2e6), doubt="the cycles contradict it")
     assert "instructions" not in {
         c.metric for c in compare(run(0.0, value("instructions", 1e6)), run(0.0, doubted)).changes
@@ -150,7 +150,7 @@ def test_without_a_time_the_work_stands_in_for_it() -> None:
     assert compare(*timed).outcome == "changed"
 
 
-def test_a_time_that_collapsed_is_doubted_unless_it_was_asked_for() -> None:
+def test_a_time_that_collapsed_is_not_believed_unless_it_was_asked_for() -> None:
     found = compare(run(), run(-0.95, seed=2))
     assert found.outcome == "ambiguous"
     assert "was the work done" in found.reason

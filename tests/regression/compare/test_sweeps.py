@@ -92,7 +92,7 @@ def test_what_became_faster_is_an_improvement() -> None:
 def test_a_framework_of_the_same_version_that_moved_says_that_the_machine_did() -> None:
     found = against(lambda _, name: 1.12)
     assert found.outcome == "ambiguous"
-    assert found.reason.startswith("Nothing can be said of the code: PyTorch: ")
+    assert found.reason.startswith("Cannot decide about the code: PyTorch: ")
     assert "of the same version in both" in found.reason
     assert exit_code(found, strict=False) == 5
 

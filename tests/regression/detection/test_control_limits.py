@@ -29,7 +29,7 @@ def test_a_quiet_night_of_a_normal_series_is_outside_in_about_one_of_a_thousand(
     assert 0.0002 < outside / len(draws) < 0.004
 
 
-def test_a_short_level_has_a_wider_band_and_less_so_where_its_noise_is_known() -> None:
+def test_a_short_level_has_wider_limits_and_less_so_where_its_noise_is_known() -> None:
     level = [1 + v for v in islice(gaussian(random.Random(2), 0.01), 24)]
     whole = recent_limits(level, None, RATE)
     short = recent_limits(level[:7], None, RATE)
@@ -61,7 +61,7 @@ def test_of_few_nights_autocorrelation_is_a_guess_and_a_constant_has_none() -> N
     assert autocorrelation([2.0] * 50) == 0.0
 
 
-def test_neighbours_that_cling_widen_the_band() -> None:
+def test_correlated_neighbours_widen_the_limits() -> None:
     wider = []
     for seed in range(40):
         level = values(0.6, 120, seed)
@@ -75,7 +75,7 @@ def test_neighbours_that_cling_widen_the_band() -> None:
     assert (far.high - far.low) / (near.high - near.low) < 1.15
 
 
-def test_the_night_after_a_suspect_one_need_not_be_as_far_out_unless_neighbours_cling() -> None:
+def test_the_night_after_a_candidate_need_not_be_as_far_out_unless_neighbours_are_correlated() -> None:
     shares = []
     for r in (0.0, 0.6):
         level = values(r, 120, 3)
@@ -92,7 +92,7 @@ def test_the_floor_holds_for_a_following_night_too() -> None:
     assert widened_limits(near, level, RULE, followed=True).high >= 1.02
 
 
-def test_nights_that_follow_those_before_them_convict_nobody() -> None:
+def test_nights_that_are_correlated_confirm_nothing() -> None:
     rng = random.Random(11)
     level, walk = 1.0, []
     for _ in range(150):

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.core.types import Accepted, MetricOutcome, Series
+from profkit.core.types import AcceptedChange, MetricOutcome, Series
 from profkit.regression.detection import decide, decide_every_night, is_candidate, rule_for
 from tests.regression.detection.nights import date, noisy, series_of
 
@@ -16,7 +16,7 @@ RULE = rule_for("time.median")
 QUIET = [1.0] * 40
 
 
-def codes(series: Series, *accepted: Accepted, **words: str) -> list[str]:
+def codes(series: Series, *accepted: AcceptedChange, **words: str) -> list[str]:
     return [o.code for o in decide_every_night(series, RULE, accepted, words)]  # type: ignore[arg-type]
 
 
@@ -35,7 +35,7 @@ def test_a_quiet_night_passes_with_the_smallest_change_that_it_could_have_seen()
     assert told.trend.noise == pytest.approx(0.008, rel=0.5)
 
 
-def test_what_detectable_promises_is_suspect_in_nine_of_ten_nights() -> None:
+def test_what_detectable_promises_is_a_candidate_in_nine_of_ten_nights() -> None:
     told = tonight(QUIET)
     assert told.detectable is not None
     values = noisy(QUIET)
@@ -62,7 +62,7 @@ def test_a_short_past_is_new_and_says_how_many_nights_are_missing() -> None:
 def test_the_first_night_on_another_machine_is_not_valid_and_the_next_are_new() -> None:
     told = tonight([1.0] * 40 + [1.3], machines="a" * 40 + "b")
     assert (told.outcome, told.code) == ("invalid", "other-machine")
-    assert "another machine (b) than before (a)" in told.reason
+    assert "another machine (b, before a)" in told.reason
     following = tonight([1.0] * 40 + [1.3] * 2, machines="a" * 40 + "bb")
     assert (following.outcome, following.code) == ("new", "new")
     assert tonight([1.0] * 40 + [1.3] * 8, machines="a" * 40 + "b" * 8).outcome == "pass"
@@ -82,7 +82,7 @@ def test_machines_that_alternate_are_each_held_against_their_own_past() -> None:
     assert tonight([*levels, 1.3], machines="ab" * 20 + "a").code == "suspect"
 
 
-def test_one_night_outside_is_suspect_and_fails_nothing() -> None:
+def test_one_night_outside_is_a_candidate_and_fails_nothing() -> None:
     told = tonight([*QUIET, 1.3])
     assert (told.outcome, told.code, told.nights) == ("ambiguous", "suspect", 1)
     assert "night 1 of 3" in told.reason
@@ -113,7 +113,7 @@ def test_a_regression_is_said_once_and_stands_until_it_is_gone() -> None:
     assert set(found[73:]) == {"held"}
 
 
-def test_where_standing_is_only_noted_the_nights_after_the_conviction_pass() -> None:
+def test_where_standing_is_only_noted_the_nights_after_the_confirmation_pass() -> None:
     series = series_of(noisy([*QUIET, *[1.1] * 5]))
     found = [o.outcome for o in decide_every_night(series, replace(RULE, standing="note"))]
     assert found[42:] == ["regressed", "pass", "pass"]
@@ -126,14 +126,14 @@ def test_a_second_regression_on_top_of_one_that_stands_is_news() -> None:
 
 def test_an_accepted_change_is_the_new_normal_from_its_night_on() -> None:
     series = series_of(noisy([*QUIET, *[1.1] * 10]))
-    found = codes(series, Accepted("gated_mlp", date(40), "checks were added"))
+    found = codes(series, AcceptedChange("gated_mlp", date(40), "checks were added"))
     assert found[40:43] == ["new"] * 3
     assert set(found[43:]) == {"held"}
 
 
 def test_a_regression_after_an_accepted_change_is_found() -> None:
     series = series_of(noisy([*QUIET, *[1.1] * 20, *[1.21] * 3]))
-    assert codes(series, Accepted("gated_mlp", date(40), "word"))[-1] == "nights"
+    assert codes(series, AcceptedChange("gated_mlp", date(40), "word"))[-1] == "nights"
 
 
 def test_an_improvement_is_green_and_the_new_normal_that_may_not_be_lost_again() -> None:
@@ -148,7 +148,7 @@ def test_a_collapse_is_invalid_every_night_until_it_is_accepted(value: float) ->
     series = series_of([*noisy(QUIET), *[value] * 12])
     found = decide_every_night(series, RULE)
     assert {(o.outcome, o.code) for o in found[40:]} == {("invalid", "collapse")}
-    assert codes(series, Accepted("gated_mlp", date(40), "we cache it now"))[-1] == "held"
+    assert codes(series, AcceptedChange("gated_mlp", date(40), "we cache it now"))[-1] == "held"
 
 
 def test_more_throughput_is_good_and_less_is_not() -> None:
@@ -187,7 +187,7 @@ def test_a_difference_below_the_floor_is_none_however_quiet_the_series() -> None
     assert set(codes(tiny)[7:]) == {"held"}
 
 
-def test_a_series_that_wanders_convicts_nobody_but_of_a_leap_beyond_all_that_it_ever_did() -> None:
+def test_a_series_that_wanders_confirms_nothing_but_a_leap_beyond_all_that_it_ever_did() -> None:
     source, value, wander = random.Random(3), 0.0, []
     for _ in range(160):
         value = 0.95 * value + source.gauss(0, 0.0025)
@@ -203,7 +203,7 @@ def test_a_series_that_wanders_convicts_nobody_but_of_a_leap_beyond_all_that_it_
     ]
 
 
-def test_many_nights_on_one_side_convict_though_none_is_far_out() -> None:
+def test_many_nights_on_one_side_confirm_though_none_is_far_out() -> None:
     found = decide_every_night(series_of(noisy([*QUIET, *[1.03] * 14])), RULE)
     first = next(o for o in found if o.outcome == "regressed")
     assert first.code == "nights"
@@ -242,15 +242,15 @@ def test_an_anchor_that_is_named_takes_the_place_of_the_first_nights() -> None:
     assert decide(series, RULE, anchor="no such commit").outcome == "regressed"
 
 
-def test_the_same_night_convicts_at_once_or_acquits() -> None:
+def test_a_re_run_of_the_same_night_decides_at_once() -> None:
     series = series_of(noisy([*QUIET, 1.1]))
-    guilty = decide(series, RULE, confirmed={"run-40": "different"})
-    assert (guilty.outcome, guilty.step) == ("regressed", "same-night")
-    innocent = decide(series, RULE, confirmed={"run-40": "same"})
-    assert (innocent.outcome, innocent.code) == ("pass", "same")
+    slower = decide(series, RULE, confirmed={"run-40": "different"})
+    assert (slower.outcome, slower.step) == ("regressed", "same-night")
+    same = decide(series, RULE, confirmed={"run-40": "same"})
+    assert (same.outcome, same.code) == ("pass", "same")
     open_still = decide(series, RULE, confirmed={"run-40": "ambiguous"})
     assert open_still.outcome == "ambiguous"
-    assert "could not decide" in open_still.reason
+    assert "did not decide" in open_still.reason
 
 
 def test_where_the_code_is_the_same_three_nights_long_the_machine_has_a_new_normal() -> None:
@@ -260,7 +260,7 @@ def test_where_the_code_is_the_same_three_nights_long_the_machine_has_a_new_norm
     assert set(found[43:]) == {"held"}
 
 
-def test_a_conviction_of_the_same_night_is_remembered_by_its_word() -> None:
+def test_a_confirmation_of_the_same_night_is_remembered_by_its_word() -> None:
     found = codes(series_of(noisy([*QUIET, *[1.1] * 10])), **{"run-40": "different"})
     assert found[40] == "same-night"
     assert set(found[41:]) == {"standing"}

@@ -81,7 +81,7 @@ def test_rules_that_others_ship_are_wrong_more_often_than_right() -> None:
 FIRST_BAD = {"0002": 14, "0011": 93, "0012": 87, "0013": 113, "0016": 29}
 
 
-def test_of_the_practitioners_series_the_five_regressions_are_convicted_by_the_third_night(
+def test_of_the_practitioners_series_the_five_regressions_are_confirmed_by_the_third_night(
     fixtures: Path,
 ) -> None:
     folder = fixtures / "regression" / "sap_hana_small_2021" / "data"

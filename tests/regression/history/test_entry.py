@@ -84,7 +84,7 @@ def values(document: RunDocument) -> dict[tuple[str, str | None], float]:
     return {(v.key.metric, v.key.scope.name): v.value for v in entry_of(document).values}
 
 
-def test_what_has_no_value_is_not_kept_and_what_is_doubted_is_marked() -> None:
+def test_what_has_no_value_is_not_kept_and_what_is_contradicted_is_marked() -> None:
     kept = {value.key.metric: value for value in entry_of(document()).values}
     assert "time.p99" not in kept
     assert (kept["ipc"].doubt, kept["time.median"].doubt) == ("clock", None)

@@ -109,7 +109,7 @@ def test_hyperfine() -> None:
     assert entry.facts["started"].startswith("the time of the file")
 
 
-def test_a_command_that_failed_is_doubted(tmp_path: Path) -> None:
+def test_a_command_that_failed_is_marked_as_contradicted(tmp_path: Path) -> None:
     data = json.loads(FILES["hyperfine"].read_text())
     data["results"][0]["exit_codes"][2] = 137
     path = tmp_path / "hf.json"

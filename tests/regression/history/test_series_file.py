@@ -96,7 +96,7 @@ def test_a_line_that_was_cut_off_is_left_out_and_told(tmp_path: Path) -> None:
         (b"0,1\n1,2,3\n2,3\n", "line 2: 3 fields where the others have 2"),
         (b"1_000\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n", "line 1: '1_000' .* is no number"),
         (b"3.2ms\n3.3ms\n", "no column of numbers"),
-        (b"0,a\n1,b\n2,c\n", "counts its lines"),
+        (b"0,a\n1,b\n2,c\n", "numbers its lines"),
         (b"index,value\n1,nan\n2,x\n3,inf\n", "'x' in value is no number"),
         (b'0,"' + b"x" * 200_000 + b'"\n1,2\n', "line 1: field larger than field limit"),
     ],

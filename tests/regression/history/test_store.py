@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import UsageError
-from profkit.core.types import RUN, Accepted, Scope, SeriesKey
+from profkit.core.types import RUN, AcceptedChange, Scope, SeriesKey
 from profkit.regression.history import History, HistoryFilter, default_path, open_history
 from tests.regression.history.entries import SAMPLES, entry, value
 
@@ -84,7 +84,7 @@ def test_runs_of_the_same_second_keep_the_order_in_which_they_were_added(history
 
 def test_a_run_without_a_moment_is_refused_and_leaves_nothing(history: History) -> None:
     for started in ("yesterday", "2026-13-01", "", "0000-01-01", "9999-12-31T23:59:59-14:00"):
-        with pytest.raises(UsageError, match="no date or time"):
+        with pytest.raises(UsageError, match="not a date or time"):
             history.add(replace(entry(1), started=started))
     assert history.entries() == ()
 
@@ -146,7 +146,7 @@ def test_a_mark_keeps_a_run_and_takes_its_vote(history: History) -> None:
         history.mark("ffff", False, "nobody")
 
 
-def test_a_doubted_value_is_no_valid_point_of_a_valid_run(history: History) -> None:
+def test_a_contradicted_value_is_no_valid_point_of_a_valid_run(history: History) -> None:
     history.add(entry(1, replace(value(), doubt="the trace says otherwise")))
     (point,) = history.series()[0].points
     assert (point.valid, point.reason) == (False, "the trace says otherwise")
@@ -171,7 +171,7 @@ def test_what_a_re_run_said_is_kept_with_its_value(history: History) -> None:
 
 
 def test_an_accepted_change_is_kept_once(history: History) -> None:
-    accepted = Accepted("mlp", "2026-11-19T00:00:00+01:00", "new compiler", "time.median", "anna")
+    accepted = AcceptedChange("mlp", "2026-11-19T00:00:00+01:00", "new compiler", "time.median", "anna")
     assert history.accept(accepted)
     assert not history.accept(replace(accepted, word="again"))
     assert history.accept(replace(accepted, metric=None))

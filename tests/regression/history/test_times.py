@@ -33,7 +33,7 @@ def test_a_moment_is_told_in_utc(text: str, utc: str) -> None:
     "text", ["", "now", "20.11.2026", "2026-02-30", "2026-11-20T25:00", "1763617620", "2026-11-20T05:47:00+1"]
 )
 def test_what_is_no_moment_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="no date or time"):
+    with pytest.raises(UsageError, match="not a date or time"):
         microseconds(text)
 
 
@@ -51,5 +51,5 @@ def test_people_say_from_when_on(text: str, begin: str) -> None:
 
 
 def test_a_span_beyond_all_time_is_refused() -> None:
-    with pytest.raises(UsageError, match="longer than time"):
+    with pytest.raises(UsageError, match="too long a time span"):
         parse_since("99999999999y", datetime(2026, 11, 20, tzinfo=timezone.utc))

@@ -93,7 +93,7 @@ def test_who_waits_too_long_for_another_writer_is_told_so(
     blocker = sqlite3.connect(path, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
     with open_history(path) as history:
-        with pytest.raises(MachineError, match="kept busy by another process"):
+        with pytest.raises(MachineError, match="another process has been writing"):
             history.add(entry(2))
         assert len(history.entries()) == 1  # to read needs no turn
         blocker.execute("ROLLBACK")

@@ -109,6 +109,12 @@ def test_paths_are_taken_from_the_folder_of_the_file(tmp_path: Path, monkeypatch
         (LEAST + "    floors: {time.median: {gates: true}}\n", 5, "stands under gates", "gates: ["),
         (LEAST + "    env: {A: [1]}\n", 5, "A must be text", 'A: "1"'),
         (LEAST + "  - name: a\n    command: [x]\n", 5, "two workloads called 'a'", "name: a-2"),
+        (
+            LEAST + "  - name: b c\n    command: [x]\n  - name: b/c\n    command: [x]\n",
+            7,
+            "into one folder",
+            "b/c-2",
+        ),
         (LEAST + "  - command: [x]\n", 5, "has no name", "name:"),
         (LEAST + "  - name: b\n", 5, "has no command", "command: ["),
         (LEAST + "  - name: b\n    command: []\n", 6, "command is empty", "command: ["),

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from profkit.core.codec import build
+from profkit.core.codec import from_plain_data
 from profkit.core.types import (
     Calibration,
     Cause,
@@ -77,7 +77,9 @@ def test_the_worst_stands_first_and_what_passed_last() -> None:
     ]
     assert all(a < b for a, b in pairwise(places))
     assert max(len(line) for line in text.splitlines()) <= 80
-    assert "3 alarms in 30 trials of the same code against itself, 0.40 expected by" in " ".join(text.split())
+    assert "3 false alarms in 30 comparisons of the same code with itself, 0.40 expected by" in " ".join(
+        text.split()
+    )
 
 
 def test_what_was_confirmed_shows_its_evidence_and_the_commits_to_look_at() -> None:
@@ -168,7 +170,7 @@ def test_a_watched_metric_fails_nothing_and_is_told() -> None:
     assert one.exit_code == 0
     root = ElementTree.fromstring(night_junit(one).split("\n", 1)[1])
     assert [child.tag for case in root.iter("testcase") for child in case] == ["skipped"]
-    assert "Watched, and failing nothing" in night_text(one)
+    assert "Watched metrics, which fail no night" in night_text(one)
     assert night_annotations(one) == ""
 
 
@@ -234,7 +236,7 @@ def test_text_from_outside_is_shown_and_never_obeyed() -> None:
 def test_the_document_of_a_night_has_all_of_it() -> None:
     document = json.loads(night_to_text(MIXED))
     assert document.pop("schema") == "profkit.night/1"
-    assert build(Night, document) == MIXED
+    assert from_plain_data(Night, document) == MIXED
 
 
 def test_markdown_keeps_within_what_a_step_summary_shows() -> None:

@@ -278,19 +278,6 @@ def test_the_example_is_printed_as_it_is(tmp_path: Path) -> None:
     assert said.out.startswith("# A nightly")
 
 
-def test_workloads_with_names_that_are_alike_as_files_keep_their_own_logs(tmp_path: Path) -> None:
-    names = ("a b", "a/b", "a-b-2")
-    body = "".join(
-        f'  - {{name: "{name}", command: [python, -c, "raise SystemExit(\'said by {number}\')"]}}\n'
-        for number, name in enumerate(names)
-    )
-    written(tmp_path, body)
-    document = night(tmp_path).json()
-    folder = tmp_path / "reports" / "nights" / document["id"]
-    for number, workload in enumerate(document["workloads"]):
-        assert f"said by {number}" in (folder / workload["log"]).read_text()
-
-
 def test_a_history_that_cannot_be_used_is_told_with_the_key_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "other.txt").write_text("a text")
     written(tmp_path, GOOD, "history: other.txt\n")

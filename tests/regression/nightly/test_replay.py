@@ -62,7 +62,7 @@ def test_nothing_is_alarmed_where_nothing_changed(year: list[Night]) -> None:
     )
 
 
-def test_a_step_is_suspected_at_once_convicted_by_the_third_night_and_told_until_it_is_gone(
+def test_a_step_is_a_candidate_at_once_confirmed_by_the_third_night_and_told_until_it_is_gone(
     year: list[Night],
 ) -> None:
     found = outcomes(year, "slower")
@@ -84,7 +84,7 @@ def test_one_night_that_stands_out_fails_nothing_and_a_hot_one_is_not_valid(year
     assert year[60].exit_code == 1  # the step of the other workload stands by then
 
 
-def test_another_machine_is_a_new_epoch_and_not_an_improvement(year: list[Night]) -> None:
+def test_another_machine_is_a_new_segment_and_not_an_improvement(year: list[Night]) -> None:
     found = outcomes(year, "moved")
     assert "improved" not in found
     assert found[35] == "invalid"
@@ -116,16 +116,14 @@ def test_a_run_that_cannot_be_taken_is_named(tmp_path: Path) -> None:
     )
     (note,) = found[-1].notes
     assert note.startswith("cannot take ")
-    assert "run.json: 'nowadays' is no date or time" in note
+    assert "run.json: 'nowadays' is not a date or time" in note
 
 
 def test_days_without_a_run_are_told_on_the_night_after(tmp_path: Path) -> None:
     found = told(tmp_path, [document("a", day, 1e-3) for day in (0, 1, 2, 3, 6, 7, 9)], ("a",))
     assert {night.id: night.notes for night in found if night.notes} == {
-        "2026-01-07": (
-            "no run from 2026-01-05 to 2026-01-06 is here to read: such a night is missing, and not green",
-        ),
-        "2026-01-10": ("no run on 2026-01-09 is here to read: such a night is missing, and not green",),
+        "2026-01-07": ("there is no run from 2026-01-05 to 2026-01-06: that night is missing",),
+        "2026-01-10": ("there is no run of 2026-01-09: that night is missing",),
     }
     assert "no run from 2026-01-05" in " ".join(text_of(nights_view(found)).split())
 
@@ -156,7 +154,7 @@ def test_small_steps_add_up_against_an_anchor(tmp_path: Path) -> None:
     assert worst_code(nights) == 1
 
 
-def test_an_accepted_change_begins_an_epoch(tmp_path: Path) -> None:
+def test_an_accepted_change_begins_a_segment(tmp_path: Path) -> None:
     runs = [document("a", day, v * (1.2 if day >= 20 else 1)) for day, v in enumerate(quiet("a", 40))]
     nights = told(
         tmp_path, runs, ["a"], "accepted: [{workload: a, since: 2026-01-21, word: checks its input}]\n"
@@ -165,7 +163,7 @@ def test_an_accepted_change_begins_an_epoch(tmp_path: Path) -> None:
     assert "checks its input" in night_text(nights[-1])
 
 
-def test_other_work_is_another_epoch_and_told(tmp_path: Path) -> None:
+def test_other_work_is_another_segment_and_told(tmp_path: Path) -> None:
     from dataclasses import replace
 
     runs = []

@@ -38,7 +38,7 @@ def test_heat_and_faults_make_the_samples_invalid(reason: str) -> None:
 
 
 def test_more_samples_thrown_away_than_kept_are_no_measurement() -> None:
-    assert "4 samples thrown away, 3 left" in str(
+    assert "4 samples discarded, 3 left" in str(
         throttling_reason(run(throttled=4, throttle_reasons=("power limit",)))
     )
     assert throttling_reason(run(throttled=2, throttle_reasons=("power limit",))) is None

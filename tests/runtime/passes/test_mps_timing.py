@@ -75,14 +75,11 @@ def test_a_workload_that_waits_by_itself_is_not_waited_for_twice(torch: Torch) -
     assert found.single_seconds == pytest.approx(1.15e-3, rel=0.01)  # one wait of 0.15 ms
 
 
-def test_events_say_what_the_device_needs_where_it_decides(torch: Torch) -> None:
+def test_a_call_that_the_device_decides_needs_no_remark(torch: Torch) -> None:
     fake = torch()
     found = timed(lambda: fake.work(1000))
-    assert found.device_seconds == pytest.approx(1e-3, rel=0.05)
     assert found.host_seconds == pytest.approx(1e-6, rel=0.2)
-    assert found.wall_ratio is not None
-    assert 1 <= found.wall_ratio < 1.05
-    assert found.remarks == ()
+    assert (found.device_seconds, found.remarks) == (None, ())
 
 
 def test_where_launching_decides_the_device_alone_is_not_known_and_that_is_said(torch: Torch) -> None:
@@ -184,32 +181,6 @@ def test_a_setup_is_not_in_the_seconds(torch: Torch) -> None:
     found = timed(lambda: fake.work(1000), setup=lambda: fake.work(2000))
     assert median(found.seconds) == pytest.approx(1.15e-3, rel=0.01)
     assert found.loops == 1
-
-
-# ---------------------------------------------------------------- events that are not believed
-
-
-@pytest.mark.parametrize(
-    ("said", "remark"),
-    [
-        ("reversed", "torch's MPS events tell no time: End event 2 was not recorded after start event 1"),
-        ("no-events", "torch's MPS events tell no time: Cannot execute acquireEvent()"),
-        ("fast-events", "torch's MPS events claim "),
-    ],
-)
-def test_events_that_fail_leave_the_device_unknown(torch: Torch, said: str, remark: str) -> None:
-    fake = torch(said)
-    found = timed(lambda: fake.work(1000))
-    assert median(found.seconds) == pytest.approx(1e-3, rel=0.05)
-    assert (found.device_seconds, found.wall_ratio) == (None, None)
-    assert found.remarks[0].startswith(remark)
-
-
-def test_a_torch_without_events_is_timed(torch: Torch) -> None:
-    fake = torch()
-    del fake.mps.Event
-    found = timed(lambda: fake.work(1000))
-    assert (found.device_seconds, found.remarks) == (None, ())
 
 
 # ---------------------------------------------------------------- heat

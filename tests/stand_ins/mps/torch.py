@@ -4,10 +4,8 @@ They are times of the host's real clock, or of a simulated one (`state.now`, sec
 shows in them, and nobody waits.
 
 `torch.work(us)` is a launch. As torch does, it is only put down: the device begins when torch commits, which is after
-COMMITS launches, at an event, and when somebody waits. `$STAND_IN_MPS` (words) makes it behave in ways that were seen:
-"absent" no device, "reversed" the second event's callback came first, "no-events", "bad-fork", "fast-events" for a
-clock that runs wrong, "broken" for a wait that raises. A call that would hang the real one raises AssertionError here.
-"simulated" puts the simulated clock in place of the process's own.
+COMMITS launches, and when somebody waits. `$STAND_IN_MPS` (words) makes it behave in ways that were seen: "absent" no
+device, "bad-fork", "broken" for a wait that raises. "simulated" puts the simulated clock in place of the process's own.
 """
 
 import os
@@ -100,33 +98,6 @@ def synchronize():
     spin(max(clock(), state.free) + LATENCY)
 
 
-class Event:
-    def __init__(self, enable_timing=False):
-        if said("no-events"):
-            raise RuntimeError("Cannot execute acquireEvent() without MPS backend.")
-        self.at = None
-        self.consumed = not enable_timing
-
-    def record(self):
-        commit()
-        self.at = max(clock(), state.free)
-
-    def query(self):
-        return self.at is not None and clock() >= self.at
-
-    def synchronize(self):
-        spin(self.at)
-        self.consumed = True
-
-    def elapsed_time(self, end):
-        synchronize()
-        assert not end.consumed, "elapsed_time waits for ever for an event that was waited for"
-        end.consumed = True
-        if said("reversed"):
-            raise RuntimeError("End event 2 was not recorded after start event 1")
-        return (end.at - self.at) * 1e3 * (3 if said("fast-events") else 1)
-
-
 class Buffer:
     """A tensor on the device; writing it takes 300 microseconds."""
 
@@ -151,7 +122,6 @@ def empty(count, *, dtype=None, device=None):
 uint8 = "uint8"
 mps = SimpleNamespace(
     synchronize=synchronize,
-    Event=Event,
     current_allocated_memory=lambda: state.memory,
     driver_allocated_memory=lambda: state.memory and state.memory + (1 << 20),
     recommended_max_memory=lambda: 8 << 30,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from profkit.core.formatting import plural, quantity
+from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import MetalAbsent, MetalCounter, MetalTrace
 from profkit.profilers.xctrace.alignment import TraceRecording
 from profkit.profilers.xctrace.command import GPU_COUNTERS, METAL, export_line
@@ -139,16 +139,16 @@ def list_notes(tables: MetalTables, skipped: int, part: CountedPart, metal: Meta
         yield part.target.note
     if not metal.marked and metal.span is not None and metal.window is not None:
         yield (
-            f"nothing is marked: all {quantity(metal.span, 's')} count for which the GPU was recorded, of which"
-            f" {quantity(metal.window, 's')} lie between the first work of {part.target.name} and its last"
+            f"nothing is marked: all {format_quantity(metal.span, 's')} count for which the GPU was recorded, of which"
+            f" {format_quantity(metal.window, 's')} lie between the first work of {part.target.name} and its last"
         )
     if part.active is None and metal.device_busy is not None:
         yield f"without {STATES} the GPU counts as active while any process had work on it"
     if part.active is not None and (part.busy & part.counted - part.active).total > _UNTOLD * part.busy.total:
         yield f"{STATES} does not hold all of the time in which the process worked: it may be cut off"
     if len(part.gpus) > 1:
-        others = ", ".join(name for name in part.gpus if name != part.gpu)
-        yield f"of {plural(len(part.gpus), 'GPU')} {part.gpu} counts, which the process used most; beside it: {others}"
+        further = ", ".join(name for name in part.gpus if name != part.gpu)
+        yield f"of {plural(len(part.gpus), 'GPU')} {part.gpu} counts, which the process used most; beside it: {further}"
     if metal.failed:
         codes = ", ".join(str(code) for code in sorted(set(tables[ERRORS]["code"].tolist()) - {-1})[:5])
         which = f" (code {codes})" if codes else ""

@@ -109,13 +109,13 @@ def _metal_trace(
 ) -> MetalTrace:
     counted, window, busy, buffers = part.counted, part.window, part.busy, part.buffers
     has_work, marked, run = tables.rows.get(INTERVALS, 0) > 0, recording.windows is not None, recording.run
-    seen = part.active
-    if seen is None and has_work:
-        seen = union(part.work["start"], part.work["end"])
+    active = part.active
+    if active is None and has_work:
+        active = union(part.work["start"], part.work["end"])
     knows_process = has_work and part.target.name is not None
     working = busy if len(busy) else None
     pending, idle = buffers.pending(), window - busy
-    others = None if seen is None else seen - busy
+    by_others = None if active is None else active - busy
     queue = buffers.queue(window)
     counters = counters_in(samples, counted, working, part.gpu)
     shaders = shader_sums(tables, part)
@@ -125,9 +125,9 @@ def _metal_trace(
     recommended = [most for name, (_, most) in tables.infos.items() if part.gpu in (name, None, "")]
     return MetalTrace(
         span=_to_seconds(counted) or None,
-        device_busy=None if seen is None else _to_seconds(seen & counted),
+        device_busy=None if active is None else _to_seconds(active & counted),
         process_busy=_to_seconds(busy & counted) if knows_process else None,
-        others=_to_seconds(others & counted) if knows_process and others is not None else None,
+        others=_to_seconds(by_others & counted) if knows_process and by_others is not None else None,
         longest_gap=longest_span(idle) / 1e9 if window.total else None,
         processes=processes_in(tables, part),
         channels=tuple(named.work("channel") for named in channel_sums(tables, part)),
@@ -152,12 +152,12 @@ def _metal_trace(
         entries=recording.alignment.entries,
         window=_to_seconds(window) or None,
         unsubmitted=None if pending is None else _to_seconds(idle - pending),
-        blocked=None if pending is None or others is None else _to_seconds(idle & pending & others),
+        blocked=None if pending is None or by_others is None else _to_seconds(idle & pending & by_others),
         memory_recommended=recommended[0] if len(recommended) == 1 else None,
-        over_time=_over_time(part, seen, clocks),
+        over_time=_over_time(part, active, clocks),
         device=_full_name(part.gpu, tables) if part.gpu else None,
         devices=tuple(_list_devices(tables, part)) if len(part.gpus) > 1 else (),
-        window_busy=None if seen is None or not window.total else _to_seconds(seen & window),
+        window_busy=None if active is None or not window.total else _to_seconds(active & window),
         failed=int(counted.holds(tables[ERRORS]["start"]).sum()) if ERRORS in tables.rows else None,
         compiled=_to_seconds(_compiling_times(tables, part) & counted) if COMPILER in tables.rows else None,
         counter_set=None if chosen in NO_SET else chosen,
@@ -212,13 +212,13 @@ def _compiling_times(tables: MetalTables, part: CountedPart) -> Spans:
     return table.times(table.where("process", part.target.processes))
 
 
-def _over_time(part: CountedPart, seen: Spans | None, clocks: Mapping[str, Spans]) -> MetalOverTime | None:
+def _over_time(part: CountedPart, active: Spans | None, clocks: Mapping[str, Spans]) -> MetalOverTime | None:
     extent = (part.window if len(part.window) else part.counted).extent
-    if extent is None or seen is None:
+    if extent is None or active is None:
         return None
     return MetalOverTime(
         (extent[1] - extent[0]) / 1e9,
-        slice_shares(seen, *extent),
+        slice_shares(active, *extent),
         slice_shares(part.busy, *extent) if len(part.busy) else (),
         slice_states(clocks, *extent),
     )

@@ -81,14 +81,14 @@ def sum_by_name(
     import numpy as np
 
     inside = overlap_lengths(work["start"], work["end"], part)
-    kept = inside > 0
-    which, start, end, inside = which[kept], work["start"][kept], work["end"][kept], inside[kept]
+    counted = inside > 0
+    which, start, end, inside = which[counted], work["start"][counted], work["end"][counted], inside[counted]
     if not len(which):
         return ()
     names, which = _fold_names(names, which, inside)
     instance = np.arange(len(which), dtype=np.int64) + (1 << 62)  # a piece without an id is one of its own
     if by_encoder:
-        encoder = work["encoder"][kept]
+        encoder = work["encoder"][counted]
         instance = np.where(encoder == NO_ID, instance, encoder)
     order = np.argsort(which, kind="stable")
     cuts = np.flatnonzero(np.r_[True, np.diff(which[order]) != 0, True])
@@ -119,8 +119,8 @@ def _fold_names(names: Sequence[str], which: Any, inside: Any) -> tuple[Sequence
     largest_first = np.argsort(-np.bincount(which, inside, len(table)), kind="stable")
     rank = np.argsort(largest_first)
     folded = list(table)
-    kept = [folded[number] for number in largest_first[: MOST_TOLD - 1]]
-    return [*kept, REST], np.minimum(rank[which], MOST_TOLD - 1)
+    largest = [folded[number] for number in largest_first[: MOST_TOLD - 1]]
+    return [*largest, REST], np.minimum(rank[which], MOST_TOLD - 1)
 
 
 def encoder_sums(tables: MetalTables, part: CountedPart) -> tuple[tuple[NamedWork, ...], float | None]:

@@ -107,15 +107,15 @@ def label_of(shown: str, process: Process | None) -> str:
 
 
 def _select_active_work(rows: Rows) -> Iterator[Sequence[Value]]:
-    for start, duration, process, gpu, channel, label, state, *others in rows:
+    for start, duration, process, gpu, channel, label, state, *rest in rows:
         if not isinstance(state, str) or state in ("", ACTIVE):
             shown = label_of(cell_text(label), process if isinstance(process, Process) else None)
-            yield (start, duration, process, gpu, channel, shown, *others)
+            yield (start, duration, process, gpu, channel, shown, *rest)
 
 
 def _name_encoders(rows: Rows) -> Iterator[Sequence[Value]]:
-    for start, duration, buffer_label, label, *others in rows:
-        yield (start, duration, encoder_name(cell_text(buffer_label), cell_text(label)), *others)
+    for start, duration, buffer_label, label, *rest in rows:
+        yield (start, duration, encoder_name(cell_text(buffer_label), cell_text(label)), *rest)
 
 
 def _name_shaders(rows: Rows) -> Iterator[Sequence[Value]]:
@@ -185,8 +185,8 @@ class MetalTable:
 
     def add(self, rows: Rows) -> None:
         """Rows as the layout has them after its preparation."""
-        start, end, *others = self._columns.values()
-        cells = [(column.append, parse) for column, parse in zip(others, self._parse, strict=True)]
+        start, end, *columns = self._columns.values()
+        cells = [(column.append, parse) for column, parse in zip(columns, self._parse, strict=True)]
         for first, duration, *values in rows:
             when = parse_interval(first, duration)
             if when is None:
@@ -264,9 +264,7 @@ class MetalTables:
             return
         layout = LAYOUTS[schema]
         counted = RowCount(table.rows(layout.cells))  # type: ignore[arg-type]
-        source: Rows = (
-            ((at, 0, *others) for at, _, *others in counted) if layout.cells[:2] == _AT else counted
-        )
+        source: Rows = ((at, 0, *rest) for at, _, *rest in counted) if layout.cells[:2] == _AT else counted
         fresh = MetalTable(layout)
         fresh.add(layout.prepare(source) if layout.prepare else source)
         if fresh.skipped > _MOST_SKIPPED * counted.rows:

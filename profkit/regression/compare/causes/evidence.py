@@ -8,10 +8,10 @@ from functools import cached_property
 
 from profkit.analysis.kernel_names import short_name
 from profkit.backends import kernel_word
-from profkit.core.formatting import figures, quantity
+from profkit.core.formatting import format_figures, format_quantity
 from profkit.core.types import RUN, Change, FunctionChange, KernelChange, RunDocument, Scope
 from profkit.regression.compare.kernels import KernelPair, MatchedKernels
-from profkit.regression.compare.pairs import readings_of
+from profkit.regression.compare.pairs import KERNEL_SHARE, readings_of
 
 Values = Mapping[tuple[str, Scope], float]
 
@@ -52,24 +52,25 @@ class Evidence:
         """The changes of these metrics that are DIFFERENT."""
         return (c for c in self.changes if c.word == "different" and c.metric in metrics)
 
-    def rose(self, metric: str, scope: Scope | None = None) -> Change | None:
-        """The first DIFFERENT rise of a metric, in any scope or in one."""
-        return next((c for c in self._in(metric, scope) if c.candidate.value > c.baseline.value), None)
+    def rose(self, metric: str) -> Change | None:
+        """The first DIFFERENT rise of a metric, in any scope."""
+        return next((c for c in self.different(metric) if c.candidate.value > c.baseline.value), None)
 
     def fell(self, metric: str, scope: Scope | None = None) -> Change | None:
-        """The first DIFFERENT fall of a metric, likewise."""
-        return next((c for c in self._in(metric, scope) if c.candidate.value < c.baseline.value), None)
+        """The first DIFFERENT fall of a metric, in any scope or in one."""
+        falls = (c for c in self.different(metric) if c.candidate.value < c.baseline.value)
+        return next((c for c in falls if scope is None or c.scope == scope), None)
 
     def both(self, metric: str, scope: Scope = RUN) -> tuple[float, float] | None:
         """A metric's values in both runs, whether or not they differ."""
         first, second = self.before.get((metric, scope)), self.after.get((metric, scope))
         return None if first is None or second is None else (first, second)
 
-    def main_kernels(self, share: float = 0.01) -> Iterator[KernelPair]:
-        """The kernels of both runs that take this share of the GPU time or more."""
+    def main_kernels(self) -> Iterator[KernelPair]:
+        """The kernels of both runs that take 1 % of the GPU time or more."""
         for pair in self.matched.pairs:
             change = self.kernel_change(pair.baseline.scope)
-            if change is not None and change.share >= share:
+            if change is not None and change.share >= KERNEL_SHARE:
                 yield pair
 
     def kernel_change(self, scope: Scope) -> KernelChange | None:
@@ -81,9 +82,6 @@ class Evidence:
         change = self.kernel_change(scope)
         return change is not None and change.word in ("slower", "faster")
 
-    def _in(self, metric: str, scope: Scope | None) -> Iterator[Change]:
-        return (c for c in self.different(metric) if scope is None or c.scope == scope)
-
 
 def added_value(function: FunctionChange) -> float:
     """By how much the candidate has more of it."""
@@ -92,7 +90,7 @@ def added_value(function: FunctionChange) -> float:
 
 def transition(title: str, before: float, after: float, unit: str = "") -> str:
     """`registers per thread 40 -> 64`."""
-    return f"{title} {quantity(before, unit)} -> {quantity(after, unit)}"
+    return f"{title} {format_quantity(before, unit)} -> {format_quantity(after, unit)}"
 
 
 def change_text(title: str, change: Change, unit: str | None = None) -> str:
@@ -107,8 +105,8 @@ def relative_change(before: float, after: float) -> str:
         return "more"
     part = after / before - 1
     if part >= 1:
-        return f"{figures(after / before)} times as much"
-    return f"{figures(abs(100 * part), 2)} % {'more' if part >= 0 else 'less'}"
+        return f"{format_figures(after / before)} times as much"
+    return f"{format_figures(abs(100 * part), 2)} % {'more' if part >= 0 else 'less'}"
 
 
 def work_units(evidence: Evidence) -> str:

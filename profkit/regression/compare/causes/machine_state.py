@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from math import log
 
 from profkit.analysis.comparability.fingerprint import holds_down
-from profkit.core.formatting import percent, plural, quantity
+from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.statistics import median
 from profkit.core.types import Cause, Change, KernelChange, RunDocument
 from profkit.regression.compare.causes.evidence import Evidence, transition
 from profkit.regression.compare.decisions import percent_text, signed_percent
 
 # A device that changes its performance state with its load is in each for some of the time; what it is in for most of
-# its work is what a mean of the times speaks of.
+# its work is what its mean times depend on.
 MAIN_STATE_SHARE = 0.6
 THROTTLED_SHARE = 0.1  # of the trace
 # From slow to fast, as Instruments names them; of other names the order is not known.
@@ -39,7 +39,7 @@ class PerformanceState:
     share: float
 
     def __str__(self) -> str:
-        return f"{self.name} {percent(100 * self.share)} % of its work"
+        return f"{self.name} {format_percent(100 * self.share)} % of its work"
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def thermal_throttling(document: RunDocument) -> str | None:
     if share < THROTTLED_SHARE:
         return None
     longest = max(hot, key=lambda state: state.seconds)
-    return f"thermal state {longest.name} in {percent(100 * share)} % of the trace"
+    return f"thermal state {longest.name} in {format_percent(100 * share)} % of the trace"
 
 
 def clock_of(document: RunDocument) -> ClockReading | None:
@@ -171,12 +171,12 @@ def _weigh_clock_and_load(
     if cycles is not None and before is not None and after is not None:
         return _as_ambiguous(
             change,
-            f"the clock of {before.of} went from {quantity(before.hertz, 'Hz')} to "
-            f"{quantity(after.hertz, 'Hz')}; in cycles it is {signed_percent(cycles - 1)}, within the "
+            f"the clock of {before.of} went from {format_quantity(before.hertz, 'Hz')} to "
+            f"{format_quantity(after.hertz, 'Hz')}; in cycles it is {signed_percent(cycles - 1)}, within the "
             f"{percent_text(change.floor)} that counts",
         )
     size = log(change.ratio)
-    factor, reason = max(busy, key=lambda one: one[0], default=(1.0, ""))
+    factor, reason = max(busy, key=lambda disturbance: disturbance[0], default=(1.0, ""))
     explained = size == 0 or any(ratio > 0 and log(ratio) / size >= WORK_EXPLAINS for ratio in work)
     if not busy or abs(size) > log(factor) or explained:
         return change
@@ -278,6 +278,6 @@ def find_performance_state(evidence: Evidence) -> Iterator[Cause]:
         sentence = f"The GPU worked mostly in the performance state {after.name}, before in {before.name}."
         yield Cause("state", sentence, evidence=(f"baseline: {before}", f"candidate: {after}"))
     hot = thermal_throttling(evidence.baseline), thermal_throttling(evidence.candidate)
-    for name, reason, other in (("baseline", *hot), ("candidate", *hot[::-1])):
-        if reason is not None and other is None:
+    for name, reason, other_reason in (("baseline", *hot), ("candidate", *hot[::-1])):
+        if reason is not None and other_reason is None:
             yield Cause("state", f"The {name} was slowed by heat.", evidence=(reason,))

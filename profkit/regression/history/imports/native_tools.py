@@ -1,30 +1,36 @@
-"""Results of tools for compiled programs: Google Benchmark, hyperfine, nvbench.
+"""Result files of tools for compiled programs: Google Benchmark, nvbench, hyperfine.
 
-Google Benchmark writes `--benchmark_out=FILE --benchmark_out_format=json`.
+Google Benchmark: `--benchmark_out=FILE --benchmark_out_format=json`; fields as of its reporter 1.4 to 1.9. With
+repetitions each of them is a sample; where only aggregates were written their median and mean are what there is.
 
-Fields as of its JSON reporter 1.4 to 1.9. With repetitions each of them is a sample; where only aggregates were
-written (`--benchmark_report_aggregates_only`) their median and mean are what there is.
+nvbench: `--json FILE`; fields as of its printer 1.1: summaries as a list with tags, numbers written as text. After
+`--jsonbin FILE` the raw samples are in `FILE-bin/<n>.bin`, little-endian float32 of seconds.
 
-hyperfine writes `--export-json FILE`. Fields as of hyperfine 1.6 to 1.20; seconds throughout.
-
-NVIDIA's nvbench writes `--json FILE`, with the raw samples beside it after `--jsonbin FILE`.
-
-Fields as of its JSON printer 1.1: summaries as a list with tags, numbers written as text. Raw samples are in
-`FILE-bin/<n>.bin` as little-endian float32 of seconds.
+hyperfine: `--export-json FILE`; fields as of 1.6 to 1.20.
 """
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from profkit.core.statistics import median
-from profkit.core.types import Direction
-from profkit.regression.history.imports.result import JsonNode, MeasuredValue, ToolResult, time_values
+from profkit.regression.history.imports.result import (
+    Json,
+    MeasuredValue,
+    MetricKind,
+    Tool,
+    ToolResult,
+    file_name,
+    number,
+    numbers,
+    times,
+)
 
-GOOGLE_BENCHMARK = "google-benchmark"
+# ---------------------------------------------------------------- Google Benchmark
+
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _RATES = {"bytes_per_second": ("bandwidth.declared", "B/s"), "items_per_second": ("items.rate", "items/s")}
 # Everything else of a row is a counter of the user's.
@@ -36,164 +42,84 @@ _GOOGLE_FIELDS = {
 }  # fmt: skip
 
 
-def is_google_benchmark(data: JsonNode) -> bool:
-    """Told by the context that only it writes beside its benchmarks."""
-    context = data.at("context")
-    known = ("executable", "num_cpus", "library_build_type", "mhz_per_cpu")
-    return isinstance(data.at("benchmarks").data, list) and any(
-        context.at(name).data is not None for name in known
+def _wrote_google_benchmark(data: Json) -> bool:
+    context = data.get("context")
+    known = {"executable", "num_cpus", "library_build_type", "mhz_per_cpu"}
+    return (
+        isinstance(data.get("benchmarks"), list)
+        and isinstance(context, dict)
+        and bool(known & context.keys())
     )
 
 
-def read_google_benchmark(data: JsonNode) -> ToolResult:
-    """The benchmarks of one program; each is a region by its name with its arguments."""
-    context = data.at("context")
-    executable = context.at("executable").text()
-    left_out: list[str] = []
+def _read_google_benchmark(data: Json, _path: Path) -> ToolResult:
+    """Each benchmark is a region called by its name with its arguments."""
+    context = data["context"]
     caches = [
-        f"L{cache.at('level').words()} {int(size) >> 10} KiB"
-        for cache in context.at("caches").items()
-        if (size := cache.at("size").number()) is not None and cache.at("type").text() != "Instruction"
+        f"L{cache['level']} {int(cache['size']) >> 10} KiB"
+        for cache in context.get("caches") or ()
+        if cache.get("type") != "Instruction"
     ]
-    build = context.at("library_build_type").text()
+    scaling = {True: "on", False: "off"}.get(context.get("cpu_scaling_enabled"))
     return ToolResult(
-        source=GOOGLE_BENCHMARK,
-        workload=PurePosixPath(executable.replace("\\", "/")).name if executable else GOOGLE_BENCHMARK,
+        source="google-benchmark",
+        workload=file_name(context.get("executable")) or "google-benchmark",
         backend="cpu",
-        started=context.at("date").text(),
+        started=context.get("date"),
         machine={
-            "machine.cores": context.at("num_cpus").words(),
+            "machine.cores": context.get("num_cpus"),
             "machine.caches": ", ".join(caches),
-            "google-benchmark.library": build,
+            "google-benchmark.library": context.get("library_build_type"),
         },
-        measured=tuple(_google_values(data, left_out)),
+        values=tuple(_google_values(data["benchmarks"])),
         facts={
-            "cpu scaling": {True: "on", False: "off", None: None}[context.at("cpu_scaling_enabled").truth()],
-            "tools": f"{GOOGLE_BENCHMARK} {context.at('library_version').text() or ''}".strip(),
+            "cpu scaling": scaling,
+            "tools": f"google-benchmark {context.get('library_version') or ''}".strip(),
         },
-        left_out=tuple(left_out),
     )
 
 
-def _google_values(data: JsonNode, left_out: list[str]) -> Iterator[MeasuredValue]:
-    rows: dict[str, list[JsonNode]] = {}
-    aggregates: dict[str, dict[str, JsonNode]] = {}
-    for row in data.at("benchmarks").items():
-        name = row.at("run_name").text() or row.at("name").text()
-        if name is None:
-            left_out.append(f"{row.place} has no name")
-        elif row.at("error_occurred").truth() or row.at("skipped").text():
-            why = row.at("error_message").text() or row.at("skip_message").text() or "it was skipped"
-            left_out.append(f"{name}: {why}")
-        elif row.at("run_type").text() == "aggregate":
-            aggregates.setdefault(name, {})[row.at("aggregate_name").text() or ""] = row
+def _google_values(benchmarks: Json) -> Iterator[MeasuredValue | str]:
+    repetitions: dict[str, list[Json]] = {}
+    aggregates: dict[str, dict[str, Json]] = {}
+    for row in benchmarks:
+        name = row.get("run_name") or row["name"]
+        if row.get("error_occurred") or row.get("skipped"):
+            yield f"{name}: {row.get('error_message') or row.get('skip_message') or 'it was skipped'}"
+        elif row.get("run_type") == "aggregate":
+            aggregates.setdefault(name, {})[row["aggregate_name"]] = row
         else:
-            rows.setdefault(name, []).append(row)
-    left_out[:] = dict.fromkeys(left_out)
-    for name, samples in rows.items():
-        yield from _google_benchmark_values(name, samples, {})
-    for name, told in aggregates.items():
-        if name not in rows and any(word in told for word in ("median", "mean")):
-            yield from _google_benchmark_values(
-                name, [told.get("median", told.get("mean", JsonNode(None)))], told
-            )
+            repetitions.setdefault(name, []).append(row)
+    for name, rows in repetitions.items():
+        wall, cpu = _google_seconds(rows, "real_time"), _google_seconds(rows, "cpu_time")
+        yield from times(name, [wall], {"time.cpu": median(cpu) if cpu else None})
+        yield from _google_counters(name, rows)
+    for name, by_kind in aggregates.items():
+        centres = {kind: by_kind[kind] for kind in ("median", "mean") if kind in by_kind}
+        if name in repetitions or not centres:
+            continue
+        first = next(iter(centres.values()))
+        real_times = {f"time.{kind}": _google_seconds([row], "real_time")[0] for kind, row in centres.items()}
+        cpu = _google_seconds([first], "cpu_time")
+        yield from times(name, [], {"time.cpu": cpu[0] if cpu else None, **real_times})
+        yield from _google_counters(name, [first])
 
 
-def _google_benchmark_values(
-    name: str, rows: list[JsonNode], aggregates: dict[str, JsonNode]
-) -> Iterator[MeasuredValue]:
-    """One benchmark: its repetitions, or the row of its median."""
-    real = _seconds_of_rows(rows, "real_time")
-    samples = real if not aggregates else ()
-    summary: dict[str, float | None] = {
-        "time.cpu": median(cpu) if (cpu := _seconds_of_rows(rows, "cpu_time")) else None
-    }
-    if aggregates:
-        for word, metric in (("median", "time.median"), ("mean", "time.mean")):
-            summary[metric] = (
-                next(iter(_seconds_of_rows([aggregates[word]], "real_time")), None)
-                if word in aggregates
-                else None
-            )
-    yield from time_values(name, [samples], summary)
-    counters = {label for row in rows for label, _ in row.fields()} - _GOOGLE_FIELDS
-    for label in sorted(counters):
-        values = [value for row in rows if (value := row.at(label).number()) is not None]
-        if values and not isinstance(rows[0].at(label).data, str):
+def _google_seconds(rows: list[Json], field: str) -> list[float]:
+    values = [(number(row.get(field)), _SECONDS[row.get("time_unit") or "ns"]) for row in rows]
+    return [value * scale for value, scale in values if value is not None]
+
+
+def _google_counters(name: str, rows: list[Json]) -> Iterator[MeasuredValue]:
+    for label in sorted({label for row in rows for label in row} - _GOOGLE_FIELDS):
+        values = numbers(row.get(label) for row in rows)
+        if values and not isinstance(rows[0].get(label), str):
             metric, unit = _RATES.get(label, (f"counter.{label}", ""))
             yield MeasuredValue(name, metric, unit, "higher" if label in _RATES else "none", median(values))
 
 
-def _seconds_of_rows(rows: list[JsonNode], field: str) -> tuple[float, ...]:
-    """A time of every row in seconds; rows of an unknown unit have none."""
-    found = []
-    for row in rows:
-        value, scale = row.at(field).number(), _SECONDS.get(row.at("time_unit").text() or "ns")
-        if value is not None and scale is not None:
-            found.append(value * scale)
-    return tuple(found)
+# ---------------------------------------------------------------- nvbench
 
-
-HYPERFINE = "hyperfine"
-
-
-def is_hyperfine(data: JsonNode) -> bool:
-    """Told by results that each have a command and a mean."""
-    first = next(data.at("results").items(), JsonNode(None))
-    return first.at("command").text() is not None and first.at("mean").data is not None
-
-
-def read_hyperfine(data: JsonNode) -> ToolResult:
-    """One region per command. It does not say when, on what machine, or of which commit."""
-    left_out: list[str] = []
-    return ToolResult(
-        HYPERFINE,
-        HYPERFINE,
-        "cpu",
-        None,
-        {},
-        tuple(_hyperfine_values(data, left_out)),
-        left_out=tuple(left_out),
-    )
-
-
-def _hyperfine_values(data: JsonNode, left_out: list[str]) -> Iterator[MeasuredValue]:
-    for one in data.at("results").items():
-        name = one.at("command").text()
-        if name is None:
-            left_out.append(f"{one.place} has no command")
-            continue
-        codes = sorted({code for code in one.at("exit_codes").numbers() if code != 0})
-        failed = f"the command ended with {', '.join(f'{code:.0f}' for code in codes)}" if codes else None
-        told = {
-            "time.median": one.at("median").number(),
-            "time.mean": one.at("mean").number(),
-            "time.minimum": one.at("min").number(),
-            "time.maximum": one.at("max").number(),
-            "time.user": one.at("user").number(),
-            "time.system": one.at("system").number(),
-        }
-        found = list(time_values(_with_parameters(name, one), [one.at("times").numbers()], told, failed))
-        if not found:
-            left_out.append(f"{name}: no time was measured")
-        yield from found
-
-
-def _with_parameters(name: str, one: JsonNode) -> str:
-    """The command; parameters are in it already, unless it was named."""
-    told = [
-        f"{key}={value.words()}"
-        for key, value in one.at("parameters").fields()
-        if value.words() not in (None, "")
-    ]
-    return (
-        f"{name} ({', '.join(told)})"
-        if told and not all(str(t).partition("=")[2] in name for t in told)
-        else name
-    )
-
-
-NVBENCH = "nvbench"
 MOST_BYTES = 64 << 20  # of one file of samples: sixteen million
 _NVBENCH_TIMES = {
     "nv/cold/time/gpu/median": "time.median",
@@ -203,130 +129,140 @@ _NVBENCH_TIMES = {
     "nv/cold/time/cpu/mean": "time.cpu",
     "nv/batch/time/gpu/mean": "time.batch",
 }
-_NVBENCH_OTHERS: dict[str, tuple[str, str, Direction]] = {
+_NVBENCH_OTHERS: dict[str, MetricKind] = {
     "nv/cold/bw/global/bytes_per_second": ("bandwidth.declared", "B/s", "higher"),
     "nv/cold/bw/item_rate": ("items.rate", "items/s", "higher"),
     "nv/cold/sm_clock_rate/mean": ("clock.sm", "Hz", "none"),
 }
-_NVBENCH_SAMPLES = "nv/json/bin:nv/cold/sample_times"
 
 
-def is_nvbench(data: JsonNode) -> bool:
-    """Told by devices with multiprocessors beside benchmarks with states."""
-    states = any(isinstance(one.at("states").data, list) for one in data.at("benchmarks").items())
-    return isinstance(data.at("devices").data, list) and states
-
-
-def read_nvbench(data: JsonNode, path: Path) -> ToolResult:
-    """The states of all benchmarks; each is a region: the benchmark with its axes."""
-    argv = next(data.at("meta").at("argv").items(), JsonNode(None)).text()
-    version = data.at("meta").at("version").at("nvbench").at("string").text()
-    used = {device.words() for one in data.at("benchmarks").items() for device in one.at("devices").items()}
-    devices = [device for device in data.at("devices").items() if not used or device.at("id").words() in used]
-    left_out: list[str] = []
-    several = len(devices) > 1
-    return ToolResult(
-        source=NVBENCH,
-        workload=PurePosixPath(argv.replace("\\", "/")).name if argv else NVBENCH,
-        backend="cuda",
-        started=None,
-        machine={
-            "gpu.name": _joined_words(devices, "name"),
-            "gpu.multiprocessors": _joined_words(devices, "number_of_sms"),
-            "gpu.count": str(len(devices)) if devices else None,
-            "gpu.capability": _joined_words(devices, "sm_version"),
-            "gpu.ecc": _joined_words(devices, "ecc_state"),
-        },
-        measured=tuple(_nvbench_values(data, path, left_out, several=several)),
-        facts={"tools": f"{NVBENCH} {version or ''}".strip()},
-        left_out=tuple(left_out),
+def _wrote_nvbench(data: Json) -> bool:
+    benchmarks = data.get("benchmarks")
+    return isinstance(data.get("devices"), list) and any(
+        "states" in benchmark for benchmark in benchmarks or ()
     )
 
 
-def _nvbench_values(
-    data: JsonNode, path: Path, left_out: list[str], *, several: bool
-) -> Iterator[MeasuredValue]:
-    for one in data.at("benchmarks").items():
-        for state in one.at("states").items():
-            name = _nvbench_name(one, state, several=several)
-            if state.at("is_skipped").truth():
-                left_out.append(f"{name}: {state.at('skip_reason').text() or 'it was skipped'}")
-                continue
-            summaries = dict(_nvbench_summaries(state))
-            told: dict[str, float | None] = {}
-            for tag, metric in _NVBENCH_TIMES.items():
-                if (value := summaries.get(tag, JsonNode(None)).at("value").number()) is not None:
-                    told[metric] = value
-            samples, why = _nvbench_samples(summaries.get(_NVBENCH_SAMPLES), path)
-            if why is not None:
-                left_out.append(f"{name}: its samples {why}")
-            found = list(time_values(name, [samples], told))
-            if not found:
-                left_out.append(f"{name}: no time was measured")
-            yield from found
-            for tag, (metric, unit, better) in _NVBENCH_OTHERS.items():
-                value = summaries.get(tag, JsonNode(None)).at("value").number()
-                if value is not None:
-                    yield MeasuredValue(name, metric, unit, better, value)
+def _read_nvbench(data: Json, path: Path) -> ToolResult:
+    """Each state is a region: the benchmark with its axes."""
+    meta = data.get("meta") or {}
+    command = next(iter(meta.get("argv") or ()), None)
+    version = ((meta.get("version") or {}).get("nvbench") or {}).get("string")
+    used = {device for benchmark in data["benchmarks"] for device in benchmark.get("devices") or ()}
+    devices = [device for device in data["devices"] if not used or device.get("id") in used]
+    return ToolResult(
+        source="nvbench",
+        workload=file_name(command) or "nvbench",
+        backend="cuda",
+        started=None,
+        machine={
+            "gpu.name": _words(devices, "name"),
+            "gpu.multiprocessors": _words(devices, "number_of_sms"),
+            "gpu.count": len(devices),
+            "gpu.capability": _words(devices, "sm_version"),
+            "gpu.ecc": _words(devices, "ecc_state"),
+        },
+        values=tuple(_nvbench_values(data["benchmarks"], path, several=len(devices) > 1)),
+        facts={"tools": f"nvbench {version or ''}".strip()},
+    )
 
 
-def _nvbench_summaries(state: JsonNode) -> Iterator[tuple[str, JsonNode]]:
-    """Tag and values of every summary."""
-    for summary in state.at("summaries").items():
-        tag = summary.at("tag").text()
-        if tag is not None:
-            yield tag, _named_values(summary.at("data"))
-
-
-def _named_values(rows: JsonNode) -> JsonNode:
-    named = {row.at("name").text(): row.at("value").data for row in rows.items()}
-    return JsonNode({name: value for name, value in named.items() if name is not None}, rows.place)
-
-
-def _nvbench_name(one: JsonNode, state: JsonNode, *, several: bool) -> str:
-    """`copy[Elements=2^20 T=I32]`, with the device where there are several."""
-    axes = [
-        f"{axis.at('name').text() or '?'}={axis.at('input_string').text() or axis.at('value').words() or ''}"
-        for axis in state.at("axis_values").items()
-    ]
-    device = [f"Device={state.at('device').words()}"] if several else []
-    inside = " ".join([*device, *axes])
-    name = one.at("name").text() or f"benchmark {one.place}"
-    return f"{name}[{inside}]" if inside else name
-
-
-def _joined_words(devices: list[JsonNode], field: str) -> str | None:
+def _words(devices: Iterable[Json], field: str) -> str:
     """What all devices say, each word once."""
-    words = [word for device in devices if (word := _on_off_or_words(device.at(field))) is not None]
-    return ", ".join(dict.fromkeys(words)) or None
+    values = [device[field] for device in devices if device.get(field) is not None]
+    words = ["on" if value is True else "off" if value is False else str(value) for value in values]
+    return ", ".join(dict.fromkeys(words))
 
 
-def _on_off_or_words(node: JsonNode) -> str | None:
-    return {True: "on", False: "off"}[node.data] if isinstance(node.data, bool) else node.words()
+def _nvbench_values(benchmarks: Json, path: Path, *, several: bool) -> Iterator[MeasuredValue | str]:
+    states = [(benchmark, state) for benchmark in benchmarks for state in benchmark["states"]]
+    for benchmark, state in states:
+        name = _nvbench_name(benchmark, state, several=several)
+        if state.get("is_skipped"):
+            yield f"{name}: {state.get('skip_reason') or 'it was skipped'}"
+            continue
+        summaries = {
+            summary["tag"]: {row["name"]: row["value"] for row in summary["data"]}
+            for summary in state["summaries"]
+        }
+        binary = summaries.get("nv/json/bin:nv/cold/sample_times")
+        samples: tuple[float, ...] = ()
+        if binary is not None:
+            try:
+                samples = _nvbench_samples(binary, path)
+            except (OSError, ValueError) as error:
+                yield f"{name}: its samples {error}"
+        yield from times(
+            name,
+            [samples],
+            {metric: summaries.get(tag, {}).get("value") for tag, metric in _NVBENCH_TIMES.items()},
+        )
+        for tag, (metric, unit, better) in _NVBENCH_OTHERS.items():
+            value = number(summaries.get(tag, {}).get("value"))
+            if value is not None:
+                yield MeasuredValue(name, metric, unit, better, value)
 
 
-def _nvbench_samples(summary: JsonNode | None, path: Path) -> tuple[tuple[float, ...], str | None]:
-    """The raw samples of one state, and why there are none. Only files beside the JSON are opened.
-
-    nvbench writes the path as it was given on its command line; so the last two parts of it are looked for here.
-    """
-    named = summary.at("filename").text() if summary is not None else None
-    if summary is None or named is None:
-        return (), None
-    parts = [part for part in PurePosixPath(named.replace("\\", "/")).parts if part not in ("..", ".", "/")][
-        -2:
+def _nvbench_name(benchmark: Json, state: Json, *, several: bool) -> str:
+    """`copy[Elements=2^20 T=I32]`, with the device where there are several."""
+    axes = [f"Device={state.get('device')}"] if several else []
+    axes += [
+        f"{axis['name']}={axis.get('input_string') or axis.get('value') or ''}"
+        for axis in state.get("axis_values") or ()
     ]
-    file = path.parent.joinpath(*parts)
-    try:
-        if not parts or not file.is_file():
-            return (), "are not beside the file"
-        if file.stat().st_size > MOST_BYTES:
-            return (), f"take more than {MOST_BYTES >> 20} MiB"
-        content = file.read_bytes()
-    except (OSError, ValueError) as error:
-        return (), f"cannot be read: {error}"
-    count = summary.at("size").number()
-    if count is None or len(content) != 4 * count:
-        return (), f"are not whole: {len(content)} bytes for {count or 0:.0f} samples"
-    found = struct.unpack(f"<{len(content) // 4}f", content)
-    return tuple(sample for sample in found if math.isfinite(sample) and sample >= 0), None
+    return f"{benchmark['name']}[{' '.join(axes)}]" if axes else str(benchmark["name"])
+
+
+def _nvbench_samples(binary: Mapping[str, str], path: Path) -> tuple[float, ...]:
+    """The raw samples of one state; raises ValueError and OSError where they are not whole.
+
+    nvbench writes the path as it was given on its command line; so the last two parts of it are looked for beside the
+    result, and nowhere else.
+    """
+    parts = PurePosixPath(binary["filename"].replace("\\", "/")).parts
+    file = path.parent.joinpath(*[part for part in parts if part not in ("..", ".", "/")][-2:])
+    if not file.is_file():
+        raise ValueError("are not beside the file")
+    if file.stat().st_size > MOST_BYTES:
+        raise ValueError(f"take more than {MOST_BYTES >> 20} MiB")
+    content = file.read_bytes()
+    if len(content) != 4 * int(binary["size"]):
+        raise ValueError(f"are not whole: {len(content)} bytes for {binary['size']} samples")
+    samples = struct.unpack(f"<{len(content) // 4}f", content)
+    return tuple(sample for sample in samples if math.isfinite(sample) and sample >= 0)
+
+
+# ---------------------------------------------------------------- hyperfine
+
+
+def _wrote_hyperfine(data: Json) -> bool:
+    results = data.get("results")
+    return isinstance(results, list) and bool(results) and {"command", "mean"} <= results[0].keys()
+
+
+def _read_hyperfine(data: Json, _path: Path) -> ToolResult:
+    """Each command is a region. It does not say when, on what machine, or of which commit."""
+    values = tuple(_hyperfine_values(data["results"]))
+    return ToolResult("hyperfine", "hyperfine", "cpu", None, {}, values)
+
+
+def _hyperfine_values(results: Json) -> Iterator[MeasuredValue | str]:
+    fields = {
+        "median": "median", "mean": "mean", "minimum": "min", "maximum": "max", "user": "user", "system": "system",
+    }  # fmt: skip
+    for result in results:
+        name = str(result["command"])
+        parameters = {key: str(value) for key, value in (result.get("parameters") or {}).items() if value}
+        if not all(value in name for value in parameters.values()):  # the command was named
+            name += f" ({', '.join(f'{key}={value}' for key, value in parameters.items())})"
+        codes = sorted({code for code in result.get("exit_codes") or () if code})
+        failed = f"the command ended with {', '.join(map(str, codes))}" if codes else None
+        summary = {f"time.{metric}": result.get(field) for metric, field in fields.items()}
+        yield from times(name, [result.get("times")], summary, failed)
+
+
+NATIVE_TOOLS = (
+    Tool("google-benchmark", _wrote_google_benchmark, _read_google_benchmark),
+    Tool("nvbench", _wrote_nvbench, _read_nvbench),
+    Tool("hyperfine", _wrote_hyperfine, _read_hyperfine),
+)

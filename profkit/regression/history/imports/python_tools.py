@@ -1,175 +1,83 @@
-"""Results of Python's tools: pytest-benchmark, pyperf, asv.
+"""Result files of Python's tools: pytest-benchmark, asv, pyperf.
 
-pytest-benchmark writes `pytest --benchmark-json=FILE`, and the files below .benchmarks/.
+pytest-benchmark: `pytest --benchmark-json=FILE`, and the files below .benchmarks/; fields as of 3 to 5. With
+`--benchmark-save-data` it has the raw rounds.
 
-Fields as of pytest-benchmark 3 to 5 (`--benchmark-save-data` adds the raw rounds); seconds throughout.
+asv: `results/<machine>/<commit>-<environment>.json`; format 2 (asv 0.5 and later), with `machine.json` beside it and
+`benchmarks.json` one folder above. A run is ordered by the date of its commit, as asv's own graphs are: it is often
+asked to measure old commits today.
 
-pyperf writes `-o FILE`. Fields as of its format 1.0 (pyperf/_bench.py); each run is a process of its own.
-
-airspeed velocity (asv) writes `results/<machine>/<commit>-<environment>.json`.
-
-Fields as of its result format 2 (asv 0.5 and later; asv/results.py), with `machine.json` beside it and
-`benchmarks.json` one folder above where they are there. A run is ordered by the date of its commit, as asv's own
-graphs are: it is often asked to measure old commits today.
+pyperf: `-o FILE`; format 1.0, each run is a process.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
+import json
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.statistics import median
-from profkit.core.types import Direction
 from profkit.regression.history.imports.result import (
-    JsonNode,
+    Json,
     MeasuredValue,
+    MetricKind,
+    Tool,
     ToolResult,
-    load_json,
-    time_values,
+    number,
+    numbers,
+    times,
 )
 
-PYTEST_BENCHMARK = "pytest-benchmark"
+# ---------------------------------------------------------------- pytest-benchmark
 
 
-def is_pytest_benchmark(data: JsonNode) -> bool:
-    """Told by the two objects that only it writes side by side."""
-    return isinstance(data.at("machine_info").data, dict) and isinstance(data.at("benchmarks").data, list)
+def _wrote_pytest_benchmark(data: Json) -> bool:
+    return isinstance(data.get("machine_info"), dict) and isinstance(data.get("benchmarks"), list)
 
 
-def read_pytest_benchmark(data: JsonNode) -> ToolResult:
-    """The benchmarks of one session; each is a region called by its test's full name."""
-    machine, commit = data.at("machine_info"), data.at("commit_info")
-    cpu = machine.at("cpu")
-    left_out: list[str] = []
+def _read_pytest_benchmark(data: Json, _path: Path) -> ToolResult:
+    """Each benchmark is a region called by its test's full name."""
+    machine, commit = data["machine_info"], data.get("commit_info") or {}
+    cpu = machine.get("cpu") or {}
     return ToolResult(
-        source=PYTEST_BENCHMARK,
-        workload=commit.at("project").text() or PYTEST_BENCHMARK,
+        source="pytest-benchmark",
+        workload=commit.get("project") or "pytest-benchmark",
         backend="cpu",
-        started=data.at("datetime").text(),
+        started=data.get("datetime"),
         machine={
-            "machine.system": machine.at("system").text(),
-            "machine.architecture": machine.at("machine").text(),
-            "machine.cpu": cpu.at("brand_raw").text()
-            or cpu.at("brand").text()
-            or machine.at("processor").text(),
-            "machine.cores": cpu.at("count").words(),
-            "machine.kernel": machine.at("release").text(),
-            "software.python": machine.at("python_version").text(),
+            "machine.system": machine.get("system"),
+            "machine.architecture": machine.get("machine"),
+            "machine.cpu": cpu.get("brand_raw") or cpu.get("brand") or machine.get("processor"),
+            "machine.cores": cpu.get("count"),
+            "machine.kernel": machine.get("release"),
+            "software.python": machine.get("python_version"),
         },
-        measured=tuple(_pytest_values(data, left_out)),
-        commit=commit.at("id").text() if commit.at("id").text() != "unversioned" else None,
-        dirty=commit.at("dirty").truth(),
-        facts={
-            "tools": f"{PYTEST_BENCHMARK} {data.at('version').text() or ''}".strip(),
-            "branch": commit.at("branch").text(),
-        },
-        left_out=tuple(left_out),
+        values=tuple(_pytest_values(data["benchmarks"])),
+        commit=commit.get("id") if commit.get("id") != "unversioned" else None,
+        dirty=commit.get("dirty"),
+        facts={"tools": f"pytest-benchmark {data.get('version')}", "branch": commit.get("branch")},
     )
 
 
-def _pytest_values(data: JsonNode, left_out: list[str]) -> Iterator[MeasuredValue]:
-    for one in data.at("benchmarks").items():
-        name = one.at("fullname").text() or one.at("name").text()
-        stats = one.at("stats")
-        if name is None:
-            left_out.append(f"{one.place} has no name")
-            continue
-        told = {
-            "time.median": stats.at("median").number(),
-            "time.mean": stats.at("mean").number(),
-            "time.minimum": stats.at("min").number(),
-            "time.maximum": stats.at("max").number(),
-        }
-        found = list(time_values(name, [stats.at("data").numbers()], told))
-        if not found:
-            left_out.append(f"{name}: no time was measured")
-        yield from found
-        for label, extra in one.at("extra_info").fields():
-            value = extra.number()
-            if value is not None and not isinstance(extra.data, str):
-                yield MeasuredValue(name, f"extra.{label}", "", "none", value)
+def _pytest_values(benchmarks: Json) -> Iterator[MeasuredValue | str]:
+    for benchmark in benchmarks:
+        name, stats = benchmark.get("fullname") or benchmark["name"], benchmark["stats"]
+        fields = {"median": "median", "mean": "mean", "minimum": "min", "maximum": "max"}
+        summary = {f"time.{metric}": stats.get(field) for metric, field in fields.items()}
+        yield from times(name, [stats.get("data")], summary)
+        for label, value in (benchmark.get("extra_info") or {}).items():
+            if isinstance(value, (int, float)) and (finite := number(value)) is not None:
+                yield MeasuredValue(name, f"extra.{label}", "", "none", finite)
 
 
-PYPERF = "pyperf"
-_PYPERF_UNITS: dict[str, tuple[str, str, Direction]] = {
-    "second": ("time.median", "s", "lower"),
-    "byte": ("memory.rss_peak", "B", "lower"),
-    "integer": ("count", "count", "none"),
-}
+# ---------------------------------------------------------------- asv
 
-
-def is_pyperf(data: JsonNode) -> bool:
-    """Told by benchmarks that are made of runs."""
-    first = next(data.at("benchmarks").items(), JsonNode(None))
-    return isinstance(first.at("runs").data, list)
-
-
-def read_pyperf(data: JsonNode) -> ToolResult:
-    """One region per benchmark; the values of each process are a group of samples."""
-    common = data.at("metadata")
-    left_out: list[str] = []
-    benchmarks = list(data.at("benchmarks").items())
-    dates = [
-        date
-        for one in benchmarks
-        for run in one.at("runs").items()
-        if (date := run.at("metadata").at("date").text())
-    ]
-
-    def told(name: str) -> str | None:
-        own = (one.at("metadata").at(name).words() for one in benchmarks)
-        return common.at(name).words() or next((word for word in own if word), None)
-
-    return ToolResult(
-        source=PYPERF,
-        workload=PYPERF,
-        backend="cpu",
-        started=min(dates) if dates else told("date"),
-        machine={
-            "machine.cpu": told("cpu_model_name"),
-            "machine.cores": told("cpu_count"),
-            "machine.system": (told("platform") or "").partition("-")[0],
-            "machine.governor": told("cpu_governor"),
-            "software.python": told("python_version"),
-            "machine.affinity": told("cpu_affinity"),
-        },
-        measured=tuple(_pyperf_values(benchmarks, common, left_out)),
-        facts={
-            "tools": f"{PYPERF} {told('perf_version') or ''}".strip(),
-            "started": "local time of that machine, taken as UTC",
-        },
-        left_out=tuple(left_out),
-    )
-
-
-def _pyperf_values(
-    benchmarks: list[JsonNode], common: JsonNode, left_out: list[str]
-) -> Iterator[MeasuredValue]:
-    for one in benchmarks:
-        name = one.at("metadata").at("name").text() or common.at("name").text()
-        unit = one.at("metadata").at("unit").text() or common.at("unit").text() or "second"
-        groups = [values for run in one.at("runs").items() if (values := run.at("values").numbers())]
-        if name is None or not groups:
-            left_out.append(f"{name or one.place}: no value was measured")
-            continue
-        metric, sign, better = _PYPERF_UNITS.get(unit, _PYPERF_UNITS["integer"])
-        if metric == "time.median":
-            yield from time_values(name, groups, {})
-        else:
-            kept = tuple(tuple(group) for group in groups)
-            yield MeasuredValue(
-                name, metric, sign, better, median([v for group in kept for v in group]), kept
-            )
-
-
-ASV = "asv"
-MOST_PARAMETERS = 100_000  # combinations of one benchmark
-# By the type that benchmarks.json tells, or the beginning of a name: metric, unit, and which way is good.
-_ASV_KINDS: dict[str, tuple[str, str, Direction]] = {
+# By the type that benchmarks.json says, or the beginning of a name.
+_ASV_KINDS: dict[str, MetricKind] = {
     "time": ("time.median", "s", "lower"),
     "timeraw": ("time.median", "s", "lower"),
     "mem": ("memory.object", "B", "lower"),
@@ -180,111 +88,150 @@ _ASV_KINDS: dict[str, tuple[str, str, Direction]] = {
 }
 
 
-def is_asv(data: JsonNode) -> bool:
-    """Told by the fields that only its result files hold together."""
-    return isinstance(data.at("results").data, dict) and data.at("commit_hash").text() is not None
+def _wrote_asv(data: Json) -> bool:
+    return isinstance(data.get("results"), dict) and isinstance(data.get("commit_hash"), str)
 
 
-def read_asv(data: JsonNode, path: Path) -> ToolResult:
+def _read_asv(data: Json, path: Path) -> ToolResult:
     """The benchmarks of one commit in one environment; each combination of parameters is a region."""
-    if not isinstance(data.at("result_columns").data, list):
+    if not isinstance(data.get("result_columns"), list):
         raise UnreadableReport(
             f"{path} is a result of an asv before 0.5, in its old format", "asv update, then add it again"
         )
-    machine = _load_if_there(path.with_name("machine.json"))
-    told = _load_if_there(path.parent.parent / "benchmarks.json")
-    params, left_out = data.at("params"), list[str]()
-    started = data.at("date").number()
+    machine = {**(data.get("params") or {}), **_object_in(path.with_name("machine.json"))}
+    python, date = data.get("python"), number(data.get("date"))
+    packages = [
+        f"{name} {version or ''}".strip() for name, version in (data.get("requirements") or {}).items()
+    ]
+    # No path of an interpreter, which a folder's move would change.
+    named = [f"python {python}"] if python and "/" not in python and "\\" not in python else []
     return ToolResult(
-        source=ASV,
-        workload=_asv_project(path) or ASV,
+        source="asv",
+        workload=_asv_project(path) or "asv",
         backend="cpu",
-        started=_iso_of_milliseconds(started),
+        started=datetime.fromtimestamp(date / 1000, timezone.utc).isoformat(timespec="seconds")
+        if date
+        else None,
         machine={
-            "machine.name": machine.at("machine").text() or params.at("machine").text(),
-            "machine.cpu": machine.at("cpu").text() or params.at("cpu").text(),
-            "machine.cores": machine.at("num_cpu").words() or params.at("num_cpu").words(),
-            "machine.architecture": machine.at("arch").text() or params.at("arch").text(),
-            "machine.system": (machine.at("os").text() or params.at("os").text() or "").partition(" ")[0],
-            "machine.memory": machine.at("ram").words() or params.at("ram").words(),
-            "asv.environment": _asv_environment(data),
+            "machine.name": machine.get("machine"),
+            "machine.cpu": machine.get("cpu"),
+            "machine.cores": machine.get("num_cpu"),
+            "machine.architecture": machine.get("arch"),
+            "machine.system": (machine.get("os") or "").partition(" ")[0],
+            "machine.memory": machine.get("ram"),
+            "asv.environment": ", ".join([*named, *sorted(packages)]),
         },
-        measured=tuple(_asv_values(data, told, left_out)),
-        commit=data.at("commit_hash").text(),
-        facts={
-            "environment": data.at("env_name").text(),
-            "started": "the date of the commit, as in asv's graphs",
-        },
-        left_out=tuple(left_out),
+        values=tuple(_asv_values(data, _object_in(path.parent.parent / "benchmarks.json"))),
+        commit=data["commit_hash"],
+        facts={"environment": data.get("env_name"), "started": "the date of the commit, as in asv's graphs"},
     )
 
 
-def _asv_values(data: JsonNode, told: JsonNode, left_out: list[str]) -> Iterator[MeasuredValue]:
-    columns = [column.text() for column in data.at("result_columns").items()]
-    for name, row in data.at("results").fields():
-        cells = dict(zip(columns, row.items(), strict=False)) if isinstance(row.data, list) else {}
-        result = cells.get("result", JsonNode(None))
-        if not isinstance(result.data, list):
-            left_out.append(f"{name}: it failed")
+def _asv_values(data: Json, benchmarks: Json) -> Iterator[MeasuredValue | str]:
+    for name, row in data["results"].items():
+        cells = dict(zip(data["result_columns"], row or (), strict=False))
+        results, samples = cells.get("result"), cells.get("samples") or ()
+        if not isinstance(results, list):
+            yield f"{name}: it failed"
             continue
-        kind = told.at(name).at("type").text() or name.rpartition(".")[2].partition("_")[0].lower()
+        described = benchmarks.get(name) or {}
+        kind = described.get("type") or name.rpartition(".")[2].partition("_")[0].lower()
         metric, unit, better = _ASV_KINDS.get(kind, _ASV_KINDS["track"])
-        unit = unit or told.at(name).at("unit").text() or ""
-        samples = list(cells.get("samples", JsonNode(None)).items())
-        labels = _asv_labels(name, cells.get("params", JsonNode(None)), len(result.data))
-        for index, value in enumerate(result.items()):
-            number = value.number()
-            if number is None:
-                left_out.append(f"{labels[index]}: it failed or was skipped")
+        labels = [
+            f"{name}({', '.join(chosen)})" for chosen in itertools.product(*(cells.get("params") or ()))
+        ]
+        for label, value, raw in itertools.zip_longest(
+            labels if cells.get("params") else [name], results, samples
+        ):
+            measured = number(value)
+            if measured is None:
+                yield f"{label}: it failed or was skipped"
             elif metric == "time.median":
-                raw = samples[index].numbers() if index < len(samples) else ()
-                yield from time_values(labels[index], [raw], {metric: number})
+                yield from times(label, [raw], {metric: measured})
             else:
-                yield MeasuredValue(labels[index], metric, unit, better, number)
+                yield MeasuredValue(label, metric, unit or described.get("unit") or "", better, measured)
 
 
-def _asv_labels(name: str, params: JsonNode, count: int) -> list[str]:
-    """`bench.Sums.time_sum(100, 'a')` for each combination, in the order of the results."""
-    lists = [[value.words() or "" for value in axis.items()] for axis in params.items()]
-    if not lists:
-        return [name] * count
-    combinations = math.prod(len(axis) for axis in lists)
-    if combinations != count or count > MOST_PARAMETERS:
-        raise UnreadableReport(
-            f"{name} has {count} results for {combinations} combinations of its parameters"
-        )
-    return [f"{name}({', '.join(chosen)})" for chosen in itertools.product(*lists)]
-
-
-def _asv_environment(data: JsonNode) -> str | None:
-    """The interpreter's version and the packages that were asked for; no path, which a folder's move would change."""
-    python = data.at("python").text()
-    wanted = [f"{name} {version.words() or ''}".strip() for name, version in data.at("requirements").fields()]
-    named = python if python is not None and "/" not in python and "\\" not in python else None
-    return ", ".join([*([f"python {named}"] if named else []), *sorted(wanted)]) or None
-
-
-def _load_if_there(path: Path) -> JsonNode:
+def _object_in(path: Path) -> Json:
     """Another file of asv's, where it is there and whole."""
     try:
-        return load_json(path) if path.is_file() else JsonNode(None)
-    except UnreadableReport:
-        return JsonNode(None)
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def _asv_project(path: Path) -> str | None:
     """The project's name, from the asv.conf.json above the results where that is plain JSON."""
-    for folder in list(path.resolve().parents)[:4]:
-        name = _load_if_there(folder / "asv.conf.json").at("project").text()
-        if name is not None:
-            return name
-    return None
+    names = (
+        _object_in(folder / "asv.conf.json").get("project") for folder in list(path.resolve().parents)[:4]
+    )
+    return next((name for name in names if isinstance(name, str)), None)
 
 
-def _iso_of_milliseconds(milliseconds: float | None) -> str | None:
-    if milliseconds is None:
-        return None
-    try:
-        return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).isoformat(timespec="seconds")
-    except (ValueError, OverflowError, OSError):
-        return None
+# ---------------------------------------------------------------- pyperf
+
+_PYPERF_UNITS: dict[str, MetricKind] = {
+    "second": ("time.median", "s", "lower"),
+    "byte": ("memory.rss_peak", "B", "lower"),
+    "integer": ("count", "count", "none"),
+}
+
+
+def _wrote_pyperf(data: Json) -> bool:
+    benchmarks = data.get("benchmarks")
+    return isinstance(benchmarks, list) and bool(benchmarks) and isinstance(benchmarks[0].get("runs"), list)
+
+
+def _read_pyperf(data: Json, _path: Path) -> ToolResult:
+    """Each benchmark is a region; the values of each process are a group of samples."""
+    benchmarks = data["benchmarks"]
+    metadata: dict[str, Any] = {}
+    for benchmark in reversed(benchmarks):
+        metadata |= benchmark.get("metadata") or {}
+    metadata |= data.get("metadata") or {}
+    dates = [
+        date
+        for benchmark in benchmarks
+        for run in benchmark["runs"]
+        if (date := (run.get("metadata") or {}).get("date"))
+    ]
+    return ToolResult(
+        source="pyperf",
+        workload="pyperf",
+        backend="cpu",
+        started=min(dates) if dates else metadata.get("date"),
+        machine={
+            "machine.cpu": metadata.get("cpu_model_name"),
+            "machine.cores": metadata.get("cpu_count"),
+            "machine.system": (metadata.get("platform") or "").partition("-")[0],
+            "machine.governor": metadata.get("cpu_governor"),
+            "software.python": metadata.get("python_version"),
+            "machine.affinity": metadata.get("cpu_affinity"),
+        },
+        values=tuple(_pyperf_values(benchmarks, data.get("metadata") or {})),
+        facts={
+            "tools": f"pyperf {metadata.get('perf_version') or ''}".strip(),
+            "started": "local time of that machine, taken as UTC",
+        },
+    )
+
+
+def _pyperf_values(benchmarks: Json, common: Json) -> Iterator[MeasuredValue | str]:
+    for benchmark in benchmarks:
+        metadata = {**common, **(benchmark.get("metadata") or {})}
+        name, unit = metadata["name"], metadata.get("unit") or "second"
+        groups = [values for run in benchmark["runs"] if (values := numbers(run.get("values")))]
+        metric, sign, better = _PYPERF_UNITS.get(unit, _PYPERF_UNITS["integer"])
+        if metric == "time.median" or not groups:
+            yield from times(name, groups, {})
+        else:
+            centre = median([value for group in groups for value in group])
+            yield MeasuredValue(name, metric, sign, better, centre, tuple(groups))
+
+
+PYTHON_TOOLS = (
+    Tool("pytest-benchmark", _wrote_pytest_benchmark, _read_pytest_benchmark),
+    Tool("asv", _wrote_asv, _read_asv),
+    Tool("pyperf", _wrote_pyperf, _read_pyperf),
+)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import MachineError, UsageError
-from profkit.core.run_folder import hand_over
-from profkit.regression.history.file import is_or_was_history
+from profkit.core.run_folder import chown_to_sudo_user, replacing
+from profkit.regression.history.file import is_history
 from profkit.regression.history.store import History
 
 COLUMNS = (
@@ -35,21 +33,17 @@ def export_table(history: History, target: Path, *, workload: str | None = None,
         )
     if target.exists() and not force:
         raise UsageError(f"{target} exists already", "--force, or another name")
-    if target.is_file() and is_or_was_history(target):  # whatever --force means, it is not this
+    if target.is_file() and is_history(target):  # whatever --force means, it is not this
         raise UsageError(f"{target} is a history, and no table is written over it", "--to another name")
     write = _write_csv if target.suffix.lower() == ".csv" else _parquet_writer()
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        count = write(tidy_rows(history, workload), temporary)
-        os.replace(temporary, target)
-        hand_over(target)
+        with replacing(target) as temporary:
+            count = write(tidy_rows(history, workload), temporary)
     except OSError as error:
         raise MachineError(
             f"cannot write {target}: {error.strerror or error}", "--to FILE elsewhere"
         ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+    chown_to_sudo_user(target)
     return count
 
 
@@ -58,22 +52,22 @@ def tidy_rows(history: History, workload: str | None = None) -> Iterator[dict[st
     for entry in history.walk(workload):
         for value in entry.values:
             key = value.key
-            told = (
+            columns = (
                 entry.started, key.workload, key.backend, key.metric, key.scope.kind, key.scope.name, key.scope.id,
                 value.unit, value.better, value.value, value.low, value.high, value.quality,
                 entry.valid and value.doubt is None, entry.reason or value.doubt, entry.outcome, entry.commit,
                 entry.dirty, entry.machine, entry.night, entry.state, entry.source, entry.id,
                 [sample for group in value.groups for sample in group],
             )  # fmt: skip
-            yield dict(zip(COLUMNS, told, strict=True))
+            yield dict(zip(COLUMNS, columns, strict=True))
 
 
-def _write_csv(found: Iterator[dict[str, Any]], path: Path) -> int:
+def _write_csv(rows: Iterator[dict[str, Any]], path: Path) -> int:
     count = 0
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
-        for row in found:
+        for row in rows:
             writer.writerow([_cell(value) for value in {**row, "samples": len(row["samples"])}.values()])
             count += 1
     return count
@@ -99,10 +93,10 @@ def _parquet_writer() -> Callable[[Iterator[dict[str, Any]], Path], int]:
     fields = [(name, pyarrow.type_for_alias(kinds.get(name, "string"))) for name in COLUMNS[:-1]]
     schema = pyarrow.schema([*fields, ("samples", pyarrow.list_(pyarrow.float32()))])
 
-    def write(found: Iterator[dict[str, Any]], path: Path) -> int:
+    def write(rows: Iterator[dict[str, Any]], path: Path) -> int:
         count, pending = 0, list[dict[str, Any]]()
         with pyarrow.parquet.ParquetWriter(path, schema, compression="zstd") as writer:
-            for row in found:
+            for row in rows:
                 pending.append(row)
                 count += 1
                 if len(pending) == 10_000:

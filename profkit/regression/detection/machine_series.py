@@ -1,0 +1,345 @@
+"""The state of one machine within one segment: its level, nights in a row outside of it, and an open regression.
+
+A level holds the nights of the present normal, a streak the nights in a row outside of its limits, which wait for a
+verdict and are not part of it. An open regression is one that nobody accepted and that is not gone.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from dataclasses import dataclass, field, replace
+
+from profkit.core.types import DecisionStep, Outcome
+from profkit.regression.detection.confirm import ConfirmWord
+from profkit.regression.detection.control_limits import (
+    ANCHOR_NIGHTS,
+    CORRELATION_GUESS,
+    LEAST_FOR_CORRELATION,
+    LONG_WINDOW,
+    WANDERING,
+    ControlLimits,
+    SameSideRun,
+    find_drift,
+    find_run,
+    median_of_sorted,
+    recent_limits,
+    widened_limits,
+)
+from profkit.regression.detection.rules import NightRule
+
+SCATTER_SIGMAS = 3.3  # sigma between the extremes of three nights: 1 in 20 quiet triples is wider
+SCATTER_SHARE = 1.5  # of that distance; a step that is larger stands out however wide its nights are
+
+
+@dataclass(frozen=True)
+class OpenRegression:
+    """A confirmed regression: when it began, what it left, and how it was found. Indices are of the series."""
+
+    first: int
+    confirmed: int
+    last_good: int | None
+    before: ControlLimits
+    step: DecisionStep
+    anchor: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class NightResult:
+    """What one night was. `code` is the word for scripts; `nights` counts the streak; `first` is where it began.
+
+    `limits` is None for a night so near to the centre that none were needed.
+    """
+
+    outcome: Outcome
+    code: str
+    step: DecisionStep = "band"
+    limits: ControlLimits | None = None
+    nights: int = 0
+    first: int | None = None
+    last_good: int | None = None
+    short: int = 0  # nights that a past, or a streak, is short of
+    standing: OpenRegression | None = None
+
+
+@dataclass
+class MachineSeries:
+    """The state of one machine within one segment. `bad` is 1 where more is worse, -1 where less is."""
+
+    rule: NightRule
+    bad: int
+    inherited: float | None = None  # relative sigma of the level before
+    guess: float = CORRELATION_GUESS  # its autocorrelation
+    level: list[float] = field(default_factory=list)
+    indices: list[int] = field(default_factory=list)  # of the level's values in the series
+    window: list[float] = field(default_factory=list)  # the last of the level, sorted
+    anchor: list[float] = field(default_factory=list)
+    old: float = 0.0  # the anchor's median
+    streak: list[tuple[int, float]] = field(default_factory=list)
+    side: int = 0
+    alike: int = 0  # nights of the streak that are no change by a re-run
+    standing: OpenRegression | None = None
+    last_good: int | None = None
+    judged: int = 0
+    outside: int = 0
+
+    def judge(
+        self, index: int, value: float, word: ConfirmWord | None = None, with_limits: bool = False
+    ) -> NightResult:
+        """The result of the night at `index` of the series; `with_limits`: always with its limits."""
+        least = self.rule.least if self.inherited is None else self.rule.nights
+        if len(self.level) < least:
+            result = NightResult("new", "new", "none", short=least - len(self.level))
+            if self.standing is not None and side_of(self.standing.before, value) == self.bad:
+                result = self._open_or_pass(
+                    None, self.last_good
+                )  # its level is young, and still what was confirmed
+            self._add_to_level(index, value)
+            return result
+        centre = median_of_sorted(self.window)
+        if not self.streak and not with_limits and abs(value - centre) <= self.rule.floor(centre):
+            self.judged += 1
+            return self._judge_inside(index, value, None, word)
+        recent = recent_limits(self.level, self.inherited, self.rule)
+        if _has_collapsed(recent, value, self.bad, self.rule):
+            return NightResult(
+                "invalid", "collapse", limits=recent, last_good=self.last_good, standing=self.standing
+            )
+        self.judged += 1
+        limits, side = recent, side_of(recent, value)
+        seen_before = False
+        if side or self.streak:
+            limits = widened_limits(recent, self.level, self.rule, bool(self.streak), self.guess)
+            far_side = side_of(limits, value)
+            seen_before = side == self.bad and far_side == 0
+            side = side if seen_before and word == "different" else far_side
+        if not side:
+            result = self._judge_inside(index, value, limits, word)
+            return replace(result, code="seen-before") if seen_before and result.code == "held" else result
+        self.outside += 1
+        if side != self.side:
+            self._return_streak()
+        self.side = side
+        self.streak.append((index, value))
+        self.alike += word == "same"
+        return (
+            self._judge_worse(limits, word) if side == self.bad else self._judge_better(limits, value, word)
+        )
+
+    @property
+    def chance(self) -> float:
+        """The share of nights that left the limits and confirmed nothing."""
+        return (self.outside + 0.5) / (self.judged + 1)
+
+    def relative_sigma(self) -> float | None:
+        """What the next level may inherit; None where this one never came about."""
+        if len(self.level) < self.rule.least:
+            return self.inherited
+        recent = recent_limits(self.level, self.inherited, self.rule)
+        return recent.sigma / abs(recent.centre) if recent.centre else None
+
+    def set_anchor(self, values: list[float]) -> None:
+        """The old state that drift is measured from."""
+        self.anchor = list(values)
+        self.old = median_of_sorted(sorted(values)) if values else 0.0
+
+    # ------------------------------------------------------------ the level
+
+    def _append(self, index: int, value: float) -> None:
+        self.level.append(value)
+        self.indices.append(index)
+        insort(self.window, value)
+        if len(self.window) > self.rule.window:
+            del self.window[bisect_left(self.window, self.level[-1 - self.rule.window])]
+
+    def _add_to_level(self, index: int, value: float) -> None:
+        if len(self.level) < self.rule.least or self.bad * (value - median_of_sorted(self.window)) <= 0:
+            self.last_good = (
+                index  # not every night within the limits: after a small step the first bad ones are, too
+            )
+        self._append(index, value)
+        if len(self.anchor) < ANCHOR_NIGHTS:
+            self.set_anchor([*self.anchor, value])
+
+    def _return_streak(self) -> None:
+        """A streak that came to nothing: its nights are part of the level after all."""
+        for index, value in self.streak:
+            self._append(index, value)
+        self.streak, self.side, self.alike = [], 0, 0
+
+    def _new_level(self, limits: ControlLimits) -> None:
+        """The nights of the streak are the normal from here on; the noise of those before is kept in mind."""
+        if limits.centre:
+            self.inherited = limits.sigma / abs(limits.centre)
+        self.guess = limits.correlation
+        self.last_good = self.streak[-1][0]
+        self.outside -= len(self.streak)
+        self.level, self.indices, self.window = [], [], []
+        self._return_streak()
+        self.set_anchor(self.level[-ANCHOR_NIGHTS:])
+
+    # ------------------------------------------------------------ nights within the limits
+
+    def _judge_inside(
+        self, index: int, value: float, limits: ControlLimits | None, word: ConfirmWord | None
+    ) -> NightResult:
+        last_good = self.last_good
+        self._return_streak()
+        self._add_to_level(index, value)
+        if (
+            run := find_run(self.level, median_of_sorted(self.window), self.rule, self.inherited, self.guess)
+        ) is not None:
+            return self._report_run(run, word)
+        if self.standing is not None and self._is_back():
+            back, self.standing = self.standing, None
+            self.set_anchor(list(back.anchor) or self.anchor)
+            return NightResult("improved", "gone", "nights", limits, first=back.first, last_good=last_good)
+        drift = find_drift(self.level, self.anchor, self.old, self.rule, self.inherited, self.guess)
+        if drift is not None:
+            return self._report_drift(index, *drift)
+        return self._open_or_pass(limits, last_good)
+
+    def _open_or_pass(self, limits: ControlLimits | None, last_good: int | None) -> NightResult:
+        stands = self.standing
+        if stands is None:
+            return NightResult("pass", "held", limits=limits, last_good=last_good)
+        outcome: Outcome = "regressed" if self.rule.standing == "fail" else "pass"
+        nights = len(self.streak) if self.side == self.bad else 0
+        return NightResult(
+            outcome, "standing", stands.step, limits, nights, stands.first, stands.last_good, standing=stands
+        )
+
+    def _is_back(self) -> bool:
+        """Whether the recent nights are where they were before what stands, to within half the floor."""
+        assert self.standing is not None
+        before, week = self.standing.before.centre, self.rule.recent
+        away = self.bad * (median_of_sorted(sorted(self.level[-week:])) - before)
+        return len(self.level) >= 2 * week and away <= self.rule.floor(before) / 2
+
+    def _report_run(self, run: SameSideRun, word: ConfirmWord | None) -> NightResult:
+        """Many nights on one side, none of them far out: a level of its own all the same."""
+        length = len(self.level) - run.nights
+        self.streak = list(zip(self.indices[length:], self.level[length:], strict=True))
+        del self.level[length:], self.indices[length:]
+        self.window = sorted(self.level[-self.rule.window :])
+        self.outside += run.nights
+        self.side = run.side
+        self.alike = run.nights if word == "same" else 0
+        for index, value in zip(reversed(self.indices), reversed(self.level), strict=True):
+            if self.bad * (value - run.limits.centre) <= 0:
+                self.last_good = index
+                break
+        value = median_of_sorted(sorted(value for _, value in self.streak))
+        return (
+            self._judge_worse(run.limits, word)
+            if run.side == self.bad
+            else self._judge_better(run.limits, value, word)
+        )
+
+    def _report_drift(self, index: int, side: int, before: ControlLimits) -> NightResult:
+        """Said once; then the anchor is where it is now, and what drifts on is said again when it has gone as far.
+
+        It began behind the last night that lay where the anchor does, and a fortnight ago at the latest.
+        """
+        was, fortnight = tuple(self.anchor), 2 * self.rule.recent
+        earlier = range(len(self.level) - fortnight, 0, -1)
+        count = next((n for n in earlier if side * (self.level[n - 1] - self.old) <= 0), 0)
+        first, last_good = self.indices[count], self.indices[count - 1] if count else None
+        self.set_anchor(self.level[-fortnight:])
+        if side != self.bad:
+            if self.standing is not None and side_of(self.standing.before, self.old) != self.bad:
+                self.standing = None
+            return NightResult("improved", "improved", "drift", before, 0, first, last_good)
+        self.standing = self.standing or OpenRegression(first, index, last_good, before, "drift", was)
+        return NightResult("regressed", "drift", "drift", before, 0, first, last_good, standing=self.standing)
+
+    # ------------------------------------------------------------ nights outside
+
+    def _judge_worse(self, limits: ControlLimits, word: ConfirmWord | None) -> NightResult:
+        first, nights = self.streak[0][0], len(self.streak)
+        last_good, stands = self.last_good, self.standing
+        if word == "same":
+            result = NightResult("pass", "same", "same-night", limits, nights, first, last_good)
+            result = self._open_or_pass(limits, last_good) if stands is not None else result
+            if self.alike >= self.rule.nights:
+                self._new_level(
+                    limits
+                )  # the code is the same and the level another: what is normal for the machine now
+            return result
+        step: DecisionStep = "same-night" if word == "different" else "nights"
+        wanted = self._nights_wanted(limits)
+        if step == "nights" and (nights - self.alike < wanted or not self._streak_decides(limits)):
+            if stands is not None:
+                return self._open_or_pass(limits, last_good)
+            code = "suspect" if nights - self.alike < wanted else "autocorrelated"
+            return NightResult(
+                "ambiguous", code, "band", limits, nights, first, last_good, wanted - nights + self.alike
+            )
+        if stands is None:
+            self.standing = OpenRegression(
+                first, self.streak[-1][0], last_good, limits, step, tuple(self.anchor)
+            )
+        self._new_level(limits)
+        return NightResult("regressed", step, step, limits, nights, first, last_good, standing=self.standing)
+
+    def _nights_wanted(self, limits: ControlLimits) -> int:
+        """Nights in a row that confirm: 3, or 5 where they lie too far apart to be one level: the noise has grown."""
+        values = [value for _, value in self.streak]
+        scatter = max(values) - min(values)
+        least = min(abs(value - limits.centre) for value in values)
+        apart = scatter > SCATTER_SIGMAS * limits.sigma and least < SCATTER_SHARE * scatter
+        return self.rule.nights + (2 if apart else 0)
+
+    def _streak_decides(self, limits: ControlLimits) -> bool:
+        """Whether nights in a row say anything: not of a series that wanders, but where it leapt at once.
+
+        That is where its first nights outside lie further beyond all of the level than that has ever gone in all: no
+        wandering of four months does in three nights more than twice what it did in all of them.
+        """
+        if limits.correlation <= WANDERING:
+            return True
+        past = self.level[-LONG_WINDOW:]
+        first = [value for _, value in self.streak[: self.rule.nights]]
+        if len(past) < LEAST_FOR_CORRELATION:
+            return False
+        beyond = min(first) - max(past) if self.side > 0 else min(past) - max(first)
+        return beyond > max(past) - min(past)
+
+    def _judge_better(self, limits: ControlLimits, value: float, word: ConfirmWord | None) -> NightResult:
+        first, nights = self.streak[0][0], len(self.streak)
+        last_good, stands = self.last_good, self.standing
+        inside = stands is not None and side_of(stands.before, value) != self.bad
+        by_nights = (
+            word != "same"
+            and nights - self.alike >= self._nights_wanted(limits)
+            and self._streak_decides(limits)
+        )
+        step: DecisionStep = "same-night" if word == "different" else "nights"
+        if word != "different" and not by_nights:
+            if self.alike >= self.rule.nights:
+                self._new_level(limits)
+            if stands is not None and not inside:
+                return self._open_or_pass(limits, last_good)
+            return NightResult(
+                "pass", "returning" if inside else "perhaps-better", "band", limits, nights, first, last_good
+            )
+        self._new_level(limits)
+        if stands is None:
+            return NightResult("improved", "improved", step, limits, nights, first, last_good)
+        if not inside:
+            return self._open_or_pass(limits, last_good)
+        self.standing = None
+        if side_of(stands.before, value) == 0:
+            self.set_anchor(list(stands.anchor) or self.anchor)
+        return NightResult("improved", "gone", step, limits, nights, stands.first, last_good)
+
+
+def side_of(limits: ControlLimits, value: float) -> int:
+    """1 above the limits, -1 below, 0 within."""
+    return 1 if value > limits.high else -1 if value < limits.low else 0
+
+
+def _has_collapsed(limits: ControlLimits, value: float, bad: int, rule: NightRule) -> bool:
+    """An improvement to a small part of the past, or to nothing: the work was not done, rather than done so fast."""
+    if limits.centre <= 0 or not rule.collapse or side_of(limits, value) != -bad:
+        return False
+    return value < rule.collapse * limits.centre if bad > 0 else value * rule.collapse > limits.centre

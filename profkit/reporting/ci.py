@@ -1,0 +1,85 @@
+"""Blocks for a CI system: test cases and annotations, which repeat what other blocks tell people; and GitHub's lines.
+
+The grammar and escapes of the lines are those of GitHub's runner (actions/toolkit, `packages/core/src/command.ts`):
+in a message `%`, carriage return and line feed, in a property `:` and `,` too. The runner shows ten errors, ten
+warnings and ten notices of a step, so the worst come first and what is left out is counted in the last one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from profkit.reporting.plain_text import without_control_characters
+from profkit.reporting.view import Block, View, plain_text, walk
+
+CaseState: TypeAlias = Literal["passed", "failure", "error", "skipped", "unknown"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One test case. `message` says why it did not pass, `detail` is the longer text below it.
+
+    What is `unknown` is skipped, and an error where unknown verdicts fail.
+    """
+
+    group: str  # readers make a tree of its dots
+    name: str
+    state: CaseState = "passed"
+    message: str = ""
+    detail: str = ""
+    seconds: float = 0.0
+    kind: str = ""  # a short fixed word: the type of a failure
+
+
+@dataclass(frozen=True)
+class Cases(Block):
+    """The result as tests, for machines: one suite. It repeats what other blocks tell people."""
+
+    name: str
+    cases: tuple[Case, ...]
+    started: str = ""  # ISO 8601
+    seconds: float = 0.0
+    properties: tuple[tuple[str, str], ...] = ()
+    output: str = ""
+
+
+@dataclass(frozen=True)
+class Annotations(Block):
+    """Messages for a CI system that shows them beside the run, the worst first; people read the same elsewhere."""
+
+    rows: tuple[tuple[Literal["error", "warning", "notice"], str, str], ...]  # level, title, message
+
+
+MOST = 10  # of each level in a step (GitHub's documentation, "Limits of annotations")
+
+
+def annotation_lines(view: View) -> str:
+    """A line for each annotation of the view, the worst first; empty where all is well."""
+    lines: dict[str, list[str]] = {"error": [], "warning": [], "notice": []}
+    for block in walk(view.blocks):
+        if isinstance(block, Annotations):
+            for level, title, message in block.rows:
+                text = "\n".join(dict.fromkeys(map(without_control_characters, message.split("\n"))))
+                lines[level].append(_command(level, title, text))
+    shown = []
+    for name, rows in lines.items():
+        if len(rows) > MOST:
+            more = _command(name, f"{plain_text(view.title)}: {len(rows) - MOST + 1} more", "see the report")
+            rows = [*rows[: MOST - 1], more]
+        shown += rows
+    return "".join(line + "\n" for line in shown)
+
+
+def _command(level: str, title: str, text: str) -> str:
+    """`::error title=...::...` as the runner reads it.
+
+    >>> _command("error", "a: b, 100 %", "first\\nsecond")
+    '::error title=a%3A b%2C 100 %25::first%0Asecond'
+    """
+    named = _escaped(without_control_characters(title)).replace(":", "%3A").replace(",", "%2C")
+    return f"::{level} title={named}::{_escaped(text)}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
