@@ -101,7 +101,7 @@ def call_in_process(words: list[str], cwd: Path, env: dict[str, str]) -> Said:
         mock.patch.object(sys, "stdin", io.StringIO()),
         mock.patch.object(sys, "stdout", out),
         mock.patch.object(sys, "stderr", err),
-        mock.patch.multiple(options, _asked=options.OutputFormat.terminal, _told=False),
+        mock.patch.multiple(options, _requested=options.OutputFormat.terminal, _printed=False),
     ):
         try:
             cli._run()

@@ -19,7 +19,7 @@ from typing import Any
 
 from profkit.kernels.sweep.journal import read_sweep
 from profkit.profiling.summarize import summarize_report
-from profkit.reporting.extras import extras_of
+from profkit.reporting.extras import read_extras
 from profkit.reporting.html import page
 from tests.browser import started, why_not
 from tests.conftest import ROOT
@@ -137,7 +137,7 @@ def main() -> None:
         for kind, run in runs.items():
             document = summarize_report(run)
             page_of[kind] = Path(folder, f"{kind}.html")
-            page_of[kind].write_text(render(document, extras_of(run)), encoding="utf-8")
+            page_of[kind].write_text(render(document, read_extras(run)), encoding="utf-8")
         if len(sys.argv) == 4:
             page_of["night"] = Path(sys.argv[3]).resolve() / "report.html"
         for shot in (one for one in SHOTS if one.run in page_of):

@@ -10,7 +10,7 @@ from math import exp, sqrt
 from pathlib import Path
 
 from profkit.core.types import CaseResult, GridPoint, RunDocument, SweepDocument
-from profkit.kernels.sweep.outputs import run_of
+from profkit.kernels.sweep.outputs import sweep_as_run
 
 TWINS = Path(__file__).resolve().parent / "data" / "sweeps" / "twins.csv.gz"
 NAMES = ("a1", "a4", "a4b", "b1", "b4")
@@ -61,7 +61,7 @@ def sweep(
         planned=len(results),
         complete=complete,
     )
-    return run_of(document, ("profkit", "sweep"), "sweep", "/tmp", None, (), 0.01)
+    return sweep_as_run(document, ("profkit", "sweep"), "sweep", "/tmp", None, (), 0.01)
 
 
 def changed(times: Times, by: Callable[[GridPoint, str], float]) -> Times:

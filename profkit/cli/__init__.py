@@ -14,9 +14,8 @@ from types import FrameType
 
 from profkit.core.errors import Interrupted, MachineError, ProfkitError
 
-INTERNAL_ERROR = (
-    70  # EX_SOFTWARE of sysexits.h: a fault of profkit's own, which no input should be able to cause
-)
+# EX_SOFTWARE of sysexits.h: a fault of profkit's own, which no input should be able to cause
+INTERNAL_ERROR = 70
 
 BURST_SECONDS = 1.0  # two Ctrl-C within a second count as one
 
@@ -27,7 +26,7 @@ def main() -> None:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where a shell has it ignored
             signal.signal(signal.SIGINT, _interrupt_once)
         try:
-            _steady_streams()
+            _make_streams_tolerant()
             _run()
         finally:  # all is said and the exit code stands: a late Ctrl-C has nothing left to interrupt
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -49,30 +48,31 @@ def _interrupt_once(number: int, frame: FrameType | None) -> None:  # noqa: ARG0
 
 def _run() -> None:
     try:
-        _call()
+        _run_app()
     except SystemExit as leaving:
         options = sys.modules.get("profkit.cli.options")
-        if leaving.code != Interrupted.exit_code or (options is not None and options.told()):
+        if leaving.code != Interrupted.exit_code or (options is not None and options.has_printed()):
             raise
-        _leave(ProfkitError("interrupted"), Interrupted.exit_code)  # typer makes a bare exit of a Ctrl-C
+        _exit_with(ProfkitError("interrupted"), Interrupted.exit_code)  # typer makes a bare exit of a Ctrl-C
     except KeyboardInterrupt:
-        _leave(ProfkitError("interrupted"), Interrupted.exit_code)
+        _exit_with(ProfkitError("interrupted"), Interrupted.exit_code)
     except BrokenPipeError:  # the reader of our output went away (`| head`): not our fault, nothing to say
-        _leave_quietly()
+        _exit_quietly()
     except ProfkitError as fault:
-        _leave(fault, fault.exit_code)
+        _exit_with(fault, fault.exit_code)
     except OSError as error:  # a disk that filled up, a file that went away while it was read
-        _leave(_refused(error), MachineError.exit_code)
+        _exit_with(_explain_os_error(error), MachineError.exit_code)
     except Exception as error:
         if os.environ.get("PROFKIT_DEBUG"):
             raise
-        said = f"profkit itself failed ({type(error).__name__}: {error}); this is a fault of profkit's"
-        _leave(
-            ProfkitError(said, "run it again with PROFKIT_DEBUG=1 and report what it prints"), INTERNAL_ERROR
+        message = f"profkit itself failed ({type(error).__name__}: {error}); this is a fault of profkit's"
+        _exit_with(
+            ProfkitError(message, "run it again with PROFKIT_DEBUG=1 and report what it prints"),
+            INTERNAL_ERROR,
         )
 
 
-def _refused(error: OSError) -> MachineError:
+def _explain_os_error(error: OSError) -> MachineError:
     """What the system would not do, and where to look."""
     named = error.filename if isinstance(error.filename, str) else None
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -86,7 +86,7 @@ def _refused(error: OSError) -> MachineError:
     return MachineError(f"the system refused: {error.strerror or error}{where}", fix)
 
 
-def _steady_streams() -> None:
+def _make_streams_tolerant() -> None:
     """No character and no closed stream (`>&-`) may cost a result: what cannot be shown is escaped."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -96,31 +96,31 @@ def _steady_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _call() -> None:
+def _run_app() -> None:
     from profkit.cli.app import app
 
     app()
 
 
-def _leave(fault: ProfkitError, code: int) -> None:
+def _exit_with(fault: ProfkitError, code: int) -> None:
     """Say the fault: on standard error, and as the one document where JSON was asked for."""
     try:
         print_fault(fault)
         options = sys.modules.get("profkit.cli.options")
-        if options is not None and options.owes_json():
-            sys.stdout.write(_document(fault, code))
+        if options is not None and options.json_is_due():
+            sys.stdout.write(_error_document(fault, code))
         sys.stdout.flush()
     except OSError:
-        _leave_quietly(code)
+        _exit_quietly(code)
     raise SystemExit(code) from None
 
 
-def _leave_quietly(code: int = 0) -> None:
+def _exit_quietly(code: int = 0) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise SystemExit(code) from None
 
 
-def _document(fault: ProfkitError, code: int) -> str:
+def _error_document(fault: ProfkitError, code: int) -> str:
     """The run that met the fault, which says so itself; else the fault alone."""
     if fault.run is not None:
         try:
@@ -129,14 +129,14 @@ def _document(fault: ProfkitError, code: int) -> str:
             pass
     import json
 
-    said = {"message": fault.message, "fix": fault.fix, "exit_code": code}
-    return json.dumps({"schema": "profkit.error/1", "error": said}, indent=1) + "\n"
+    body = {"message": fault.message, "fix": fault.fix, "exit_code": code}
+    return json.dumps({"schema": "profkit.error/1", "error": body}, indent=1) + "\n"
 
 
 def print_fault(fault: ProfkitError) -> None:
     """One sentence on standard error, and the line that fixes it."""
-    from profkit.reporting.plain_text import harmless, no_command
+    from profkit.reporting.plain_text import disarm_commands, without_control_characters
 
     lines = [f"error: {fault.message}", *([f"  fix: {fault.fix}"] if fault.fix else [])]
     for line in "\n".join(lines).split("\n"):  # it may hold what a workload printed
-        print(no_command(harmless(line)), file=sys.stderr)
+        print(disarm_commands(without_control_characters(line)), file=sys.stderr)

@@ -43,18 +43,18 @@ sweep.add_to(app)
 scrub.add_to(app)
 
 
-def _unwrap(app: typer.Typer) -> None:
+def _join_epilog_lines(app: typer.Typer) -> None:
     """Let the terminal break the lines of what stands below a help: in the source they are broken for another width."""
     for info in app.registered_commands:
         if info.epilog:
-            told = [" ".join(part.split("\n")).strip() for part in info.epilog.split("\n\n")]
-            info.epilog = "\n\n".join(told)
+            paragraphs = [" ".join(part.split("\n")).strip() for part in info.epilog.split("\n\n")]
+            info.epilog = "\n\n".join(paragraphs)
     for group in app.registered_groups:
         if group.typer_instance is not None:
-            _unwrap(group.typer_instance)
+            _join_epilog_lines(group.typer_instance)
 
 
-_unwrap(app)
+_join_epilog_lines(app)
 
 
 @app.callback(invoke_without_command=True)

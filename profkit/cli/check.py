@@ -12,9 +12,9 @@ from profkit.cli.options import (
     OutputFormat,
     StrictOption,
     TargetsOption,
-    digest_of_sweep,
     print_document,
-    reading,
+    print_sweep_digest,
+    show_reading,
     verdict_exit,
 )
 
@@ -43,8 +43,8 @@ def check(
     from profkit.profiling.summarize import summarize_report
     from profkit.reporting.views.sweep_check import is_sweep
 
-    with reading(report):
+    with show_reading(report):
         document = summarize_report(report, targets)
-    if not (is_sweep(document) and not details and digest_of_sweep(report, document, format)):
+    if not (is_sweep(document) and not details and print_sweep_digest(report, document, format)):
         print_document(document, format, details=details and not is_sweep(document), every_case=True)
     raise typer.Exit(verdict_exit(document, judged=True, strict=strict))

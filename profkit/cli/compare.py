@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, put, render_view
+from profkit.cli.options import FormatOption, OutputFormat, print_result, render_view
 
 if TYPE_CHECKING:
     from profkit.core.types import Comparison
@@ -58,7 +58,7 @@ def compare(
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
     """Say what is different between two runs, whether it is real, and why."""
-    from profkit.cli.progress import if_long
+    from profkit.cli.progress import show_if_long
     from profkit.profiling.summarize import summarize_report
     from profkit.regression.compare import CompareOptions
     from profkit.regression.compare import compare as compare_documents
@@ -67,41 +67,41 @@ def compare(
         force=force,
         across=_fields(across or []),
         metrics=_metrics(metric or []),
-        floor=_share(floor),
+        floor=_parse_share(floor),
         paths=(str(baseline), str(candidate)),
     )
-    with if_long("baseline", str(baseline)):
+    with show_if_long("baseline", str(baseline)):
         before = summarize_report(baseline)
-    with if_long("candidate", str(candidate)):
+    with show_if_long("candidate", str(candidate)):
         after = summarize_report(candidate)
-    with if_long("compare", "what differs, and why"):
-        found = compare_documents(before, after, options)
-        text = _text(found, format)
-    put(text)
-    raise typer.Exit(exit_code(found, strict=strict))
+    with show_if_long("compare", "what differs, and why"):
+        comparison = compare_documents(before, after, options)
+        text = _text(comparison, format)
+    print_result(text)
+    raise typer.Exit(exit_code(comparison, strict=strict))
 
 
-def exit_code(found: Comparison, *, strict: bool) -> int:
+def exit_code(comparison: Comparison, *, strict: bool) -> int:
     """1 regressed; 5 ambiguous or refused, with `strict` also where a metric that decides is open; else 0."""
     from profkit.regression.compare import deciding_changes
 
-    if found.outcome == "regressed":
+    if comparison.outcome == "regressed":
         return 1
-    if found.outcome in ("ambiguous", "refused"):
+    if comparison.outcome in ("ambiguous", "refused"):
         return 5
-    if strict and any(change.word == "ambiguous" for change in deciding_changes(found.changes)):
+    if strict and any(change.word == "ambiguous" for change in deciding_changes(comparison.changes)):
         return 5
     return 0
 
 
-def _text(found: Comparison, output: OutputFormat) -> str:
+def _text(comparison: Comparison, output: OutputFormat) -> str:
     if output is OutputFormat.json:
         from profkit.reporting import json
 
-        return json.comparison(found)
+        return json.comparison(comparison)
     from profkit.reporting.views.comparison import view
 
-    return render_view(view(found), output, details=False)
+    return render_view(view(comparison), output, details=False)
 
 
 def _metrics(names: list[str]) -> tuple[str, ...]:
@@ -126,14 +126,14 @@ def _fields(names: list[str]) -> tuple[str, ...]:
     return tuple(known[name.strip().lower()] for name in names)
 
 
-def _share(text: str | None) -> float | None:
+def _parse_share(text: str | None) -> float | None:
     """`2%`, `2 %` and `0.02` as 0.02. Raises UsageError for what is no share between 0 and 1."""
     from profkit.core.errors import UsageError
 
     if text is None:
         return None
-    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text)
-    value = float(found[1]) / (100 if found[2] else 1) if found is not None else -1.0
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text)
+    value = float(match[1]) / (100 if match[2] else 1) if match is not None else -1.0
     if not 0 <= value < 1:
         raise UsageError(f"--floor {text} is no share between 0 and 100 %", "--floor 2%")
     return value

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.options import BackendOption, FormatOption, OutputFormat, put, put_view
+from profkit.cli.options import BackendOption, FormatOption, OutputFormat, print_result, print_view
 
 EXAMPLES = """
 Example:  profkit doctor --backend cpu
@@ -27,14 +27,14 @@ def doctor(
 ) -> None:
     """Try every tool with a tiny measurement and say what it can do here."""
     from profkit.cli.progress import progress_for
-    from profkit.profiling.doctor import blocked, diagnose
+    from profkit.profiling.doctor import blocking_reason, diagnose
     from profkit.reporting import json
     from profkit.reporting.views.checks import view
 
     checks = diagnose(backend, progress_for(quiet=quiet))
     if format is OutputFormat.json:
-        put(json.checks(checks))
+        print_result(json.checks(checks))
     else:
-        put_view(view(checks), format)
-    if backend != "auto" and blocked(backend, checks) is not None:
+        print_view(view(checks), format)
+    if backend != "auto" and blocking_reason(backend, checks) is not None:
         raise typer.Exit(3)

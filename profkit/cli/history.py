@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, put, put_view
+from profkit.cli.options import FormatOption, OutputFormat, print_result, print_view
 
 if TYPE_CHECKING:
     from profkit.regression.history_actions import AddResult
@@ -83,13 +83,13 @@ def add(
         if result.fault is not None:
             print_fault(result.fault)
         elif format is not OutputFormat.json and not quiet:
-            put(_line(result))
+            print_result(_line(result))
 
     with open_history(history) as store:
         results = add_paths(store, paths, AddOptions(workload, commit, night), report)
         where = str(store.path)
     if format is OutputFormat.json:
-        put(_added_document(results, where))
+        print_result(_added_document(results, where))
     faults = [result.fault for result in results if result.fault is not None]
     if faults:
         raise typer.Exit(faults[0].exit_code)
@@ -122,16 +122,16 @@ def _added_document(results: tuple[AddResult, ...], where: str) -> str:
 
 def _line(result: AddResult) -> str:
     from profkit.core.formatting import plural
-    from profkit.reporting.plain_text import harmless
+    from profkit.reporting.plain_text import without_control_characters
 
     assert result.entry is not None
     entry = result.entry
     word = "added" if result.added else "known"
-    run = f"{entry.id[:8]}  {entry.workload} ({entry.source}) of {minute(entry.started)}"
+    run = f"{entry.id[:8]}  {entry.workload} ({entry.source}) of {format_minute(entry.started)}"
     if not result.added:
-        return harmless(f"{word}  {run}: was there already, nothing changed")
+        return without_control_characters(f"{word}  {run}: was there already, nothing changed")
     left_out = entry.facts.get("left out")
-    return harmless(
+    return without_control_characters(
         f"{word}  {run}: {plural(len(entry.values), 'value')}"
         + (f"; left out: {left_out}" if left_out else "")
     )
@@ -171,9 +171,9 @@ def list_(
         found = store.entries(chosen)
         accepted, where = store.accepted(workload), str(store.path)
     if format is OutputFormat.json:
-        put(json.history(found, accepted, where, total))
+        print_result(json.history(found, accepted, where, total))
     else:
-        put_view(history_view(found, accepted, where, total), format)
+        print_view(history_view(found, accepted, where, total), format)
 
 
 @history.command("show", epilog="Example:  profkit history show last")
@@ -190,9 +190,9 @@ def show(
     with open_history(history, read_only=True) as store:
         found = store.entry(entry)
     if format is OutputFormat.json:
-        put(json.entry(found))
+        print_result(json.entry(found))
     else:
-        put_view(entry_view(found), format)
+        print_view(entry_view(found), format)
 
 
 @history.command(
@@ -234,9 +234,9 @@ def trend(
             )
         found, file = trend_of_file(source, column, by)
         if format is OutputFormat.json:
-            put(json.trend_of_file(found, str(source), file.column, file.by, file.rows))
+            print_result(json.trend_of_file(found, str(source), file.column, file.by, file.rows))
         else:
-            put_view(trends_view([found]), format)
+            print_view(trends_view([found]), format)
         return
     if column is not None or by is not None:
         raise UsageError("--column and --by are for a file", "--from FILE")
@@ -245,9 +245,9 @@ def trend(
         trends = trends_of(store, tuple(series or ()), chosen)
         where = str(store.path)
     if format is OutputFormat.json:
-        put(json.trends(trends, where))
+        print_result(json.trends(trends, where))
     else:
-        put_view(trends_view(trends), format)
+        print_view(trends_view(trends), format)
 
 
 @history.command(
@@ -282,12 +282,12 @@ def replay(
         replays = replay_series(store, [trend.series for trend in trends], tuple(settings or ()))
         where = str(store.path)
     if format is OutputFormat.json:
-        put(json.replays(replays, where))
+        print_result(json.replays(replays, where))
     else:
-        put_view(replay_view(replays), format)
+        print_view(replay_view(replays), format)
 
 
-def minute(started: str) -> str:
+def format_minute(started: str) -> str:
     """`2026-11-20 05:47` of an ISO 8601 time."""
     return started[:16].replace("T", " ")
 

@@ -7,8 +7,15 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.history import EntryArgument, HistoryOption, QuietOption, WorkloadOption, minute, since_time
-from profkit.cli.options import FormatOption, OutputFormat, put
+from profkit.cli.history import (
+    EntryArgument,
+    HistoryOption,
+    QuietOption,
+    WorkloadOption,
+    format_minute,
+    since_time,
+)
+from profkit.cli.options import FormatOption, OutputFormat, print_result
 
 
 def add_to(history: typer.Typer) -> None:
@@ -50,11 +57,11 @@ def accept(
         where = str(store.path)
     what = f"{change.workload} {change.metric}" if change.metric else change.workload
     if format is OutputFormat.json:
-        put(history_change("accept", where, {"accepted": change, "new": new}))
+        print_result(history_change("accept", where, {"accepted": change, "new": new}))
     elif new:
-        put(f"accepted  {what} since {change.since}")
+        print_result(f"accepted  {what} since {change.since}")
     else:
-        put(f"known  {what} was accepted since {change.since} already")
+        print_result(f"known  {what} was accepted since {change.since} already")
 
 
 def mark(
@@ -74,13 +81,13 @@ def mark(
     if valid == bool(because):
         raise UsageError("say why the run is not valid, or that it is", '--because "WORDS", or --valid')
     with open_history(history, make_new=False) as store:
-        found = store.entry(entry)
-        store.mark(found.id, valid, because)
+        run = store.entry(entry)
+        store.mark(run.id, valid, because)
         where = str(store.path)
     if format is OutputFormat.json:
-        put(history_change("mark", where, {"entry": found.id, "valid": valid, "reason": because}))
+        print_result(history_change("mark", where, {"entry": run.id, "valid": valid, "reason": because}))
     else:
-        put(f"marked  {found.id[:8]} of {found.workload}: {'valid' if valid else 'not valid'}")
+        print_result(f"marked  {run.id[:8]} of {run.workload}: {'valid' if valid else 'not valid'}")
 
 
 def prune(
@@ -102,20 +109,22 @@ def prune(
     from profkit.regression.history import open_history
     from profkit.regression.history_actions import PruneOptions, entries_to_prune
     from profkit.reporting.json import history_change
-    from profkit.reporting.plain_text import harmless
+    from profkit.reporting.plain_text import without_control_characters
 
     with open_history(history, read_only=dry_run, make_new=False) as store:
         chosen = entries_to_prune(store, PruneOptions(keep, since_time(older_than), workload))
-        taken = 0 if dry_run else store.prune([entry.id for entry in chosen])
+        pruned = 0 if dry_run else store.prune([entry.id for entry in chosen])
         where, left = str(store.path), len(store.entries())
     if format is OutputFormat.json:
         runs = [{"entry": run.id, "workload": run.workload, "started": run.started} for run in chosen]
-        put(history_change("prune", where, {"dry_run": dry_run, "runs": runs, "taken": taken, "left": left}))
+        print_result(
+            history_change("prune", where, {"dry_run": dry_run, "runs": runs, "taken": pruned, "left": left})
+        )
         return
     word = "would go" if dry_run else "gone"
-    lines = [f"{word}  {run.id[:8]}  {run.workload} of {minute(run.started)}" for run in chosen]
+    lines = [f"{word}  {run.id[:8]}  {run.workload} of {format_minute(run.started)}" for run in chosen]
     total = f"{plural(len(chosen), 'run')} {word}, {left - (len(chosen) if dry_run else 0)} stay in {where}"
-    put("\n".join(map(harmless, [*lines, total])))
+    print_result("\n".join(map(without_control_characters, [*lines, total])))
 
 
 def rescue(
@@ -128,16 +137,20 @@ def rescue(
     from profkit.regression.history import default_path
     from profkit.regression.history import rescue as rescuer
     from profkit.reporting.json import history_change
-    from profkit.reporting.plain_text import harmless
+    from profkit.reporting.plain_text import without_control_characters
 
     path = history if history is not None else default_path()
     result = rescuer.rescue(path, to)
     if format is OutputFormat.json:
-        put(history_change("rescue", str(path), {"file": str(to), "rescued": result}))
+        print_result(history_change("rescue", str(path), {"file": str(to), "rescued": result}))
         return
     runs = "an unknown number of runs" if result.lost_runs is None else plural(result.lost_runs, "run")
     lost = f"lost: {runs}, and {plural(result.lost_values, 'value')} of the others"
-    put(harmless(f"{plural(result.runs, 'run')} with {plural(result.values, 'value')} in {to}; {lost}"))
+    print_result(
+        without_control_characters(
+            f"{plural(result.runs, 'run')} with {plural(result.values, 'value')} in {to}; {lost}"
+        )
+    )
 
 
 def export(
@@ -154,7 +167,7 @@ def export(
     from profkit.regression.history import open_history
     from profkit.regression.history.export import export_table
     from profkit.reporting.json import history_change
-    from profkit.reporting.plain_text import harmless
+    from profkit.reporting.plain_text import without_control_characters
 
     progress = progress_for(quiet=quiet)
     with open_history(history, read_only=True) as store:
@@ -163,6 +176,6 @@ def export(
         progress.end(plural(count, "row"))
         where = str(store.path)
     if format is OutputFormat.json:
-        put(history_change("export", where, {"file": str(to), "rows": count}))
+        print_result(history_change("export", where, {"file": str(to), "rows": count}))
     else:
-        put(harmless(f"{plural(count, 'row')} in {to}"))
+        print_result(without_control_characters(f"{plural(count, 'row')} in {to}"))

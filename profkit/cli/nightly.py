@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, put, put_view
+from profkit.cli.options import FormatOption, OutputFormat, print_result, print_view
 
 if TYPE_CHECKING:
     from profkit.core.progress import Progress
@@ -72,7 +72,7 @@ def nightly(
     from profkit.regression.nightly.config import EXAMPLE, read_config
 
     if example:
-        put(EXAMPLE.read_text(encoding="utf-8"))
+        print_result(EXAMPLE.read_text(encoding="utf-8"))
         return
     if config is None:
         raise UsageError("no configuration was given", "profkit nightly --example > nightly.yaml")
@@ -96,9 +96,9 @@ def _plan(config: NightConfig, options: NightOptions, output: OutputFormat) -> N
 
     plan = plan_night(config, choose_workloads(config, options.only), config.output / NIGHTS)
     if output is OutputFormat.json:
-        put(plan_to_text(plan))
+        print_result(plan_to_text(plan))
     else:
-        put_view(night_view(plan), output)
+        print_view(night_view(plan), output)
 
 
 def _tonight(config: NightConfig, options: NightOptions, progress: Progress, output: OutputFormat) -> int:
@@ -123,11 +123,11 @@ def _replay(config: NightConfig, options: NightOptions, progress: Progress, outp
     if output is OutputFormat.json and len(nights) > 1:
         from profkit.regression.nightly.night import nights_to_text
 
-        put(nights_to_text(nights, code))
+        print_result(nights_to_text(nights, code))
         return code
     if output is OutputFormat.terminal and len(nights) > 1:
-        put_view(nights_view(nights), output)
-        put("\n")
+        print_view(nights_view(nights), output)
+        print_result("\n")
     _print(nights[-1], folder, output)
     sys.stderr.write(annotations_of(config.notify, nights[-1]))
     return code
@@ -137,11 +137,11 @@ def _print(night: Night, folder: Path, output: OutputFormat) -> None:
     if output is OutputFormat.json:
         from profkit.regression.nightly.night import night_to_text
 
-        put(night_to_text(night))
+        print_result(night_to_text(night))
     else:
         from profkit.reporting.views.night import view
 
-        put_view(view(night, _short(folder)), output, details=False)
+        print_view(view(night, _short(folder)), output, details=False)
 
 
 def _short(path: Path) -> Path:

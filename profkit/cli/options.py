@@ -30,24 +30,24 @@ class OutputFormat(str, Enum):
         return self.value  # typer before 0.29 converts what a callback returns once more, by its text
 
 
-_asked = OutputFormat.terminal
-_told = False
+_requested = OutputFormat.terminal
+_printed = False
 
 
-def owes_json() -> bool:
+def json_is_due() -> bool:
     """Whether `--format json` was asked for and nothing is printed yet: a fault is then a document, too."""
-    return _asked is OutputFormat.json and not _told
+    return _requested is OutputFormat.json and not _printed
 
 
-def told() -> bool:
+def has_printed() -> bool:
     """Whether the verb has printed its result."""
-    return _told
+    return _printed
 
 
 def remember_format(output: OutputFormat) -> OutputFormat:
     """Take note of what was asked for: with `json` a fault is a document, too."""
-    global _asked
-    _asked = output
+    global _requested
+    _requested = output
     if output is OutputFormat.json and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")  # whatever the terminal speaks: JSON is UTF-8 (RFC 8259)
     return output
@@ -83,11 +83,11 @@ TargetsOption = Annotated[
 StrictOption = Annotated[bool, typer.Option("--strict", help="Exit 5 where a verdict is unknown.")]
 
 
-def reading(report: Path) -> AbstractContextManager[None]:
+def show_reading(report: Path) -> AbstractContextManager[None]:
     """Tells somebody at a terminal that a large report is still being read; a log needs no such line."""
-    from profkit.cli.progress import if_long, progress_for
+    from profkit.cli.progress import progress_for, show_if_long
 
-    return if_long("read", report.name, progress=progress_for(quiet=not sys.stderr.isatty()))
+    return show_if_long("read", report.name, progress=progress_for(quiet=not sys.stderr.isatty()))
 
 
 def print_document(
@@ -106,39 +106,39 @@ def print_document(
         from profkit.reporting.views import sweep_check
 
         if sweep_check.is_sweep(document):
-            put_view(sweep_check.view(document), output)
+            print_view(sweep_check.view(document), output)
             return
     if output is OutputFormat.json:
         from profkit.reporting import json
 
-        put(json.run(document))
+        print_result(json.run(document))
         return
     from profkit.reporting.views.run import view
 
-    put_view(view(document, None if output is OutputFormat.markdown else folder), output, details=details)
+    print_view(view(document, None if output is OutputFormat.markdown else folder), output, details=details)
 
 
-def digest_of_sweep(path: Path, document: RunDocument, output: OutputFormat) -> bool:
+def print_sweep_digest(path: Path, document: RunDocument, output: OutputFormat) -> bool:
     """Print a sweep that was judged on one screen, where that is for people; whether it was printed."""
     if output is OutputFormat.json:
         return False
-    from profkit.profiling.export import sweep_in
+    from profkit.profiling.export import read_sweep_in
     from profkit.reporting.views.sweep_check import view
 
     folder = path if path.is_dir() else path.parent
-    put_view(view(document, sweep_in(folder), folder), output)
+    print_view(view(document, read_sweep_in(folder), folder), output)
     return True
 
 
-def put(text: str) -> None:
+def print_result(text: str) -> None:
     """Write a result to standard output; a reader that has gone (`| head`) changes nothing else."""
-    global _told
-    from profkit.reporting.plain_text import no_command
+    global _printed
+    from profkit.reporting.plain_text import disarm_commands
 
-    _told = True
+    _printed = True
     whole = text if text.endswith("\n") else text + "\n"
     try:
-        sys.stdout.write(whole if _asked is OutputFormat.json else no_command(whole))
+        sys.stdout.write(whole if _requested is OutputFormat.json else disarm_commands(whole))
         sys.stdout.flush()
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
@@ -153,16 +153,16 @@ def render_view(view: View, output: OutputFormat, *, details: bool = True) -> st
     return terminal.render(view, details=details)
 
 
-def put_view(view: View, output: OutputFormat, *, details: bool = True) -> None:
+def print_view(view: View, output: OutputFormat, *, details: bool = True) -> None:
     """Write a result to standard output as Markdown, or for the terminal."""
-    put(render_view(view, output, details=details))
+    print_result(render_view(view, output, details=details))
 
 
-def put_pieces(pieces: Iterable[str]) -> None:
+def print_pieces(pieces: Iterable[str]) -> None:
     """Write a result that may be larger than memory to standard output, piece by piece."""
-    global _told
+    global _printed
     for piece in pieces:
-        _told = True
+        _printed = True
         sys.stdout.write(piece)
     sys.stdout.flush()
 
@@ -171,14 +171,14 @@ def print_documents(documents: list[RunDocument], faults: list[ProfkitError]) ->
     """Several results as the one JSON document that `--format json` promises."""
     import json
 
-    from profkit.core.run_folder import to_json
+    from profkit.core.run_folder import run_to_json
 
     whole = {
         "schema": "profkit.runs/1",
-        "runs": [to_json(document) for document in documents],
+        "runs": [run_to_json(document) for document in documents],
         "errors": [{"message": fault.message, "fix": fault.fix} for fault in faults],
     }
-    put(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1))
+    print_result(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1))
 
 
 def verdict_exit(document: RunDocument, *, judged: bool, strict: bool) -> int:

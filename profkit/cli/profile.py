@@ -15,8 +15,8 @@ from profkit.cli.options import (
     StrictOption,
     TargetsOption,
     print_document,
-    put,
-    put_view,
+    print_result,
+    print_view,
     verdict_exit,
 )
 
@@ -33,7 +33,7 @@ In CI, one minute, exit 1 where a target fails:  profkit profile --depth gate --
 """
 
 
-class DepthName(str, Enum):
+class DepthOption(str, Enum):
     """What may be spent."""
 
     gate = "gate"
@@ -54,8 +54,8 @@ def profile(
         typer.Option(help="Only these, with commas: timing,cprofile,tracemalloc,trace,counters,explain."),
     ] = None,
     depth: Annotated[
-        DepthName, typer.Option(help="What may be spent: gate (one process), standard, full.")
-    ] = DepthName.standard,
+        DepthOption, typer.Option(help="What may be spent: gate (one process), standard, full.")
+    ] = DepthOption.standard,
     targets: TargetsOption = None,
     output: Annotated[Path, typer.Option(help="The folder that runs land in.")] = Path("reports"),
     name: Annotated[str | None, typer.Option(help="The run's name (default: the workload's).")] = None,
@@ -100,11 +100,11 @@ def profile(
         from profkit.reporting import json
         from profkit.reporting.views.plan import view
 
-        made = make_plan(options)
+        planned = make_plan(options)
         if format is OutputFormat.json:
-            put(json.plan(made))
+            print_result(json.plan(planned))
         else:
-            put_view(view(made), format)
+            print_view(view(planned), format)
         return
     document, folder = profile_workload(options, progress_for(quiet=quiet))
     if document.state == "interrupted":

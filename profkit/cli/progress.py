@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from profkit.core.progress import Progress, Silent
-from profkit.reporting.plain_text import harmless, no_command
+from profkit.reporting.plain_text import disarm_commands, without_control_characters
 
 LOG_SECONDS = 30.0  # between two lines of a log that say how far it is
 
@@ -21,11 +21,11 @@ def progress_for(*, quiet: bool, stream: TextIO | None = None) -> Progress:
     stream = stream if stream is not None else sys.stderr
     if quiet:
         return Silent()
-    return _Moving(stream) if stream.isatty() else _Plain(stream)
+    return _TerminalProgress(stream) if stream.isatty() else _LogProgress(stream)
 
 
 @contextmanager
-def if_long(
+def show_if_long(
     title: str, detail: str = "", *, after: float = 1.0, progress: Progress | None = None
 ) -> Iterator[None]:
     """A piece of work that is told of only where it takes longer than `after` seconds: most of its kind are short.
@@ -33,16 +33,16 @@ def if_long(
     The line is written, and moved on each second, by a thread beside the work, on standard error if nothing else is
     given.
     """
-    shown = progress if progress is not None else progress_for(quiet=False)
-    over, told, began = threading.Event(), threading.Event(), time.monotonic()
+    reporter = progress if progress is not None else progress_for(quiet=False)
+    over, begun, began = threading.Event(), threading.Event(), time.monotonic()
 
     def watch() -> None:
         if over.wait(after):
             return
-        told.set()
-        shown.begin(title, detail)
+        begun.set()
+        reporter.begin(title, detail)
         while not over.wait(1.0):
-            shown.tick(time.monotonic() - began)
+            reporter.tick(time.monotonic() - began)
 
     watcher = threading.Thread(target=watch, name="progress", daemon=True)
     watcher.start()
@@ -53,12 +53,12 @@ def if_long(
     finally:
         over.set()
         watcher.join()
-        if told.is_set():
+        if begun.is_set():
             seconds = f"after {time.monotonic() - began:.0f} s"
-            shown.end(f"done {seconds}") if finished else shown.note(f"stopped {seconds}")
+            reporter.end(f"done {seconds}") if finished else reporter.note(f"stopped {seconds}")
 
 
-class _Plain:
+class _LogProgress:
     """One line when a piece of work ends: what a CI log wants."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -85,11 +85,11 @@ class _Plain:
         self._write(f"  {text}")
 
     def _write(self, line: str) -> None:
-        self._stream.write(no_command(harmless(line)) + "\n")
+        self._stream.write(disarm_commands(without_control_characters(line)) + "\n")
         self._stream.flush()
 
 
-class _Moving:
+class _TerminalProgress:
     """The present piece of work on one line, with its seconds; finished ones stay above it."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -120,5 +120,5 @@ class _Moving:
 
     def _line(self, text: str) -> None:
         width = shutil.get_terminal_size().columns - 1
-        self._stream.write("\r\033[K" + harmless(text)[:width])
+        self._stream.write("\r\033[K" + without_control_characters(text)[:width])
         self._stream.flush()

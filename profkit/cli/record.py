@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, put
+from profkit.cli.options import FormatOption, OutputFormat, print_result
 
 EXAMPLES = """
 Example:  profkit record --tool perf --report out.data -- python benchmark/gated_mlp.py --backend cpu
@@ -22,7 +22,7 @@ Then:  profkit summarize out.data
 """
 
 
-class What(str, Enum):
+class RecordKind(str, Enum):
     """What to record, where a profiler can do both."""
 
     samples = "samples"
@@ -41,11 +41,11 @@ def record(
     ],
     report: Annotated[Path, typer.Option(help="The file to leave; of xctrace a folder.")],
     what: Annotated[
-        What,
+        RecordKind,
         typer.Option(
             help="perf: samples (perf record) or counters (perf stat). xctrace: a trace, or the GPU's counters."
         ),
-    ] = What.samples,
+    ] = RecordKind.samples,
     kernel: Annotated[
         str | None, typer.Option(help="ncu only: count this kernel alone (its name or a part of it).")
     ] = None,
@@ -62,7 +62,7 @@ def record(
         tool=tool,
         report=report,
         command=tuple(command),
-        what="counters" if what is What.counters else "samples",
+        what="counters" if what is RecordKind.counters else "samples",
         kernel=kernel,
         timeout=timeout,
         force=force,
@@ -71,6 +71,6 @@ def record(
     if format is OutputFormat.json:
         import json
 
-        put(json.dumps({"schema": "profkit.record/1", "tool": tool, "report": str(left)}, indent=1))
+        print_result(json.dumps({"schema": "profkit.record/1", "tool": tool, "report": str(left)}, indent=1))
     elif not quiet:
         typer.echo(f"{left}\nnext: profkit summarize {shlex.quote(str(left))}", err=True)

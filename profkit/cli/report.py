@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.options import OutputFormat, TargetsOption, put_pieces, remember_format
+from profkit.cli.options import OutputFormat, TargetsOption, print_pieces, remember_format
 
 EXAMPLES = """
 Example:  profkit report reports/20261120-054700-gated_mlp-cpu --format html --output gated_mlp.html
@@ -78,7 +78,7 @@ def report(
     check_output(options, force=force, terminal=sys.stdout.isatty())
     done = export(options, progress_for(quiet=not sys.stderr.isatty()))
     if output is None:
-        put_pieces(done.pieces)
+        print_pieces(done.pieces)
     else:
         write_whole(output, done.pieces)
         typer.echo(f"{output} is written", err=True)

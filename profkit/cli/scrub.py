@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, put, put_view
+from profkit.cli.options import FormatOption, OutputFormat, print_result, print_view
 
 EXAMPLES = """
 Example:  profkit scrub out.ncu-rep --output public.ncu-rep
@@ -35,6 +35,6 @@ def scrub(
 
     done = scrubbed(report, output)
     if format is OutputFormat.json:
-        put(json.scrubbed(str(done.source), str(done.output), done.removed, done.left_out))
+        print_result(json.scrubbed(str(done.source), str(done.output), done.removed, done.left_out))
     else:
-        put_view(scrubbed_view(str(done.output), done.removed, done.left_out), format, details=False)
+        print_view(scrubbed_view(str(done.output), done.removed, done.left_out), format, details=False)

@@ -13,8 +13,8 @@ from profkit.cli.options import (
     TargetsOption,
     print_document,
     print_documents,
-    put,
-    reading,
+    print_result,
+    show_reading,
 )
 
 EXAMPLES = """
@@ -43,13 +43,13 @@ def summarize(
     from profkit.profiling.summarize import summarize_report
     from profkit.reporting.views.run_metal import what_it_tells
 
-    if len(reports) == 1 and _told_as_sweep(reports[0], format):
+    if len(reports) == 1 and _print_as_sweep(reports[0], format):
         return
     documents: list[RunDocument] = []
     faults: list[ProfkitError] = []
     for report in reports:
         try:
-            with reading(report):
+            with show_reading(report):
                 documents.append(summarize_report(report, targets))
         except ProfkitError as fault:  # one that cannot be read does not keep the others from being told
             if len(reports) == 1:
@@ -59,21 +59,21 @@ def summarize(
         print_documents(documents, faults)
     else:
         for document in documents:
-            told = document if format is OutputFormat.json else what_it_tells(document)
-            print_document(told, format, details=True)
+            excerpt = document if format is OutputFormat.json else what_it_tells(document)
+            print_document(excerpt, format, details=True)
     for unread in faults:
         print_fault(unread)
     if faults:
         raise typer.Exit(faults[0].exit_code)
 
 
-def _told_as_sweep(report: Path, format: OutputFormat) -> bool:
+def _print_as_sweep(report: Path, format: OutputFormat) -> bool:
     """Whether it is a sweep, and told: its cases are thousands of regions, and as a run a page for each."""
     if not (report / "cases.jsonl").is_file() or format is OutputFormat.json:
         return False
-    from profkit.profiling.export import sweep_view
+    from profkit.profiling.export import render_sweep
 
-    view = sweep_view(report, format.value)
+    view = render_sweep(report, format.value)
     if view is not None:
-        put(view)
+        print_result(view)
     return view is not None

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, put, put_view
-from profkit.cli.profile import DepthName
+from profkit.cli.options import FormatOption, OutputFormat, print_result, print_view
+from profkit.cli.profile import DepthOption
 
 if TYPE_CHECKING:
     from profkit.core.types import SweepDocument
@@ -161,8 +161,8 @@ def sweep(
         ),
     ] = "",
     profile_depth: Annotated[
-        DepthName, typer.Option(help="What each of those may spend.", rich_help_panel=ON)
-    ] = DepthName.standard,
+        DepthOption, typer.Option(help="What each of those may spend.", rich_help_panel=ON)
+    ] = DepthOption.standard,
     output: Annotated[
         Path,
         typer.Option(
@@ -286,21 +286,21 @@ def _show(document: SweepDocument, folder: Path, format: OutputFormat, *, detail
 
         from profkit.core import codec
 
-        whole = {"schema": "profkit.sweep/1", "folder": str(folder), "sweep": codec.plain(document)}
-        put(json.dumps(whole, allow_nan=False, indent=1))
+        whole = {"schema": "profkit.sweep/1", "folder": str(folder), "sweep": codec.to_plain_data(document)}
+        print_result(json.dumps(whole, allow_nan=False, indent=1))
     else:
         from profkit.reporting.views.sweep import view
 
-        put_view(view(document, folder), format, details=details)
+        print_view(view(document, folder), format, details=details)
 
 
 def _show_plan(request: SweepRequest, format: OutputFormat) -> None:
-    from profkit.kernels.sweep.plan import plan_of, plan_text
+    from profkit.kernels.sweep.plan import plan_sweep, plan_text
 
-    plan = plan_of(request)
+    plan = plan_sweep(request)
     if format is OutputFormat.json:
         import json
 
-        put(json.dumps(plan, allow_nan=False, indent=1))
+        print_result(json.dumps(plan, allow_nan=False, indent=1))
     else:
-        put(plan_text(plan))
+        print_result(plan_text(plan))

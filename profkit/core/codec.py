@@ -21,7 +21,7 @@ from profkit.core.types import Json
 _T = TypeVar("_T")
 
 
-def plain(value: object) -> Json:
+def to_plain_data(value: object) -> Json:
     """Any of the model's types as plain JSON data; a number that is none (NaN, infinity) becomes null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
@@ -30,11 +30,11 @@ def plain(value: object) -> Json:
     if value is None or isinstance(value, (bool, int)):
         return value
     if dataclasses.is_dataclass(value):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {field.name: to_plain_data(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {valid_text(str(key)): plain(item) for key, item in value.items()}
+        return {valid_text(str(key)): to_plain_data(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
-        return list(value) if _all_numbers(value) else [plain(item) for item in value]
+        return list(value) if _all_numbers(value) else [to_plain_data(item) for item in value]
     raise TypeError(f"a document holds plain data, not {type(value).__name__}")
 
 
@@ -52,7 +52,7 @@ def valid_text(text: str) -> str:
     return text
 
 
-def build(kind: type[_T], data: object, place: str = "") -> _T:
+def from_plain_data(kind: type[_T], data: object, place: str = "") -> _T:
     """One of the model's types from parsed JSON; raises UnreadableReport with the place that does not fit."""
     return cast("_T", _decode(kind, data, place))
 
@@ -78,7 +78,7 @@ def _decode(kind: Any, data: Any, place: str) -> Any:
     if origin is not None and issubclass(origin, Mapping):
         if not isinstance(data, dict):
             return _refuse(place, data, "an object")
-        return {key: _decode(arguments[1], item, f"{place}.{short(key)}") for key, item in data.items()}
+        return {key: _decode(arguments[1], item, f"{place}.{short_repr(key)}") for key, item in data.items()}
     if dataclasses.is_dataclass(kind):
         return _decode_fields(cast("type[Any]", kind), data, place)
     return _decode_scalar(kind, data, place)
@@ -129,10 +129,10 @@ def _fields(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
 
 
 def _refuse(place: str, data: object, wanted: str) -> typing.NoReturn:
-    raise UnreadableReport(f"{place or 'the document'} is {short(data)}, not {wanted}")
+    raise UnreadableReport(f"{place or 'the document'} is {short_repr(data)}, not {wanted}")
 
 
-def short(value: object) -> str:
+def short_repr(value: object) -> str:
     """A foreign value in a few characters, for a message."""
     text = (
         repr(value) if isinstance(value, (str, int, float, bool)) or value is None else type(value).__name__

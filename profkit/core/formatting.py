@@ -1,4 +1,4 @@
-"""Numbers as people read them: three or four figures, a fitting prefix, and the sign of the unit.
+"""Numbers as people read them: three or four format_figures, a fitting prefix, and the sign of the unit.
 
 Imports nothing of profkit. These are for screens; whatever is compared is compared before it comes here.
 """
@@ -14,27 +14,27 @@ _BINARY = ((1024.0**4, "Ti"), (1024.0**3, "Gi"), (1024.0**2, "Mi"), (1024.0, "Ki
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
-def quantity(value: float | None, unit: str = "") -> str:
+def format_quantity(value: float | None, unit: str = "") -> str:
     """A value in its base unit as text: `4.13 ms`, `15.2 GB/s`, `3.5 MiB`, `9.0 %`; None is a dash."""
     if value is None or not math.isfinite(value):
         return "-"
     if unit == "%":
-        return f"{percent(value)} %"
+        return f"{format_percent(value)} %"
     if unit == "s":
-        return _time(value)
+        return _format_seconds(value)
     if (
         unit.split("/")[0] == "B" and unit != "B/s"
     ):  # memory in binary steps, traffic per second in decimal ones
-        return _scaled(value, _BINARY, unit)
+        return _format_scaled(value, _BINARY, unit)
     if unit in ("B/s", "FLOP", "FLOP/s", "Hz", "J"):
-        return _scaled(value, _DECIMAL, unit)
+        return _format_scaled(value, _DECIMAL, unit)
     if unit in ("", "count") or value >= 1e4:
         suffix = "" if unit in ("", "count") else " " + unit
-        return _scaled(value, _DECIMAL, "").strip() + suffix
-    return f"{figures(value)} {unit}".strip()
+        return _format_scaled(value, _DECIMAL, "").strip() + suffix
+    return f"{format_figures(value)} {unit}".strip()
 
 
-def percent(value: float) -> str:
+def format_percent(value: float) -> str:
     """A percentage without its sign: one decimal, more where small: 0.02 is not 0.0."""
     size = abs(value)
     if size == 0 or size >= 0.95:
@@ -44,8 +44,8 @@ def percent(value: float) -> str:
     return f"{value:.1g}" if size >= 0.00095 else "<0.001"
 
 
-def figures(value: float, count: int = 3) -> str:
-    """`count` significant figures without an exponent where that stays short: 0.412, 41.2, 412."""
+def format_figures(value: float, count: int = 3) -> str:
+    """`count` significant format_figures without an exponent where that stays short: 0.412, 41.2, 412."""
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else "-"
     digits = count - 1 - math.floor(math.log10(abs(value)))
@@ -60,10 +60,10 @@ def signed(value: float, count: int = 3) -> str:
     >>> signed(8.4), signed(-0.0123, 2)
     ('+8.40', '-0.012')
     """
-    return f"{'+' if value >= 0 else '-'}{figures(abs(value), count)}"
+    return f"{'+' if value >= 0 else '-'}{format_figures(abs(value), count)}"
 
 
-def bar(share: float, width: int = 8) -> str:
+def text_bar(share: float, width: int = 8) -> str:
     """A share (0..1) as a bar of at most `width` characters in steps of an eighth; nothing for nothing."""
     eighths = round(max(0.0, min(1.0, share)) * width * 8)
     whole, rest = divmod(eighths, 8)
@@ -82,7 +82,7 @@ def joined(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
 
 
-def moment(started: str) -> str:
+def format_utc_time(started: str) -> str:
     """`2026-11-20 13:36:27 UTC` of a time as ISO 8601; a text that is none, as it is."""
     try:
         return datetime.fromisoformat(started).astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -90,7 +90,7 @@ def moment(started: str) -> str:
         return started
 
 
-def shortened(text: str, width: int) -> str:
+def shorten(text: str, width: int) -> str:
     """The text in at most `width` characters, its middle left out: both ends of a name tell something."""
     if len(text) <= width:
         return text
@@ -100,18 +100,18 @@ def shortened(text: str, width: int) -> str:
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
 
 
-def _time(value: float) -> str:
+def _format_seconds(value: float) -> str:
     size = abs(value)
     for factor, sign in _TIMES:
         if size >= factor * 0.9995:
-            return f"{figures(value / factor)} {sign}"
-    return f"{figures(value / 1e-9)} ns" if value else "0 s"
+            return f"{format_figures(value / factor)} {sign}"
+    return f"{format_figures(value / 1e-9)} ns" if value else "0 s"
 
 
-def _scaled(value: float, steps: tuple[tuple[float, str], ...], unit: str) -> str:
+def _format_scaled(value: float, steps: tuple[tuple[float, str], ...], unit: str) -> str:
     for factor, prefix in steps:
         if abs(value) >= factor * (0.9995 if factor > 1 else 0) or factor == 1:
             scaled = value / factor
-            text = f"{scaled:.0f}" if factor == 1 and scaled == int(scaled) else figures(scaled)
+            text = f"{scaled:.0f}" if factor == 1 and scaled == int(scaled) else format_figures(scaled)
             return f"{text} {prefix}{unit}".strip()
     raise AssertionError("the last step is 1")

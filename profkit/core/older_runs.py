@@ -35,8 +35,8 @@ def add_codes(document: RunDocument) -> RunDocument:
         document,
         profiles=tuple(_with_kind(profile) for profile in document.profiles),
         readings=tuple(_with_code(reading) for reading in document.readings),
-        verdicts=tuple(_verdict(verdict) for verdict in document.verdicts),
-        metal=_metal(document.metal) if document.metal is not None else None,
+        verdicts=tuple(_verdict_with_code(verdict) for verdict in document.verdicts),
+        metal=_metal_with_codes(document.metal) if document.metal is not None else None,
     )
 
 
@@ -50,16 +50,16 @@ def _with_kind(profile: Profile) -> Profile:
 def _with_code(reading: Reading) -> Reading:
     if reading.value is not None or reading.code is not None:
         return reading
-    return replace(reading, code=_code(reading.reason or ""))
+    return replace(reading, code=_reason_code(reading.reason or ""))
 
 
-def _verdict(verdict: Verdict) -> Verdict:
+def _verdict_with_code(verdict: Verdict) -> Verdict:
     if verdict.verdict != "unknown" or verdict.code is not None:
         return verdict
-    return replace(verdict, code=_code(verdict.reason))
+    return replace(verdict, code=_reason_code(verdict.reason))
 
 
-def _code(reason: str) -> ReasonCode | None:
+def _reason_code(reason: str) -> ReasonCode | None:
     if reason.endswith("(the standard depth counts them)"):
         return "deeper"
     if reason.startswith(("not collected", "none of the events")) or reason.endswith("was not collected"):
@@ -71,12 +71,12 @@ def _code(reason: str) -> ReasonCode | None:
     return "nothing-to-measure" if reason.startswith(_NOTHING) else None
 
 
-def _metal(metal: MetalTrace) -> MetalTrace:
+def _metal_with_codes(metal: MetalTrace) -> MetalTrace:
     known: dict[str, ReasonCode] = {"the table has no rows": "no-rows"}
     absent = []
-    for one in metal.absent:
-        code = known.get(one.reason)
-        if one.reason.startswith("it was recorded with Counter Set: "):
+    for missing in metal.absent:
+        code = known.get(missing.reason)
+        if missing.reason.startswith("it was recorded with Counter Set: "):
             code = "no-counter-set"
-        absent.append(replace(one, code=one.code or code))
+        absent.append(replace(missing, code=missing.code or code))
     return replace(metal, absent=tuple(absent))

@@ -95,16 +95,14 @@ def run(
     stdin is empty: a workload runs several times and a pipe can be read only once.
     Raises UsageError when `argv[0]` cannot be started; KeyboardInterrupt passes through after the tree is ended.
     """
-    from profkit.core.process_tree import (
-        ProcessTree,  # here: psutil costs 20 ms that `profkit --help` need not pay
-    )
+    # Here: psutil costs 20 ms that `profkit --help` need not pay
+    from profkit.core.process_tree import ProcessTree
 
     _adopt_orphans()
     ProcessTree.prepare()
     children_before = _own_children_times()
-    with (
-        defer_interrupts() as hurry
-    ):  # a Ctrl-C between the start of the child and the care for it would leave it alone
+    # A Ctrl-C between the start of the child and the care for it would leave it alone
+    with defer_interrupts() as hurry:
         start = time.monotonic()
         with ProcessTree.starting():
             child = _start(argv, env, cwd)

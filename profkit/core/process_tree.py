@@ -91,7 +91,7 @@ class ProcessTree:
             except psutil.Error:  # no /proc: its session is all that can be reached
                 _end_group(self._pid, 0.0 if hurry.is_set() else grace)
                 alive = []
-            others = sum(1 for process in alive if process.pid != self._pid)
+            left_behind = sum(1 for process in alive if process.pid != self._pid)
             for number, wait in ((signal.SIGINT, grace), (signal.SIGTERM, grace / 3)):
                 if alive and not hurry.is_set():
                     _send_signal(alive, number)
@@ -104,7 +104,7 @@ class ProcessTree:
                 alive = self._living_members()
         if hurry.is_set():
             raise KeyboardInterrupt
-        return others
+        return left_behind
 
     def kill(self) -> None:
         """Kill the child's session, and what it has started elsewhere, at once. Orphans in other sessions stay."""

@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NoReturn, cast
 
-from profkit.core.codec import build, plain, short, valid_text
+from profkit.core.codec import from_plain_data, short_repr, to_plain_data, valid_text
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.older_runs import add_codes
 from profkit.core.types import Json, RunDocument
@@ -43,7 +43,7 @@ def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Pa
     made = [path for path in (base, *base.parents) if not os.path.lexists(path)]
     try:
         base.mkdir(parents=True, exist_ok=True)
-        hand_over(*made)
+        chown_to_sudo_user(*made)
         for number in range(1, SAME_SECOND_LIMIT):
             folder = base / (stem if number == 1 else f"{stem}-{number}")
             try:
@@ -62,7 +62,7 @@ def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Pa
     )
 
 
-def hand_over(*paths: Path) -> None:
+def chown_to_sudo_user(*paths: Path) -> None:
     """Under sudo, what was made for the caller is the caller's: files, and folders with all that is in them.
 
     No link is followed, and a file with several names is left alone: one of them may be somebody else's.
@@ -125,7 +125,7 @@ def write_run(folder: Path, document: RunDocument, *, final: bool = True) -> Pat
     try:
         folder.mkdir(parents=True, exist_ok=True)  # the workload may have removed it
         with replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:
-            file.write(to_text(document, indent=1 if final else None))
+            file.write(run_to_text(document, indent=1 if final else None))
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
@@ -146,14 +146,14 @@ def release_space(folder: Path) -> None:
         (folder / RESERVE).unlink()
 
 
-def to_text(document: RunDocument, indent: int | None = 1) -> str:
+def run_to_text(document: RunDocument, indent: int | None = 1) -> str:
     """The document as JSON text with a final newline; valid UTF-8 whatever the workload is called."""
-    return json.dumps(to_json(document), ensure_ascii=False, allow_nan=False, indent=indent) + "\n"
+    return json.dumps(run_to_json(document), ensure_ascii=False, allow_nan=False, indent=indent) + "\n"
 
 
-def to_json(document: RunDocument) -> dict[str, Json]:
+def run_to_json(document: RunDocument) -> dict[str, Json]:
     """The document in the shape of schema "profkit.run/1" (schema/run.schema.json)."""
-    body = cast("dict[str, Json]", plain(document))
+    body = cast("dict[str, Json]", to_plain_data(document))
     state, name, backend = body.pop("state"), body.pop("name"), body.pop("backend")
     summaries: dict[str, Json] = {}
     for summary in cast("list[dict[str, Json]]", body["summaries"]):
@@ -189,7 +189,7 @@ def read_run(path: Path) -> RunDocument:
     except UnicodeDecodeError as error:
         raise UnreadableReport(f"cannot read {file}: not UTF-8 text, so no run document") from error
     try:
-        return from_json(json.loads(text, parse_constant=_no_constant))
+        return run_from_json(json.loads(text, parse_constant=_refuse_constant))
     except UnreadableReport as error:
         raise UnreadableReport(f"cannot read {file}: {error.message}", error.fix) from error
     except RecursionError as error:
@@ -212,14 +212,14 @@ def is_run(path: Path) -> bool:
         return False
 
 
-def from_json(data: object) -> RunDocument:
+def run_from_json(data: object) -> RunDocument:
     """The document behind parsed JSON of this or an older schema; raises UnreadableReport with the place."""
     if not isinstance(data, dict):
         raise UnreadableReport("not a run document: the top is no object")
     schema = data.get("schema")
     found = re.fullmatch(r"profkit\.run/(\d{1,6})", schema) if isinstance(schema, str) else None
     if found is None:
-        raise UnreadableReport(f'not a run document: schema is {short(schema)}, not "{SCHEMA}"')
+        raise UnreadableReport(f'not a run document: schema is {short_repr(schema)}, not "{SCHEMA}"')
     if int(found[1]) > int(SCHEMA.rpartition("/")[2]):
         raise UnreadableReport(
             f"written by a newer profkit ({schema}; this one reads {SCHEMA})", "upgrade profkit"
@@ -233,8 +233,8 @@ def from_json(data: object) -> RunDocument:
     body.setdefault("started", "")
     if isinstance(workload := body.get("workload"), dict):
         body["workload"] = {"name": body.get("name"), "folder": "", **workload}
-    return add_codes(build(RunDocument, body))
+    return add_codes(from_plain_data(RunDocument, body))
 
 
-def _no_constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")

@@ -26,9 +26,8 @@ def defer_interrupts() -> Iterator[threading.Event]:
     Main thread only; elsewhere no signal arrives and the event stays unset.
     """
     arrived = threading.Event()
-    with _handled_by(
-        lambda *_: arrived.set(), ("SIGINT", *_ENDINGS), callable
-    ):  # only what would end the process
+    # Only what would end the process
+    with _handled_by(lambda *_: arrived.set(), ("SIGINT", *_ENDINGS), callable):
         yield arrived
 
 

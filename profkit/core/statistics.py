@@ -19,9 +19,8 @@ CONFIDENCE = 0.95
 MAD_TO_SIGMA = 1.4826  # 1 / quantile(0.75) of the normal distribution
 OUTLIER_LIMIT = 3.5  # modified z-score; Iglewicz and Hoaglin, "How to detect and handle outliers", 1993
 MEDIAN_TO_MEAN = 1.2533  # sqrt(pi / 2): standard error of a median over that of a mean, normal distribution
-DRIFT_SIGMAS = (
-    2.5  # a drift counts from here: 1 in 80 quiet series shows one by chance, which costs it samples
-)
+# A drift counts from here: 1 in 80 quiet series shows one by chance, which costs it samples
+DRIFT_SIGMAS = 2.5
 DRIFT_REST_SIGMAS = 1.5  # and where there was one, what is left after the cut must be quieter than chance
 DRIFT_RUN = 12  # a series shorter than this says nothing of drift: its parts would be of 2 values
 MOST_LAGS = 100
@@ -91,7 +90,7 @@ def mad_sigma(values: Sequence[float]) -> float:
     return MAD_TO_SIGMA * median([abs(value - centre) for value in values])
 
 
-def outliers(values: Sequence[float], limit: float = OUTLIER_LIMIT) -> tuple[int, ...]:
+def outlier_indices(values: Sequence[float], limit: float = OUTLIER_LIMIT) -> tuple[int, ...]:
     """Indices of values whose modified z-score, |x - median| / MAD-sigma, is above `limit`."""
     if len(values) < 3:
         return ()
@@ -118,7 +117,7 @@ def median_rank(n: int, confidence: float = CONFIDENCE) -> int:
     return 0
 
 
-def lag1(values: Sequence[float]) -> float:
+def lag1_autocorrelation(values: Sequence[float]) -> float:
     """Autocorrelation of neighbours, -1 to 1; 0 where there is too little or no variation."""
     centred = _centred(values)
     power = sum(v * v for v in centred)
@@ -141,14 +140,14 @@ def effective_size(values: Sequence[float]) -> float:
         centre = median(values)
         values = [min(centre + 3 * sigma, max(centre - 3 * sigma, value)) for value in values]
         sizes.append(_size_by_sum(values))
-    neighbours = lag1(values)
+    neighbours = lag1_autocorrelation(values)
     if neighbours > 2 / sqrt(n):
         unbiased = min(0.99, (n * neighbours + 1) / (n - 3))
         sizes.append(n * (1 - unbiased) / (1 + unbiased))
     return max(1.0, min(sizes))
 
 
-def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval | None:
+def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval | None:
     """The interval of the median by order statistics, with the ranks of as many samples as are independent.
 
     None below 6 independent samples: no interval of that confidence exists then, and none is made up.
@@ -165,14 +164,14 @@ def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interva
 
 def relative_half_width(values: Sequence[float], confidence: float = CONFIDENCE) -> float | None:
     """Half the interval's width over the median: 0.01 is known to ±1 %. None where there is no interval."""
-    found = interval(values, confidence)
+    bounds = median_interval(values, confidence)
     centre = median(values) if values else 0.0
-    if found is None or centre <= 0:
+    if bounds is None or centre <= 0:
         return None
-    return (found.high - found.low) / 2 / centre
+    return (bounds.high - bounds.low) / 2 / centre
 
 
-def drift(values: Sequence[float], sigmas: float = DRIFT_SIGMAS) -> float:
+def relative_drift(values: Sequence[float], sigmas: float = DRIFT_SIGMAS) -> float:
     """Relative change from the beginning to the second half, 0.0 unless it stands out of the noise.
 
     Negative: it got faster. The first eighth, quarter and half are each held against the second half by
@@ -217,7 +216,7 @@ def drift_bound(values: Sequence[float]) -> float | None:
     return (abs(settled - median(early)) + 1.645 * error) / settled
 
 
-def settled_from(values: Sequence[float], tolerance: float = 0.0) -> int | None:
+def settling_index(values: Sequence[float], tolerance: float = 0.0) -> int | None:
     """The index from which the series no longer drifts by more than `tolerance` (relative), None if it still does.
 
     A series that drifts is cut at its first sixteenth, eighth, up to its quarter, until what remains is quiet
@@ -225,16 +224,16 @@ def settled_from(values: Sequence[float], tolerance: float = 0.0) -> int | None:
     into the noise still moves the median. At least half is kept.
     """
     n = len(values)
-    if abs(drift(values)) <= tolerance:
+    if abs(relative_drift(values)) <= tolerance:
         return 0
     for sixteenths in range(1, 5):
         cut = max(1, n * sixteenths // 16)
-        if abs(drift(values[cut:], DRIFT_REST_SIGMAS)) <= tolerance:
+        if abs(relative_drift(values[cut:], DRIFT_REST_SIGMAS)) <= tolerance:
             return 2 * cut
     return None
 
 
-def combine(processes: Sequence[Sequence[float]]) -> Centre | None:
+def combine_processes(processes: Sequence[Sequence[float]]) -> Centre | None:
     """The median over processes, each counting once, with an interval that knows how much they differ.
 
     The centre is the median of the processes' medians. Its interval is the wider of what the noise within the
@@ -242,26 +241,26 @@ def combine(processes: Sequence[Sequence[float]]) -> Centre | None:
     was disturbed does not widen; below with Student's t for P - 1 degrees of freedom, which for two or three is wide,
     and honest. None when there are no values at all.
     """
-    kept = tuple(tuple(values) for values in processes if values)
-    return _combined(kept) if kept else None
+    samples = tuple(tuple(values) for values in processes if values)
+    return _combine_cached(samples) if samples else None
 
 
 @lru_cache(maxsize=16)  # a run's samples are asked about by every summary, and a comparison asks once more
-def _combined(kept: tuple[tuple[float, ...], ...]) -> Centre:
-    centres = [median(values) for values in kept]
-    intervals = [interval(values) for values in kept]
-    n = sum(len(values) for values in kept)
+def _combine_cached(processes: tuple[tuple[float, ...], ...]) -> Centre:
+    centres = [median(values) for values in processes]
+    intervals = [median_interval(values) for values in processes]
+    n = sum(len(values) for values in processes)
     n_eff = sum(
-        found.effective if found is not None else min(float(len(values)), effective_size(values))
-        for values, found in zip(kept, intervals, strict=True)
+        bounds.effective if bounds is not None else min(float(len(values)), effective_size(values))
+        for values, bounds in zip(processes, intervals, strict=True)
     )
     centre = median(centres)
-    if len(kept) == 1:
+    if len(processes) == 1:
         alone = intervals[0]
         return Centre(centre, alone and alone.low, alone and alone.high, n, n_eff, None)
     spread = (max(centres) - min(centres)) / centre if centre > 0 else None
-    inside = _half_width_within(intervals, len(kept))
-    if (ranked := interval(centres)) is not None:
+    inside = _half_width_within(intervals, len(processes))
+    if (ranked := median_interval(centres)) is not None:
         low, high = min(ranked.low, centre - inside), max(ranked.high, centre + inside)
         return Centre(centre, max(0.0, low), high, n, n_eff, spread)
     half = _half_width_between(centres, intervals)
@@ -271,7 +270,7 @@ def _combined(kept: tuple[tuple[float, ...], ...]) -> Centre:
     return Centre(centre, max(0.0, centre - half), centre + half, n, n_eff, spread)
 
 
-def slope(points: Sequence[tuple[float, float]]) -> Slope | None:
+def theil_sen_slope(points: Sequence[tuple[float, float]]) -> Slope | None:
     """Theil-Sen slope of (x, y): the median of all pairwise slopes, its interval by Kendall's statistic.
 
     Interval after Sen, JASA 63 (1968) 1379, normal approximation. Takes time in the square of the number of
@@ -324,24 +323,24 @@ def _size_by_sum(values: Sequence[float]) -> float:
     return n / (1 + 2 * total)
 
 
-def _inefficiency(count: int) -> float:
+def median_inefficiency(count: int) -> float:
     """Variance of a median of `count` values over that of their mean: 1 for two, 1.35 for three, towards pi / 2."""
     return 1.0 if count == 2 else 1 + (MEDIAN_TO_MEAN**2 - 1) * (1 - 1 / count) ** 1.25
 
 
 def _half_width_within(intervals: Sequence[Interval | None], count: int) -> float:
     """What the noise inside of the processes explains; 0 where they are single values, and nothing is seen inside."""
-    known = [found for found in intervals if found is not None]
+    known = [bounds for bounds in intervals if bounds is not None]
     if len(known) < count:
         return 0.0
-    errors = [(found.high - found.low) / 2 / 1.96 for found in known]
-    return 1.96 * sqrt(_inefficiency(count) * sum(error * error for error in errors)) / count
+    errors = [(bounds.high - bounds.low) / 2 / 1.96 for bounds in known]
+    return 1.96 * sqrt(median_inefficiency(count) * sum(error * error for error in errors)) / count
 
 
 def _half_width_between(centres: Sequence[float], intervals: Sequence[Interval | None]) -> float | None:
     count = len(centres)
     mean = sum(centres) / count
-    between = _inefficiency(count) * sum((c - mean) ** 2 for c in centres) / (count - 1) / count
+    between = median_inefficiency(count) * sum((c - mean) ** 2 for c in centres) / (count - 1) / count
     if between == 0 and None in intervals:
         return None  # equal readings of a coarse clock are no proof of precision
     return student_t(count - 1) * sqrt(between)

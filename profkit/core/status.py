@@ -21,7 +21,7 @@ def status_wrapper(argv: Sequence[str], status_file: Path | str) -> tuple[str, .
     return ("sh", "-c", _SCRIPT, "sh", str(status_file), *argv)
 
 
-def unwrapped(argv: Sequence[str]) -> tuple[str, ...]:
+def without_wrapper(argv: Sequence[str]) -> tuple[str, ...]:
     """The workload in a command line that a profiler recorded, without the shell of `status_wrapper` around it."""
     words = tuple(argv)
     return words[5:] if words[:4] == ("sh", "-c", _SCRIPT, "sh") else words

@@ -82,7 +82,7 @@ class JobQueue(Protocol):
         """How many batches are left."""
 
 
-class Fifo:
+class FifoQueue:
     """A queue that gives the batches in their order."""
 
     def __init__(self, batches: Iterable[Batch]) -> None:

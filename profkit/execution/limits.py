@@ -37,7 +37,7 @@ def _watch(parent: int) -> None:
     os._exit(1)
 
 
-def be_killed_first() -> None:
+def prefer_as_oom_victim() -> None:
     """Let the kernel kill this process before any other where memory runs out (proc(5): oom_score_adj)."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")

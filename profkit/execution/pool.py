@@ -290,10 +290,10 @@ class WorkerPool:
         """A slot has no worker any more: the others go on without it."""
         if self._stop.is_set():
             return
-        others = [t for t in self._threads if t is not threading.current_thread() and t.is_alive()]
+        remaining = [t for t in self._threads if t is not threading.current_thread() and t.is_alive()]
         with self._settling:
             self.fault = self.fault or fault
-            if others and (slot or self._ready):
+            if remaining and (slot or self._ready):
                 self._note(f"worker {slot} is gone, the others go on: {fault.message}")
         if slot == 0 and not self._ready:
             self._stop.set()

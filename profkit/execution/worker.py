@@ -27,20 +27,20 @@ class DeviceError(Exception):
     """The device answers no more. Its job ends with `device_error`, and the pool starts a new worker."""
 
 
-class Began(NamedTuple):
+class JobStarted(NamedTuple):
     """A job begins: what happens from now on is its own doing."""
 
     key: str
 
 
-class Finished(NamedTuple):
+class JobFinished(NamedTuple):
     """A job has its value."""
 
     key: str
     value: Json
 
 
-JobStep: TypeAlias = Began | Finished
+JobStep: TypeAlias = JobStarted | JobFinished
 
 
 class Handler(Protocol):
@@ -60,7 +60,7 @@ class Handler(Protocol):
         """
 
 
-class OneByOne:
+class SequentialHandler:
     """A handler from a plain function: it gets the data of one job and returns its value as JSON."""
 
     def __init__(self, function: Callable[[Any], Json]) -> None:
@@ -77,14 +77,14 @@ class OneByOne:
         """Each job by the function."""
         del shared
         for job in jobs:
-            yield Began(job.key)
-            yield Finished(job.key, self._function(job.data))
+            yield JobStarted(job.key)
+            yield JobFinished(job.key, self._function(job.data))
 
 
 def start(arguments: Sequence[str]) -> None:
     """Be a worker until stdin ends. `arguments`: the process that started it, the factory, its arguments as JSON."""
     limits.end_with(int(arguments[0]))
-    limits.be_killed_first()
+    limits.prefer_as_oom_victim()
     search_own_modules_last()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # prints of others
@@ -117,8 +117,8 @@ def _answer(handler: Handler, request: dict[str, Any], answers: TextIO) -> None:
         begin, running = perf_counter(), None
         try:
             for step in handler.run(request["shared"], jobs):
-                running = step.key if isinstance(step, Began) else None
-                event = "begin" if isinstance(step, Began) else "result"
+                running = step.key if isinstance(step, JobStarted) else None
+                event = "begin" if isinstance(step, JobStarted) else "result"
                 _send(answers, {"event": event, **step._asdict()})
         except DeviceError as error:
             _send(answers, {"event": "device", "reason": str(error)})

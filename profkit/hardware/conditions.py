@@ -20,9 +20,8 @@ from profkit.hardware.nvml import REASONS, SM_CLOCK, nvml_session
 
 _ROOT = Path("/")
 _WORK_SECONDS = 1e-3
-_MOST_CLOCK_CORES = (
-    16  # whose clock is asked: on a large machine a file each would take longer than it is worth
-)
+# Whose clock is asked: on a large machine a file each would take longer than it is worth
+_MOST_CLOCK_CORES = 16
 _MOST_THERMAL_ZONES = 32
 _DEVICE_SECONDS = 2.0  # a driver answers within milliseconds; one in trouble is not waited for
 _TEMPERATURE_GPU = 0  # nvmlTemperatureSensors_t
@@ -248,8 +247,8 @@ def _read_moment_macos(when: str, devices: bool) -> Moment:
 def _mean_clock(root: Path, cores: tuple[int, ...]) -> float | None:
     """Mean over the cores, in Hz; the files are in kHz."""
     place = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_cur_freq"
-    told = [tree.read_number(root, place.format(core)) for core in cores]
-    known = [kilohertz * 1e3 for kilohertz in told if kilohertz]
+    frequencies = [tree.read_number(root, place.format(core)) for core in cores]
+    known = [kilohertz * 1e3 for kilohertz in frequencies if kilohertz]
     return sum(known) / len(known) if known else None
 
 
@@ -265,8 +264,8 @@ def _read_temperature(root: Path) -> float | None:
 def _throttle_count(root: Path, cores: tuple[int, ...]) -> int | None:
     """Times that the cores slowed themselves for heat since the machine was started (Intel only)."""
     place = "sys/devices/system/cpu/cpu{}/thermal_throttle/core_throttle_count"
-    told = [tree.read_number(root, place.format(core)) for core in cores]
-    counts = [count for count in told if count is not None]
+    answers = [tree.read_number(root, place.format(core)) for core in cores]
+    counts = [count for count in answers if count is not None]
     return sum(counts) if counts else None
 
 
@@ -274,7 +273,7 @@ def _read_devices(environ: Mapping[str, str]) -> tuple[DeviceMoment, ...]:
     numbers = {
         device.uuid: index for index, device in enumerate(visible_devices(list_devices(None), environ))
     }
-    found = []
+    moments = []
     with nvml_session() as library:
         for handle in library.handles():
             index = numbers.get(library.text("nvmlDeviceGetUUID", handle) or "")
@@ -284,7 +283,7 @@ def _read_devices(environ: Mapping[str, str]) -> tuple[DeviceMoment, ...]:
             heat = library.number("nvmlDeviceGetTemperature", handle, _TEMPERATURE_GPU)
             power = library.number("nvmlDeviceGetPowerUsage", handle)  # mW
             bits = library.slowdowns(handle)
-            found.append(
+            moments.append(
                 DeviceMoment(
                     index,
                     clock * 1e6 if clock else None,
@@ -293,4 +292,4 @@ def _read_devices(environ: Mapping[str, str]) -> tuple[DeviceMoment, ...]:
                     tuple(word for bit, word in REASONS.items() if bits & bit),
                 )
             )
-    return tuple(sorted(found, key=lambda device: device.index))
+    return tuple(sorted(moments, key=lambda device: device.index))

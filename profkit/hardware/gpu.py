@@ -41,8 +41,8 @@ def read_gpus(environ: Mapping[str, str] | None = None, root: Path = Path("/")) 
     """
     # Linux inside Windows has the host's driver
     wsl = "microsoft" in (tree.read_text(root, "proc/sys/kernel/osrelease") or "").lower()
-    found = call_with_timeout(ANSWER_SECONDS, lambda: list_devices("wsl" if wsl else None))
-    return visible_gpus(found or (), os.environ if environ is None else environ)
+    devices = call_with_timeout(ANSWER_SECONDS, lambda: list_devices("wsl" if wsl else None))
+    return visible_gpus(devices or (), os.environ if environ is None else environ)
 
 
 def driver_fault(environ: Mapping[str, str] | None = None, root: Path = Path("/")) -> Fault | None:
@@ -62,16 +62,16 @@ def driver_fault(environ: Mapping[str, str] | None = None, root: Path = Path("/"
 
 def call_with_timeout(seconds: float, ask: Callable[[], T]) -> T | None:
     """The answer, or None where there is none in time: a device in trouble can hold the driver for ever."""
-    found: list[T] = []
+    answers: list[T] = []
 
     def run() -> None:
         with contextlib.suppress(Exception):  # whatever a driver in trouble answers, it is no device
-            found.append(ask())
+            answers.append(ask())
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(seconds)
-    return found[0] if found else None
+    return answers[0] if answers else None
 
 
 def _ask_nvml_code() -> int:
@@ -160,9 +160,9 @@ def _explain_absence(root: Path, library: bool) -> Fault:
 
 def _read_module_version(root: Path) -> str | None:
     """The version of the driver that the kernel has loaded: `580.159.04`."""
-    said = tree.read_text(root, "proc/driver/nvidia/version")
-    found = re.search(r"Module[^\n]*?\s(\d+\.\d+(?:\.\d+)?)\s", said or "")
-    return found[1] if found else None
+    content = tree.read_text(root, "proc/driver/nvidia/version")
+    version = re.search(r"Module[^\n]*?\s(\d+\.\d+(?:\.\d+)?)\s", content or "")
+    return version[1] if version else None
 
 
 def _has_card(root: Path) -> bool:

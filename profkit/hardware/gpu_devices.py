@@ -34,8 +34,8 @@ def visible_gpus(devices: Sequence[ListedGpu], environ: Mapping[str, str]) -> tu
 def visible_devices(devices: Sequence[ListedGpu], environ: Mapping[str, str]) -> list[ListedGpu]:
     """The same as the driver lists them, in the order of their numbers."""
     listed = _sort_in_cuda_order(devices, environ)
-    asked = environ.get("CUDA_VISIBLE_DEVICES")
-    return listed if asked is None else _select_devices(asked, listed, devices)
+    selection = environ.get("CUDA_VISIBLE_DEVICES")
+    return listed if selection is None else _select_devices(selection, listed, devices)
 
 
 def _sort_in_cuda_order(devices: Sequence[ListedGpu], environ: Mapping[str, str]) -> list[ListedGpu]:
@@ -48,9 +48,9 @@ def _sort_in_cuda_order(devices: Sequence[ListedGpu], environ: Mapping[str, str]
     return sorted(whole, key=lambda device: -device.speed)  # stable: equal ones stay in the order of the bus
 
 
-def _select_devices(asked: str, listed: list[ListedGpu], devices: Sequence[ListedGpu]) -> list[ListedGpu]:
+def _select_devices(selection: str, listed: list[ListedGpu], devices: Sequence[ListedGpu]) -> list[ListedGpu]:
     chosen: list[ListedGpu] = []
-    for word in asked.split(","):
+    for word in selection.split(","):
         device = _find_device(word.strip(), listed, devices)
         if device is None:
             break
@@ -67,8 +67,8 @@ def _find_device(word: str, listed: list[ListedGpu], devices: Sequence[ListedGpu
     fitting = [device for device in everything if word and device.uuid.lower().startswith(word.lower())]
     if len(fitting) != 1 or not word.upper().startswith(("GPU-", "MIG-")):
         return None
-    found = fitting[0]
-    return next(iter(found.instances), None) if found.gpu.mig and found.instances else found
+    match = fitting[0]
+    return next(iter(match.instances), None) if match.gpu.mig and match.instances else match
 
 
 # ------------------------------------------------------------ the driver's list
@@ -135,8 +135,8 @@ def _memory_bandwidth(library: Nvml, handle: c_void_p) -> float | None:
 
 def _clock_lock(library: Nvml, handle: c_void_p, most: float | None) -> float | None:
     """The application clock of the SMs, where it is set below the most that they can do."""
-    asked = _to_hertz(library.number("nvmlDeviceGetApplicationsClock", handle, SM_CLOCK))
-    return asked if asked and most and asked < most else None
+    application_clock = _to_hertz(library.number("nvmlDeviceGetApplicationsClock", handle, SM_CLOCK))
+    return application_clock if application_clock and most and application_clock < most else None
 
 
 def _to_hertz(mhz: int | None) -> float | None:

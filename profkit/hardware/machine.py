@@ -86,9 +86,9 @@ def _read_caches_and_guest(
 
 
 def _read_architecture(root: Path, processor: Processor) -> str:
-    told = tree.read_text(root, "proc/sys/kernel/arch")  # since Linux 6.1
-    if told:
-        return told
+    architecture = tree.read_text(root, "proc/sys/kernel/arch")  # since Linux 6.1
+    if architecture:
+        return architecture
     if root != _ROOT and processor.vendor != "unknown":
         return "x86_64" if processor.vendor in ("GenuineIntel", "AuthenticAMD", "HygonGenuine") else "aarch64"
     return platform.machine()

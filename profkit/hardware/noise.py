@@ -1,4 +1,4 @@
-"""Whether this machine is quiet enough to measure on: each condition judged, with the line that betters it.
+"""Whether this machine is quiet enough to measure on: each condition judged, with the line that improves it.
 
 Nothing here refuses a measurement. `limited` says that timing will be less certain than it could be;
 counters of instructions and a simulation do not suffer from it.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from profkit.core.formatting import plural
 from profkit.core.types import Check
 from profkit.hardware.conditions import MachineConditions, read_conditions
 from profkit.hardware.system import superuser_command
@@ -34,103 +35,105 @@ def judge_conditions(conditions: MachineConditions) -> tuple[Check, ...]:
     return tuple(_judge_all(conditions))
 
 
-def _judge_all(seen: MachineConditions) -> Iterator[Check]:
-    yield _judge_load(seen)
-    if seen.stolen is not None:
-        bad = seen.stolen > STOLEN_MOST
+def _judge_all(conditions: MachineConditions) -> Iterator[Check]:
+    yield _judge_load(conditions)
+    if conditions.stolen is not None:
+        bad = conditions.stolen > STOLEN_MOST
         yield Check(
             "stolen time",
             "limited" if bad else "ok",
-            f"the hypervisor gave {seen.stolen:.1%} of the time to other guests",
+            f"the hypervisor gave {100 * conditions.stolen:.1f} % of the time to other guests",
             "measure again later, or on an instance with dedicated cores" if bad else None,
         )
-    if seen.jitter is not None:
-        jitter, bad = seen.jitter, seen.jitter.spread > SPREAD_MOST
+    if conditions.jitter is not None:
+        jitter, bad = conditions.jitter, conditions.jitter.spread > SPREAD_MOST
         yield Check(
             "steady speed",
             "limited" if bad else "ok",
-            f"the same {jitter.fastest * 1e3:.2f} ms of work took {jitter.spread:.1%} longer at the 90th "
-            f"percentile of {jitter.rounds} rounds",
+            f"the 90th percentile of {jitter.rounds} equal rounds took {100 * jitter.spread:.0f} % longer than the"
+            f" fastest ({jitter.fastest * 1e3:.2f} ms)",
             "stop other work on this machine, and compare only runs of many samples" if bad else None,
         )
-    yield from _judge_clock(seen)
-    if seen.quota is not None and seen.quota < seen.cores:
-        threads = max(1, int(seen.quota))
+    yield from _judge_clock(conditions)
+    if conditions.quota is not None and conditions.quota < conditions.cores:
+        threads = max(1, int(conditions.quota))
         yield Check(
             "container's processor limit",
             "limited",
-            f"{seen.quota:g} cores' worth of time on {seen.cores} cores: threads beyond that are paused",
+            f"{conditions.quota:g} of {conditions.cores} cores' time: more threads than that are paused",
             f"OMP_NUM_THREADS={threads}, or give whole cores: docker run --cpuset-cpus={_core_range(threads)}",
         )
-    if seen.aslr is not None:
-        yield Check("address layout", "ok", _describe_layout(seen.aslr))
-    if seen.memory is not None:
-        bad = seen.memory < MEMORY_LEAST
+    if conditions.aslr is not None:
+        yield Check("address layout", "ok", _describe_layout(conditions.aslr))
+    if conditions.memory is not None:
+        bad = conditions.memory < MEMORY_LEAST
         yield Check(
             "free memory",
             "limited" if bad else "ok",
-            f"{seen.memory / GIB:.1f} GiB may still be taken"
+            f"{conditions.memory / GIB:.1f} GiB are free"
             + ("; a simulation takes about twice what the workload does" if bad else ""),
             "free memory, or raise the container's limit (docker run --memory)" if bad else None,
         )
-    if seen.swapped:
+    if conditions.swapped:
         yield Check(
             "swap",
             "limited",
-            f"{seen.swapped} pages went to or from swap while profkit looked",
+            f"{conditions.swapped} pages went to or from swap while profkit looked",
             "stop what takes the memory, or: " + superuser_command("swapoff -a"),
         )
 
 
-def _judge_load(seen: MachineConditions) -> Check:
-    told: list[str] = []
+def _judge_load(conditions: MachineConditions) -> Check:
+    parts: list[str] = []
     bad = False
-    if seen.others is not None:
-        told.append(f"other processes keep {seen.others:.0%} of the processors busy")
-        bad = bad or seen.others > OTHERS_MOST
-    if seen.pressure is not None:
-        told.append(f"tasks waited for a core in {seen.pressure:.1f}% of the last 10 s")
-        bad = bad or seen.pressure > PRESSURE_MOST
-    if seen.load is not None:
-        told.append(f"load {seen.load:.2f} on {seen.cores} core(s)")
+    if conditions.others is not None:
+        parts.append(f"other processes use {100 * conditions.others:.0f} % of the cores")
+        bad = bad or conditions.others > OTHERS_MOST
+    if conditions.pressure is not None:
+        parts.append(f"tasks waited for a core in {conditions.pressure:.1f} % of the last 10 s")
+        bad = bad or conditions.pressure > PRESSURE_MOST
+    if conditions.load is not None:
+        parts.append(f"load {conditions.load:.2f} on {plural(conditions.cores, 'core')}")
         # The load is a minute old and counts what we did ourselves: alone it accuses nobody below all cores.
-        bad = bad or seen.load > seen.cores
-    if not told:
-        return Check("quiet machine", "limited", "this system does not tell how busy it is")
+        bad = bad or conditions.load > conditions.cores
+    if not parts:
+        return Check("quiet machine", "limited", "this system does not show how busy it is")
     fix = "stop other work on this machine (see: top), or measure when it is idle"
-    return Check("quiet machine", "limited" if bad else "ok", "; ".join(told), fix if bad else None)
+    return Check("quiet machine", "limited" if bad else "ok", "; ".join(parts), fix if bad else None)
 
 
-def _judge_clock(seen: MachineConditions) -> Iterator[Check]:
-    if seen.slowed is not None:
-        held = "; ".join(seen.slowed)
+def _judge_clock(conditions: MachineConditions) -> Iterator[Check]:
+    if conditions.slowed is not None:
+        held = "; ".join(conditions.slowed)
         yield Check(
             "clocks",
             "limited" if held else "ok",
             f"held down: {held}" if held else "macOS holds none down: no thermal pressure, no low power mode",
             "let the Mac cool down; System Settings > Battery > Low Power Mode: Never" if held else None,
         )
-    elif seen.governor is not None:
-        steady = seen.governor == "performance"
+    elif conditions.governor is not None:
+        steady = conditions.governor == "performance"
         yield Check(
             "frequency governor",
             "ok" if steady else "limited",
-            f"{seen.governor}{'' if steady else ': the clock follows the load, so a short run is slower'}",
+            f"{conditions.governor}{'' if steady else ': the clock follows the load, so a short run is slower'}",
             None if steady else superuser_command("cpupower frequency-set -g performance"),
         )
     else:
         yield Check(
             "frequency governor",
             "ok",
-            "not shown to this system; the clock is the host's or the firmware's business",
+            "not visible here: the host or the firmware sets the clock",
         )
-    if seen.turbo is not None:
-        words = "on: the clock depends on temperature and on how many cores work" if seen.turbo else "off"
+    if conditions.turbo is not None:
+        words = (
+            "on: the clock depends on temperature and on how many cores work" if conditions.turbo else "off"
+        )
         yield Check("turbo", "ok", words)
-    if seen.smt is not None:
-        words = "on: two threads of one core share its caches and units" if seen.smt else "off"
+    if conditions.smt is not None:
+        words = "on: two threads of one core share its caches and units" if conditions.smt else "off"
         yield Check("simultaneous multithreading", "ok", words)
-    if seen.on_battery:
+    if conditions.on_battery:
         yield Check("power", "limited", "on battery: the clock is held down", "plug the machine in")
 
 
@@ -140,5 +143,5 @@ def _core_range(cores: int) -> str:
 
 def _describe_layout(level: int) -> str:
     if level == 0:
-        return "not randomised: one layout, so a lucky one is not seen"
-    return "randomised: timing takes several processes, so that a lucky layout is seen"
+        return "not randomized: every process has the same memory layout, which may be a lucky one"
+    return "randomized: timing takes several processes, since each has another memory layout"

@@ -92,8 +92,8 @@ class Nvml:
 
     def handles(self) -> list[ctypes.c_void_p]:
         """The devices in the order of their PCI addresses; one that is lost is left out."""
-        found = (self._handle("nvmlDeviceGetHandleByIndex_v2", index) for index in range(self._count()))
-        return [handle for handle in found if handle is not None]
+        handles = (self._handle("nvmlDeviceGetHandleByIndex_v2", index) for index in range(self._count()))
+        return [handle for handle in handles if handle is not None]
 
     def _count(self) -> int:
         return self.number("nvmlDeviceGetCount_v2") or 0
@@ -111,11 +111,11 @@ class Nvml:
     def mig_devices(self, device: ctypes.c_void_p) -> list[ctypes.c_void_p]:
         """The instances that a device in MIG mode is cut into."""
         most = self.number("nvmlDeviceGetMaxMigDeviceCount", device) or 0
-        found = (
+        handles = (
             self._handle("nvmlDeviceGetMigDeviceHandleByIndex", device, index)
             for index in range(min(most, 64))
         )
-        return [handle for handle in found if handle is not None]
+        return [handle for handle in handles if handle is not None]
 
     def memory(self, device: ctypes.c_void_p) -> int | None:
         """Bytes of device memory."""
@@ -125,9 +125,9 @@ class Nvml:
 
     def mig_multiprocessors(self, device: ctypes.c_void_p) -> int | None:
         """SMs of a MIG device."""
-        told = _DeviceAttributes()
-        failed = self.call("nvmlDeviceGetAttributes_v2", device, ctypes.byref(told))
-        return None if failed or not told.multiprocessors else int(told.multiprocessors)
+        attributes = _DeviceAttributes()
+        failed = self.call("nvmlDeviceGetAttributes_v2", device, ctypes.byref(attributes))
+        return None if failed or not attributes.multiprocessors else int(attributes.multiprocessors)
 
     def pci_device(self, device: ctypes.c_void_p) -> int | None:
         """The PCI device number, 0x2335: it names the chip."""
@@ -163,20 +163,20 @@ class Nvml:
 
 def open_nvml() -> Nvml:
     """The library, initialised; never shut down, it costs nothing. Raises OSError where there is none, NvmlError."""
-    found = Nvml(_load_library())
-    if code := found.call("nvmlInit_v2"):
-        raise NvmlError(code, found.error(code))
-    return found
+    library = Nvml(_load_library())
+    if code := library.call("nvmlInit_v2"):
+        raise NvmlError(code, library.error(code))
+    return library
 
 
 @contextmanager
 def nvml_session() -> Iterator[Nvml]:
     """The library, initialised, and let go afterwards. Raises OSError where there is none, NvmlError."""
-    found = open_nvml()
+    library = open_nvml()
     try:
-        yield found
+        yield library
     finally:
-        found.call("nvmlShutdown")
+        library.call("nvmlShutdown")
 
 
 def _load_library() -> ctypes.CDLL:

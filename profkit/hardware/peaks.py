@@ -194,12 +194,12 @@ def measure_peaks(seconds: float = 2.0, threads: int = 1) -> Peaks:
     method: list[str] = []
     bandwidth: float | None = None
     try:
-        found = measure_bandwidth(seconds / 2, threads, cache, available_memory())
-        bandwidth = found.best
-        each = ", ".join(f"{name} {rate / 1e9:.1f}" for name, rate in found.rates)
+        result = measure_bandwidth(seconds / 2, threads, cache, available_memory())
+        bandwidth = result.best
+        each = ", ".join(f"{name} {rate / 1e9:.1f}" for name, rate in result.rates)
         method.append(
             f"bandwidth on {threads} thread(s): best of {each} GB/s (numpy, 3 arrays of "
-            f"{found.array_bytes // 2**20} MiB, STREAM's bytes){'; ' + found.note if found.note else ''}"
+            f"{result.array_bytes // 2**20} MiB, STREAM's bytes){'; ' + result.note if result.note else ''}"
         )
     except (MachineError, MemoryError) as error:
         method.append(f"no bandwidth on {threads} thread(s): {error or 'out of memory'}")
@@ -216,15 +216,15 @@ def measure_peaks(seconds: float = 2.0, threads: int = 1) -> Peaks:
     return Peaks(None, bandwidth, None, flops, threads, "; ".join(method))
 
 
-def combine_peaks(one: Peaks, every: Peaks) -> Peaks:
+def combine_peaks(single: Peaks, full: Peaks) -> Peaks:
     """Join what one thread and what all threads reached. On a machine of one core pass the same twice."""
-    if every.threads == 1:
-        return replace(one, bandwidth_all=one.bandwidth_one, flops_f32_all=one.flops_f32_one)
+    if full.threads == 1:
+        return replace(single, bandwidth_all=single.bandwidth_one, flops_f32_all=single.flops_f32_one)
     return replace(
-        every,
-        bandwidth_one=one.bandwidth_one,
-        flops_f32_one=one.flops_f32_one,
-        method=f"{one.method}; {every.method}",
+        full,
+        bandwidth_one=single.bandwidth_one,
+        flops_f32_one=single.flops_f32_one,
+        method=f"{single.method}; {full.method}",
     )
 
 
@@ -319,9 +319,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m profkit.hardware.peaks", description=main.__doc__)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=2.0)
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        peaks = measure_peaks(asked.seconds, max(1, asked.threads))
+        peaks = measure_peaks(options.seconds, max(1, options.threads))
     except MachineError as error:
         print(json.dumps({"schema": SCHEMA, "error": error.message, "fix": error.fix}))
         return MachineError.exit_code

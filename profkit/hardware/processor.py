@@ -164,13 +164,10 @@ KIB, MIB = 1024, 1024 * 1024
 # Qualcomm's clusters; L3: 1 MiB to the 504 MiB of a Xeon 6 socket), with room for what comes next.
 _SIZE_RANGES = {1: (4 * KIB, 512 * KIB), 2: (64 * KIB, 128 * MIB), 3: (512 * KIB, 1024 * MIB)}
 _AMD_L3_MOST = 128 * MIB  # one core sees one CCX: 96 MiB with stacked cache is the most built
-_WAYS_MOST = (
-    64  # 20 is the most of a real L3; a "fully associative" one is CPUID's word for "see another leaf"
-)
-_EMULATED_CACHES = {
-    (2, 4 * MIB, 16),
-    (3, 16 * MIB, 16),
-}  # QEMU's stand-ins (target/i386/cpu.c, legacy_l2/l3_cache)
+# 20 is the most of a real L3; a "fully associative" one is CPUID's word for "see another leaf"
+_WAYS_MOST = 64
+# QEMU's stand-ins (target/i386/cpu.c, legacy_l2/l3_cache)
+_EMULATED_CACHES = {(2, 4 * MIB, 16), (3, 16 * MIB, 16)}
 
 
 @dataclass(frozen=True)
@@ -250,7 +247,7 @@ def _explain_impossible(cache: Cache, below: dict[int, Cache], vendor: str) -> s
     low, high = _SIZE_RANGES.get(cache.level, (4 * KIB, 4096 * MIB))
     if vendor == "AuthenticAMD" and cache.level == 3:
         high = _AMD_L3_MOST
-    smaller = max((other.size for other in below.values()), default=0)
+    smaller = max((smaller_cache.size for smaller_cache in below.values()), default=0)
     rules = (
         (cache.line not in (16, 32, 64, 128, 256), "has no possible line size"),
         (cache.size <= 0, "has no size"),

@@ -32,12 +32,12 @@ def read_number(root: Path, path: str) -> int | None:
 
 def parse_fields(content: str | None, separator: str = ":") -> dict[str, str]:
     """`name: value` lines as a mapping; lines of another shape are passed over."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for line in (content or "").splitlines():
         name, mark, value = line.partition(separator)
         if mark:
-            found[name.strip()] = value.strip()
-    return found
+            fields[name.strip()] = value.strip()
+    return fields
 
 
 def parse_core_list(content: str | None) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from profkit.analysis.kernel_names import short_name
 from profkit.core.run_folder import FILE_NAME
 from profkit.core.types import Reading, RunDocument, Scope, Timing
 from profkit.profiling.summarize import read_judged
-from profkit.reporting.plain_text import harmless
+from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.views.run_text import SIGNS, WORDS, actions, time_line, worst_first
 
 Cell: TypeAlias = "str | int | float | bool | None"
@@ -67,9 +67,9 @@ class Run:
 
     def verdicts(self) -> list[Row]:
         """One row for each verdict, worst first; `advice` has a line for each thing to try."""
-        found = []
+        rows = []
         for verdict in worst_first(self.document.verdicts):
-            told: Row = {
+            columns: Row = {
                 "target": verdict.target,
                 "metric": verdict.metric,
                 "verdict": verdict.verdict,
@@ -83,8 +83,8 @@ class Run:
                 "gain": verdict.gain,
                 "advice": "\n".join(verdict.advice) or None,
             }
-            found.append(self._run_columns() | told)
-        return _typed_first(found)
+            rows.append(self._run_columns() | columns)
+        return _typed_first(rows)
 
     def _run_columns(self) -> Row:
         """The columns that every row begins with: which run it is of."""
@@ -101,8 +101,8 @@ class Run:
     def __repr__(self) -> str:
         """One line for a prompt; all of the document would be a page of a megabyte."""
         document = self.document
-        told = [f"{self.name}: {document.name} on {document.backend}", document.state]
-        line = harmless(", ".join([*told, *self._headline()]))
+        parts = [f"{self.name}: {document.name} on {document.backend}", document.state]
+        line = without_control_characters(", ".join([*parts, *self._headline()]))
         return f"<Run {line}; rows(), samples(), kernels(), verdicts(), .document>"
 
     def _repr_html_(self) -> str:
@@ -214,8 +214,8 @@ def _scope_columns(scope: Scope) -> Row:
 
 def _sample_rows(timing: Timing) -> Iterator[Row]:
     for number, process in enumerate(timing.processes, 1):
-        taken = [(True, seconds) for seconds in process.warmup] + [(False, s) for s in process.seconds]
-        for index, (warmup, seconds) in enumerate(taken):
+        samples = [(True, seconds) for seconds in process.warmup] + [(False, s) for s in process.seconds]
+        for index, (warmup, seconds) in enumerate(samples):
             yield {
                 "timing": timing.name,
                 "kind": timing.kind,
@@ -235,7 +235,7 @@ def _kernel_rows(document: RunDocument) -> Iterator[Row]:
     classes = {one.scope: one for one in document.kernels}
     whole = sum(one.total for one in trace.kernels) if trace is not None else 0.0
     for one in trace.kernels if trace is not None else ():
-        told = classes.get(one.kernel.scope)
+        bottleneck = classes.get(one.kernel.scope)
         yield {
             "kernel": one.kernel.name,
             "label": short_name(one.kernel.name),
@@ -247,9 +247,9 @@ def _kernel_rows(document: RunDocument) -> Iterator[Row]:
             "least": _as_float(one.least),
             "most": _as_float(one.most),
             "share": one.total / whole if whole > 0 else None,
-            "bound": told.bound if told is not None else None,
-            "bound_reason": told.reason if told is not None else None,
-            "nearest": _as_float(told.nearest) if told is not None else None,
+            "bound": bottleneck.bound if bottleneck is not None else None,
+            "bound_reason": bottleneck.reason if bottleneck is not None else None,
+            "nearest": _as_float(bottleneck.nearest) if bottleneck is not None else None,
             "registers": one.kernel.registers,
             "shared": one.kernel.shared,
             "ranges": " > ".join(one.ranges) or None,
@@ -279,4 +279,4 @@ def _typed_first(rows: list[Row]) -> list[Row]:
 
 
 def _escape_html(text: str) -> str:
-    return escape(harmless(text))
+    return escape(without_control_characters(text))

@@ -13,7 +13,7 @@ from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.analysis.summaries.python import summarize_allocations
 from profkit.backends import Backend, BackendRun, PassFindings, PlanState, RunContext
 from profkit.core.errors import Interrupted, UnreadableReport, UsageError, WorkloadError
-from profkit.core.formatting import percent, plural
+from profkit.core.formatting import format_percent, plural
 from profkit.core.progress import Progress
 from profkit.core.run_folder import write_run
 from profkit.core.signals import defer_interrupts
@@ -281,10 +281,10 @@ def _sampling_seconds(timing: Timing) -> float:
     return spent[len(spent) // 2]
 
 
-def _merge_devices(known: tuple[Gpu, ...], told: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
+def _merge_devices(known: tuple[Gpu, ...], reported: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
     """What the driver says of each device, with what only a report told; and devices that only a report knows."""
     places = {gpu.index: gpu for gpu in known}
-    for gpu in told:
+    for gpu in reported:
         before = places.get(gpu.index)
         if before is None:
             places[gpu.index] = gpu
@@ -294,10 +294,10 @@ def _merge_devices(known: tuple[Gpu, ...], told: tuple[Gpu, ...]) -> tuple[Gpu, 
     return tuple(places[index] for index in sorted(places))
 
 
-def _merge_facts(known: Mapping[str, str], told: Mapping[str, str], tool: str | None) -> dict[str, str]:
+def _merge_facts(known: Mapping[str, str], reported: Mapping[str, str], tool: str | None) -> dict[str, str]:
     """Facts of all passes; what two tools say differently stands under both names. The command is the run's own."""
     facts = dict(known)
-    for name, value in told.items():
+    for name, value in reported.items():
         before = facts.get(name)
         if name == "command" or (before is not None and before.startswith(value)):
             continue  # one tool says 580.159, the other 580.159.04
@@ -306,20 +306,20 @@ def _merge_facts(known: Mapping[str, str], told: Mapping[str, str], tool: str | 
     return facts
 
 
-def _merge_readings(known: tuple[Reading, ...], told: tuple[Reading, ...]) -> tuple[Reading, ...]:
+def _merge_readings(known: tuple[Reading, ...], new: tuple[Reading, ...]) -> tuple[Reading, ...]:
     """All readings; where the same tool tells a metric of a scope once more, with a value, the later one counts."""
 
     def place(reading: Reading) -> tuple[str, Scope, str]:
         return reading.metric, reading.scope, reading.source.tool
 
-    later = {place(reading) for reading in told if reading.value is not None}
-    kept = tuple(
+    later = {place(reading) for reading in new if reading.value is not None}
+    unchanged = tuple(
         reading for reading in known if reading.scope.kind != "kernel" or place(reading) not in later
     )
-    there = {place(reading) for reading in kept}
+    there = {place(reading) for reading in unchanged}
     return (
-        *kept,
-        *(r for r in told if r.value is not None or r.scope.kind != "kernel" or place(r) not in there),
+        *unchanged,
+        *(r for r in new if r.value is not None or r.scope.kind != "kernel" or place(r) not in there),
     )
 
 
@@ -327,13 +327,13 @@ def kernel_lines(plan: PassPlan) -> list[str]:
     """What a pass will count, a line for each launch configuration, as it is said before it runs."""
     if not plan.kernels:
         return []
-    share = percent(100 * sum(kernel.share for kernel in plan.kernels))
+    share = format_percent(100 * sum(kernel.share for kernel in plan.kernels))
     lines = [f"{plan.name}: {plural(len(plan.kernels), 'launch configuration')}, {share} % of the GPU time"]
     names = labels([(planned.kernel.name, planned.kernel.id) for planned in plan.kernels], 48)
     for planned in plan.kernels:
         replays = f", {plural(planned.replays, 'replay pass', 'replay passes')}" if planned.replays else ""
         name = names[planned.kernel.name, planned.kernel.id]
-        lines.append(f"  {percent(100 * planned.share):>5} %  {name}{replays}")
+        lines.append(f"  {format_percent(100 * planned.share):>5} %  {name}{replays}")
     return [*lines, *(f"  {note}" for note in plan.notes)]
 
 

@@ -76,5 +76,5 @@ def _with_kernel_classes(document: RunDocument) -> RunDocument:
     sound = check_consistency(document)
     sound = replace(sound, readings=weigh_coalescing(sound))
     classes = classify_bottlenecks(sound)
-    kept = tuple(r for r in sound.readings if r.metric != "throughput.busiest")
-    return replace(sound, kernels=classes, readings=(*kept, *busiest_readings(classes)))
+    others = tuple(r for r in sound.readings if r.metric != "throughput.busiest")
+    return replace(sound, kernels=classes, readings=(*others, *busiest_readings(classes)))

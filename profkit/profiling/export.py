@@ -12,7 +12,7 @@ from pathlib import Path
 
 from profkit.core.errors import MachineError, ProfkitError, UsageError
 from profkit.core.progress import Progress, Silent
-from profkit.core.run_folder import FILE_NAME, hand_over, to_json
+from profkit.core.run_folder import FILE_NAME, chown_to_sudo_user, run_to_json
 from profkit.core.types import RunDocument, SweepDocument
 from profkit.profiling.summarize import converted_report, read_judged
 from profkit.reporting.view import View
@@ -73,7 +73,7 @@ def export(options: ExportOptions, progress: Progress | None = None) -> Export:
     """
     if options.form in ("perfetto", "speedscope"):
         return Export(_viewer_pieces(options, progress or Silent()))
-    swept = sweep_view(options.sources[0], options.form) if len(options.sources) == 1 else None
+    swept = render_sweep(options.sources[0], options.form) if len(options.sources) == 1 else None
     if swept is not None:
         return Export(iter((swept,)))
     documents: list[RunDocument] = []
@@ -88,7 +88,7 @@ def export(options: ExportOptions, progress: Progress | None = None) -> Export:
     return Export(_render_documents(options, documents, faults, progress or Silent()), faults)
 
 
-def sweep_in(folder: Path) -> SweepDocument | None:
+def read_sweep_in(folder: Path) -> SweepDocument | None:
     """What the journal in `folder` knows; None where there is none. Raises UnreadableReport where it is broken."""
     from profkit.kernels.sweep.journal import FILE as JOURNAL
 
@@ -99,12 +99,12 @@ def sweep_in(folder: Path) -> SweepDocument | None:
     return read_sweep(folder)
 
 
-def sweep_view(source: Path, form: str) -> str | None:
+def render_sweep(source: Path, form: str) -> str | None:
     """The folder of one sweep for people, in the views of a sweep; None of anything else.
 
     For machines it is a run as any other. Raises UnreadableReport where its journal is broken.
     """
-    document = sweep_in(source) if form in FOR_PEOPLE else None
+    document = read_sweep_in(source) if form in FOR_PEOPLE else None
     if document is None:
         return None
     from profkit.reporting.views.sweep import view
@@ -184,14 +184,14 @@ def _html_page(document: RunDocument, options: ExportOptions, progress: Progress
     """
     from profkit.reporting.exports.sources import find_sources, is_document
     from profkit.reporting.exports.speedscope import stacks_of
-    from profkit.reporting.extras import extras_of
+    from profkit.reporting.extras import read_extras
     from profkit.reporting.html.page import render
     from profkit.reporting.views.run import view
 
     source = options.sources[0]
     folder = source.parent if source.name == FILE_NAME else source
     is_run = (folder / FILE_NAME).is_file()
-    extras = extras_of(folder if is_run else None)
+    extras = read_extras(folder if is_run else None)
     if not is_run and not is_document(source):  # exporting one twice would take minutes
         extras = replace(extras, stacks=stacks_of(find_sources(source), progress))
     beside = options.output is not None and options.output.absolute().parent == folder.absolute()
@@ -204,7 +204,7 @@ def _json_text(documents: Sequence[RunDocument], faults: Sequence[ProfkitError],
 
         return run(documents[0])
     errors = [{"message": fault.message, "fix": fault.fix} for fault in faults]
-    whole = {"schema": "profkit.runs/1", "runs": [to_json(one) for one in documents], "errors": errors}
+    whole = {"schema": "profkit.runs/1", "runs": [run_to_json(one) for one in documents], "errors": errors}
     return json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
@@ -232,4 +232,4 @@ def write_whole(path: Path, pieces: Iterator[str]) -> None:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
-    hand_over(path)
+    chown_to_sudo_user(path)

@@ -16,7 +16,13 @@ from profkit.analysis.targets import Target
 from profkit.backends import Backend, PlanState, RunContext, choose_backend
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError
 from profkit.core.progress import Progress
-from profkit.core.run_folder import create_run_folder, hand_over, release_space, reserve_space, write_run
+from profkit.core.run_folder import (
+    chown_to_sudo_user,
+    create_run_folder,
+    release_space,
+    reserve_space,
+    write_run,
+)
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Depth, PassName, Plan, RunDocument, RunState, Workload
 from profkit.hardware.machine import read_machine
@@ -75,7 +81,7 @@ def profile_workload(options: ProfileOptions, progress: Progress) -> tuple[RunDo
     with raise_on_signals(), contextlib.ExitStack() as last:
         with defer_interrupts() as hurry:  # there is no folder without a run.json
             folder = create_run_folder(options.output, workload.name, backend.name, datetime.now()).resolve()
-            last.callback(hand_over, folder)
+            last.callback(chown_to_sudo_user, folder)
             context = replace(context, folder=folder)
             run = backend.start(context, choice.gpus)
             collector = RunCollector(context, backend, run, progress, lambda d: judge_document(d, targets))

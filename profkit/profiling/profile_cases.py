@@ -15,7 +15,7 @@ from profkit.core.types import CaseResult, SweepDocument
 from profkit.kernels.sweep.request import SweepRequest
 from profkit.kernels.sweep.run import update_case
 from profkit.profiling.profile import ProfileOptions, profile_workload
-from profkit.sweep.one_case import command
+from profkit.sweep.one_case import case_command
 
 FOLDER = "profiles"
 _CHOICES: Mapping[str, Callable[[SweepDocument, int], tuple[CaseResult, ...]]] = {
@@ -26,23 +26,23 @@ _CHOICES: Mapping[str, Callable[[SweepDocument, int], tuple[CaseResult, ...]]] =
 
 def parse_case_choice(text: str) -> tuple[tuple[str, int], ...]:
     """`slowest:2,farthest` as (("slowest", 2), ("farthest", 1)). Raises UsageError for what is none."""
-    found = []
+    choices = []
     for word in filter(None, (part.strip() for part in text.split(","))):
         name, colon, count = word.partition(":")
         if name not in _CHOICES or (colon and not (count.isdecimal() and int(count))):
             raise UsageError(
                 f"--profile {text} chooses no cases", "--profile slowest:2 or --profile farthest:2"
             )
-        found.append((name, int(count) if colon else 1))
-    if not found:
+        choices.append((name, int(count) if colon else 1))
+    if not choices:
         raise UsageError("--profile chooses no cases", "--profile slowest:2 or --profile farthest:2")
-    return tuple(found)
+    return tuple(choices)
 
 
 def chosen_cases(document: SweepDocument, choices: tuple[tuple[str, int], ...]) -> tuple[CaseResult, ...]:
     """The cases that are meant, each once: the slowest, or those with most time above their roofline."""
-    found = [result for name, count in choices for result in _CHOICES[name](document, count)]
-    return tuple({(result.point, result.implementation): result for result in found}.values())
+    results = [result for name, count in choices for result in _CHOICES[name](document, count)]
+    return tuple({(result.point, result.implementation): result for result in results}.values())
 
 
 def profile_cases(
@@ -87,7 +87,7 @@ def _format_choices(choices: tuple[tuple[str, int], ...]) -> str:
 def _profile_options(request: SweepRequest, result: CaseResult, depth: str) -> ProfileOptions:
     point = result.point
     return ProfileOptions(
-        command=command(result, request.device, request.files, request.python),
+        command=case_command(result, request.device, request.files, request.python),
         backend=request.device,
         depth=depth,
         output=request.folder / FOLDER,

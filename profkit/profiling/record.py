@@ -11,7 +11,7 @@ from typing import Literal
 from profkit.core.errors import Interrupted, MachineError, UsageError, WorkloadError
 from profkit.core.process import describe_status
 from profkit.core.progress import Progress
-from profkit.core.run_folder import hand_over
+from profkit.core.run_folder import chown_to_sudo_user
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.status import read_status
 from profkit.hardware.machine import read_machine
@@ -85,7 +85,7 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
         except MachineError:  # there may be no report because the workload failed: that is told below
             if recorded.workload_ok:
                 raise
-        hand_over(report)
+        chown_to_sudo_user(report)
         _raise_faults(recorded, tool, report)
     progress.end(f"{recorded.outcome.seconds:.1f} s")
     return report
@@ -109,10 +109,10 @@ def _record(request: RecordRequest, recorder: Recorder, progress: Progress) -> S
         )
     except KeyboardInterrupt:
         progress.end("interrupted")
-        raise Interrupted(_rescue(request, recorder)) from None
+        raise Interrupted(_save_partial_report(request, recorder)) from None
 
 
-def _rescue(request: RecordRequest, recorder: Recorder) -> str:
+def _save_partial_report(request: RecordRequest, recorder: Recorder) -> str:
     """After a Ctrl-C: bring what the tool has finished to where it was asked for, and say what there is."""
     if recorder.rescue is None:
         return "interrupted; the report may be incomplete"
@@ -120,7 +120,7 @@ def _rescue(request: RecordRequest, recorder: Recorder) -> str:
         rescued = recorder.rescue(request)
         if rescued is None:
             return "interrupted; there is no report"
-        hand_over(rescued)
+        chown_to_sudo_user(rescued)
     return f"interrupted; what was recorded until then is in {rescued}"
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from profkit.core.types import Revision, Workload
 
-SECONDS = (
-    3.0  # for all questions together: a repository of a million files on a network disk is not waited for
-)
+# For all questions together: a repository of a million files on a network disk is not waited for
+SECONDS = 3.0
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 # Of whoever calls profkit, a hook of git for one: they would name another repository than that of the folder.
 _STRAY = (
@@ -34,48 +33,48 @@ def read_revision(workload: Workload, seconds: float = SECONDS) -> Revision:
     git = shutil.which("git")
     if git is None:
         return Revision(reason="git is not here")
-    asked = _Git(git, time.monotonic() + seconds)
+    git_command = _Git(git, time.monotonic() + seconds)
     reason = "no folder"
     for folder in _script_folders(workload):
-        code, said = asked(folder, "rev-parse", "--is-inside-work-tree")
-        if code == 0 and said == "true":
-            return _revision_in(asked, folder)
-        reason = _refusal_reason(code, said)
+        code, answer = git_command(folder, "rev-parse", "--is-inside-work-tree")
+        if code == 0 and answer == "true":
+            return _revision_in(git_command, folder)
+        reason = _refusal_reason(code, answer)
     return Revision(reason=reason)
 
 
 def _script_folders(workload: Workload) -> list[Path]:
     """Where the script lies, where the command names one that is there; then where it runs."""
     working = Path(workload.folder)
-    found = []
+    folders = []
     for word in workload.command[:8]:  # the interpreter, its options, the script
         try:
             path = (working / word).resolve()
             if path.suffix in (".py", ".sh") and path.is_file():
-                found.append(path.parent)
+                folders.append(path.parent)
         except (OSError, ValueError, RuntimeError):
             continue
-    return list(dict.fromkeys([*found[:1], working]))
+    return list(dict.fromkeys([*folders[:1], working]))
 
 
-def _revision_in(asked: _Git, folder: Path) -> Revision:
-    code, commit = asked(folder, "rev-parse", "--verify", "--quiet", "HEAD")
+def _revision_in(git: _Git, folder: Path) -> Revision:
+    code, commit = git(folder, "rev-parse", "--verify", "--quiet", "HEAD")
     known = code == 0 and _COMMIT.fullmatch(commit) is not None
-    code, branch = asked(folder, "symbolic-ref", "--quiet", "--short", "HEAD")
+    code, branch = git(folder, "symbolic-ref", "--quiet", "--short", "HEAD")
     name = branch if code == 0 and branch else None
     if not known:
         return Revision(None, name, None, "the repository has no commit yet")
-    code, changed = asked(folder, "status", "--porcelain", "--untracked-files=no")
+    code, changed = git(folder, "status", "--porcelain", "--untracked-files=no")
     late = "its state took too long to tell" if code is None else None
     return Revision(commit, name, bool(changed) if code == 0 else None, late)
 
 
-def _refusal_reason(code: int | None, said: str) -> str:
+def _refusal_reason(code: int | None, answer: str) -> str:
     if code is None:
         return "git did not answer in time"
-    if "dubious ownership" in said:
+    if "dubious ownership" in answer:
         return "the repository belongs to somebody else: git asks for its safe.directory"
-    if code == 0 or "not a git repository" in said:
+    if code == 0 or "not a git repository" in answer:
         return "the folder is in no git repository"
     return "git cannot read the repository"
 
@@ -105,5 +104,5 @@ class _Git:
             )
         except (OSError, ValueError, subprocess.SubprocessError):
             return None, ""
-        said = done.stdout if done.returncode == 0 else done.stderr
-        return done.returncode, said.decode("utf-8", "replace").strip()
+        output = done.stdout if done.returncode == 0 else done.stderr
+        return done.returncode, output.decode("utf-8", "replace").strip()

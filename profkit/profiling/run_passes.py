@@ -13,7 +13,7 @@ from profkit.core import process
 from profkit.core.errors import Fault, MachineError, ProfkitError, UnreadableReport, UsageError, WorkloadError
 from profkit.core.process import ProcessOutcome, describe_status
 from profkit.core.signals import defer_interrupts
-from profkit.core.statistics import combine
+from profkit.core.statistics import combine_processes
 from profkit.core.status import read_status
 from profkit.core.types import (
     RUN,
@@ -65,19 +65,17 @@ def measure_peaks(
     machine: Machine, log: Path, tick: Callable[[float], None] | None = None
 ) -> tuple[Peaks | None, str | None]:
     """The machine's measured peaks on one core and on all; or None and the reason."""
-    found: list[Peaks] = []
+    measured: list[Peaks] = []
     for threads in sorted({1, machine.cores}):
         argv = peaks_argv(threads, PEAK_SECONDS)
         try:
             outcome = process.run(argv, env=peaks_environment(threads), log=log, timeout=DEADLINE, tick=tick)
             if outcome.timed_out:
                 return None, f"the peaks could not be measured: the measurement {outcome.ending()}"
-            found.append(
-                read_peaks(outcome.output_tail)
-            )  # says itself what is missing where it could not measure
+            measured.append(read_peaks(outcome.output_tail))
         except ProfkitError as error:
             return None, f"the peaks could not be measured: {error.message}"
-    return combine_peaks(found[0], found[-1]), None
+    return combine_peaks(measured[0], measured[-1]), None
 
 
 @dataclass(frozen=True)
@@ -111,13 +109,15 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassResult:
         recorded, problem = _run_in_order(plan.steps, settings, limit)
     artifacts = tuple(a for s in plan.steps for a in s.artifacts if (settings.folder / a).exists())
     faults = {
-        one.step.name: fault for one in recorded if (fault := _find_fault(one, settings.folder)) is not None
+        outcome.step.name: fault
+        for outcome in recorded
+        if (fault := _find_fault(outcome, settings.folder)) is not None
     }
     fault = problem or next(iter(faults.values()), None)
     reason = fault.reason if fault else None
     if reason is not None and not plan.parallel and 0 < len(faults) < len(recorded):
-        kept = len(recorded) - len(faults)
-        reason = f"{reason} (in {', '.join(faults)}; what {kept} of {len(plan.steps)} runs counted is kept)"
+        usable = len(recorded) - len(faults)
+        reason = f"{reason} (in {', '.join(faults)}; what {usable} of {len(plan.steps)} runs counted is kept)"
     return PassResult(
         plan.name,
         plan.tool,
@@ -133,10 +133,10 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassResult:
 def _run_in_order(
     steps: tuple[Step, ...], settings: RunSettings, limit: float | None
 ) -> tuple[list[StepOutcome], Fault | None]:
-    done: list[StepOutcome] = []
+    outcomes: list[StepOutcome] = []
     for step in steps:
         try:
-            one = run_step(
+            outcome = run_step(
                 step,
                 settings.folder,
                 cwd=settings.cwd,
@@ -145,11 +145,11 @@ def _run_in_order(
                 note=settings.note,
             )
         except (UsageError, MachineError) as error:
-            return done, Fault(error.message, error.fix)
-        done.append(one)
-        if _find_fault(one, settings.folder) is not None and not _only_tool_ended(one):
+            return outcomes, Fault(error.message, error.fix)
+        outcomes.append(outcome)
+        if _find_fault(outcome, settings.folder) is not None and not _only_tool_ended(outcome):
             break  # the next step would meet the same fault
-    return done, None
+    return outcomes, None
 
 
 def _only_tool_ended(recorded: StepOutcome) -> bool:
@@ -199,14 +199,14 @@ def _find_fault(recorded: StepOutcome, folder: Path) -> Fault | None:
             f"{step.name} {recorded.ending()}; what it had written is kept",
             "give it more time (--timeout SECONDS) or a smaller input",
         )
-    told = read_status(step.workload_status) if step.workload_status is not None else None
+    status = read_status(step.workload_status) if step.workload_status is not None else None
     # ncu and nsys end as the workload did: a signal that it sent to itself did not kill the tool
-    code = 0 if told and _signal_of(outcome.returncode) == _signal_of(told) else outcome.returncode
+    code = 0 if status and _signal_of(outcome.returncode) == _signal_of(status) else outcome.returncode
     known = explain_fault(step.tool, recorded.text(), code) if step.tool is not None else None
     if not recorded.workload_ok:
         if known is not None:
             return known
-        if step.workload_status is not None and told is None:
+        if step.workload_status is not None and status is None:
             ended = f"{step.tool or step.name} {outcome.ending()}, and how the workload ended is not known"
             return Fault(ended, f"see {recorded.log.name}")
         return Fault(
@@ -224,8 +224,8 @@ def _signal_of(status: int) -> int:
     return -status if status < 0 else status - 128 if status > 128 else status
 
 
-def _shorter_limit(one: float | None, other: float | None) -> float | None:
-    limits = [limit for limit in (one, other) if limit is not None]
+def _shorter_limit(first: float | None, second: float | None) -> float | None:
+    limits = [limit for limit in (first, second) if limit is not None]
     return min(limits) if limits else None
 
 
@@ -250,7 +250,7 @@ def run_timing(
     settings: RunSettings,
     precision: float,
     budget: float,
-    seen: Callable[[tuple[Timing, ...]], None],
+    report: Callable[[tuple[Timing, ...]], None],
 ) -> TimingRecord:
     """Time the workload.
 
@@ -264,7 +264,7 @@ def run_timing(
     for step in plan.steps:
         outcomes.append(_time_process(step, settings).outcome)
         timings = _read_timings(settings.folder, outcomes, precision)
-        seen(timings)
+        report(timings)
         if timings[0].kind == "process" and _is_known(timings[0], begin, precision, budget):
             break  # a program of several minutes is not run three times to learn what one more run cannot say
     alone = len(plan.steps) == 1 and timings[0].kind == "benchmark"  # it samples until it knows, by itself
@@ -273,7 +273,7 @@ def run_timing(
             break
         outcomes.append(_time_process(_repeated_step(step, len(outcomes) + 1), settings).outcome)
         timings = _read_timings(settings.folder, outcomes, precision)
-        seen(timings)
+        report(timings)
     seconds = time.monotonic() - begin
     artifacts = tuple(sorted(str(p.relative_to(settings.folder)) for p in _record_files(settings.folder)))
     result = PassResult(
@@ -302,8 +302,8 @@ def _time_process(step: Step, settings: RunSettings) -> StepOutcome:
             f"the workload {recorded.outcome.ending()}", "give it more time: --timeout SECONDS"
         )
     last = "\n".join(recorded.text().strip().splitlines()[-12:])
-    said = f"; it said:\n{last}" if last else "; it printed nothing"
-    raise WorkloadError(f"the workload {describe_status(recorded.status)}{said}")
+    printed = f"; it said:\n{last}" if last else "; it printed nothing"
+    raise WorkloadError(f"the workload {describe_status(recorded.status)}{printed}")
 
 
 def _read_timings(folder: Path, outcomes: list[ProcessOutcome], precision: float) -> tuple[Timing, ...]:
@@ -321,7 +321,7 @@ def _is_known(timing: Timing, begin: float, precision: float, budget: float) -> 
     gone = time.monotonic() - begin
     if timing.kind == "process":
         return is_enough(timing.processes[0].seconds, precision, gone, budget)
-    centre = combine([process.seconds for process in timing.processes])
+    centre = combine_processes([process.seconds for process in timing.processes])
     if centre is None or centre.low is None or centre.high is None:
         return gone >= budget
     return gone >= budget or (centre.high - centre.low) / 2 <= precision * centre.median

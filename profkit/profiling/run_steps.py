@@ -168,9 +168,9 @@ def require_space(folder: Path, needed: int = 64 * 1024 * 1024) -> None:
 
 def _workload_status(step: Step, outcome: process.ProcessOutcome) -> int:
     """The workload's own status: profilers hide it (perf returns 0 when its child was killed)."""
-    told = read_status(step.workload_status) if step.workload_status is not None else None
-    if told is not None:
-        return told
+    status = read_status(step.workload_status) if step.workload_status is not None else None
+    if status is not None:
+        return status
     return 0 if outcome.returncode in step.fine else outcome.returncode
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from profkit.analysis.ranking.ranking import FILE as RESULTS
 from profkit.core.errors import MachineError, ProfkitError, UsageError
-from profkit.core.run_folder import FILE_NAME, from_json, hand_over, read_run, to_json
+from profkit.core.run_folder import FILE_NAME, chown_to_sudo_user, read_run, run_from_json, run_to_json
 from profkit.core.types import RunDocument
 from profkit.kernels.sweep.journal import FILE as JOURNAL
 from profkit.kernels.sweep.journal import read_sweep
@@ -73,7 +73,7 @@ def scrub(path: Path, output: Path | None = None) -> ScrubResult:
     if is_run and whole in (output.absolute(), *output.absolute().parents):
         raise UsageError(f"{output} is inside the run that it would be a copy of", "--output ANOTHER")
     result = _scrub_run(path, output) if is_run else ScrubResult(path, output, scrub_report(path, output))
-    hand_over(output)
+    chown_to_sudo_user(output)
     return result
 
 
@@ -135,7 +135,7 @@ def _copy_run(folder: Path, output: Path, redactor: Redactor) -> list[FileLeftOu
     if is_sweep:
         write_sweep_reports(output, read_sweep(output))
     else:
-        scrubbed = from_json(document)
+        scrubbed = run_from_json(document)
         (output / "report.md").write_text(markdown.render(run_view.view(scrubbed)), encoding="utf-8")
         write_page(output, scrubbed)
     return left_out
@@ -217,36 +217,36 @@ def scrub_document(run: RunDocument, redactor: Redactor) -> dict[str, Any]:
             redactor.learn(value, COMMAND)
     redactor.learn(run.workload.folder, FOLDER)
     redactor.learn(str(PurePath(run.workload.python).parent) if run.workload.python else None, PATH)
-    shown = _shown_command(command)
-    redactor.note(COMMAND, int(shown != list(command)), " ".join(shown))
-    others = {
+    shown_command = _shown_command(command)
+    redactor.note(COMMAND, int(shown_command != list(command)), " ".join(shown_command))
+    aliases = {
         process.name: f"process-{process.pid}" if process.pid is not None else "another process"
         for process in (run.metal.processes if run.metal is not None else ())
         if not process.target
     }
-    for name in others:
+    for name in aliases:
         redactor.learn(name, PROCESS)
-        redactor.note(PROCESS, 1, others[name])
-    renamed = _rename_processes(to_json(run), others)
-    document: dict[str, Any] = redact_data(renamed, list(command), shown, redactor, names)
+        redactor.note(PROCESS, 1, aliases[name])
+    renamed = _rename_processes(run_to_json(run), aliases)
+    document: dict[str, Any] = redact_data(renamed, list(command), shown_command, redactor, names)
     if command:
-        document["workload"]["command"] = shown
+        document["workload"]["command"] = shown_command
     if document.get("revision"):
         document["revision"]["branch"] = None  # people name branches after themselves
     return document
 
 
-def _rename_processes(value: Any, others: dict[str, str]) -> Any:
+def _rename_processes(value: Any, aliases: dict[str, str]) -> Any:
     """A document in which other programs that used the GPU go by their numbers."""
     if isinstance(value, str):
-        if value in others:
-            return others[value]
+        if value in aliases:
+            return aliases[value]
         name, _, rest = value.rpartition(" (")
-        return f"{others[name]} ({rest}" if name in others else value
+        return f"{aliases[name]} ({rest}" if name in aliases else value
     if isinstance(value, dict):
-        return {key: _rename_processes(part, others) for key, part in value.items()}
+        return {key: _rename_processes(part, aliases) for key, part in value.items()}
     if isinstance(value, list):
-        return [_rename_processes(part, others) for part in value]
+        return [_rename_processes(part, aliases) for part in value]
     return value
 
 
@@ -280,26 +280,26 @@ def public_names(run: RunDocument) -> frozenset[str]:
 
 
 def redact_data(
-    value: Any, command: list[str], shown: list[str], redactor: Redactor, names: frozenset[str]
+    value: Any, command: list[str], shown_command: list[str], redactor: Redactor, names: frozenset[str]
 ) -> Any:
     """Plain data without what is private; `names` stay, and `command` becomes what is `shown` of it."""
 
     def redact(part: Any) -> Any:
-        return redact_data(part, command, shown, redactor, names)
+        return redact_data(part, command, shown_command, redactor, names)
 
     if isinstance(value, str):
         return value if value in names else redactor.text(value)
     if isinstance(value, dict):
         return {redactor.text(key): redact(part) for key, part in value.items()}
     if isinstance(value, list):
-        return [redact(word) for word in _replace_command(value, command, shown)]
+        return [redact(word) for word in _replace_command(value, command, shown_command)]
     return value
 
 
-def _replace_command(words: list[Any], command: list[str], shown: list[str]) -> list[Any]:
+def _replace_command(words: list[Any], command: list[str], shown_command: list[str]) -> list[Any]:
     """A list with the workload's command, where it stands in it, replaced by what is shown of it."""
     if command:
         for at in range(len(words) - len(command) + 1):
             if words[at : at + len(command)] == command:
-                return [*words[:at], *shown, *words[at + len(command) :]]
+                return [*words[:at], *shown_command, *words[at + len(command) :]]
     return words

@@ -47,7 +47,7 @@ def _load(path: Path) -> RunDocument:
         return read_run(path)
     if path.name == FILE_NAME or (path.is_file() and _is_run(read_head(path))):
         return read_run(path)
-    return document_of(read_report(path), path)
+    return report_as_run(read_report(path), path)
 
 
 def _is_run(head: bytes) -> bool:
@@ -116,7 +116,7 @@ def _not_exported(only: str, by_hand: str, printed: str) -> MachineError:
     return MachineError(f"{only}: {why}", fix or by_hand)
 
 
-def document_of(report: Report, path: Path) -> RunDocument:
+def report_as_run(report: Report, path: Path) -> RunDocument:
     """A report as a run of which nothing more is known."""
     backend = backend_of_report(report)
     profiler = find_profiler(report.tool)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.core.run_folder import FILE_NAME, is_run, read_run
-from profkit.core.types import Accepted, Entry
+from profkit.core.types import AcceptedChange, Entry
 from profkit.profilers.files import read_head
 from profkit.profilers.registry import folder_format, recognise_format
 from profkit.profiling.summarize import summarize_report
@@ -156,7 +156,7 @@ def _content_id(path: Path) -> str:
     return digest.hexdigest()[:ID_LENGTH]
 
 
-def accept_change(history: History, options: AcceptOptions) -> tuple[Accepted, bool]:
+def accept_change(history: History, options: AcceptOptions) -> tuple[AcceptedChange, bool]:
     """Store a known change; and whether it is new.
 
     Raises UsageError for a workload or a metric that the history does not hold, and without a word that says why.
@@ -176,7 +176,7 @@ def accept_change(history: History, options: AcceptOptions) -> tuple[Accepted, b
         raise UsageError(
             f"{workload} has no metric {metric!r} in {history.path}", "profkit history show last lists them"
         )
-    change = Accepted(workload, _start_of_change(runs, options.since), word, metric, options.by)
+    change = AcceptedChange(workload, _start_of_change(runs, options.since), word, metric, options.by)
     return change, history.accept(change)
 
 

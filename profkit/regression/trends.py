@@ -8,7 +8,17 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from profkit.core.errors import UsageError
-from profkit.core.types import Accepted, ChangePoint, Point, Replay, Scope, Segment, Series, SeriesKey, Trend
+from profkit.core.types import (
+    AcceptedChange,
+    ChangePoint,
+    Point,
+    Replay,
+    Scope,
+    Segment,
+    Series,
+    SeriesKey,
+    Trend,
+)
 from profkit.regression.change_points import examine_series
 from profkit.regression.detection import decide_every_night, rule_for, segments_of
 from profkit.regression.detection.confirm import decided_words
@@ -44,7 +54,7 @@ def trends_of(
     return tuple(trend_of(series, history.accepted(series.key.workload)) for series in matches.values())
 
 
-def trend_of(series: Series, accepted: Sequence[Accepted] = ()) -> Trend:
+def trend_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> Trend:
     """A series with its segments and the change points of each; values that are not valid are left out.
 
     Noise, autocorrelation and what one night could show are those of the last segment.

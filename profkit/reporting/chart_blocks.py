@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from profkit.analysis.stacks.files import Flame
 from profkit.analysis.summaries.roofline_points import Roofline
 from profkit.analysis.summaries.time import SampleDistribution
-from profkit.core.formatting import percent, quantity
+from profkit.core.formatting import format_percent, format_quantity
 from profkit.core.statistics import median
 from profkit.core.types import Trend
 from profkit.reporting.text_plots import Plot, letter_plots, plot, roofline_plot
@@ -95,7 +95,7 @@ class StackedBar(Block):
     def plain(self) -> Sequence[Block]:
         """A table of the parts."""
         rows = [
-            (piece.label, Span(f"{percent(100 * piece.share)} %", source=piece.source))
+            (piece.label, Span(f"{format_percent(100 * piece.share)} %", source=piece.source))
             for piece in self.pieces
         ]
         return (table(("", "share"), rows, title=self.title),)
@@ -113,7 +113,7 @@ class Growth(Block):
     def plain(self) -> Sequence[Block]:
         """Its first and last value."""
         ends = (self.points[0], self.points[-1]) if len(self.points) > 1 else self.points
-        rows = [(f"{at:g}", quantity(value, self.unit)) for at, value in ends]
+        rows = [(f"{at:g}", format_quantity(value, self.unit)) for at, value in ends]
         return (table(("iteration", "value"), rows, title=self.title, note=self.description),)
 
 
@@ -132,7 +132,7 @@ class OverTime(Block):
     def plain(self) -> Sequence[Block]:
         """The mean of each."""
         named = (("all", self.outer), ("the process", self.inner))
-        rows = [(name, f"{percent(100 * sum(part) / len(part))} %") for name, part in named if part]
+        rows = [(name, f"{format_percent(100 * sum(part) / len(part))} %") for name, part in named if part]
         return (table(("", "mean share"), rows, title=self.title, note=self.description),)
 
 
@@ -177,7 +177,7 @@ class TrendChart(CharacterPlot):
             return []
         return plot(
             values,
-            lambda value: quantity(value, self.trend.series.unit),
+            lambda value: format_quantity(value, self.trend.series.unit),
             width=width,
             height=7,
             bars=[epoch.first for epoch in self.trend.epochs[1:]],
@@ -194,7 +194,12 @@ class RooflineChart(Block):
     def plain(self) -> Sequence[Block]:
         """A table of the points."""
         rows = [
-            (spot.label, quantity(spot.intensity, "FLOP/B"), quantity(spot.rate, "FLOP/s"), spot.under)
+            (
+                spot.label,
+                format_quantity(spot.intensity, "FLOP/B"),
+                format_quantity(spot.rate, "FLOP/s"),
+                spot.under,
+            )
             for spot in self.roofline.points
         ]
         return (table(("", "intensity", "rate", "ceiling"), rows, title="Roofline"),)
@@ -225,7 +230,7 @@ class FlameGraph(Block):
         return [(name, self._share(own[name]), self._share(total[name])) for name in first]
 
     def _share(self, value: float) -> str:
-        return f"{percent(100 * value / self.flame.total)} %"
+        return f"{format_percent(100 * value / self.flame.total)} %"
 
 
 @dataclass(frozen=True)
@@ -271,7 +276,7 @@ class LineChart(Block):
         places = sorted({point.at for line in self.series for point in line.points})
         rows = []
         for line in self.series:
-            values = {point.at: quantity(point.value, self.unit) for point in line.points}
+            values = {point.at: format_quantity(point.value, self.unit) for point in line.points}
             rows.append((line.name, *(values.get(at, "-") for at in places)))
         return (table((self.across, *(f"{at:g}" for at in places)), rows, title=self.title),)
 
@@ -294,7 +299,7 @@ class LineCharts(CharacterPlot):
             }
             plots.append(Plot(chart.across, tuple(f"{at:g}" for at in places), marks))
         unit = self.charts[0].unit
-        return letter_plots(plots, lambda value: quantity(value, unit), level=unit == "x", width=width)
+        return letter_plots(plots, lambda value: format_quantity(value, unit), level=unit == "x", width=width)
 
 
 @dataclass(frozen=True)
@@ -372,14 +377,14 @@ class CloudChart(CharacterPlot):
         if self.ceilings is not None:
             clouds = [(cloud.letter, [dot[:2] for dot in cloud.dots]) for cloud in self.clouds]
             return roofline_plot(
-                clouds, *self.ceilings, lambda value: quantity(value, self.unit), width=width
+                clouds, *self.ceilings, lambda value: format_quantity(value, self.unit), width=width
             )
         values: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         for cloud in self.clouds:
             for across, up, _ in cloud.dots:
                 values[floor(_PER_DECADE * log10(across))][cloud.letter].append(up / ALL)
         steps = sorted(values)
-        ends = [quantity(round(10 ** ((step + 1) / _PER_DECADE))) for step in steps]
+        ends = [format_quantity(round(10 ** ((step + 1) / _PER_DECADE))) for step in steps]
         marks = {
             cloud.letter: tuple(
                 median(own) if (own := values[step].get(cloud.letter)) else None for step in steps
@@ -388,7 +393,9 @@ class CloudChart(CharacterPlot):
         }
         names = tuple(end.replace(" ", "").replace(".00", "") for end in ends)
         plots = [Plot(self.across, names, marks)]
-        return letter_plots(plots, lambda value: quantity(ALL * value, self.unit), level=True, width=width)
+        return letter_plots(
+            plots, lambda value: format_quantity(ALL * value, self.unit), level=True, width=width
+        )
 
 
 @dataclass(frozen=True)
@@ -464,4 +471,4 @@ def cell_text(value: CellValue, unit: str) -> str:
     """The value of a cell as people read it; nothing where there is none."""
     if value is None or isinstance(value, str):
         return value or ""
-    return str(value) if unit == "n" else quantity(float(value), unit)
+    return str(value) if unit == "n" else format_quantity(float(value), unit)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from profkit.reporting.plain_text import harmless
+from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import Block, View, plain_text, walk
 
 CaseState: TypeAlias = Literal["passed", "failure", "error", "skipped", "unknown"]
@@ -60,7 +60,7 @@ def annotation_lines(view: View) -> str:
     for block in walk(view.blocks):
         if isinstance(block, Annotations):
             for level, title, message in block.rows:
-                text = "\n".join(dict.fromkeys(map(harmless, message.split("\n"))))
+                text = "\n".join(dict.fromkeys(map(without_control_characters, message.split("\n"))))
                 lines[level].append(_command(level, title, text))
     shown = []
     for name, rows in lines.items():
@@ -77,7 +77,7 @@ def _command(level: str, title: str, text: str) -> str:
     >>> _command("error", "a: b, 100 %", "first\\nsecond")
     '::error title=a%3A b%2C 100 %25::first%0Asecond'
     """
-    named = _escaped(harmless(title)).replace(":", "%3A").replace(",", "%2C")
+    named = _escaped(without_control_characters(title)).replace(":", "%3A").replace(",", "%2C")
     return f"::{level} title={named}::{_escaped(text)}"
 
 

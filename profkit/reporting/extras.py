@@ -35,10 +35,10 @@ class Extras:
     @property
     def paths(self) -> frozenset[str]:
         """The files that the page may link to."""
-        return frozenset(one.path for one in self.files)
+        return frozenset(file.path for file in self.files)
 
 
-def extras_of(folder: Path | None) -> Extras:
+def read_extras(folder: Path | None) -> Extras:
     """The extras of the run in `folder`; None, or a folder that cannot be read, has none. Never raises."""
     if folder is None:
         return Extras()
@@ -48,12 +48,14 @@ def extras_of(folder: Path | None) -> Extras:
         stacks = list(read_speedscope(folder / "artifacts" / "trace.speedscope.json"))
     with contextlib.suppress(UnreadableReport):
         allocations = read_tracemalloc(folder / "artifacts" / "tracemalloc.json")
-    return Extras(_files(folder), tuple(sorted(stacks, key=lambda one: -len(one.weights))), allocations)
+    return Extras(
+        _files(folder), tuple(sorted(stacks, key=lambda sampled: -len(sampled.weights))), allocations
+    )
 
 
 def _files(folder: Path) -> tuple[RunFile, ...]:
     """What lies in the folder, in the order of names; hidden files, links and the page itself are left out."""
-    found: list[RunFile] = []
+    files: list[RunFile] = []
     for at, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
@@ -61,7 +63,7 @@ def _files(folder: Path) -> tuple[RunFile, ...]:
             with contextlib.suppress(OSError):
                 inside = path.relative_to(folder).as_posix()
                 if not name.startswith(".") and not path.is_symlink() and inside != PAGE:
-                    found.append(RunFile(inside, path.stat().st_size))
-        if len(found) >= _MOST:
+                    files.append(RunFile(inside, path.stat().st_size))
+        if len(files) >= _MOST:
             break
-    return tuple(found)
+    return tuple(files)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from profkit.analysis.metrics import all_metrics
-from profkit.core.formatting import percent, quantity
+from profkit.core.formatting import format_percent, format_quantity
 from profkit.core.types import Reading, Source, Verdict
 from profkit.reporting.view import Footnote, Span, Style
 
@@ -15,7 +15,7 @@ MARKS = {"simulated": "sim", "estimated": "est", "multiplexed": "mux"}
 
 @lru_cache(maxsize=1)
 def _catalogue() -> dict[str, tuple[str, str]]:
-    return {one.name: (one.title, one.meaning) for one in all_metrics()}
+    return {metric.name: (metric.title, metric.meaning) for metric in all_metrics()}
 
 
 def footnote_of(reading: Reading) -> Footnote:
@@ -23,7 +23,7 @@ def footnote_of(reading: Reading) -> Footnote:
     title, meaning = _catalogue().get(reading.metric, (reading.metric, None))
     quality: str = reading.quality
     if reading.quality == "multiplexed" and reading.share is not None:
-        quality = f"multiplexed: counted {percent(100 * reading.share)} % of the time"
+        quality = f"multiplexed: counted {format_percent(100 * reading.share)} % of the time"
     return Footnote(
         metric=reading.metric,
         title=title,
@@ -41,11 +41,11 @@ def footnote_of(reading: Reading) -> Footnote:
 
 def reading_span(reading: Reading, text: str | None = None, style: Style = Style.PLAIN) -> Span:
     """The reading's value (or `text`), marked where it was not measured, with its source."""
-    shown = text
-    if shown is None:
-        shown = "not known" if reading.value is None else quantity(reading.value, reading.unit)
+    value_text = text
+    if value_text is None:
+        value_text = "not known" if reading.value is None else format_quantity(reading.value, reading.unit)
     marks = [MARKS.get(reading.quality, ""), "doubted" if reading.doubt else ""]
-    return Span(shown, style, source=footnote_of(reading), mark=" ".join(filter(None, marks)))
+    return Span(value_text, style, source=footnote_of(reading), mark=" ".join(filter(None, marks)))
 
 
 def verdict_span(verdict: Verdict) -> Span:
@@ -53,5 +53,5 @@ def verdict_span(verdict: Verdict) -> Span:
     assert verdict.value is not None
     how = "sum" if verdict.unit == "count" else "mean by GPU time"
     source = Source("profkit", formula=f"{how} over the kernels that decide the verdict")
-    made = Reading(verdict.metric, verdict.value, verdict.unit, verdict.quality, verdict.scope, source)
-    return reading_span(made)
+    reading = Reading(verdict.metric, verdict.value, verdict.unit, verdict.quality, verdict.scope, source)
+    return reading_span(reading)

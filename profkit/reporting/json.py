@@ -6,10 +6,10 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from profkit.core.codec import plain
-from profkit.core.run_folder import to_text
+from profkit.core.codec import to_plain_data
+from profkit.core.run_folder import run_to_text
 from profkit.core.types import (
-    Accepted,
+    AcceptedChange,
     Check,
     Comparison,
     Entry,
@@ -25,12 +25,12 @@ from profkit.profilers.redact import FileLeftOut, RemovedText
 
 def run(document: RunDocument) -> str:
     """Schema "profkit.run/1", the same that stands in run.json."""
-    return to_text(document)
+    return run_to_text(document)
 
 
-def comparison(found: Comparison) -> str:
+def comparison(document: Comparison) -> str:
     """Schema "profkit.comparison/1"."""
-    return _text("profkit.comparison/1", _fields(found)).rstrip("\n")
+    return _text("profkit.comparison/1", _fields(document)).rstrip("\n")
 
 
 def plan(planned: Plan) -> str:
@@ -46,7 +46,7 @@ def checks(done: Sequence[Check]) -> str:
 # ---------------------------------------------------------------- history
 
 
-def history(entries: Sequence[Entry], accepted: Sequence[Accepted], path: str, total: int) -> str:
+def history(entries: Sequence[Entry], accepted: Sequence[AcceptedChange], path: str, total: int) -> str:
     """Schema "profkit.history/1": the runs without their values, newest first; `total` counts all that are stored."""
     runs = [{k: v for k, v in _fields(entry).items() if k != "values"} for entry in reversed(entries)]
     return _text(
@@ -72,9 +72,11 @@ def history_change(verb: str, path: str, fields: Mapping[str, object]) -> str:
 # ---------------------------------------------------------------- over time
 
 
-def trends(found: Sequence[Trend], path: str) -> str:
+def trends(series_trends: Sequence[Trend], path: str) -> str:
     """Schema "profkit.trends/1": each trend with its points and the indices of its change points."""
-    return _text("profkit.trends/1", {"history": path, "trends": [trend_fields(trend) for trend in found]})
+    return _text(
+        "profkit.trends/1", {"history": path, "trends": [trend_fields(trend) for trend in series_trends]}
+    )
 
 
 def trend_of_file(trend: Trend, path: str, column: str, by: str | None, rows: Sequence[int]) -> str:
@@ -101,37 +103,39 @@ def trend_fields(trend: Trend) -> dict[str, Json]:
         "workload": series.key.workload,
         "backend": series.key.backend,
         "metric": series.key.metric,
-        "scope": plain(series.key.scope),
+        "scope": to_plain_data(series.key.scope),
         "unit": series.unit,
         "better": series.better,
         "change_points": [change.index for change in trend.change_points],
-        "changes": [{**_fields(change), "ratio": plain(change.ratio)} for change in trend.change_points],
-        "epochs": plain(trend.epochs),
+        "changes": [
+            {**_fields(change), "ratio": to_plain_data(change.ratio)} for change in trend.change_points
+        ],
+        "epochs": to_plain_data(trend.epochs),
         "points": [{k: v for k, v in _fields(p).items() if k != "groups"} for p in series.points],
-        "noise": plain(trend.noise),
-        "detectable": plain(trend.detectable),
-        "autocorrelation": plain(trend.autocorrelation),
-        "notes": plain(trend.notes),
+        "noise": to_plain_data(trend.noise),
+        "detectable": to_plain_data(trend.detectable),
+        "autocorrelation": to_plain_data(trend.autocorrelation),
+        "notes": to_plain_data(trend.notes),
     }
 
 
-def replays(found: Sequence[Replay], path: str) -> str:
+def replays(series_replays: Sequence[Replay], path: str) -> str:
     """Schema "profkit.replay/1": per series the outcome of every night, and how often there was each."""
     series = [
         {
-            "workload": one.series.key.workload,
-            "backend": one.series.key.backend,
-            "metric": one.series.key.metric,
-            "scope": plain(one.series.key.scope),
-            "rule": list(one.rule),
-            "alarms": sum(o.outcome == "regressed" and o.code != "standing" for o in one.outcomes),
-            "outcomes": dict(Counter(outcome.outcome for outcome in one.outcomes)),
+            "workload": replay.series.key.workload,
+            "backend": replay.series.key.backend,
+            "metric": replay.series.key.metric,
+            "scope": to_plain_data(replay.series.key.scope),
+            "rule": list(replay.rule),
+            "alarms": sum(o.outcome == "regressed" and o.code != "standing" for o in replay.outcomes),
+            "outcomes": dict(Counter(outcome.outcome for outcome in replay.outcomes)),
             "nights": [
                 {"entry": point.entry, "started": point.started, **_outcome(outcome)}
-                for point, outcome in zip(one.series.points, one.outcomes, strict=True)
+                for point, outcome in zip(replay.series.points, replay.outcomes, strict=True)
             ],
         }
-        for one in found
+        for replay in series_replays
     ]
     body = {"schema": "profkit.replay/1", "history": path, "series": series}
     return json.dumps(body, indent=2, allow_nan=False) + "\n"
@@ -164,11 +168,11 @@ def scrubbed(
 
 
 def _fields(value: object) -> dict[str, Json]:
-    body = plain(value)
+    body = to_plain_data(value)
     assert isinstance(body, dict)
     return body
 
 
 def _text(schema: str, body: Mapping[str, object]) -> str:
-    whole = plain({"schema": schema, **body})
+    whole = to_plain_data({"schema": schema, **body})
     return json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1) + "\n"

@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
-from profkit.core.formatting import shortened
+from profkit.core.formatting import shorten
 from profkit.reporting.ci import Case, Cases, CaseState
-from profkit.reporting.plain_text import harmless
+from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import Status, Statuses, View, plain_text, walk
 
 LONGEST_NAME = 250  # characters; readers make file names and columns of them
@@ -112,7 +112,7 @@ def _name(text: str) -> str:
 
 
 def _line(text: str, longest: int) -> str:
-    return shortened(_NO_XML.sub("�", harmless(text)), longest)
+    return shorten(_NO_XML.sub("�", without_control_characters(text)), longest)
 
 
 def _lines(text: str) -> str:

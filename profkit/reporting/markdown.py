@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from profkit.reporting.plain_text import harmless
+from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import (
     Block,
     DataTable,
@@ -36,17 +36,17 @@ _NOTHING = "<!-- -->"
 _LINKED = re.compile(r"@|#(?=\d)|\bGH-(?=\d)", re.IGNORECASE)
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Text that Markdown and HTML show as it is, on one line."""
-    text = _SPECIAL.sub(r"\\\1", harmless(text))
-    text = re.sub(r"[&<>]", lambda found: _HTML[found[0]], text)
-    text = _LINKED.sub(lambda found: found[0] + _NOTHING, text)
+    text = _SPECIAL.sub(r"\\\1", without_control_characters(text))
+    text = re.sub(r"[&<>]", lambda match: _HTML[match[0]], text)
+    text = _LINKED.sub(lambda match: match[0] + _NOTHING, text)
     return re.sub(r"(https?|ftp|www)([:.])", r"\1&#8203;\2", text)  # a bare address would become a link
 
 
-def code(text: str) -> str:
+def inline_code(text: str) -> str:
     """Text as a code span, fenced by more backticks than it holds in a row."""
-    text = harmless(text)
+    text = without_control_characters(text)
     fence = "`" * (max((len(run) for run in re.findall(r"`+", text)), default=0) + 1)
     pad = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{fence}{pad}{text}{pad}{fence}"
@@ -65,12 +65,12 @@ def grid_of(columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequ
     return "\n".join(f"| {line} |" for line in [*lines, *(" | ".join(row) for row in rows)])
 
 
-def folded(title: str, body: str) -> str:
+def folded_block(title: str, body: str) -> str:
     """What opens at a click; title and body are Markdown already."""
     return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
 
 
-def fitted(parts: Sequence[str], limit: int | None = None) -> str:
+def limit_length(parts: Sequence[str], limit: int | None = None) -> str:
     """The parts one below the other, in at most `limit` bytes of UTF-8 (None: however long).
 
     What does not fit is cut at the end of a line, from the last parts on, and how much was left out is said. A single
@@ -80,20 +80,20 @@ def fitted(parts: Sequence[str], limit: int | None = None) -> str:
     if limit is None or len(text.encode()) <= limit:
         return text
     room = limit - _SAID_ROOM
-    kept: list[str] = []
+    pieces: list[str] = []
     for number, part in enumerate(parts):
         size = len(part.encode()) + 2
         if size > room:
             piece = _first_lines(part, room)
-            lines = sum(one.count("\n") + 1 for one in parts[number:]) - (
+            lines = sum(later.count("\n") + 1 for later in parts[number:]) - (
                 piece.count("\n") + 1 if piece else 0
             )
-            kept += [piece] if piece else []
-            kept.append(f"*Cut to {limit:,} bytes: {lines:,} further lines are in `--format json`.*")
+            pieces += [piece] if piece else []
+            pieces.append(f"*Cut to {limit:,} bytes: {lines:,} further lines are in `--format json`.*")
             break
-        kept.append(part)
+        pieces.append(part)
         room -= size
-    return "\n\n".join(kept) + "\n"
+    return "\n\n".join(pieces) + "\n"
 
 
 _SAID_ROOM = 200  # bytes for what is said of a cut, and
@@ -107,15 +107,15 @@ def _first_lines(part: str, room: int) -> str:
     depth = max(0, part.count("<details>"))
     room -= min(depth, _DEEPEST) * len(_CLOSING)
     room -= max((len(fence) + 1 for fence in _FENCE.findall(part)), default=0)
-    kept: list[str] = []
+    lines_kept: list[str] = []
     for line in part.split("\n"):
         room -= len(line.encode()) + 1
         if room < 0:
             break
-        kept.append(line)
-    if sum(bool(line) for line in kept) < 5:  # title, head and rule of a table, and a row or two
+        lines_kept.append(line)
+    if sum(bool(line) for line in lines_kept) < 5:  # title, head and rule of a table, and a row or two
         return ""
-    text = "\n".join(kept)
+    text = "\n".join(lines_kept)
     fences = _FENCE.findall(text)
     if len(fences) % 2:
         text += "\n" + fences[-1]
@@ -127,19 +127,19 @@ STEP_SUMMARY = 1 << 20  # bytes; a longer summary of a step is not shown at all 
 
 def render(view: View, limit: int | None = None) -> str:
     """The view as Markdown. `limit` is in bytes of UTF-8: what does not fit is left out from the end, and counted."""
-    return fitted([part for part in (_head(view), *_blocks(view.blocks, 3)) if part], limit)
+    return limit_length([part for part in (_head(view), *_blocks(view.blocks, 3)) if part], limit)
 
 
-def inline(text: Text) -> str:
+def render_spans(text: Text) -> str:
     """A text as Markdown on one line."""
     return "".join(map(_span, spans(text)))
 
 
 def _span(span: Span) -> str:
-    mark = f" ({escaped(span.mark)})" if span.mark else ""
+    mark = f" ({escape_markdown(span.mark)})" if span.mark else ""
     if span.style in (Style.CODE, Style.COMMAND):
-        return code(span.text) + mark
-    words = escaped(span.text)
+        return inline_code(span.text) + mark
+    words = escape_markdown(span.text)
     if span.style is Style.STRONG and words.strip():
         words = words.replace(words.strip(), f"**{words.strip()}**")  # blanks stay outside
     return words + mark
@@ -147,12 +147,14 @@ def _span(span: Span) -> str:
 
 def _head(view: View) -> str:
     verdict = f"{view.label.sign} {view.label.word}: " if view.label is not None else ""
-    lines = [f"## {escaped(verdict + plain_text(view.title))}"]
-    lines += [inline(line) for line in (view.warning, *view.headline) if line]
+    lines = [f"## {escape_markdown(verdict + plain_text(view.title))}"]
+    lines += [render_spans(line) for line in (view.warning, *view.headline) if line]
     if view.command:
-        lines.append(code(view.command))
+        lines.append(inline_code(view.command))
     if view.facts:
-        lines.append("  \n".join(f"**{escaped(name)}:** {inline(text)}" for name, text in view.facts))
+        lines.append(
+            "  \n".join(f"**{escape_markdown(name)}:** {render_spans(text)}" for name, text in view.facts)
+        )
     return "\n\n".join(lines)
 
 
@@ -167,22 +169,22 @@ def _block(block: Block, level: int) -> list[str]:
         case Paragraph(pre=True):
             return [fenced_block(plain_text(block.text)).rstrip()]
         case Paragraph():
-            return [inline(block.text)]
+            return [render_spans(block.text)]
         case Items():
             return [_items(block)]
         case Facts():
-            rows = [f"- {escaped(name)}: {inline(text)}" for name, text in block.rows]
-            return ["\n".join([*([f"**{escaped(block.title)}**\n"] if block.title else []), *rows])]
+            rows = [f"- {escape_markdown(name)}: {render_spans(text)}" for name, text in block.rows]
+            return ["\n".join([*([f"**{escape_markdown(block.title)}**\n"] if block.title else []), *rows])]
         case DataTable():
             return [_table(block)]
         case Detail(title=title) if title:
             body = _blocks(block.blocks, level)
-            return [folded(escaped(title), "\n\n".join(body))] if body else []
+            return [folded_block(escape_markdown(title), "\n\n".join(body))] if body else []
         case Findings():
             rows = [
-                f"{n}. **{_strong(one.what)}**"
-                + (f"  \n   {one.status.sign} {inline(one.why)}" if one.why else "")
-                for n, one in enumerate(block.findings, 1)
+                f"{n}. **{_strong(finding.what)}**"
+                + (f"  \n   {finding.status.sign} {render_spans(finding.why)}" if finding.why else "")
+                for n, finding in enumerate(block.findings, 1)
             ]
             return ["\n".join(rows)]
     return _blocks(block.plain(), level)
@@ -190,16 +192,18 @@ def _block(block: Block, level: int) -> list[str]:
 
 def _strong(text: Text) -> str:
     """A text that is bold as a whole."""
-    return inline(tuple(Span(one.text) if one.style is Style.STRONG else one for one in spans(text)))
+    return render_spans(
+        tuple(Span(span.text) if span.style is Style.STRONG else span for span in spans(text))
+    )
 
 
 def _section(section: Section, level: int) -> list[str]:
     """A heading with what stands below it as pieces, so that a text that is too long ends where one does."""
-    body = [inline(section.headline)] if section.headline else []
+    body = [render_spans(section.headline)] if section.headline else []
     body += _blocks(section.blocks, min(6, level + 1))
-    title = escaped(plain_text(section.title))
+    title = escape_markdown(plain_text(section.title))
     if section.fold is not Fold.OPEN:
-        return [folded(title, "\n\n".join(filter(None, body)))]
+        return [folded_block(title, "\n\n".join(filter(None, body)))]
     first = "\n\n".join([f"{'#' * level} {title}", *body[:1]])
     return [first, *filter(None, body[1:])]
 
@@ -209,21 +213,21 @@ def _items(items: Items) -> str:
     for number, item in enumerate(items.items, 1):
         first = f"{number}. " if items.ordered else "- "
         known = item if isinstance(item, Item) else Item(item)
-        lines.append(first + inline(known.text))
-        lines += [f"{' ' * len(first)}- {inline(text)}" for text in known.below]
+        lines.append(first + render_spans(known.text))
+        lines += [f"{' ' * len(first)}- {render_spans(text)}" for text in known.below]
     return "\n".join(lines)
 
 
 def _table(table: DataTable) -> str:
-    titles = [escaped(column.title) or " " for column in table.columns]
+    titles = [escape_markdown(column.title) or " " for column in table.columns]
     rows = [[_cell(cell) for cell in row] for row in table.rows]
-    parts = [f"**{escaped(table.title)}**"] if table.title else []
+    parts = [f"**{escape_markdown(table.title)}**"] if table.title else []
     parts += [grid_of(titles, rows, [column.numeric for column in table.columns])]
-    parts += [inline(table.note)] if table.note else []
+    parts += [render_spans(table.note)] if table.note else []
     parts += [f"{table.left} more are in the JSON document."] if table.left else []
     return "\n\n".join(parts)
 
 
 def _cell(text: Text) -> str:
     """A bar ends a table's cell, even inside of a code span."""
-    return inline(tuple(joined(text))).strip().replace("\\|", "|").replace("|", "\\|")
+    return render_spans(tuple(joined(text))).strip().replace("\\|", "|").replace("|", "\\|")

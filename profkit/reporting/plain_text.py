@@ -17,7 +17,7 @@ _TYPED = re.compile(r"(?:\((?=x[^()]*\)$)|^|(?<=: ))((?:xcrun )?xctrace export [
 _JOINER = "\N{WORD JOINER}"  # no width, and no blank to the runner
 
 
-def harmless(text: str) -> str:
+def without_control_characters(text: str) -> str:
     """The text on one line with every control, format and surrogate character replaced by a visible one.
 
     >>> harmless("a\\x1b[31mb\\nc")
@@ -28,7 +28,7 @@ def harmless(text: str) -> str:
     return "".join(_visible(character) for character in text)
 
 
-def no_command(text: str) -> str:
+def disarm_commands(text: str) -> str:
     """The text as it is; in a step of GitHub Actions with no line in it that the runner would carry out.
 
     What a workload, a kernel or a file is called is in it, and `::add-mask::` and the like are carried out wherever
@@ -36,19 +36,19 @@ def no_command(text: str) -> str:
     """
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return text
-    return _COMMAND.sub(lambda found: found[0] + _JOINER, text)
+    return _COMMAND.sub(lambda match: match[0] + _JOINER, text)
 
 
-def typed_apart(text: str) -> tuple[str, str | None]:
+def split_command(text: str) -> tuple[str, str | None]:
     """What is said, and the line to type behind it; None where there is none, or one that may be broken.
 
     >>> typed_apart("unavailable, the table was not exported (xctrace export --toc)")
     ('unavailable, the table was not exported', 'xctrace export --toc')
     """
-    found = _TYPED.search(text)
-    if found is None:
+    match = _TYPED.search(text)
+    if match is None:
         return text, None
-    return text[: found.start()].rstrip(), found[1]
+    return text[: match.start()].rstrip(), match[1]
 
 
 def _visible(character: str) -> str:

@@ -12,14 +12,14 @@ from pathlib import Path
 
 from profkit.core.types import RunDocument, SweepDocument
 from profkit.reporting import markdown
-from profkit.reporting.extras import PAGE, extras_of
+from profkit.reporting.extras import PAGE, read_extras
 from profkit.reporting.html import page
 from profkit.reporting.views import run, sweep
 
 
 def write_page(folder: Path, document: RunDocument) -> str | None:
     """Write `folder/report.html`; why it is not there, in one line, or None."""
-    return _write(folder / PAGE, lambda: page.render(run.view(document, extras=extras_of(folder))))
+    return _write(folder / PAGE, lambda: page.render(run.view(document, extras=read_extras(folder))))
 
 
 def write_sweep_reports(folder: Path, document: SweepDocument) -> tuple[str, ...]:

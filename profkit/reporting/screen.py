@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from profkit.analysis.kernel_names import narrower
-from profkit.core.formatting import shortened
-from profkit.reporting.plain_text import harmless
+from profkit.core.formatting import shorten
+from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import TableColumn
 
 if TYPE_CHECKING:
@@ -83,7 +83,9 @@ class Screen:
         """A line to type in one piece, however narrow the screen: a terminal folds it, and copies it whole."""
         from rich.text import Text
 
-        self.console.print(Text(" " * indent).append(harmless(text), style=style), soft_wrap=True)
+        self.console.print(
+            Text(" " * indent).append(without_control_characters(text), style=style), soft_wrap=True
+        )
 
     def heading(self, *parts: Part) -> None:
         """An empty line and a bold one."""
@@ -103,12 +105,12 @@ class Screen:
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], indent: int = 2) -> None:
         """A table of plain texts: a column is aligned as numbers where all of its cells are some."""
-        made = []
+        lines = []
         for number, title in enumerate(columns):
             cells = [row[number] for row in rows]
             numeric = number > 0 and all(map(is_number, cells)) and set(cells) != {"-"}
-            made.append(TableColumn(title, numeric, kernel=number == 0 and title != "range"))
-        self.grid(made, [[[cell] for cell in row] for row in rows], indent)
+            lines.append(TableColumn(title, numeric, kernel=number == 0 and title != "range"))
+        self.grid(lines, [[[cell] for cell in row] for row in rows], indent)
 
     def grid(
         self, columns: Sequence[TableColumn], rows: Sequence[Sequence[Sequence[Part]]], indent: int = 2
@@ -140,9 +142,9 @@ class Screen:
         width = next(
             w for w in range(natural, least - 1, -1) if len(self._parts(columns, rows, indent, w)) == fewest
         )
-        shorten = narrower if columns[0].kernel else shortened
-        made = [name if len(name) <= width else shorten(name, width) for name in names]
-        return made if len(set(made)) == len(set(names)) else list(names)
+        shorten_name = narrower if columns[0].kernel else shorten
+        short_names = [name if len(name) <= width else shorten_name(name, width) for name in names]
+        return short_names if len(set(short_names)) == len(set(names)) else list(names)
 
     def _parts(
         self,
@@ -205,7 +207,7 @@ class Screen:
 
 
 def _plain(parts: Sequence[Part]) -> str:
-    return harmless("".join(part if isinstance(part, str) else part[0] for part in parts))
+    return without_control_characters("".join(part if isinstance(part, str) else part[0] for part in parts))
 
 
 def _text(parts: Sequence[Part]) -> Text:
@@ -227,4 +229,4 @@ def _width() -> int:
 
 def _safe(words: str) -> str:
     """The words without anything that the terminal would obey, glued where no line may end."""
-    return _STICKY.sub(_GLUE, harmless(words))
+    return _STICKY.sub(_GLUE, without_control_characters(words))

@@ -60,12 +60,12 @@ def render(view: View, *, details: bool = True, color: bool | None = None, width
 
 def _parts(text: Text, weight: str = "") -> list[Part]:
     """The text for the screen; a colour needs no sign here, since signs are in the text."""
-    made: list[Part] = []
+    parts: list[Part] = []
     for span in spans(text):
         colour = COLOURS[span.status] if span.status is not None else ""
         words = f"{span.text} ({span.mark})" if span.mark else span.text
-        made.append((words, " ".join(filter(None, (_WEIGHTS.get(span.style, weight), colour)))))
-    return made
+        parts.append((words, " ".join(filter(None, (_WEIGHTS.get(span.style, weight), colour)))))
+    return parts
 
 
 @dataclass
@@ -141,8 +141,8 @@ class _Terminal:
             case Section(fold=Fold.REFERENCE):
                 return False
             case Section():
-                said = bool(block.headline and not block.repeats)
-                return said or any(map(self.shows, block.blocks))
+                has_headline = bool(block.headline and not block.repeats)
+                return has_headline or any(map(self.shows, block.blocks))
             case Detail():
                 return any(map(self.shows, block.blocks if self.details else block.brief))
             case OnScreen():
@@ -173,7 +173,7 @@ class _Terminal:
         if sections:
             if not self.indent:
                 self.screen.heading("In short")
-            facts = Facts(tuple((plain_text(one.title), one.headline) for one in sections))
+            facts = Facts(tuple((plain_text(section.title), section.headline) for section in sections))
             self.facts(facts, indent=0 if self.indent else 2)
 
     def line(self, text: Text, weight: str = "", *, first: str = "", indent: int = 0, hang: int = 2) -> None:
@@ -189,14 +189,14 @@ class _Terminal:
             self.screen.typed(typed.text, weight, at + 2)
 
     def items(self, items: Items) -> None:
-        shown = items.items if self.details or items.brief is None else items.items[: items.brief]
-        for number, item in enumerate(shown, 1):
+        brief_items = items.items if self.details or items.brief is None else items.items[: items.brief]
+        for number, item in enumerate(brief_items, 1):
             first = f"{number}. " if items.ordered else "- "
             known = item if isinstance(item, Item) else Item(item)
             self.line(known.text, first=first)
             for text in known.below:
                 self.line(text, "dim", indent=len(first))
-        self.count_left(len(items.items) - len(shown))
+        self.count_left(len(items.items) - len(brief_items))
 
     def count_left(self, left: int) -> None:
         if left > 0:
@@ -210,14 +210,14 @@ class _Terminal:
             self.screen.labelled((name, "dim"), *_parts(text), width=width, indent=self.indent + indent)
 
     def table(self, table: DataTable) -> None:
-        shown = table.rows if self.details or table.brief is None else table.rows[: table.brief]
+        rows = table.rows if self.details or table.brief is None else table.rows[: table.brief]
         if table.title:
             self.screen.blank()
             self.screen.line((table.title, "underline"), indent=self.indent)
-        self.screen.grid(table.columns, [[_parts(cell) for cell in row] for row in shown], self.indent)
+        self.screen.grid(table.columns, [[_parts(cell) for cell in row] for row in rows], self.indent)
         if table.note:
             self.line(table.note, "dim")
-        self.count_left(len(table.rows) - len(shown) + table.left)
+        self.count_left(len(table.rows) - len(rows) + table.left)
 
     def plot(self, plot: CharacterPlot) -> None:
         lines = plot.lines(min(self.screen.console.width - self.indent, _PLOT))
@@ -228,11 +228,14 @@ class _Terminal:
             self.screen.typed(text, indent=self.indent)
 
     def findings(self, findings: Findings) -> None:
-        for number, one in enumerate(findings.findings, 1):
-            self.line(one.what, "bold", first=f"{number}. ", hang=3)
-            if one.why:
+        for number, finding in enumerate(findings.findings, 1):
+            self.line(finding.what, "bold", first=f"{number}. ", hang=3)
+            if finding.why:
                 self.screen.line(
-                    (f"{one.status.sign} ", "dim"), *_parts(one.why, "dim"), indent=self.indent + 3, hang=2
+                    (f"{finding.status.sign} ", "dim"),
+                    *_parts(finding.why, "dim"),
+                    indent=self.indent + 3,
+                    hang=2,
                 )
 
     def statuses(self, statuses: Statuses) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from profkit.core.formatting import shortened
+from profkit.core.formatting import shorten
 
 ROWS = 8  # of a plot at most
 STEPS = (1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)  # from one row to the next, as a factor
@@ -170,7 +170,7 @@ def _pieces(plot: Plot, base: float, step: float, room: int) -> list[_Piece]:
     for first in range(0, len(plot.columns), fits):
         columns = plot.columns[first : first + fits]
         own = {(row, column - first): told for (row, column), told in cells.items()}
-        pieces.append(_Piece(shortened(plot.name, room), columns, own, wide))
+        pieces.append(_Piece(shorten(plot.name, room), columns, own, wide))
     return pieces
 
 

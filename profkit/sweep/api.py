@@ -24,8 +24,8 @@ from profkit.kernels.sweep.request import (
     SweepOptions,
     SweepRequest,
     TimingOptions,
-    in_new_folder,
     make_request,
+    with_new_folder,
 )
 from profkit.kernels.sweep.run import run_sweep
 
@@ -85,7 +85,7 @@ def run_comprehensive_benchmark(
     )
     request = make_request(options, make_folder=False)
     before = find_unfinished(request)
-    request = replace(request, folder=before) if before is not None else in_new_folder(request)
+    request = replace(request, folder=before) if before is not None else with_new_folder(request)
     try:
         document = run_sweep(request, progress if progress is not None else _Lines())
     except BaseException:

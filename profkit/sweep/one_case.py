@@ -17,7 +17,7 @@ from profkit.kernels.operations.operation import Call
 TRACED = 10  # calls in a trace
 
 
-def command(result: CaseResult, device: str, files: Sequence[str], python: str) -> tuple[str, ...]:
+def case_command(result: CaseResult, device: str, files: Sequence[str], python: str) -> tuple[str, ...]:
     """The command line of a case."""
     point = result.point
     words = [
@@ -53,9 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="a trace of some calls by torch.profiler instead",
     )
     parser.add_argument("--cold", action="store_true", help="flush the L2 before each call")
-    asked = parser.parse_args(argv)
+    options = parser.parse_args(argv)
     try:
-        return _run(asked)
+        return _run(options)
     except ProfkitError as error:
         print(f"error: {error.message}", file=sys.stderr)
         if error.fix:
@@ -63,42 +63,42 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_code
 
 
-def _run(asked: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace) -> int:
     from profkit.kernels.operations.registry import canonical_implementation, canonical_operation
-    from profkit.kernels.sweep.files import register
+    from profkit.kernels.sweep.files import register_files
     from profkit.kernels.sweep.request import make_grid
 
-    register(asked.files)
-    sizes = asked.shape.split("x")
+    register_files(options.files)
+    sizes = options.shape.split("x")
     if len(sizes) != 3 or not all(size.isdecimal() for size in sizes):
         from profkit.core.errors import UsageError
 
-        raise UsageError(f"{asked.shape} is no shape", "16x256x64: batch x sequence x dimension")
-    (operation,) = canonical_operation(asked.operation)[:1]
+        raise UsageError(f"{options.shape} is no shape", "16x256x64: batch x sequence x dimension")
+    (operation,) = canonical_operation(options.operation)[:1]
     grid = make_grid(
         operations=(operation,),
-        implementations_=(canonical_implementation(asked.implementation),),
+        implementations_=(canonical_implementation(options.implementation),),
         batches=(int(sizes[0]),),
         sequences=(int(sizes[1]),),
         dimensions=(int(sizes[2]),),
-        dtypes=(asked.dtype,),
-        directions=(asked.direction,),
+        dtypes=(options.dtype,),
+        directions=(options.direction,),
     )
-    return _measure(grid.points()[0], grid.implementations[0], asked)
+    return _measure(grid.points()[0], grid.implementations[0], options)
 
 
-def _measure(point: GridPoint, name: str, asked: argparse.Namespace) -> int:
+def _measure(point: GridPoint, name: str, options: argparse.Namespace) -> int:
     import torch
 
-    from profkit.kernels.operations.check import WrongResult, compare, reference
-    from profkit.kernels.operations.registry import Unavailable, build
+    from profkit.kernels.operations.check import WrongResult, check_result, reference_result
+    from profkit.kernels.operations.registry import Unavailable, build_call
     from profkit.kernels.sweep.bench import make_problem
     from profkit.runtime.passes.benchmark import benchmark
 
-    problem = make_problem(point, torch.device("cuda:0" if asked.device == "cuda" else "cpu"))
+    problem = make_problem(point, torch.device("cuda:0" if options.device == "cuda" else "cpu"))
     try:
-        call = build(name, problem)
-        share = compare(problem, call(), reference(problem))
+        call = build_call(name, problem)
+        share = check_result(problem, call(), reference_result(problem))
     except Unavailable as missing:
         print(
             f"error: {name} cannot be had: {missing.reason}\nfix:   {missing.fix or 'another one'}",
@@ -109,15 +109,15 @@ def _measure(point: GridPoint, name: str, asked: argparse.Namespace) -> int:
         print(f"error: {name}, {point.name}: {wrong}", file=sys.stderr)
         return 4
     print(f"{name}: {point.name}: right, error {share:.2g} of what rounding explains", flush=True)
-    if asked.torch_profiler is not None:
-        print(_trace(call, f"{name}: {point.name}", asked.torch_profiler, asked.device))
+    if options.torch_profiler is not None:
+        print(_trace(call, f"{name}: {point.name}", options.torch_profiler, options.device))
         return 0
     benchmark(
         call,
         name=f"{name}: {point.name}",
         flops=problem.operation.flops(point),
         bytes=problem.operation.bytes(point),
-        cold=asked.cold and asked.device == "cuda",
+        cold=options.cold and options.device == "cuda",
     )
     return 0
 

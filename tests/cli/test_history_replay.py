@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.types import Accepted
+from profkit.core.types import AcceptedChange
 from profkit.regression.history import open_history
 from tests.cli_runner import Said, profkit
 from tests.regression.history.entries import entry, value
@@ -53,7 +53,7 @@ def test_another_rule_says_what_it_would_have_done(nights: Path) -> None:
 def test_what_was_accepted_and_what_a_re_run_said_is_known(nights: Path) -> None:
     with open_history(nights) as history:
         first = history.entries()[40]
-        history.accept(Accepted(first.workload, first.started, "checks were added"))
+        history.accept(AcceptedChange(first.workload, first.started, "checks were added"))
     (series,) = replay(nights, "--format", "json").json()["series"]
     assert series["alarms"] == 0
     assert series["nights"][-1]["code"] == "held"

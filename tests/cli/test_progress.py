@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from profkit.cli.progress import if_long, progress_for
+from profkit.cli.progress import progress_for, show_if_long
 
 
 class Listening:
@@ -33,14 +33,14 @@ class Listening:
 
 def test_short_work_says_nothing() -> None:
     ear = Listening()
-    with if_long("baseline", "a.ncu-rep", after=60, progress=ear):
+    with show_if_long("baseline", "a.ncu-rep", after=60, progress=ear):
         pass
     assert ear.told == []
 
 
 def test_long_work_is_told_while_it_goes_on_and_when_it_is_done() -> None:
     ear = Listening()
-    with if_long("baseline", "a.ncu-rep", after=0.01, progress=ear):
+    with show_if_long("baseline", "a.ncu-rep", after=0.01, progress=ear):
         assert ear.heard.wait(30)
     assert ear.told[0] == "baseline: a.ncu-rep"
     assert ear.told[-1].startswith("end done after")
@@ -50,7 +50,7 @@ def test_long_work_that_fails_is_not_called_done() -> None:
     ear = Listening()
 
     def read() -> None:
-        with if_long("baseline", after=0.01, progress=ear):
+        with show_if_long("baseline", after=0.01, progress=ear):
             assert ear.heard.wait(30)
             raise ValueError("no report")
 

@@ -6,7 +6,14 @@ import math
 
 import pytest
 
-from profkit.core.formatting import bar, moment, percent, plural, quantity, shortened
+from profkit.core.formatting import (
+    format_percent,
+    format_quantity,
+    format_utc_time,
+    plural,
+    shorten,
+    text_bar,
+)
 
 
 @pytest.mark.parametrize(
@@ -34,20 +41,20 @@ from profkit.core.formatting import bar, moment, percent, plural, quantity, shor
     ],
 )
 def test_a_quantity_has_three_figures_and_a_fitting_prefix(value: float | None, unit: str, text: str) -> None:
-    assert quantity(value, unit) == text
+    assert format_quantity(value, unit) == text
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [(9.0, "9.0"), (0.95, "0.9"), (0.2, "0.20"), (0.004, "0.004"), (-3.0, "-3.0")]
 )
 def test_a_small_percentage_does_not_read_as_nothing(value: float, text: str) -> None:
-    assert percent(value) == text
+    assert format_percent(value) == text
 
 
 def test_a_long_name_keeps_both_its_ends() -> None:
-    assert shortened("abcdefghij", 10) == "abcdefghij"
-    assert shortened("abcdefghij", 7) == "abcd…ij"
-    assert [len(shortened("x" * 50, width)) for width in range(12)] == list(range(12))
+    assert shorten("abcdefghij", 10) == "abcdefghij"
+    assert shorten("abcdefghij", 7) == "abcd…ij"
+    assert [len(shorten("x" * 50, width)) for width in range(12)] == list(range(12))
 
 
 def test_one_is_not_many() -> None:
@@ -71,7 +78,7 @@ def test_one_is_not_many() -> None:
     ],
 )
 def test_a_share_is_drawn_in_eighths_and_never_beyond_its_width(share: float, drawn: str) -> None:
-    assert bar(share, 8) == drawn
+    assert text_bar(share, 8) == drawn
 
 
 @pytest.mark.parametrize(
@@ -84,4 +91,4 @@ def test_a_share_is_drawn_in_eighths_and_never_beyond_its_width(share: float, dr
     ],
 )
 def test_a_time_is_told_in_utc_and_what_is_none_as_it_is(started: str, told: str) -> None:
-    assert moment(started) == told
+    assert format_utc_time(started) == told

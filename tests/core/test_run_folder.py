@@ -121,7 +121,7 @@ def test_what_is_written_reads_back_the_same(tmp_path: Path) -> None:
 
 
 def test_the_document_has_the_contracts_shape() -> None:
-    data = run.to_json(documents.document())
+    data = run.run_to_json(documents.document())
     assert list(data)[:4] == ["schema", "state", "name", "backend"]
     assert data["schema"] == "profkit.run/1"
     assert data["workload"]["command"] == list(documents.COMMAND)  # type: ignore[index, call-overload]
@@ -145,9 +145,9 @@ def test_the_document_has_the_contracts_shape() -> None:
 def test_summaries_are_keyed_by_concern_and_none_is_lost() -> None:
     summaries = (Summary("time", "a"), Summary("cache", "b"), Summary("time", "c"))
     document = replace(documents.empty(), summaries=summaries)
-    data = run.to_json(document)
+    data = run.run_to_json(document)
     assert list(data["summaries"]) == ["time", "cache", "time-2"]  # type: ignore[arg-type]
-    assert run.from_json(data) == document
+    assert run.run_from_json(data) == document
 
 
 def test_the_published_schema_is_what_the_model_says() -> None:
@@ -159,11 +159,11 @@ def test_the_published_schema_is_what_the_model_says() -> None:
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_a_number_that_is_none_is_written_as_null(bad: float) -> None:
     document = replace(documents.empty(), profiles=(Profile("x", "s", bad, ()),))
-    data = strict(run.to_text(document))
+    data = strict(run.run_to_text(document))
     assert isinstance(data, dict)
     assert data["profiles"][0]["total"] is None
     VALIDATOR.validate(data)
-    assert math.isnan(run.from_json(data).profiles[0].total)
+    assert math.isnan(run.run_from_json(data).profiles[0].total)
 
 
 def test_a_file_name_that_is_not_utf8_is_written_as_valid_text(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_file_name_that_is_not_utf8_is_written_as_valid_text(tmp_path: Path) -
 
 def test_no_secret_of_the_environment_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("API_TOKEN", "hunter2-secret")
-    assert "hunter2" not in run.to_text(documents.document())
+    assert "hunter2" not in run.run_to_text(documents.document())
 
 
 def test_a_full_disk_is_said_and_leaves_what_was_written(
@@ -224,7 +224,7 @@ def test_an_interrupt_in_the_middle_leaves_what_was_written(
 
 
 def valid(**changes: object) -> str:
-    return json.dumps({**run.to_json(documents.empty()), **changes})
+    return json.dumps({**run.run_to_json(documents.empty()), **changes})
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_fields_from_elsewhere_are_passed_over_and_absent_ones_take_their_defaul
         "summaries": {"time": {"headline": "fast"}},
         "verdicts": [],
     }  # fmt: skip
-    document = run.from_json(minimal)
+    document = run.run_from_json(minimal)
     assert document.workload == Workload(("true",), "x", "")
     assert document.summaries == (Summary("time", "fast"),)
     assert document.readings == (Reading("ipc", 2.0, "", "measured", Scope("run"), Source("perf")),)
@@ -377,15 +377,15 @@ DOCUMENTS = st.builds(
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(DOCUMENTS)
 def test_any_document_is_valid_and_comes_back_as_it_was(document: RunDocument) -> None:
-    data = strict(run.to_text(document))
+    data = strict(run.run_to_text(document))
     VALIDATOR.validate(data)
-    assert run.from_json(data) == document
+    assert run.run_from_json(data) == document
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_a_document_with_one_value_replaced_is_read_or_refused_never_a_traceback(data: st.DataObject) -> None:
-    tree = json.loads(run.to_text(documents.document()))
+    tree = json.loads(run.run_to_text(documents.document()))
     node, key = tree, "schema"
     while isinstance(node, (dict, list)) and node:
         holder = node
@@ -405,4 +405,4 @@ def test_a_document_with_one_value_replaced_is_read_or_refused_never_a_traceback
         )
     )
     with contextlib.suppress(UnreadableReport):
-        run.from_json(tree)
+        run.run_from_json(tree)

@@ -13,19 +13,19 @@ from typing import Any
 
 from profkit.core.types import Json
 from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.execution.job import Batch, Fifo, Job, JobOutcome
+from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome
 from profkit.execution.limits import limit_memory
 from profkit.execution.pool import StandbyWorker, WorkerPool
-from profkit.execution.worker import Began, DeviceError, Finished, JobStep, OneByOne
+from profkit.execution.worker import DeviceError, JobFinished, JobStarted, JobStep, SequentialHandler
 
 HERE = {"PYTHONPATH": str(Path(__file__).parent)}
 PLAIN = WorkerCommand("made_up_jobs:plain", env=HERE)
 SLOW = WorkerCommand("made_up_jobs:Slow", ("first",), env=HERE)
 
 
-def plain() -> OneByOne:
+def plain() -> SequentialHandler:
     """The handler of a plain function."""
-    return OneByOne(work)
+    return SequentialHandler(work)
 
 
 def work(data: dict[str, Any]) -> Json:
@@ -75,12 +75,12 @@ class Slow:
         if shared == "deadly preparation":
             os._exit(9)
         for job in jobs:
-            yield Began(job.key)
+            yield JobStarted(job.key)
             if job.data == "raise":
                 raise ValueError("not this one")
             if job.data == "crash":
                 os._exit(7)
-            yield Finished(job.key, {"loaded": self.loaded, "pid": os.getpid(), "shared": shared})
+            yield JobFinished(job.key, {"loaded": self.loaded, "pid": os.getpid(), "shared": shared})
             if job.data == "crash between jobs":
                 os._exit(8)
 
@@ -108,5 +108,5 @@ def outcomes(
     )
     pool.begin()
     pool.open()
-    pool.run(Fifo(batches))
+    pool.run(FifoQueue(batches))
     return settled, pool

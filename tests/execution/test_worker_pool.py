@@ -16,7 +16,7 @@ from made_up_jobs import PLAIN, SLOW, outcomes, singles
 from profkit.core.errors import MachineError
 from profkit.execution import client, limits
 from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.execution.job import Batch, Fifo, Job, JobOutcome, JobStatus
+from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome, JobStatus
 from profkit.execution.pool import StandbyWorker, WorkerPool
 
 
@@ -88,7 +88,7 @@ def test_a_standby_worker_takes_over_when_it_has_loaded(comes: bool) -> None:
     command = SLOW if comes else replace(SLOW, python="/bin/false")
     standby = StandbyWorker(WorkerClient(command))
 
-    class Patient(Fifo):
+    class Patient(FifoQueue):
         """Everything needs what the standby worker loads."""
 
         def take(self, *, loaded: bool) -> Batch | None:
@@ -109,7 +109,7 @@ def test_a_slot_that_cannot_start_costs_only_itself_and_without_any_the_jobs_are
     pool = WorkerPool([WorkerClient(c) for c in (SLOW, dead)], settled.append, timeout=9, note=notes.append)
     pool.begin()
     pool.open()
-    pool.run(Fifo([batch("a"), batch("b")]))
+    pool.run(FifoQueue([batch("a"), batch("b")]))
     assert [outcome.status for outcome in settled] == [JobStatus.ok] * 2
     assert notes[0].startswith("worker 1 is gone, the others go on: the worker process cannot be started: ")
 
@@ -120,7 +120,7 @@ def test_a_slot_that_cannot_start_costs_only_itself_and_without_any_the_jobs_are
     pool.open()
     worker.kill()
     worker._argv[0] = "/bin/false"
-    pool.run(Fifo([batch("a"), batch("b", "c")]))
+    pool.run(FifoQueue([batch("a"), batch("b", "c")]))
     assert [outcome.status for outcome in settled] == [JobStatus.lost] * 3
     assert isinstance(pool.fault, MachineError)
     with pytest.raises(MachineError, match="cannot be started: its process exited with 1"):
@@ -134,7 +134,9 @@ def test_jobs_of_a_pool_that_is_closed_are_cancelled_at_once() -> None:
     pool.open()
     threading.Timer(0.3, pool.close).start()
     begin = time.monotonic()
-    pool.run(Fifo(singles({"a": {"do": "sleep", "seconds": 1000.0}, "b": {"do": "sleep", "seconds": 0.0}})))
+    pool.run(
+        FifoQueue(singles({"a": {"do": "sleep", "seconds": 1000.0}, "b": {"do": "sleep", "seconds": 0.0}}))
+    )
     assert [(outcome.job.key, outcome.status) for outcome in settled] == [
         ("a", JobStatus.cancelled),
         ("b", JobStatus.cancelled),
@@ -149,7 +151,7 @@ def test_a_pool_may_be_closed_at_any_moment(milliseconds: float) -> None:
     pool.begin()
     pool.open()
     threading.Timer(milliseconds / 1000, pool.close).start()
-    pool.run(Fifo(singles({"a": {"do": "sleep", "seconds": 1000.0}})))
+    pool.run(FifoQueue(singles({"a": {"do": "sleep", "seconds": 1000.0}})))
     assert [outcome.status for outcome in settled] == [JobStatus.cancelled]
 
 
@@ -172,7 +174,7 @@ def test_what_settle_and_tick_raise_ends_the_run() -> None:
     pool.begin()
     pool.open()
     with pytest.raises(MachineError, match="the disk is full"):
-        pool.run(Fifo([batch("a"), batch("b")]))
+        pool.run(FifoQueue([batch("a"), batch("b")]))
 
     def interrupt() -> None:
         raise KeyboardInterrupt
@@ -182,7 +184,7 @@ def test_what_settle_and_tick_raise_ends_the_run() -> None:
     pool.begin()
     pool.open()
     with pytest.raises(KeyboardInterrupt):
-        pool.run(Fifo(singles({"a": {"do": "sleep", "seconds": 1000.0}})), interrupt)
+        pool.run(FifoQueue(singles({"a": {"do": "sleep", "seconds": 1000.0}})), interrupt)
     assert [outcome.status for outcome in settled] == [JobStatus.cancelled]
 
 
@@ -196,7 +198,7 @@ def test_slots_on_different_devices_do_not_share_a_run() -> None:
     pool = WorkerPool(clients, lambda _: None, timeout=60.0, check=check, note=notes.append)
     pool.begin()
     pool.open()
-    pool.run(Fifo([]))
+    pool.run(FifoQueue([]))
     assert notes in ([], ["worker 1 is gone, the others go on: slot 1 is second"])
 
 

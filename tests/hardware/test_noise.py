@@ -78,7 +78,7 @@ def test_a_recorded_laptop_is_read(tree: Tree) -> None:
 def test_a_crowded_container_is_told_of_its_quota_and_its_neighbours(tree: Tree) -> None:
     found = {check.name: check for check in noise_checks(tree("container"))}
     assert found["quiet machine"].state == "limited"
-    assert "2.5 cores' worth" in found["container's processor limit"].detail
+    assert "2.5 of 16 cores' time" in found["container's processor limit"].detail
     assert "OMP_NUM_THREADS=2" in (found["container's processor limit"].fix or "")
     assert found["free memory"].state == "limited"
 

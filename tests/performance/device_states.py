@@ -23,7 +23,7 @@ import torch
 
 from profkit.core.statistics import median
 from profkit.core.types import GridPoint
-from profkit.kernels.operations.registry import build
+from profkit.kernels.operations.registry import build_call
 from profkit.kernels.sweep.bench import make_problem
 from profkit.kernels.sweep.device_loop import group_means
 from profkit.runtime.passes.device_clock import DeviceClock, open_clock
@@ -69,7 +69,7 @@ def main() -> None:
     clock = open_clock(driver)
     print(torch.cuda.get_device_name())
     for point in POINTS:
-        call = build("CUDA", make_problem(point, torch.device("cuda:0")))
+        call = build_call("CUDA", make_problem(point, torch.device("cuda:0")))
         call()
         print(point.name)
         for kernels in range(4):

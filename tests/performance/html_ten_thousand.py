@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.analysis.summaries.kernels import kernel_rows
-from profkit.core.formatting import quantity
+from profkit.core.formatting import format_quantity
 from profkit.reporting.views.run_kernels import kernel_columns
 from tests import page_documents
 from tests.browser import started, why_not
@@ -90,7 +90,7 @@ def peer(document: Any) -> str:
     def cell(value: object, unit: str) -> str:
         if isinstance(value, str) or value is None:
             return f"<td>{html.escape(value or '')}"
-        return f"<td data-v={value!r}>{html.escape(quantity(float(value), unit))}"  # type: ignore[arg-type]
+        return f"<td data-v={value!r}>{html.escape(format_quantity(float(value), unit))}"  # type: ignore[arg-type]
 
     body = "".join(
         "<tr>" + "".join(cell(c.value(row), unit) for c, unit in zip(shown, units, strict=True))

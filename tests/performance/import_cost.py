@@ -11,7 +11,7 @@ import subprocess
 import sys
 from time import perf_counter
 
-from profkit.core.statistics import interval, median
+from profkit.core.statistics import median, median_interval
 
 LIMIT = 0.005
 PROGRAMS = {
@@ -39,7 +39,7 @@ def main(rounds: int) -> int:
     print(f"{'python -c pass':34} {median(taken['pass']) * 1e3:7.2f} ms")
     for name in list(PROGRAMS)[1:]:
         added = [one - bare for one, bare in zip(taken[name], taken["pass"], strict=True)]
-        found = interval(added)
+        found = median_interval(added)
         shown = f"{found.low * 1e3:.2f} to {found.high * 1e3:.2f}" if found else "no interval"
         print(f"{name:34} {median(added) * 1e3:+7.2f} ms  ({shown})")
     added_by_import = median(

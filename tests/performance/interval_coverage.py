@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from math import exp, log, pi, sqrt, tan
 
-from profkit.core.statistics import combine, median, percentile
+from profkit.core.statistics import combine_processes, median, percentile
 from profkit.runtime.passes import sampling
 
 CAP = 4000  # samples; stands for the time budget
@@ -169,7 +169,7 @@ def layouts(spread: float, processes: int, series: int) -> bool:
         for _ in range(processes):
             layout = rng.gauss(1.0, spread)
             taken.append([layout * rng.gauss(1.0, 0.01) for _ in range(50)])
-        centre = combine(taken)
+        centre = combine_processes(taken)
         assert centre is not None
         held += centre.low is not None and centre.high is not None and centre.low <= 1.0 <= centre.high
     coverage = held / series

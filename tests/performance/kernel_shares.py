@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import torch
 
 from profkit.core.types import GridPoint
-from profkit.kernels.operations.check import WrongResult, compare, reference
-from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build
+from profkit.kernels.operations.check import WrongResult, check_result, reference_result
+from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call
 from profkit.kernels.sweep.bench import make_problem
 
 IMPLEMENTATIONS = ("PyTorch", "Triton", "CUDA")
@@ -50,7 +50,7 @@ def main() -> None:
             for dtype in DTYPES:
                 point: Any = GridPoint(operation, batch, sequence, dimension, dtype, direction)
                 problem = make_problem(point, device)
-                expected = reference(problem)
+                expected = reference_result(problem)
                 shares = [_share(name, problem, expected, copy) for name in IMPLEMENTATIONS]
                 cells.append(f"{dtype} {' / '.join(shares)}")
             print(f"{operation + ' ' + direction:22}", "   ".join(cells), flush=True)
@@ -58,8 +58,8 @@ def main() -> None:
 
 def _share(name: str, problem: Any, expected: Any, copy: float) -> str:
     try:
-        call = build(name, problem)
-        compare(problem, call(), expected)
+        call = build_call(name, problem)
+        check_result(problem, call(), expected)
     except Unavailable as missing:
         return f"none ({missing.reason})"
     except WrongResult:

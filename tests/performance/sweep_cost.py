@@ -56,7 +56,7 @@ def plain_loop(grid: SweepGrid, device: str) -> Loop:
     """The cases of the grid in a loop; what cannot be had is left out."""
     import torch
 
-    from profkit.kernels.operations.registry import Unavailable, build
+    from profkit.kernels.operations.registry import Unavailable, build_call
     from profkit.kernels.sweep.bench import make_problem
 
     found = Loop()
@@ -64,7 +64,7 @@ def plain_loop(grid: SweepGrid, device: str) -> Loop:
     for point in grid.points():
         for name in grid.implementations:
             try:
-                call = build(name, make_problem(point, place))
+                call = build_call(name, make_problem(point, place))
                 call()
             except Unavailable:
                 continue
@@ -103,7 +103,7 @@ def main() -> None:
     parser.add_argument("--as-loop", metavar="GRID", help="be the loop: a grid as JSON; the result as JSON")
     asked = parser.parse_args()
     if asked.as_loop:
-        grid = codec.build(SweepGrid, json.loads(asked.as_loop))
+        grid = codec.from_plain_data(SweepGrid, json.loads(asked.as_loop))
         print(json.dumps(asdict(plain_loop(grid, asked.device))))
         return
     grid = _grid(asked)
@@ -151,7 +151,7 @@ def _sweep(
 
 
 def _loop(grid: SweepGrid, device: str, home: Mapping[str, str]) -> tuple[float, Loop]:
-    argv = [sys.executable, __file__, "--device", device, "--as-loop", json.dumps(codec.plain(grid))]
+    argv = [sys.executable, __file__, "--device", device, "--as-loop", json.dumps(codec.to_plain_data(grid))]
     begin = time.perf_counter()
     done = subprocess.run(argv, cwd=ROOT, stdout=subprocess.PIPE, env={**os.environ, **home}, check=True)
     seconds = time.perf_counter() - begin

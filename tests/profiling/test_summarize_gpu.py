@@ -33,7 +33,7 @@ KERNEL = Counter("anything", 1.0, "measured", scope=Scope("kernel", "f", "1x1x1 
 def test_a_report_of_a_device_is_told_by_what_it_holds(report: Report, backend: str, tmp_path: Path) -> None:
     path = tmp_path / "any.report"
     path.touch()
-    document = examine.document_of(report, path)
+    document = examine.report_as_run(report, path)
     assert document.backend == backend
     assert document.workload.command == ("python", "x.py")
     assert document.facts["clocks"] == "not locked"

@@ -13,7 +13,7 @@ import pytest
 from profkit.core.types import RUN, KernelTime, Plan, RunDocument, Scope, Verdict
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.reporting import json as json_report
-from profkit.reporting.markdown import escaped
+from profkit.reporting.markdown import escape_markdown
 from profkit.reporting.views import plan as plan_view
 from profkit.reporting.views import run_text as views_run_text
 from tests import gpu_documents as gpu
@@ -165,9 +165,9 @@ def test_a_failure_says_what_could_be_won_and_failures_stand_by_what_they_could_
     assert "because much; at most 40.0 % of the run's time could be won" in text
     assert "because none; at most" not in text
     name = "vectorized_elementwise_kernel<…, CUDAFunctor_add<…>>"
-    assert views_run_text.where(gpu.ADD.scope).startswith("in ")
-    assert views_run_text.where(gpu.ADD.scope).endswith(" (16384 of 128): ")
-    assert len(views_run_text.where(gpu.ADD.scope)) < len(name) + 24
+    assert views_run_text.scope_prefix(gpu.ADD.scope).startswith("in ")
+    assert views_run_text.scope_prefix(gpu.ADD.scope).endswith(" (16384 of 128): ")
+    assert len(views_run_text.scope_prefix(gpu.ADD.scope)) < len(name) + 24
 
 
 def test_what_another_target_explains_stands_behind_that_one() -> None:
@@ -241,7 +241,7 @@ def test_a_fact_that_both_passes_tell_stands_once() -> None:
         "replay passes": "5",
         "replay passes (explain)": "9",
     }
-    told = views_run_text.conditions(gpu.report(facts=facts, tools={"ncu": "2025.3.1"}))
+    told = views_run_text.session_conditions(gpu.report(facts=facts, tools={"ncu": "2025.3.1"}))
     assert told == {
         "ncu": "2025.3.1",
         "clocks": "not locked",
@@ -312,7 +312,7 @@ def test_markdown_has_the_same_order_with_all_columns_whole_names_conditions_and
     assert "<summary>Whole names of the kernels</summary>" in text
     assert "<summary>Where each number of a kernel comes from</summary>" in text
     assert text.count("<details>") == text.count("</details>")
-    assert escaped(gpu.ADD.name) in text
+    assert escape_markdown(gpu.ADD.name) in text
     assert "cache control: all" in text
     assert "`memory.coalescing.counter` | `counters.ncu-rep` |" in text
 

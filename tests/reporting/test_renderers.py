@@ -29,8 +29,8 @@ from profkit.core.types import (
 )
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.reporting import json as json_report
-from profkit.reporting.markdown import code, escaped
-from profkit.reporting.plain_text import harmless
+from profkit.reporting.markdown import escape_markdown, inline_code
+from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.views import checks as checks_view
 from profkit.reporting.views import plan as plan_view
 from profkit.reporting.views import run_text as views_run_text
@@ -252,7 +252,7 @@ def test_a_hostile_name_is_shown_and_not_obeyed(color: bool) -> None:
     ],
 )
 def test_what_a_terminal_would_obey_is_made_visible(text: str, shown: str) -> None:
-    assert harmless(text) == shown
+    assert without_control_characters(text) == shown
 
 
 # ---------------------------------------------------------------- actions
@@ -326,7 +326,7 @@ def test_markdown_from_outside_is_no_html_no_link_and_no_mention() -> None:
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert "@everyone" not in outside_code
-    assert escaped("see https://evil.example [x](y) **z**") == (
+    assert escape_markdown("see https://evil.example [x](y) **z**") == (
         "see https&#8203;://evil.example \\[x\\](y) \\*\\*z\\*\\*"
     )
 
@@ -335,7 +335,7 @@ def test_markdown_from_outside_is_no_html_no_link_and_no_mention() -> None:
     ("text", "span"), [("a", "`a`"), ("a`b", "``a`b``"), ("`a", "`` `a ``"), ("a``b`c", "```a``b`c```")]
 )
 def test_a_code_span_cannot_be_closed_from_inside(text: str, span: str) -> None:
-    assert code(text) == span
+    assert inline_code(text) == span
 
 
 # ---------------------------------------------------------------- json
@@ -388,7 +388,7 @@ def test_checks_have_state_detail_version_and_fix() -> None:
     text = text_of(checks_view.view(CHECKS))
     for part in ("~ LIMITED", "✓ OK", "✗ MISSING", "✗ REFUSED", "3.19.0", "fix: pip install torch"):
         assert part in text
-    assert text.startswith("1 OK, 1 LIMITED, 1 MISSING, 1 REFUSED; 3 lines below would change something.\n")
+    assert text.startswith("1 OK, 1 LIMITED, 1 MISSING, 1 REFUSED; 3 fixes below.\n")
     assert max(len(line) for line in text.split("\n")) <= 80
     assert "\x1b" not in text
 

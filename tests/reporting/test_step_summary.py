@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.core.types import RUN, Scope, Summary, Table, Verdict, VerdictWord
-from profkit.reporting.markdown import STEP_SUMMARY, escaped, fitted, folded, grid_of
+from profkit.reporting.markdown import STEP_SUMMARY, escape_markdown, folded_block, grid_of, limit_length
 from tests import documents
 from tests.reporting.shown import run_markdown
 from tests.reporting.shown import run_markdown as render
@@ -60,7 +60,7 @@ def test_what_to_try_is_said_once_however_many_functions_missed() -> None:
     ],
 )
 def test_github_makes_no_link_of_what_comes_from_outside(text: str, shown: str) -> None:
-    assert escaped(text) == shown
+    assert escape_markdown(text) == shown
 
 
 def large(rows: int, cell: int) -> str:
@@ -84,12 +84,12 @@ def test_nothing_is_cut_where_all_of_it_fits() -> None:
     whole = render(judged())
     assert render(judged(), STEP_SUMMARY) == whole
     assert "further lines" not in whole
-    assert fitted(["ä" * 10], 21) == "ä" * 10 + "\n"
+    assert limit_length(["ä" * 10], 21) == "ä" * 10 + "\n"
 
 
 def test_a_cut_keeps_the_first_rows_of_a_table() -> None:
-    table = folded("t", grid_of(("a",), [(str(n) * 50,) for n in range(100)]))
-    text = fitted(["head", table], 2000)
+    table = folded_block("t", grid_of(("a",), [(str(n) * 50,) for n in range(100)]))
+    text = limit_length(["head", table], 2000)
     assert "head" in text
     assert "| 0000" in text
     assert "9" * 100 not in text

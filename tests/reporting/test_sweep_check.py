@@ -14,7 +14,7 @@ from profkit.cli.app import app
 from profkit.core import codec
 from profkit.core.types import RunDocument, SweepDocument
 from profkit.kernels.sweep import journal
-from profkit.kernels.sweep.outputs import run_of, write_results
+from profkit.kernels.sweep.outputs import sweep_as_run, write_results
 from profkit.kernels.sweep.request import SweepGrid
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.reporting.views.sweep_check import view
@@ -36,7 +36,7 @@ def sampled(document: SweepDocument) -> SweepDocument:
 
 def judged(document: SweepDocument, precision: float = 0.01) -> RunDocument:
     """Its run with samples, and verdicts on it."""
-    run = run_of(sampled(document), ("profkit", "sweep"), "sweep", "", None, (), precision)
+    run = sweep_as_run(sampled(document), ("profkit", "sweep"), "sweep", "", None, (), precision)
     return judge_document(run, targets_for(run.backend, None, "sweep"))
 
 
@@ -141,8 +141,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     whole = sweeps.without(sweeps.sweep(), "wrong", "CUDA", "half of it is 0", among=(7,))
     grid = SweepGrid(("GELU",), tuple(sweeps.FACTORS), (16, 32), (256, 512), (8, 64, 512))
     header = {"started": whole.started, "grid": asdict(grid), "gpus": [], "rules": {}}
-    kept = journal.begin(made / journal.FILE, header)
-    kept.note(about={"device": whole.device, "versions": whole.versions, "roofs": codec.plain(whole.roofs)})
+    kept = journal.create_journal(made / journal.FILE, header)
+    kept.note(
+        about={"device": whole.device, "versions": whole.versions, "roofs": codec.to_plain_data(whole.roofs)}
+    )
     for result in whole.results:
         kept.add(result, 0.1)
     kept.close()

@@ -8,7 +8,7 @@ from math import ceil
 from profkit.analysis.insights.evidence import RunEvidence
 from profkit.analysis.insights.rule import bounded_gain, insight_on, percent_text
 from profkit.analysis.summaries.bottlenecks import LAUNCH_SECONDS, filled_share
-from profkit.core.formatting import plural, quantity
+from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Insight
 
 MOST_WAVES = 8.0  # with more of them the last one is below 12 % of the time
@@ -28,7 +28,7 @@ def small_grid(run: RunEvidence) -> Iterator[Insight]:
             kernel,
             "Split the work into more blocks" if not library else "Give this operation more work at a time",
             f"{plural(int(blocks), 'block')} for {kernel.values['launch.multiprocessors']:.0f} "
-            f"multiprocessors, in {quantity(seconds, 's')}",
+            f"multiprocessors, in {format_quantity(seconds, 's')}",
             "A larger batch, or several such operations at once (streams, batched calls)."
             if library
             else "Let each block do less (split the reduction over blocks, smaller tiles), or work on several inputs "
@@ -80,7 +80,7 @@ def small_kernels(run: RunEvidence) -> Iterator[Insight]:
         "small-kernels",
         first,
         "Fuse or batch the small kernels, or launch them as a CUDA graph",
-        f"it takes {quantity(seconds, 's')}, less than it takes to launch it; "
+        f"it takes {format_quantity(seconds, 's')}, less than it takes to launch it; "
         f"{plural(len(small), 'such kernel')}, {percent_text(100 * share)} of the GPU time",
         "Do the work of several such kernels in one (torch.compile, a larger batch, a loop inside "
         "the kernel). Where they cannot be "

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import KernelEvidence, RunEvidence, unit_utilization
 from profkit.analysis.insights.rule import bounded_gain, insight_on, percent_text
-from profkit.core.formatting import plural, quantity
+from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Insight
 
 IDEAL_SECTORS = 4  # of 32 bytes, for a warp that loads 4 bytes in each of its 32 threads
@@ -224,7 +224,7 @@ def register_spills(run: RunEvidence) -> Iterator[Insight]:
             kernel,
             "Keep values in registers instead of local memory",
             f"{percent_text(100 * share)} of its instructions load or store local memory "
-            f"({quantity(loads, 'count')} loads)",
+            f"({format_quantity(loads, 'count')} loads)",
             "Arrays in a kernel stay in registers only where every index is known when it is "
             "compiled: unroll the loop "
             "(#pragma unroll). Otherwise use fewer live values, or allow more registers "

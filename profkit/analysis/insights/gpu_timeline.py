@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from profkit.analysis.insights.evidence import RunEvidence, main_operation
 from profkit.analysis.insights.rule import percent_text
 from profkit.analysis.timeline.operations import operation_name
-from profkit.core.formatting import plural, quantity
+from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Gain, Insight, Place
 
 LEAST = 0.03  # of the time: less is not worth a change
@@ -35,10 +35,10 @@ def exposed_copies(run: RunEvidence) -> Iterator[Insight]:
     kernels = max(0.0, trace.busy - trace.copying) / trace.span
     first = max(copies, key=lambda one: one.seconds)
     evidence = (
-        f"for {percent_text(100 * exposed)} of the time the GPU only copies: {quantity(moved, 'B')} "
+        f"for {percent_text(100 * exposed)} of the time the GPU only copies: {format_quantity(moved, 'B')} "
         "between host and device "
         f"in {plural(sum(one.count for one in copies), 'copy', 'copies')}, at "
-        f"{quantity(moved / seconds, 'B/s')}"
+        f"{format_quantity(moved / seconds, 'B/s')}"
     )
     if kernels >= exposed / 2:
         yield Insight(
@@ -84,12 +84,12 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
     if share < LEAST or trace.launches < MANY_LAUNCHES:
         return
     each = sum(one.total for one in trace.kernels) / max(1, sum(one.launches for one in trace.kernels))
-    call = f"; a launch call takes {quantity(trace.launch_call, 's')}" if trace.launch_call else ""
+    call = f"; a launch call takes {format_quantity(trace.launch_call, 's')}" if trace.launch_call else ""
     yield Insight(
         "late-launches",
         "Launch the work sooner: fewer and larger operations, or a CUDA graph",
         f"for {percent_text(100 * share)} of the time the GPU waits and the host has launched nothing; "
-        f"{plural(trace.launches, 'kernel')} of {quantity(each, 's')} on average{call}",
+        f"{plural(trace.launches, 'kernel')} of {format_quantity(each, 's')} on average{call}",
         'PyTorch: torch.compile(mode="reduce-overhead") or torch.cuda.CUDAGraph for a step of fixed shapes, a larger '
         "batch, "
         "no .item(), print or .cpu() within the loop. CUDA: capture the loop's body in a graph.",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import RunEvidence
 from profkit.analysis.insights.rule import percent_text
-from profkit.core.formatting import quantity
+from profkit.core.formatting import format_quantity
 from profkit.core.types import Gain, Hotspot, Insight, Place, Profile, ProfileKind, RunDocument
 
 WAITS = 0.2  # of the wall time: less is what any program that reads its files has
@@ -47,7 +47,7 @@ def waiting_program(run: RunEvidence) -> Iterator[Insight]:
     call = _waiting_call(run.document)
     evidence = (
         f"no thread runs for {percent_text(100 * share)} of the time "
-        f"({quantity(split.waiting, 's')} of {quantity(split.wall, 's')})"
+        f"({format_quantity(split.waiting, 's')} of {format_quantity(split.wall, 's')})"
     )
     what, change = (
         "something",
@@ -95,7 +95,9 @@ def heavy_imports(run: RunEvidence) -> Iterator[Insight]:
     if share < IMPORTS:
         return
     heaviest = sorted(imports.hotspots, key=lambda one: -(one.total or one.own))[:3]
-    names = ", ".join(f"{one.function} {quantity(one.total or one.own, imports.unit)}" for one in heaviest)
+    names = ", ".join(
+        f"{one.function} {format_quantity(one.total or one.own, imports.unit)}" for one in heaviest
+    )
     yield Insight(
         "heavy-imports",
         f"Load less at the start: {heaviest[0].function}",
@@ -119,7 +121,7 @@ def hottest_function(run: RunEvidence) -> Iterator[Insight]:
         return
     share = first.own / profile.total
     calls = f", in {first.calls} calls" if first.calls else ""
-    each = f" of {quantity(first.own / first.calls, profile.unit)}" if first.calls else ""
+    each = f" of {format_quantity(first.own / first.calls, profile.unit)}" if first.calls else ""
     yield Insight(
         "hot-python-function",
         f"Speed up {first.function}: Python itself works there",

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import RunEvidence
 from profkit.analysis.insights.rule import percent_text
-from profkit.core.formatting import quantity
+from profkit.core.formatting import format_quantity
 from profkit.core.types import Gain, Hotspot, Insight, Place
 
 LINE_BYTES = 64
@@ -42,8 +42,8 @@ def memory_latency(run: RunEvidence) -> Iterator[Insight]:
         "memory-latency",
         "Let loads from memory not wait for each other",
         f"{under_way:.1f} accesses to memory are under way at a time "
-        f"({quantity(moved / LINE_BYTES, 'count')} lines in "
-        f"{quantity(seconds, 's')}, at about {quantity(MEMORY_SECONDS, 's')} each), and "
+        f"({format_quantity(moved / LINE_BYTES, 'count')} lines in "
+        f"{format_quantity(seconds, 's')}, at about {format_quantity(MEMORY_SECONDS, 's')} each), and "
         f"{percent_text(share)} of the bandwidth "
         "is used: each load waits for the one before",
         "Lists, trees and hash tables give the address of the next element only with the last "
@@ -73,7 +73,7 @@ def memory_bandwidth(run: RunEvidence) -> Iterator[Insight]:
     yield Insight(
         "memory-bandwidth",
         "Move less data: memory is at its limit",
-        f"memory moves {quantity(moved, 'B/s')}, {percent_text(share)} of what this machine reaches",
+        f"memory moves {format_quantity(moved, 'B/s')}, {percent_text(share)} of what this machine reaches",
         "Fuse passes over the same array, work in blocks that stay in the cache, use smaller "
         "types (float32, int32). More threads "
         "do not help.",
@@ -97,7 +97,7 @@ def mispredicted_branches(run: RunEvidence) -> Iterator[Insight]:
     yield Insight(
         "mispredicted-branches",
         "Avoid branches that depend on the data",
-        f"{percent_text(rate)} of {quantity(count, 'count')} branches are mispredicted: at "
+        f"{percent_text(rate)} of {format_quantity(count, 'count')} branches are mispredicted: at "
         f"{MISPREDICTION_CYCLES} cycles each "
         f"about {percent_text(100 * min(1.0, share))} of the time",
         "Replace them by arithmetic, masks, min and max or a table; sort or group the data by case first.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from profkit.analysis.insights.evidence import KernelEvidence, RunEvidence
-from profkit.core.formatting import percent
+from profkit.core.formatting import format_percent
 from profkit.core.types import Gain, Insight, Place
 
 FindInsights: TypeAlias = Callable[[RunEvidence], Iterable[Insight]]
@@ -52,4 +52,4 @@ def bounded_gain(run: RunEvidence, kernel: KernelEvidence, fraction: float, boun
 
 def percent_text(value: float) -> str:
     """A share for a sentence: `45 %`, `6.3 %`."""
-    return f"{percent(value)} %" if value < 9.95 else f"{value:.0f} %"
+    return f"{format_percent(value)} %" if value < 9.95 else f"{value:.0f} %"

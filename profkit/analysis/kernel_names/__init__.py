@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from profkit.analysis.kernel_names.forms import fitting_form, name_forms
-from profkit.core.formatting import shortened
+from profkit.core.formatting import shorten
 
 WIDTH = 60
 _BEHIND = re.compile(r"(?: \(\d[\dx]* of \d[\dx]*\))?(?: #\d+)?$")
@@ -22,7 +22,7 @@ def short_name(name: str, width: int = WIDTH) -> str:
     'vectorized_elementwise_kernel<4, AddFunctor<float>, char*>'
     """
     form, fits = fitting_form(name, width)
-    return form if fits else shortened(form, max(1, width))
+    return form if fits else shorten(form, max(1, width))
 
 
 def same_name(name: str) -> str:
@@ -51,7 +51,7 @@ def labels(names: Iterable[tuple[str, str]], width: int = WIDTH) -> Mapping[tupl
         if label in twins:
             counts[label] = counts.get(label, 0) + 1
             number = f" #{counts[label]}"
-            texts[pair] = shortened(label, max(1, width - len(number))) + number
+            texts[pair] = shorten(label, max(1, width - len(number))) + number
     return texts
 
 
@@ -60,7 +60,7 @@ def narrower(label: str, width: int) -> str:
     suffix = _BEHIND.search(label)
     behind = suffix[0] if suffix is not None else ""
     if len(behind) > width - 8:
-        return shortened(label, width)
+        return shorten(label, width)
     head = label.removesuffix(behind)
     left = width - len(behind)
     inner = (
@@ -84,5 +84,5 @@ def _with_shape(pair: tuple[str, str], width: int) -> str:
     name, configuration = pair
     behind = f" ({shape(configuration)})"
     if len(behind) > width - 8:
-        return shortened(short_name(name, width) + behind, width)
+        return shorten(short_name(name, width) + behind, width)
     return short_name(name, width - len(behind)) + behind

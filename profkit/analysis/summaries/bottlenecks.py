@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from profkit.analysis.summaries.kernels import KernelRow, kernel_rows
-from profkit.core.formatting import quantity
+from profkit.core.formatting import format_quantity
 from profkit.core.types import Bound, KernelBottleneck, KernelTime, Reading, RunDocument, Scope, Source
 
 # NVIDIA's own rule (SpeedOfLight.py of Nsight Compute: no_bound_threshold, latency_bound_threshold,
@@ -298,7 +298,9 @@ def _why_too_small(
             max(call or 0.0, LAUNCH_SECONDS), 2 * LAUNCH_SECONDS
         )  # a tracer makes launches look slower
         if seconds < limit:
-            return f"{quantity(seconds, 's')} is less than it takes to launch it" + _busiest_text(units)
+            return f"{format_quantity(seconds, 's')} is less than it takes to launch it" + _busiest_text(
+                units
+            )
     waves = values.get("launch.waves")
     if waves is not None and waves < 1 and units.memory_known and units.compute_known:
         return f"its blocks fill {100 * waves:.0f} % of the device once" + _busiest_text(units)

@@ -14,7 +14,7 @@ from profkit.analysis.summaries.readings import (
     metric_table,
     share_text,
 )
-from profkit.core.formatting import joined, percent, quantity, shortened
+from profkit.core.formatting import format_percent, format_quantity, joined, shorten
 from profkit.core.types import Counter, Hotspot, Profile, Reading, Scope, Summary, Table
 
 CACHE = (
@@ -53,7 +53,7 @@ def summarize_cache(readings: Sequence[Reading]) -> Summary:
     ]
     if not levels:
         return _unknown_summary("cache", "How well the caches serve is not known", readings)
-    words = [f"{percent(value)} % miss {name}" for name, value in levels]
+    words = [f"{format_percent(value)} % miss {name}" for name, value in levels]
     headline = f"Of the accesses that reach each level, {joined(words)}{_common_quality(readings)}."
     notes = (SIMULATED,) if any(r.quality == "simulated" for r in readings) else ()
     return _counted_summary(
@@ -69,9 +69,10 @@ def summarize_branches(readings: Sequence[Reading]) -> Summary:
     values = _known_values(readings)
     if "branch.miss_rate" not in values:
         return _unknown_summary("branches", "How well branches are predicted is not known", readings)
-    of = f" of {quantity(values['branch.count'])}" if "branch.count" in values else ""
+    of = f" of {format_quantity(values['branch.count'])}" if "branch.count" in values else ""
     headline = (
-        f"{percent(values['branch.miss_rate'])} %{of} branches are mispredicted{_common_quality(readings)}."
+        f"{format_percent(values['branch.miss_rate'])} %{of} branches are "
+        f"mispredicted{_common_quality(readings)}."
     )
     return _counted_summary("branches", headline, readings, "Branches", ())
 
@@ -85,12 +86,15 @@ def summarize_instructions(readings: Sequence[Reading]) -> Summary:
     if "ipc" in values:
         parts.append(f"{values['ipc']:.2f} instructions per cycle")
     elif "instructions" in values:
-        parts.append(f"{quantity(values['instructions'])} instructions")
+        parts.append(f"{format_quantity(values['instructions'])} instructions")
     if "simd.utilization" in values:
-        parts.append(f"{percent(values['simd.utilization'])} % of the floating-point arithmetic is SIMD")
+        parts.append(
+            f"{format_percent(values['simd.utilization'])} % of the floating-point arithmetic is SIMD"
+        )
     if not parts:
         parts = [
-            f"{metric(name).title.lower()} {quantity(v, metric(name).unit)}" for name, v in values.items()
+            f"{metric(name).title.lower()} {format_quantity(v, metric(name).unit)}"
+            for name, v in values.items()
         ][:2]
     headline = f"{'; '.join(parts)}{_common_quality(readings)}."
     return _counted_summary("instructions", headline, readings, "Instructions", ())
@@ -189,10 +193,10 @@ def summarize_functions(profiles: Sequence[Profile]) -> Summary | None:
         )
         for spot in spots
     )
-    notes = tuple(f"{title}: {quantity(totals[title], 'count')} in all" for title, _ in shown)
+    notes = tuple(f"{title}: {format_quantity(totals[title], 'count')} in all" for title, _ in shown)
     headline = (
         f"{function_place(spots[0])} executes {share_text(_sum_counters(spots[0], ('Ir',)), totals['instructions'])}"
-        f" of {quantity(totals['instructions'], 'count')} instructions (simulated)."
+        f" of {format_quantity(totals['instructions'], 'count')} instructions (simulated)."
     )
     table = Table("Functions by share of all", ("function", *(t for t, _ in shown)), rows, "; ".join(notes))
     return Summary("functions", headline, (), (table,))
@@ -251,7 +255,7 @@ def _samples_headline(functions: Profile | None, libraries: Profile | None) -> s
         parts.append(f"{function_place(top)} takes {share_text(top.own, functions.total)} of the samples")
     if libraries is not None:
         top = libraries.hotspots[0]
-        parts.append(f"{shortened(top.function, 40)} as a library {share_text(top.own, libraries.total)}")
+        parts.append(f"{shorten(top.function, 40)} as a library {share_text(top.own, libraries.total)}")
     return f"{', '.join(parts)}." if parts else "The trace holds no sample."
 
 
@@ -270,7 +274,7 @@ def _function_table(title: str, profile: Profile) -> Table:
 
 def _library_table(profile: Profile) -> Table:
     rows = tuple(
-        (shortened(spot.function, 52), share_text(spot.own, profile.total))
+        (shorten(spot.function, 52), share_text(spot.own, profile.total))
         for spot in profile.hotspots[:TOP_FUNCTIONS]
         if spot.own > 0
     )
@@ -283,7 +287,7 @@ def _sample_notes(profile: Profile) -> tuple[str, ...]:
         notes.append(f"Only {profile.total:.0f} samples: shares are rough. A longer region gives more.")
     unknown = sum(spot.own for spot in profile.hotspots if spot.function in ("[unknown]", ""))
     if profile.total > 0 and unknown > 0.1 * profile.total:
-        part = percent(100 * unknown / profile.total)
+        part = format_percent(100 * unknown / profile.total)
         notes.append(
             f"{part} % of the samples have no symbol: their libraries are stripped of function names."
         )

@@ -39,7 +39,7 @@ from profkit.analysis.summaries.kernels import (
 )
 from profkit.analysis.summaries.readings import absence_notes, absent_reading, add_readings, make_summary
 from profkit.analysis.summaries.roofline_points import kernel_roofline
-from profkit.core.formatting import figures, plural, quantity
+from profkit.core.formatting import format_figures, format_quantity, plural
 from profkit.core.types import RUN, GpuToolLines, Reading, RunDocument, Scope, Source, Summary
 
 
@@ -99,7 +99,7 @@ def _kernel_counts(document: RunDocument) -> Mapping[Scope, Mapping[str, float]]
 
 
 def _side_text(value: float) -> str:
-    return figures(value) if abs(value) < 1e6 else f"{value:.3g}"
+    return format_figures(value) if abs(value) < 1e6 else f"{value:.3g}"
 
 
 def _relation_text(relation: str) -> str:
@@ -160,14 +160,17 @@ def _weigh(reading: Reading, values: dict[str, float]) -> Reading:
                 reading.source.artifact,
                 "100 * 16 / sectors per request",
             ),
-            reason=f"at most: {figures(loads)} sectors per request of loads, and no request can need more than 16",
+            reason=f"at most: {format_figures(loads)} sectors per request of loads, and no request can need "
+            f"more than 16",
         )
     if reading.value is None or reading.value >= LOW or "memory.sectors.excess" in values:
         return reading
     each = max(loads or 0.0, stores or 0.0)
     if not 0 < each <= PLAIN:
         return reading
-    few = f"{figures(each)} sectors per request are few, and lanes that share addresses look like waste"
+    few = (
+        f"{format_figures(each)} sectors per request are few, and lanes that share addresses look like waste"
+    )
     return replace(reading, doubt=f"{few}; source counters show it exactly (--depth full)")
 
 
@@ -202,7 +205,7 @@ def summarize_cost(document: RunDocument, rows: Sequence[KernelRow]) -> Summary 
     spent = [p for p in document.passes if p.name in ON_DEVICE and p.state == "finished"]
     for result in spent:
         runs = f" ({result.cost:.1f} plain runs)" if result.cost is not None else ""
-        sentences.append(f"{result.name} took {quantity(result.seconds, 's')}{runs}")
+        sentences.append(f"{result.name} took {format_quantity(result.seconds, 's')}{runs}")
     if not sentences:
         return None
     text = "; ".join(sentences)

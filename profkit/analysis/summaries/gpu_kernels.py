@@ -16,7 +16,7 @@ from profkit.analysis.summaries.kernels import (
     metric_column,
 )
 from profkit.analysis.summaries.readings import first_reason, make_summary
-from profkit.core.formatting import bar, figures, percent, plural, quantity, shortened
+from profkit.core.formatting import format_figures, format_percent, format_quantity, plural, shorten, text_bar
 from profkit.core.types import KernelBottleneck, Reading, Summary
 
 # What may limit the blocks on a multiprocessor -> how it is called.
@@ -66,14 +66,14 @@ def _occupancy_headline(rows: Sequence[KernelRow], missing: Sequence[Reading]) -
     if not known:
         return f"Achieved occupancy is not known: {first_reason(missing)}."
     top = known[0]
-    share = f" ({percent(100 * top.share)} % of the GPU time)" if top.share is not None else ""
-    text = f"{top.brief}{share} keeps {percent(top.value('occupancy.achieved') or 0.0)} % of the warps active"
+    share = f" ({format_percent(100 * top.share)} % of the GPU time)" if top.share is not None else ""
+    text = f"{top.brief}{share} keeps {format_percent(top.value('occupancy.achieved') or 0.0)} % of the warps active"
     most = top.value("occupancy.theoretical")
     if most is None:
         return f"{text}."
     held = occupancy_limiters(top)
     why = f": {limiters_clause(held)}" if held else ""
-    return f"{text}, {percent(most)} % are possible{why}."
+    return f"{text}, {format_percent(most)} % are possible{why}."
 
 
 def limiters_clause(held: Sequence[str]) -> str:
@@ -120,8 +120,10 @@ def summarize_execution(rows: Sequence[KernelRow], missing: Sequence[Reading] = 
     else:
         lanes = top.value("warp.execution_efficiency") or 0.0
         ipc = top.value("ipc")
-        rate = f", {figures(ipc)} instructions per cycle" if ipc is not None else ""
-        headline = f"In {top.brief} {percent(lanes)} % of the lanes of an executed instruction work{rate}."
+        rate = f", {format_figures(ipc)} instructions per cycle" if ipc is not None else ""
+        headline = (
+            f"In {top.brief} {format_percent(lanes)} % of the lanes of an executed instruction work{rate}."
+        )
     return make_summary("execution", headline, missing, [table])
 
 
@@ -147,7 +149,7 @@ def summarize_stalls(rows: Sequence[KernelRow]) -> Summary:
     name, value = longest_stalls(top)[0]
     share = 100 * value / sum(part for _, part in longest_stalls(top))
     meaning = STALL_MEANINGS.get(name, name)
-    headline = f"Warps of {top.brief} wait most for {meaning}: {percent(share)} % of their cycles."
+    headline = f"Warps of {top.brief} wait most for {meaning}: {format_percent(share)} % of their cycles."
     notes = [
         f"{word}: {meaning}."
         for word, meaning in STALL_MEANINGS.items()
@@ -162,7 +164,7 @@ def _stall_cell(number: int) -> Cell:
         if number >= len(stalls):
             return None
         name, value = stalls[number]
-        return f"{shortened(name, 20)} {percent(100 * value / sum(part for _, part in stalls))} %"
+        return f"{shorten(name, 20)} {format_percent(100 * value / sum(part for _, part in stalls))} %"
 
     return cell
 
@@ -241,7 +243,7 @@ def _kernels_headline(rows: Sequence[KernelRow]) -> str:
         return "No kernel was seen."
     top = rows[0]
     what = plural(len(rows), "launch configuration")
-    share = f" takes {percent(100 * top.share)} % of the kernel time" if top.share is not None else ""
+    share = f" takes {format_percent(100 * top.share)} % of the kernel time" if top.share is not None else ""
     if top.bound is None or top.bound.bound == "unknown":
         return f"{what}; {top.label}{share or ' is the first'}."
     return f"{what}; {top.label}{share}, limited by {_bottleneck_text(top.bound)}."
@@ -280,19 +282,17 @@ def _launches_cell(row: KernelRow) -> str | None:
 def _share_cell(row: KernelRow) -> str | None:
     if row.share is None:
         return None
-    return f"{percent(100 * row.share).rjust(5)} % {bar(row.share, BAR)}".rstrip()
+    return f"{format_percent(100 * row.share).rjust(5)} % {text_bar(row.share, BAR)}".rstrip()
 
 
 def _median_cell(row: KernelRow) -> str | None:
     time = row.time
     if time is None or time.launches == 0:
         value = row.value("time.kernel")
-        return quantity(value, "s") if value is not None else None
+        return format_quantity(value, "s") if value is not None else None
     if time.median is not None or time.launches == 1:
-        return quantity(time.median if time.median is not None else time.total, "s")
-    return (
-        f"{quantity(time.total / time.launches, 's')} (mean)"  # of nsys before 2021.4, which tells no median
-    )
+        return format_quantity(time.median if time.median is not None else time.total, "s")
+    return f"{format_quantity(time.total / time.launches, 's')} (mean)"  # of nsys before 2021.4, which tells no median
 
 
 def _bottleneck_cell(row: KernelRow) -> str | None:
@@ -311,9 +311,9 @@ def _occupancy_cell(row: KernelRow) -> str | None:
     achieved, possible = row.value("occupancy.achieved"), row.value("occupancy.theoretical")
     if achieved is None and possible is None:
         return None
-    most = f"/{percent(possible)}" if possible is not None else ""
+    most = f"/{format_percent(possible)}" if possible is not None else ""
     doubtful = any((r := row.readings.get(n)) and r.doubt for n in OCCUPANCY_METRICS)
-    return f"{percent(achieved) if achieved is not None else '-'}{most} %{'?' if doubtful else ''}"
+    return f"{format_percent(achieved) if achieved is not None else '-'}{most} %{'?' if doubtful else ''}"
 
 
 KERNEL_COLUMNS = (

@@ -14,7 +14,7 @@ from profkit.analysis.summaries.roofline_points import (
     place_kernel,
     tensor_rate,
 )
-from profkit.core.formatting import figures, percent, quantity
+from profkit.core.formatting import format_figures, format_percent, format_quantity
 from profkit.core.types import Reading, Summary
 
 # ncu's --cache-control: what it did to the caches before each replay.
@@ -35,11 +35,13 @@ def summarize_gpu_bandwidth(rows: Sequence[KernelRow], missing: Sequence[Reading
             top.value(name) for name in ("bandwidth.dram", "bandwidth.dram.share", "bandwidth.dram.peak")
         )
         whole = (
-            f" of the {quantity(peak, 'B/s')} that the device can do" if peak is not None else " of the peak"
+            f" of the {format_quantity(peak, 'B/s')} that the device can do"
+            if peak is not None
+            else " of the peak"
         )
         parts = [
-            f"moves {quantity(rate, 'B/s')} to and from DRAM" if rate is not None else "uses DRAM at",
-            f"{percent(share)} %{whole}" if share is not None else "",
+            f"moves {format_quantity(rate, 'B/s')} to and from DRAM" if rate is not None else "uses DRAM at",
+            f"{format_percent(share)} %{whole}" if share is not None else "",
         ]
         headline = f"{_kernel_and_share(top)} {', '.join(part for part in parts if part)}."
     return make_summary("bandwidth", headline, missing, [table])
@@ -53,7 +55,7 @@ def summarize_gpu_cache(rows: Sequence[KernelRow], facts: Mapping[str, str]) -> 
         headline = "How well the caches serve was not counted."
     else:
         rates = [
-            f"{percent(value)} % miss {name}"
+            f"{format_percent(value)} % miss {name}"
             for name, metric in (("L1", "cache.l1.miss_rate"), ("L2", "cache.l2.miss_rate"))
             if (value := top.value(metric)) is not None
         ]
@@ -69,14 +71,17 @@ def summarize_access(rows: Sequence[KernelRow], missing: Sequence[Reading] = ())
     poor = _worst_kernel(rows, "memory.coalescing", lowest=True)
     if poor is not None:
         sentences.append(
-            f"{percent(poor.value('memory.coalescing') or 0.0)} % of the sectors that {poor.brief} moves were asked"
+            f"{format_percent(poor.value('memory.coalescing') or 0.0)} % of the sectors that {poor.brief} moves "
+            f"were asked"
             " for"
         )
     banked = _worst_kernel(rows, "shared.bank_conflicts")
     if banked is not None:
         count = banked.value("shared.bank_conflicts") or 0.0
         sentences.append(
-            f"{quantity(count, 'count')} bank conflicts in {banked.brief}" if count else "no bank conflicts"
+            f"{format_quantity(count, 'count')} bank conflicts in {banked.brief}"
+            if count
+            else "no bank conflicts"
         )
     spilled = _worst_kernel(rows, "memory.spill.loads")
     if spilled is not None and (spilled.value("memory.spill.loads") or 0.0) > 0:
@@ -106,7 +111,9 @@ def _worst_kernel(rows: Sequence[KernelRow], metric: str, *, lowest: bool = Fals
 
 def _kernel_and_share(row: KernelRow) -> str:
     return (
-        f"{row.brief} ({percent(100 * row.share)} % of the GPU time)" if row.share is not None else row.brief
+        f"{row.brief} ({format_percent(100 * row.share)} % of the GPU time)"
+        if row.share is not None
+        else row.brief
     )
 
 
@@ -115,7 +122,7 @@ def _spills_column(loads: str, stores: str) -> KernelTableColumn:
         pair = [row.value(loads), row.value(stores)]
         if pair == [None, None]:
             return None
-        return "/".join(quantity(value, "count") if value is not None else "?" for value in pair)
+        return "/".join(format_quantity(value, "count") if value is not None else "?" for value in pair)
 
     return KernelTableColumn("spills ld/st", cell)
 
@@ -179,11 +186,14 @@ def _arithmetic_headline(rows: Sequence[KernelRow]) -> str:
         tensor, place = row.value("tensor.utilization"), place_kernel(row)
         if tensor is not None and tensor > TENSOR:
             rate = tensor_rate(row)
-            does = f"does {quantity(rate, 'FLOP/s')} and " if rate is not None else ""
-            return f"{row.brief} {does}keeps the tensor cores busy {percent(tensor)} % of the time."
+            does = f"does {format_quantity(rate, 'FLOP/s')} and " if rate is not None else ""
+            return f"{row.brief} {does}keeps the tensor cores busy {format_percent(tensor)} % of the time."
         if place is not None:
             over = f" at {_intensity_text(place.intensity)} FLOP/B" if place.intensity is not None else ""
-            speed, share = quantity(place.rate, "FLOP/s"), percent(100 * place.rate / place.attainable)
+            speed, share = (
+                format_quantity(place.rate, "FLOP/s"),
+                format_percent(100 * place.rate / place.attainable),
+            )
             return (
                 f"{row.brief} does {speed} in {place.kind}, {share} % of the {place.ceiling} ceiling{over}."
             )
@@ -197,12 +207,12 @@ def _arithmetic_headline(rows: Sequence[KernelRow]) -> str:
 def _rate_cell(row: KernelRow) -> str | None:
     """All FLOP/s that were counted, CUDA and tensor cores together."""
     rates = [value for value in (row.value("flops.rate"), tensor_rate(row)) if value is not None]
-    return quantity(sum(rates), "FLOP/s") if rates else None
+    return format_quantity(sum(rates), "FLOP/s") if rates else None
 
 
 def _intensity_text(intensity: float) -> str:
     """Three figures; a kernel that hardly touches DRAM has millions of FLOPs for a byte."""
-    return figures(intensity) if intensity < 1e4 else quantity(intensity, "count")
+    return format_figures(intensity) if intensity < 1e4 else format_quantity(intensity, "count")
 
 
 def _roofline_column(title: str, text: Callable[[RooflinePlace], str | None]) -> KernelTableColumn:
@@ -233,8 +243,12 @@ _ARITHMETIC = (
 _ROOFLINE = (
     _roofline_column("arithmetic", lambda place: place.kind),
     _roofline_column("FLOP/B", lambda p: _intensity_text(p.intensity) if p.intensity is not None else None),
-    _roofline_column("ridge at", lambda place: figures(place.ridge)),
-    _roofline_column("FLOP/s", lambda place: quantity(place.rate, "FLOP/s")),
-    _roofline_column("ceiling", lambda place: f"{place.ceiling} {quantity(place.attainable, 'FLOP/s')}"),
-    _roofline_column("of the ceiling", lambda place: f"{percent(100 * place.rate / place.attainable)} %"),
+    _roofline_column("ridge at", lambda place: format_figures(place.ridge)),
+    _roofline_column("FLOP/s", lambda place: format_quantity(place.rate, "FLOP/s")),
+    _roofline_column(
+        "ceiling", lambda place: f"{place.ceiling} {format_quantity(place.attainable, 'FLOP/s')}"
+    ),
+    _roofline_column(
+        "of the ceiling", lambda place: f"{format_percent(100 * place.rate / place.attainable)} %"
+    ),
 )

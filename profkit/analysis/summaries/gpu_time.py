@@ -9,7 +9,7 @@ from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.cpu import is_sampled
 from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
 from profkit.analysis.summaries.readings import absence_notes, share_text, unavailable_reading
-from profkit.core.formatting import joined, percent, plural, quantity, shortened
+from profkit.core.formatting import format_percent, format_quantity, joined, plural, shorten
 from profkit.core.types import (
     RUN,
     GpuToolLines,
@@ -171,22 +171,24 @@ def _gpu_headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
         if not trace.kernels:
             return f"{NO_KERNEL[0].upper()}{NO_KERNEL[1:]}."
         counted = plural(len(trace.kernels), "launch configuration")
-        total = quantity(sum(kernel.total for kernel in trace.kernels), "s")
+        total = format_quantity(sum(kernel.total for kernel in trace.kernels), "s")
         what = "sums" if trace.transfers or trace.api else "counters"
         return f"{counted}, {total} in all; how busy the GPU was is not in a report of {what}."
     if _has_only_copies(trace):
-        moved = quantity(sum(copy.seconds for copy in trace.transfers), "s")
+        moved = format_quantity(sum(copy.seconds for copy in trace.transfers), "s")
         return f"{NO_KERNEL[0].upper()}{NO_KERNEL[1:]}, only copies and memsets: {moved} of them."
     if not trace.kernels and trace.busy == 0:
-        return f"No kernel ran in the {quantity(trace.span, 's')} that were traced."
-    share = f"{percent(100 * min(1.0, trace.busy / trace.span))} % of {quantity(trace.span, 's')}"
+        return f"No kernel ran in the {format_quantity(trace.span, 's')} that were traced."
+    share = (
+        f"{format_percent(100 * min(1.0, trace.busy / trace.span))} % of {format_quantity(trace.span, 's')}"
+    )
     busy = f"The GPU is busy {share}"
     if trace.device_busy:
         busy = f"The {len(trace.device_busy)} GPUs are busy {share} ({_device_shares(trace)})"
     if not trace.kernels:
         return f"{busy}; which kernels ran is not in the trace."
     name, part = time_by_limit(trace, rows)[0]
-    share = f"{percent(100 * part)} %"
+    share = f"{format_percent(100 * part)} %"
     if part < LARGE_SHARE:
         return f"{busy}. No single cause: the largest part, {name}, is {share}."
     if name == "the host":
@@ -215,31 +217,36 @@ def _timeline_table(trace: GpuTrace) -> Table:
         copying = ""
         if trace.copying is not None and trace.kernels and trace.copying >= 0.001 * span:
             copying = f"; only copying {share_text(trace.copying, span)}"
-        gap = f"; longest gap {quantity(trace.largest_gap, 's')}" if trace.largest_gap is not None else ""
-        add("Traced", quantity(span, "s"))
+        gap = (
+            f"; longest gap {format_quantity(trace.largest_gap, 's')}"
+            if trace.largest_gap is not None
+            else ""
+        )
+        add("Traced", format_quantity(span, "s"))
         if trace.device_busy:
             add("Devices", f"{len(trace.device_busy)}, busy {_device_shares(trace)}; below, their mean")
-        add("Busy", f"{quantity(busy, 's')} ({share_text(busy, span)}{copying})")
-        add("Idle", f"{quantity(idle, 's')} ({share_text(idle, span)}){gap}")
+        add("Busy", f"{format_quantity(busy, 's')} ({share_text(busy, span)}{copying})")
+        add("Idle", f"{format_quantity(idle, 's')} ({share_text(idle, span)}){gap}")
         if trace.starved is not None and idle > 0:
             add(
-                "Starved", f"{percent(100 * trace.starved)} % of the idle time: the host had launched nothing"
+                "Starved",
+                f"{format_percent(100 * trace.starved)} % of the idle time: the host had launched nothing",
             )
     total = sum(kernel.total for kernel in trace.kernels)
     launches = trace.launches or sum(kernel.launches for kernel in trace.kernels)
     if launches:
         each = f", {_format_count(launches / trace.repeats)} in each repetition" if trace.repeats else ""
-        add("Kernels", f"{plural(launches, 'launch', 'launches')} in {quantity(total, 's')}{each}")
+        add("Kernels", f"{plural(launches, 'launch', 'launches')} in {format_quantity(total, 's')}{each}")
     if span is not None and trace.repeats:
-        add("A repetition", f"{quantity(span / trace.repeats, 's')} (mean, under the tracer)")
+        add("A repetition", f"{format_quantity(span / trace.repeats, 's')} (mean, under the tracer)")
     if trace.launch_latency is not None:
-        add("Launch to start", f"{quantity(trace.launch_latency, 's')} (median){_queue_text(trace)}")
+        add("Launch to start", f"{format_quantity(trace.launch_latency, 's')} (median){_queue_text(trace)}")
     if trace.launch_call is not None:
-        add("A launch call", f"{quantity(trace.launch_call, 's')} on the host (median)")
+        add("A launch call", f"{format_quantity(trace.launch_call, 's')} on the host (median)")
     if trace.setup_seconds:
-        add("Set-up", f"{quantity(trace.setup_seconds, 's')} of kernels before it, left out")
+        add("Set-up", f"{format_quantity(trace.setup_seconds, 's')} of kernels before it, left out")
     if trace.compile_seconds:
-        add("Compiling", f"{quantity(trace.compile_seconds, 's')} before it (just in time), left out")
+        add("Compiling", f"{format_quantity(trace.compile_seconds, 's')} before it (just in time), left out")
     return Table("Timeline", ("what", "value"), tuple(rows), main=True)
 
 
@@ -262,9 +269,11 @@ def _transfer_table(trace: GpuTrace) -> Table:
         (
             copies.kind,
             str(copies.count),
-            quantity(float(copies.bytes), "B") if copies.bytes > 0 else "-",  # AMD's traces do not tell it
-            quantity(copies.seconds, "s"),
-            quantity(copies.bytes / copies.seconds, "B/s")
+            format_quantity(float(copies.bytes), "B")
+            if copies.bytes > 0
+            else "-",  # AMD's traces do not tell it
+            format_quantity(copies.seconds, "s"),
+            format_quantity(copies.bytes / copies.seconds, "B/s")
             if copies.seconds > 0 and copies.bytes > 0
             else "-",
         )
@@ -277,12 +286,11 @@ def _range_table(trace: GpuTrace) -> Table:
     several = len({entry.domain for entry in trace.ranges}) > 1  # a domain that all have tells nothing
     rows = tuple(
         (
-            shortened(entry.name, 60)
-            + (f" [{shortened(entry.domain, 12)}]" if entry.domain and several else ""),
+            shorten(entry.name, 60) + (f" [{shorten(entry.domain, 12)}]" if entry.domain and several else ""),
             str(entry.entries),
-            quantity(entry.seconds, "s"),
+            format_quantity(entry.seconds, "s"),
             str(entry.kernels),
-            quantity(entry.gpu_seconds, "s"),
+            format_quantity(entry.gpu_seconds, "s"),
         )
         for entry in sorted(trace.ranges, key=lambda entry: -entry.seconds)[:TOP_RANGES]
     )
@@ -293,7 +301,7 @@ def _range_table(trace: GpuTrace) -> Table:
 
 def _call_table(trace: GpuTrace) -> Table:
     rows = tuple(
-        (shortened(call.name, 40), str(call.calls), quantity(call.seconds, "s"))
+        (shorten(call.name, 40), str(call.calls), format_quantity(call.seconds, "s"))
         for call in sorted(trace.api, key=lambda call: -call.seconds)[:TOP_RANGES]
     )
     return Table("The host's calls", ("function", "calls", "time"), rows)
@@ -323,8 +331,8 @@ def _device_shares(trace: GpuTrace) -> str:
     """How busy each device was: `84.9 and 80.2 %`, and of many the least and the most."""
     shares = [100 * min(1.0, share) for share in trace.device_busy]
     if len(shares) > DEVICES:
-        return f"{percent(min(shares))} to {percent(max(shares))} %"
-    return f"{joined([percent(share) for share in shares])} %"
+        return f"{format_percent(min(shares))} to {format_percent(max(shares))} %"
+    return f"{joined([format_percent(share) for share in shares])} %"
 
 
 MOST_PARTS = 40  # parts that are named; what is smaller than these goes together
@@ -386,7 +394,7 @@ def _limits_breakdown(document: RunDocument, rows: Sequence[KernelRow]) -> TimeB
         title, formula = _COPIES if name == "copies" else _IDLE.get(name, (name, _KERNELS))
         if trace.copying is None and name not in _IDLE:
             formula = _BUSY
-        text = f"{title}: {percent(100 * share)} % of {quantity(trace.span, 's')}"
+        text = f"{title}: {format_percent(100 * share)} % of {format_quantity(trace.span, 's')}"
         parts.append(TimePart(title, share, text, name in _IDLE, _share_reading(trace, share, formula)))
     return TimeBreakdown("The GPU's time, by what limits it", trace.span, tuple(parts))
 
@@ -405,7 +413,7 @@ def _kernels_breakdown(document: RunDocument, rows: Sequence[KernelRow]) -> Time
         reading = (
             _share_reading(trace, share, "its time / the time of all kernels") if trace is not None else None
         )
-        return TimePart(name, share, f"{text}: {percent(100 * share)} %", reading=reading)
+        return TimePart(name, share, f"{text}: {format_percent(100 * share)} %", reading=reading)
 
     parts = [part(row.label, row.label, row.share or 0.0) for row in timed[:MOST_PARTS]]
     rest = sum(row.share or 0.0 for row in timed[MOST_PARTS:])
@@ -421,7 +429,9 @@ def _libraries_breakdown(profile: Profile) -> TimeBreakdown | None:
     spots = [spot for spot in profile.hotspots if spot.own > 0]
     parts = [
         TimePart(
-            spot.function, spot.own / profile.total, f"{spot.function}: {quantity(spot.own, profile.unit)}"
+            spot.function,
+            spot.own / profile.total,
+            f"{spot.function}: {format_quantity(spot.own, profile.unit)}",
         )
         for spot in spots[:MOST_PARTS]
     ]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from profkit.analysis.kernel_names import labels, narrower, same_name
-from profkit.core.formatting import figures, percent, plural, quantity, shortened
+from profkit.core.formatting import format_figures, format_percent, format_quantity, plural, shorten
 from profkit.core.types import Bound, KernelBottleneck, KernelTime, Reading, RunDocument, Scope, Table
 
 LABEL = 48  # characters of a kernel's name: those of cuBLAS and CUTLASS fit; a narrow screen shortens it once more
@@ -109,7 +109,7 @@ def range_rows(document: RunDocument) -> tuple[KernelRow, ...]:
         if reading.scope.kind == "region" and reading.metric in OF_DEVICE:
             by_scope.setdefault(reading.scope, {})[reading.metric] = reading
     return tuple(
-        KernelRow(shortened(scope.name or "range", LABEL), scope, None, None, readings, None)
+        KernelRow(shorten(scope.name or "range", LABEL), scope, None, None, readings, None)
         for scope, readings in by_scope.items()
     )
 
@@ -166,11 +166,11 @@ def metric_column(title: str, metric: str, *, bare: bool = False, rare: bool = F
         doubtful = "?" if reading.doubt else ""
         value = reading.value
         text = (
-            quantity(value, reading.unit)
+            format_quantity(value, reading.unit)
             if not bare
             else f"{value:.0f}"
             if value == int(value)
-            else figures(value)
+            else format_figures(value)
         )
         return text + doubtful
 
@@ -204,4 +204,6 @@ def _rest_note(rows: Sequence[KernelRow]) -> str | None:
     if not rest:
         return None
     share = sum(row.share or 0.0 for row in rest)
-    return f"and {plural(len(rest), 'further configuration')}, {percent(100 * share)} % of the GPU time"
+    return (
+        f"and {plural(len(rest), 'further configuration')}, {format_percent(100 * share)} % of the GPU time"
+    )

@@ -34,7 +34,7 @@ from profkit.analysis.summaries.readings import (
     metric_table,
     share_text,
 )
-from profkit.core.formatting import figures, percent, plural, quantity, shortened
+from profkit.core.formatting import format_figures, format_percent, format_quantity, plural, shorten
 from profkit.core.types import (
     RUN,
     MetalAbsent,
@@ -63,7 +63,7 @@ def summarize_encoders(metal: MetalTrace) -> Summary | None:
     total = sum(work.seconds for work in works)
     top = max(works, key=lambda work: work.seconds)
     headline = (
-        f"{shortened(top.name, 48)} takes {share_text(top.seconds, total)} of {quantity(total, 's')} in"
+        f"{shorten(top.name, 48)} takes {share_text(top.seconds, total)} of {format_quantity(total, 's')} in"
         f" {plural(sum(work.count for work in works), columns)}."
     )
     notes = []
@@ -91,7 +91,7 @@ def summarize_shaders(metal: MetalTrace) -> Summary:
         return Summary("shaders", line, (), (), (f"To have it: {fix}",) if fix else ())
     total = sum(work.seconds for work in metal.shaders)
     top = max(metal.shaders, key=lambda work: work.seconds)
-    headline = f"{shortened(top.name, 48)} takes {share_text(top.seconds, total)} of the time of all shaders."
+    headline = f"{shorten(top.name, 48)} takes {share_text(top.seconds, total)} of the time of all shaders."
     return Summary("shaders", headline, (), (_work_table("Shaders by GPU time", "shader", metal.shaders),))
 
 
@@ -100,17 +100,17 @@ def _work_table(title: str, kind: str, works: Sequence[MetalWork]) -> Table:
     total = sum(work.seconds for work in works)
     rows = tuple(
         (
-            shortened(work.name, NAME) or "(no label)",
+            shorten(work.name, NAME) or "(no label)",
             str(work.count),
-            quantity(work.seconds, "s"),
+            format_quantity(work.seconds, "s"),
             share_text(work.seconds, total),
-            quantity(work.median, "s"),
-            quantity(work.longest, "s"),
+            format_quantity(work.median, "s"),
+            format_quantity(work.longest, "s"),
         )
         for work in ordered[:TOP_WORK]
     )
     rest = ordered[TOP_WORK:]
-    part = percent(100 * sum(work.seconds for work in rest) / total) if rest and total > 0 else "0"
+    part = format_percent(100 * sum(work.seconds for work in rest) / total) if rest and total > 0 else "0"
     note = f"and {plural(len(rest), f'further {kind}')}, {part} % of the time" if rest else None
     return Table(title, (kind, "count", "total", "share", "median", "longest"), rows, note)
 
@@ -149,9 +149,11 @@ def summarize_metal_occupancy(metal: MetalTrace, readings: Sequence[Reading]) ->
         headline = f"Threadgroup occupancy is not known: {shown.reason}."
     else:
         what = "compute work" if shown is compute else "work"
-        headline = f"{percent(shown.value)} % of the SIMD groups that the GPU can hold were there with {what}"
+        headline = (
+            f"{format_percent(shown.value)} % of the SIMD groups that the GPU can hold were there with {what}"
+        )
         limit = occupancy["gpu.limiter"].value
-        headline += f"; its top limiter is at {percent(limit)} %." if limit is not None else "."
+        headline += f"; its top limiter is at {format_percent(limit)} %." if limit is not None else "."
     table = metric_table(
         "Occupancy and limits, while the process had work on the GPU", list(occupancy.values())
     )
@@ -172,7 +174,7 @@ def _counter_table(metal: MetalTrace) -> Table | None:
         return None
     rows = tuple(
         (
-            shortened(counter.name, 32),
+            shorten(counter.name, 32),
             _number_cell(counter.active, counter.unit),
             _number_cell(counter.mean, counter.unit),
             _number_cell(counter.most, counter.unit),
@@ -184,14 +186,14 @@ def _counter_table(metal: MetalTrace) -> Table | None:
     covered = [counter.covered for counter in known if counter.covered is not None]
     notes = [f"and {rest} further counters in run.json"] if rest > 0 else []
     if covered:
-        least, most = percent(100 * min(covered)), percent(100 * max(covered))
+        least, most = format_percent(100 * min(covered)), format_percent(100 * max(covered))
         notes.append(f"samples cover {least if least == most else f'{least} to {most}'} % of the time")
     title = "All counters, of the whole device"
     return Table(title, ("counter", "at work", "mean", "most", "samples"), rows, "; ".join(notes) or None)
 
 
 def _number_cell(value: float | None, unit: str) -> str:
-    return "-" if value is None else quantity(value, unit) if unit else figures(value)
+    return "-" if value is None else format_quantity(value, unit) if unit else format_figures(value)
 
 
 def summarize_metal_bandwidth(chip: ChipSpecification, readings: Sequence[Reading]) -> Summary:
@@ -231,14 +233,15 @@ def _bandwidth_headline(rate: Reading, part: Reading, chip: ChipSpecification) -
     if rate.value is None and part.value is None:
         return f"What the GPU moves is not known: {rate.reason}."
     how = "" if rate.quality == "measured" else " (estimated)"
-    peak = quantity(chip.bandwidth, "B/s")
+    peak = format_quantity(chip.bandwidth, "B/s")
     if part.value is None:
-        return f"The GPU moves {quantity(rate.value, 'B/s')}{how}; {part.reason}."
+        return f"The GPU moves {format_quantity(rate.value, 'B/s')}{how}; {part.reason}."
     if rate.value is None:
-        return f"The GPU moves {percent(part.value)} % of what it can (estimated); {rate.reason}."
+        return f"The GPU moves {format_percent(part.value)} % of what it can (estimated); {rate.reason}."
     more = f": {FROM_CACHE}" if part.value > BEYOND else ""
     return (
-        f"The GPU moves {quantity(rate.value, 'B/s')}{how}, {percent(part.value)} % of the {peak} that the chip is"
+        f"The GPU moves {format_quantity(rate.value, 'B/s')}{how}, {format_percent(part.value)} % of the {peak} "
+        f"that the chip is"
         f" specified with{more}."
     )
 
@@ -246,9 +249,9 @@ def _bandwidth_headline(rate: Reading, part: Reading, chip: ChipSpecification) -
 def _specification_note(chip: ChipSpecification) -> str | None:
     if chip.bandwidth is None:
         return None
-    arithmetic = f", {quantity(chip.flops, 'FLOP/s')} in float32" if chip.flops else ""
+    arithmetic = f", {format_quantity(chip.flops, 'FLOP/s')} in float32" if chip.flops else ""
     sure = "" if chip.bandwidth_checked and (chip.flops_checked or not chip.flops) else " (of one report)"
-    return f"specification of {chip.name}: {quantity(chip.bandwidth, 'B/s')}{arithmetic}{sure}"
+    return f"specification of {chip.name}: {format_quantity(chip.bandwidth, 'B/s')}{arithmetic}{sure}"
 
 
 # What a recording that was not made for times may still add where that one lacks it.

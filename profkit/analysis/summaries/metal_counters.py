@@ -29,7 +29,7 @@ from profkit.analysis.summaries.metal_readings import (
 )
 from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.errors import Fault
-from profkit.core.formatting import figures, percent, quantity
+from profkit.core.formatting import format_figures, format_percent, format_quantity
 from profkit.core.types import Gpu, MetalCounter, MetalTrace, Quality, Reading, RunDocument
 from profkit.hardware.apple_gpu import find_chip
 
@@ -93,7 +93,7 @@ def _share_of_peak(
     if not chip.bandwidth:
         return missing_reading(metal, "bandwidth.gpu.share", chip.reason or UNSPECIFIED, chip.fix)
     value = 100 * rate / chip.bandwidth
-    formula = f"100 * bandwidth.gpu / {quantity(chip.bandwidth, 'B/s')} (specification of {chip.name})"
+    formula = f"100 * bandwidth.gpu / {format_quantity(chip.bandwidth, 'B/s')} (specification of {chip.name})"
     if not chip.bandwidth_checked:
         quality, remark = "estimated", UNCHECKED
     if value > BEYOND:
@@ -137,7 +137,7 @@ def _arithmetic_readings(document: RunDocument, metal: MetalTrace, chip: ChipSpe
         why = chip.reason or "the float32 rate of this chip is not known"
         readings.append(missing_reading(metal, "flops.gpu.share", why, chip.fix))
     else:
-        of = f"{quantity(chip.flops, 'FLOP/s')} (specification of {chip.name}, float32)"
+        of = f"{format_quantity(chip.flops, 'FLOP/s')} (specification of {chip.name}, float32)"
         part = 100 * rate / chip.flops
         remark = NARROW if part > BEYOND else remark
         readings.append(
@@ -281,7 +281,7 @@ def _dilution_warning(counter: MetalCounter) -> str | None:
     """A sample is of all the time that it took: of work that is shorter it tells little."""
     if counter.filled is None or counter.filled * APART >= 1:
         return None
-    part = percent(100 * counter.filled)
+    part = format_percent(100 * counter.filled)
     return f"the process had work in {part} % of the time of the samples that saw it, and the rest is in them, too"
 
 
@@ -302,7 +302,7 @@ def _estimate_warning(counter: MetalCounter, value: float, undiluted: float) -> 
 
 
 def _format_number(value: float, unit: str) -> str:
-    return quantity(value, unit) if unit else figures(value)
+    return format_quantity(value, unit) if unit else format_figures(value)
 
 
 def _bandwidth_readings(document: RunDocument, metal: MetalTrace, chip: ChipSpecification) -> list[Reading]:

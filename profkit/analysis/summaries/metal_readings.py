@@ -8,7 +8,7 @@ from dataclasses import replace
 from profkit.analysis.comparability.fingerprint import holds_down
 from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.readings import absence_notes, unavailable_reading
-from profkit.core.formatting import percent, quantity
+from profkit.core.formatting import format_percent, format_quantity
 from profkit.core.types import (
     RUN,
     GpuTrace,
@@ -129,12 +129,14 @@ def slowed_reading(metal: MetalTrace, moments: Sequence[Moment] = ()) -> Reading
     low = percent_of(sum(seconds for name, seconds in clocks if name == LOWEST), whole)
     if low:
         of = "its work" if at_work else "the time"
-        causes.append((low, f"the GPU was in the performance state Minimum for {percent(low)} % of {of}"))
+        causes.append(
+            (low, f"the GPU was in the performance state Minimum for {format_percent(low)} % of {of}")
+        )
     hot = [state for state in metal.thermal if holds_down(state.name) and state.seconds > 0]
     part = percent_of(sum(s.seconds for s in hot), sum(s.seconds for s in metal.thermal))
     if hot and part is not None:
         names = " and ".join(state.name for state in hot[:2])
-        causes.append((part, f"the thermal state was {names} for {percent(part)} % of the time"))
+        causes.append((part, f"the thermal state was {names} for {format_percent(part)} % of the time"))
     causes.sort(reverse=True)
     most = causes[0][0] if causes else 0.0
     untold = COOL if metal.thermal else NO_STATES
@@ -173,7 +175,7 @@ def _state_headline(slowed: Reading, metal: MetalTrace) -> str:
         return f"Whether heat or power slowed the GPU down is not known: {slowed.reason}."
     if slowed.value == 0 and metal.thermal:
         return "Nothing slowed the GPU down."
-    reason = slowed.reason or f"it was slowed down for {percent(slowed.value)} % of the time"
+    reason = slowed.reason or f"it was slowed down for {format_percent(slowed.value)} % of the time"
     return f"{reason[0].upper()}{reason[1:]}."
 
 
@@ -183,9 +185,9 @@ def _state_table(title: str, states: Sequence[MetalState]) -> Table:
     rows = tuple(
         (
             state.name,
-            quantity(state.seconds, "s"),
-            f"{percent(percent_of(state.seconds, total) or 0.0)} %",
-            quantity(state.busy, "s"),
+            format_quantity(state.seconds, "s"),
+            f"{format_percent(percent_of(state.seconds, total) or 0.0)} %",
+            format_quantity(state.busy, "s"),
         )
         for state in states
         if state.seconds > 0
@@ -291,8 +293,8 @@ def _add_warnings(metal: MetalTrace, readings: list[Reading]) -> list[Reading]:
     if device is None or busy is None or busy <= device * (1 + SLACK) + CLOCKS:
         return readings
     doubt = (
-        f"the process had work on the GPU for {quantity(busy, 's')}, and the device was active for"
-        f" {quantity(device, 's')} of that time: one of {INTERVALS} and {STATES} is not whole"
+        f"the process had work on the GPU for {format_quantity(busy, 's')}, and the device was active for"
+        f" {format_quantity(device, 's')} of that time: one of {INTERVALS} and {STATES} is not whole"
     )
     names = ("gpu.utilization", "gpu.utilization.device", "gpu.utilization.alone", "time.gpu.idle")
     return [replace(r, doubt=doubt) if r.metric in names and r.value is not None else r for r in readings]

@@ -17,7 +17,7 @@ from profkit.analysis.summaries.metal_readings import (
     window_of,
 )
 from profkit.analysis.summaries.readings import absence_notes
-from profkit.core.formatting import figures, percent, plural, quantity, shortened
+from profkit.core.formatting import format_figures, format_percent, format_quantity, plural, shorten
 from profkit.core.types import (
     RUN,
     MetalTrace,
@@ -77,22 +77,26 @@ def _metal_headline(metal: MetalTrace) -> str:
     window, whole = window_of(metal), percent_of(metal.device_busy, metal.span)
     device = ""
     if whole is not None:
-        device = f"the whole device was active for {percent(whole)} % of {quantity(metal.span, 's')}"
+        device = (
+            f"the whole device was active for {format_percent(whole)} % of {format_quantity(metal.span, 's')}"
+        )
     if metal.process_busy is None or not window:
         if device:
             return f"What the process had of the GPU is not known; {device}."
         return "How busy the GPU was is not in the trace."
     if metal.process_busy == 0:
         also = f"; {device}, for others" if device else ""
-        return f"The process had nothing on the GPU in {quantity(window, 's')}{also}."
-    busy = f"The process keeps the GPU busy {percent(percent_of(metal.process_busy, window) or 0.0)} % of"
-    busy += f" {quantity(window, 's')}" + _device_text(metal, window)
+        return f"The process had nothing on the GPU in {format_quantity(window, 's')}{also}."
+    busy = (
+        f"The process keeps the GPU busy {format_percent(percent_of(metal.process_busy, window) or 0.0)} % of"
+    )
+    busy += f" {format_quantity(window, 's')}" + _device_text(metal, window)
     causes = idle_causes(metal)
     part = percent_of(causes[0][1], window) or 0.0 if causes else 0.0
     if part < LARGE:
         return f"{busy}."
     cause = causes[0][0]
-    idle = f"{percent(part)} % of the time {_IDLE[cause]}"
+    idle = f"{format_percent(part)} % of the time {_IDLE[cause]}"
     if cause == "unsubmitted":
         return f"{busy}. It is host-bound: {idle}."
     alone = ", one command buffer at a time" if metal.queue_most == 1 and cause == "queued" else ""
@@ -102,21 +106,25 @@ def _metal_headline(metal: MetalTrace) -> str:
 def _device_text(metal: MetalTrace, window: float) -> str:
     """What the whole device was active, of the same time where that is known: only then the two can be compared."""
     if metal.window_busy is not None and not metal.marked:
-        return f" (the whole device {percent(percent_of(metal.window_busy, window) or 0.0)} %)"
+        return f" (the whole device {format_percent(percent_of(metal.window_busy, window) or 0.0)} %)"
     whole = percent_of(metal.device_busy, metal.span)
     if whole is None:
         return ""
     same = metal.span is not None and abs(metal.span - window) <= 1e-9 * window
-    return f" (the whole device {percent(whole)} %" + (")" if same else f" of {quantity(metal.span, 's')})")
+    return f" (the whole device {format_percent(whole)} %" + (
+        ")" if same else f" of {format_quantity(metal.span, 's')})"
+    )
 
 
 def _timeline_table(metal: MetalTrace) -> Table:
     rows: list[tuple[str, str]] = []
     span, window, idle = metal.span, window_of(metal), idle_of(metal)
     if span is not None:
-        rows.append(("Traced", quantity(span, "s") + (", the marked region" if metal.marked else "")))
+        rows.append(("Traced", format_quantity(span, "s") + (", the marked region" if metal.marked else "")))
     if window is not None and metal.window is not None and not metal.marked:
-        rows.append(("Window", f"{quantity(window, 's')}, from the first work of the process to its last"))
+        rows.append(
+            ("Window", f"{format_quantity(window, 's')}, from the first work of the process to its last")
+        )
     if metal.process_busy is not None:
         rows.append(("Process", _share_cell(metal.process_busy, "busy", window)))
     if metal.device_busy is not None:
@@ -125,23 +133,27 @@ def _timeline_table(metal: MetalTrace) -> Table:
             active += f"; {_share_cell(metal.window_busy, '', window)} in the window"
         rows.append(("Device", active))
     if idle is not None:
-        gap = f"; longest gap {quantity(metal.longest_gap, 's')}" if metal.longest_gap else ""
+        gap = f"; longest gap {format_quantity(metal.longest_gap, 's')}" if metal.longest_gap else ""
         rows.append(("Idle", f"{_share_cell(idle, '', window)} without the process{gap}"))
-        rows += [("", f"{quantity(seconds, 's')}: {_IDLE[cause]}") for cause, seconds in idle_causes(metal)]
+        rows += [
+            ("", f"{format_quantity(seconds, 's')}: {_IDLE[cause]}") for cause, seconds in idle_causes(metal)
+        ]
     if metal.queue_depth is not None:
         most = f", at most {metal.queue_most}" if metal.queue_most is not None else ""
         until = "" if metal.completion is not None else ", until done on the GPU"
-        rows.append(("Queue", f"{figures(metal.queue_depth)} command buffers (mean){most}{until}"))
+        rows.append(("Queue", f"{format_figures(metal.queue_depth)} command buffers (mean){most}{until}"))
     if metal.compiled:
-        rows.append(("Compiling", f"{quantity(metal.compiled, 's')} of Metal's compiler for the process"))
+        rows.append(
+            ("Compiling", f"{format_quantity(metal.compiled, 's')} of Metal's compiler for the process")
+        )
     return Table("Timeline", ("what", "value"), tuple(rows), main=True)
 
 
 def _share_cell(part: float, what: str, whole: float | None) -> str:
     """`23.0 ms active (4.0 %)`."""
     value = percent_of(part, whole)
-    share = f"({percent(value)} %)" if value is not None else ""
-    return " ".join(word for word in (quantity(part, "s"), what, share) if word)
+    share = f"({format_percent(value)} %)" if value is not None else ""
+    return " ".join(word for word in (format_quantity(part, "s"), what, share) if word)
 
 
 def _buffer_table(metal: MetalTrace) -> Table:
@@ -153,7 +165,13 @@ def _buffer_table(metal: MetalTrace) -> Table:
         ("Frame to frame", metal.frames),
     )
     rows = tuple(
-        (what, str(s.count), quantity(s.median, "s"), quantity(s.p95, "s"), quantity(s.longest, "s"))
+        (
+            what,
+            str(s.count),
+            format_quantity(s.median, "s"),
+            format_quantity(s.p95, "s"),
+            format_quantity(s.longest, "s"),
+        )
         for what, s in spreads
         if s is not None and s.count
     )
@@ -172,10 +190,10 @@ def _process_table(metal: MetalTrace) -> Table:
     ordered = sorted(metal.processes, key=lambda process: (not process.target, -process.busy))
     rows = tuple(
         (
-            shortened(process.name, 34)
+            shorten(process.name, 34)
             + (f" ({process.pid})" if process.pid is not None else "")
             + ((", profiled" if metal.guessed is None else ", taken for it") if process.target else ""),
-            quantity(process.busy, "s"),
+            format_quantity(process.busy, "s"),
             str(process.intervals),
         )
         for process in ordered[:TOP_PROCESSES]
@@ -190,7 +208,8 @@ def _metal_notes(metal: MetalTrace) -> list[str]:
     whole, own = percent_of(metal.device_busy, metal.span), percent_of(metal.process_busy, metal.span)
     if whole is not None and own is not None and whole - own > APART:
         notes.append(
-            f"The device's utilization is not the program's: {percent(own)} of its {percent(whole)} % of the traced"
+            f"The device's utilization is not the program's: {format_percent(own)} of its "
+            f"{format_percent(whole)} % of the traced"
             " time are of the process, the rest is the screen's and other programs'."
         )
     if metal.failed:
@@ -241,7 +260,7 @@ def _process_breakdown(trace: MetalTrace) -> TimeBreakdown | None:
         TimePart(
             name,
             min(1.0, seconds / whole),
-            f"{name}: {quantity(seconds, 's')}, {percent(100 * seconds / whole)} %",
+            f"{name}: {format_quantity(seconds, 's')}, {format_percent(100 * seconds / whole)} %",
             place > 0,
             share_reading("Share of the time", 100 * seconds / whole, table, formula),
         )
@@ -265,7 +284,7 @@ def work_breakdown(title: str, works: tuple[MetalWork, ...]) -> TimeBreakdown | 
         TimePart(
             work.name,
             work.seconds / total,
-            f"{work.name}: {quantity(work.seconds, 's')}, {percent(100 * work.seconds / total)} %",
+            f"{work.name}: {format_quantity(work.seconds, 's')}, {format_percent(100 * work.seconds / total)} %",
             reading=share_reading("GPU time, share", 100 * work.seconds / total, INTERVALS, formula),
         )
         for work in largest[:MOST_PARTS]

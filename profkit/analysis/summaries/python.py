@@ -16,7 +16,7 @@ from profkit.analysis.summaries.readings import (
     share_text,
     unavailable_reading,
 )
-from profkit.core.formatting import percent, plural, quantity, shortened
+from profkit.core.formatting import format_percent, format_quantity, plural, shorten
 from profkit.core.types import (
     RUN,
     GpuTrace,
@@ -79,13 +79,13 @@ def _time_reading(name: str, seconds: float, formula: str) -> Reading:
 
 
 def _python_headline(own: Profile, imports: Profile | None) -> str:
-    apart = f", {quantity(imports.total, 's')} of it imports" if imports is not None else ""
+    apart = f", {format_quantity(imports.total, 's')} of it imports" if imports is not None else ""
     if not own.hotspots:
-        return f"cProfile saw {quantity(own.total, 's')}{apart}."
+        return f"cProfile saw {format_quantity(own.total, 's')}{apart}."
     top = own.hotspots[0]
     return (
         f"{function_place(top)} has the most own time, {share_text(top.own, own.total)} of"
-        f" {quantity(own.total, 's')} under cProfile{apart}."
+        f" {format_quantity(own.total, 's')} under cProfile{apart}."
     )
 
 
@@ -101,7 +101,12 @@ def _cumulative_table(profile: Profile) -> Table:
 
 def _function_rows(profile: Profile, times: Sequence[tuple[Hotspot, float]]) -> tuple[tuple[str, ...], ...]:
     return tuple(
-        (function_place(spot), quantity(seconds, "s"), share_text(seconds, profile.total), _call_count(spot))
+        (
+            function_place(spot),
+            format_quantity(seconds, "s"),
+            share_text(seconds, profile.total),
+            _call_count(spot),
+        )
         for spot, seconds in times[:TOP_FUNCTIONS]
         if seconds > LEAST * profile.total
     )
@@ -113,7 +118,7 @@ def _by_total(profile: Profile) -> list[Hotspot]:
 
 def _import_table(profile: Profile) -> Table:
     rows = tuple(
-        (_module_name(spot), quantity(spot.total, "s"), share_text(spot.total or 0.0, profile.total))
+        (_module_name(spot), format_quantity(spot.total, "s"), share_text(spot.total or 0.0, profile.total))
         for spot in _by_total(profile)[:IMPORT_ROWS]
     )
     return Table("Imports, each with what it imports in turn", ("module", "total", "share"), rows)
@@ -126,7 +131,7 @@ def _module_name(spot: Hotspot) -> str:
 
 
 def _call_count(spot: Hotspot) -> str:
-    return quantity(float(spot.calls), "count") if spot.calls is not None else "-"
+    return format_quantity(float(spot.calls), "count") if spot.calls is not None else "-"
 
 
 def _python_notes(own: Profile, imports: Profile | None) -> tuple[str, ...]:
@@ -134,7 +139,7 @@ def _python_notes(own: Profile, imports: Profile | None) -> tuple[str, ...]:
         "cProfile slows Python code more than native code: compare shares, not seconds, with other passes."
     ]
     if imports is not None and own.total > 0 and imports.total > 0.5 * own.total:
-        part = percent(100 * imports.total / own.total)
+        part = format_percent(100 * imports.total / own.total)
         notes.append(
             f"Imports are {part} % of what was profiled: mark the work with profkit.region to leave them out."
         )
@@ -172,11 +177,11 @@ def _memory_reading(name: str, value: float, unit: str, formula: str) -> Reading
 def summarize_allocations(allocations: Allocations) -> Summary:
     """What tracemalloc saw: peak, leak or not, and the lines that hold and grow most."""
     growth, readings = allocations.growth, allocation_readings(allocations)
-    peak = quantity(readings[0].value, "B")
+    peak = format_quantity(readings[0].value, "B")
     if growth.leak is None:
         leak = f"whether it leaks is not known ({growth.reason})"
     elif growth.leak:
-        leak = f"each iteration leaves {quantity(growth.per_iteration, 'B')} behind: it leaks"
+        leak = f"each iteration leaves {format_quantity(growth.per_iteration, 'B')} behind: it leaks"
     else:
         leak = f"no leak in {plural(growth.iterations, 'iteration')}"
     tables = [_line_table("Lines that hold most", allocations.top)]
@@ -188,7 +193,7 @@ def summarize_allocations(allocations: Allocations) -> Summary:
         tables.insert(0, grown)
     notes = list(allocations.notes)
     if growth.low is not None and growth.high is not None:
-        low, high = quantity(growth.low, "B"), quantity(growth.high, "B")
+        low, high = format_quantity(growth.low, "B"), format_quantity(growth.high, "B")
         notes.append(
             f"Growth per iteration: 95 % interval {low} to {high}, of {growth.iterations} iterations."
         )
@@ -203,7 +208,11 @@ def summarize_allocations(allocations: Allocations) -> Summary:
 
 def _line_table(title: str, lines: Sequence[AllocationLine]) -> Table:
     rows = tuple(
-        (_line_place(line), quantity(float(line.size), "B"), quantity(float(line.count), "count"))
+        (
+            _line_place(line),
+            format_quantity(float(line.size), "B"),
+            format_quantity(float(line.count), "count"),
+        )
         for line in lines[:ROWS]
     )
     return Table(title, LINE_COLUMNS, rows)
@@ -211,7 +220,7 @@ def _line_table(title: str, lines: Sequence[AllocationLine]) -> Table:
 
 def _line_place(line: AllocationLine) -> str:
     parts = line.file.replace("\\", "/").split("/")
-    return shortened("/".join(parts[-2:]), 48) + f":{line.line}"
+    return shorten("/".join(parts[-2:]), 48) + f":{line.line}"
 
 
 def summarize_memory(
@@ -229,7 +238,7 @@ def summarize_memory(
         joined = (table, *line_tables) if table is not None else line_tables
         return replace(stored, readings=(*stored.readings, *more), tables=joined)
     resident = next((r.value for r in readings if r.metric == "memory.rss_peak"), None)
-    process = f"The process holds {quantity(resident, 'B')} at most. " if resident is not None else ""
+    process = f"The process holds {format_quantity(resident, 'B')} at most. " if resident is not None else ""
     reason = first_reason(missing, "there is no tracemalloc result")
     headline = f"{process}What Python holds is not known: {reason}."
     return make_summary("memory", headline, (*readings, *missing), [table], absence_notes(missing))
@@ -269,7 +278,7 @@ def _triton_headline(work: TritonWork, timings: Sequence[Timing]) -> str:
     parts: list[str] = []
     if tuned:
         seconds = _tuned_seconds(work)
-        took = f" in {quantity(seconds, 's')}" if seconds is not None else ""
+        took = f" in {format_quantity(seconds, 's')}" if seconds is not None else ""
         parts.append(f"Triton tuned {_tuned_kernels(tuned)}{took}{_tuning_outcome(tuned)}")
     elif work.tunings:
         outcome = _tuning_outcome(work.tunings)
@@ -278,7 +287,7 @@ def _triton_headline(work: TritonWork, timings: Sequence[Timing]) -> str:
         )
     elif work.compile_seconds:
         new = work.binaries - (work.cached or 0)
-        took = quantity(work.compile_seconds, "s")
+        took = format_quantity(work.compile_seconds, "s")
         parts.append(f"Triton compiled {plural(new, 'kernel')} in {took} or more")
     elif work.cached is not None:
         parts.append(f"{plural(work.binaries, 'kernel')} of Triton came compiled from its cache on disk")
@@ -303,7 +312,7 @@ def _tuning_outcome(tunings: Sequence[Tuning]) -> str:
 
 def _tuned_kernels(tunings: Sequence[Tuning]) -> str:
     names = list(dict.fromkeys(tuning.kernel for tuning in tunings))
-    return shortened(names[0], 40) if len(names) == 1 else plural(len(names), "kernel")
+    return shorten(names[0], 40) if len(names) == 1 else plural(len(names), "kernel")
 
 
 def _are_benchmarks(timings: Sequence[Timing]) -> bool:
@@ -314,12 +323,12 @@ def _are_benchmarks(timings: Sequence[Timing]) -> bool:
 def _tuning_table(tunings: Sequence[Tuning]) -> Table:
     rows = tuple(
         (
-            shortened(tuning.kernel, 28),
-            shortened(tuning.key, 36) or "-",
+            shorten(tuning.kernel, 28),
+            shorten(tuning.key, 36) or "-",
             str(tuning.configurations) if tuning.configurations is not None else "-",
             "from disk"
             if tuning.cached
-            else quantity(tuning.seconds, "s")
+            else format_quantity(tuning.seconds, "s")
             if tuning.seconds is not None
             else "-",
         )
@@ -339,13 +348,13 @@ def _tuning_notes(work: TritonWork) -> list[str]:
     notes = []
     if len(work.tunings) > 1:
         notes += [
-            f"{shortened(t.kernel, 40)} ({shortened(t.key, 60)}): {t.best}."
+            f"{shorten(t.kernel, 40)} ({shorten(t.key, 60)}): {t.best}."
             for t in _longest_tunings(work.tunings)
         ]
     if any(tuning.seconds is not None for tuning in work.tunings):
         notes.append("What tuning took includes compiling the candidates.")
     notes += [
-        f"{shortened(tuning.kernel, 40)}: {tuning.failed} of {tuning.configurations} configurations did not compile,"
+        f"{shorten(tuning.kernel, 40)}: {tuning.failed} of {tuning.configurations} configurations did not compile,"
         " or did not fit this device."
         for tuning in work.tunings[:TOP_TUNINGS]
         if tuning.failed
@@ -362,7 +371,9 @@ def _tuning_notes(work: TritonWork) -> list[str]:
 def _compile_notes(work: TritonWork, trace: GpuTrace | None) -> list[str]:
     loading = trace.compile_seconds if trace is not None else None
     apart = (
-        f" Loading them onto the device took {quantity(loading, 's')} more, by the trace." if loading else ""
+        f" Loading them onto the device took {format_quantity(loading, 's')} more, by the trace."
+        if loading
+        else ""
     )
     if not work.binaries:
         return []
@@ -376,7 +387,7 @@ def _compile_notes(work: TritonWork, trace: GpuTrace | None) -> list[str]:
         if work.cached
         else "; its cache on disk had none of them"
     )
-    took = quantity(work.compile_seconds, "s")
+    took = format_quantity(work.compile_seconds, "s")
     return [
         f"Compiled: {plural(new, 'kernel')} in {took} or more, by the times of their files{cached}.{apart}"
     ]
@@ -408,7 +419,7 @@ def _agreement_notes(works: Sequence[TritonWork], shown: TritonWork) -> list[str
             compared += 1
             if tuning.best != known:
                 notes.append(
-                    f"{_pass_title(work)} ran {shortened(tuning.kernel, 40)} as {tuning.best}, the"
+                    f"{_pass_title(work)} ran {shorten(tuning.kernel, 40)} as {tuning.best}, the"
                     f" {_pass_title(shown)[4:]} as {known}: Triton chose again, so these are two kernels."
                 )
     if compared and not notes:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from profkit.analysis.metrics import metric
-from profkit.core.formatting import percent, quantity, shortened
+from profkit.core.formatting import format_percent, format_quantity, shorten
 from profkit.core.types import (
     QUALITY_ORDER,
     RUN,
@@ -192,7 +192,7 @@ def metric_table(title: str, readings: Sequence[Reading], note: str | None = Non
     known = [r for r in readings if r.value is not None]
     if not known:
         return None
-    rows = [(metric(r.metric).title, quantity(r.value, r.unit), quality_text(r)) for r in known]
+    rows = [(metric(r.metric).title, format_quantity(r.value, r.unit), quality_text(r)) for r in known]
     if all(r.quality == "measured" for r in known):
         return Table(title, ("what", "value"), tuple(row[:2] for row in rows), note)
     return Table(title, ("what", "value", "how"), tuple(rows), note)
@@ -201,7 +201,7 @@ def metric_table(title: str, readings: Sequence[Reading], note: str | None = Non
 def quality_text(reading: Reading) -> str:
     """The quality in words, with the share of a multiplexed counter."""
     if reading.quality == "multiplexed" and reading.share is not None:
-        return f"multiplexed {percent(100 * reading.share)} %"
+        return f"multiplexed {format_percent(100 * reading.share)} %"
     return reading.quality
 
 
@@ -213,13 +213,13 @@ def function_place(spot: Hotspot, width: int = NAME_WIDTH) -> str:
     else:
         place = f" [{spot.library}]" if spot.library and spot.library != spot.function else ""
     if len(place) > width - 16:  # the name is worth more than the place
-        return shortened(spot.function, width)
-    return shortened(spot.function, width - len(place)) + place
+        return shorten(spot.function, width)
+    return shorten(spot.function, width - len(place)) + place
 
 
 def share_text(part: float, total: float) -> str:
     """`part` of `total` as a percentage; a dash where there is no total."""
-    return f"{percent(100 * part / total)} %" if total > 0 else "-"
+    return f"{format_percent(100 * part / total)} %" if total > 0 else "-"
 
 
 def absence_notes(readings: Sequence[Reading]) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from profkit.analysis.summaries.readings import (
     unavailable_reading,
 )
 from profkit.analysis.summaries.time import scope_of
-from profkit.core.formatting import figures, percent, quantity
+from profkit.core.formatting import format_figures, format_percent, format_quantity
 from profkit.core.types import RUN, Peaks, Reading, RunDocument, Scope, Source, Summary, Table
 
 CeilingKind = Literal["memory", "compute"]
@@ -178,24 +178,24 @@ def summarize_bandwidth(readings: Sequence[Reading], limit: Ceilings, dram: Read
     rows = [dram, *readings] if dram.metric not in by_metric else list(readings)
     if rate.value is None and dram.value is not None:
         headline = (
-            f"{quantity(dram.value, 'B')} to and from memory ({dram.quality}); the time for it is not known."
+            f"{format_quantity(dram.value, 'B')} to and from memory ({dram.quality}); the time for it is "
+            f"not known."
         )
     elif rate.value is None:
         headline = f"Traffic to memory is not known: {rate.reason}."
     elif share.value is None:
-        headline = (
-            f"{quantity(rate.value, 'B/s')} to and from memory ({rate.quality}); the peak is not known."
-        )
+        headline = f"{format_quantity(rate.value, 'B/s')} to and from memory ({rate.quality}); the peak is not known."
     elif share.value > BEYOND:
         headline = (
-            f"{quantity(rate.value, 'B/s')} to and from memory ({rate.quality}) would be {percent(share.value)} %"
-            f" of the {quantity(limit.bandwidth.value, 'B/s')} that this machine was measured to reach:"
+            f"{format_quantity(rate.value, 'B/s')} to and from memory ({rate.quality}) would be "
+            f"{format_percent(share.value)} %"
+            f" of the {format_quantity(limit.bandwidth.value, 'B/s')} that this machine was measured to reach:"
             f" {share.reason or BEYOND_WHOLE}."
         )
     else:
         headline = (
-            f"{quantity(rate.value, 'B/s')} to and from memory, {percent(share.value)} % of the"
-            f" {quantity(limit.bandwidth.value, 'B/s')} that this machine reaches ({rate.quality})."
+            f"{format_quantity(rate.value, 'B/s')} to and from memory, {format_percent(share.value)} % of the"
+            f" {format_quantity(limit.bandwidth.value, 'B/s')} that this machine reaches ({rate.quality})."
         )
     table = metric_table("Memory traffic", rows)
     notes = (f"Held against the measured peak of {limit.why}.",) if limit.bandwidth.value is not None else ()
@@ -266,8 +266,9 @@ def summarize_roofline(
             else f"{limits} would limit it, but something else limits it first"
         )
         headline = (
-            f"{quantity(rate.value, 'FLOP/s')} is {percent(share.value)} % of what the {under} ceiling allows at"
-            f" {figures(over.value or 0.0)} FLOP/B: {near}."
+            f"{format_quantity(rate.value, 'FLOP/s')} is {format_percent(share.value)} % of what the {under} "
+            f"ceiling allows at"
+            f" {format_figures(over.value or 0.0)} FLOP/B: {near}."
         )
     else:
         headline = f"The position under the roofline is not known: {share.reason}."
@@ -278,7 +279,7 @@ def summarize_roofline(
     counted, declared = work.flops.value, work.declared_flops
     if counted is not None and declared and abs(counted - declared) > FLOPS_APART * declared:
         notes.append(
-            f"Counted {quantity(counted, 'FLOP')} per iteration, declared {quantity(declared, 'FLOP')}:"
+            f"Counted {format_quantity(counted, 'FLOP')} per iteration, declared {format_quantity(declared, 'FLOP')}:"
             " the declared number is wrong, or not all work was counted."
         )
     return make_summary("roofline", headline, readings, tables, (*notes, *absence_notes(readings)))
@@ -288,11 +289,11 @@ def _ceiling_table(peaks: Peaks | None) -> Table | None:
     if peaks is None:
         return None
     rows = (
-        ("Memory", quantity(peaks.bandwidth_one, "B/s"), quantity(peaks.bandwidth_all, "B/s")),
+        ("Memory", format_quantity(peaks.bandwidth_one, "B/s"), format_quantity(peaks.bandwidth_all, "B/s")),
         (
             "float32 arithmetic",
-            quantity(peaks.flops_f32_one, "FLOP/s"),
-            quantity(peaks.flops_f32_all, "FLOP/s"),
+            format_quantity(peaks.flops_f32_one, "FLOP/s"),
+            format_quantity(peaks.flops_f32_all, "FLOP/s"),
         ),
     )
     columns = ("", "1 thread", f"{peaks.threads} threads")

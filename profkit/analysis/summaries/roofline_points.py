@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
 from profkit.analysis.summaries.readings import best_reading, derive_reading, main_scopes
 from profkit.analysis.summaries.roofline import work_of
-from profkit.core.formatting import percent, quantity
+from profkit.core.formatting import format_percent, format_quantity
 from profkit.core.types import RUN, Reading, RunDocument, Source
 
 # A kernel whose tensor cores work more than this is about them. Below it a stray instruction (a sum by a matrix unit)
@@ -307,6 +307,11 @@ def _processor_roofline(document: RunDocument) -> Roofline | None:
 def _point_text(
     name: str, intensity: float, rate: float, attainable: float | None, kind: str, share: float | None
 ) -> str:
-    part = f" ({percent(100 * share)} % of the time)" if share is not None else ""
-    of_ceiling = f", {percent(100 * rate / attainable)} % of what its ceiling allows" if attainable else ""
-    return f"{name}{part}: {quantity(rate, 'FLOP/s')} {kind} at {quantity(intensity, 'FLOP/B')}{of_ceiling}"
+    part = f" ({format_percent(100 * share)} % of the time)" if share is not None else ""
+    of_ceiling = (
+        f", {format_percent(100 * rate / attainable)} % of what its ceiling allows" if attainable else ""
+    )
+    return (
+        f"{name}{part}: {format_quantity(rate, 'FLOP/s')} {kind} at "
+        f"{format_quantity(intensity, 'FLOP/B')}{of_ceiling}"
+    )

@@ -14,7 +14,7 @@ from profkit.analysis.summaries.readings import (
     unavailable_reading,
 )
 from profkit.core import statistics
-from profkit.core.formatting import figures, percent, plural, quantity
+from profkit.core.formatting import format_figures, format_percent, format_quantity, plural
 from profkit.core.types import RUN, Moment, Reading, SampleSet, Scope, Source, Summary, Table, Timing
 
 # Device and host alone nearer to each other than this share neither side clearly, and the wall clock's own noise.
@@ -69,7 +69,7 @@ def _host_and_device_notes(name: str, sets: Sequence[SampleSet]) -> list[str]:
     device = _median_known([samples.device_seconds for samples in sets])
     host = _median_known([samples.host_seconds for samples in sets])
     if device is not None and host is not None:
-        alone = f"the device alone takes {quantity(device, 's')}, the host alone {quantity(host, 's')}"
+        alone = f"the device alone takes {format_quantity(device, 's')}, the host alone {format_quantity(host, 's')}"
         if host > device * (1 + SIDES_APART):
             return [f"{name}: host-bound: {alone} to launch it."]
         if device > host * (1 + SIDES_APART):
@@ -78,7 +78,7 @@ def _host_and_device_notes(name: str, sets: Sequence[SampleSet]) -> list[str]:
     ratio = _median_known([samples.wall_ratio for samples in sets])
     if ratio is not None and ratio > WALL_APART:
         return [
-            f"{name}: by the wall clock an iteration takes {figures(ratio)} times as long: the host adds it."
+            f"{name}: by the wall clock an iteration takes {format_figures(ratio)} times as long: the host adds it."
         ]
     return []
 
@@ -93,7 +93,7 @@ def _first_iteration_notes(name: str, sets: Sequence[SampleSet]) -> list[str]:
     if first < FIRST_APART * later:
         return []
     return [
-        f"{name}: the first iteration took {quantity(first, 's')}, in which Metal and MPSGraph compile for these"
+        f"{name}: the first iteration took {format_quantity(first, 's')}, in which Metal and MPSGraph compile for these"
         " shapes; no sample has that in it."
     ]
 
@@ -116,15 +116,15 @@ def _clock_notes(name: str, sets: Sequence[SampleSet]) -> list[str]:
     clocks = [clock for samples in sets for clock in samples.clocks]
     if clocks:
         low, high = min(clocks), max(clocks)
-        apart = f"between {quantity(low, 'Hz')} and {quantity(high, 'Hz')}"
+        apart = f"between {format_quantity(low, 'Hz')} and {format_quantity(high, 'Hz')}"
         steady = high <= low * (1 + CLOCKS_APART)
         notes.append(
-            f"{name}: SM clock {quantity(statistics.median(clocks), 'Hz')}{'' if steady else ', ' + apart}."
+            f"{name}: SM clock {format_quantity(statistics.median(clocks), 'Hz')}{'' if steady else ', ' + apart}."
         )
     reasons = ", ".join(dict.fromkeys(reason for samples in sets for reason in samples.throttle_reasons))
     thrown, used = sum(samples.throttled for samples in sets), sum(len(samples.seconds) for samples in sets)
     if thrown:
-        share = percent(100 * thrown / (thrown + used))
+        share = format_percent(100 * thrown / (thrown + used))
         why = f" ({reasons})" if reasons else ""
         notes.append(
             f"{name}: {plural(thrown, 'sample')} of {thrown + used} ({share} %) thrown away: the device slowed itself"
@@ -149,11 +149,11 @@ def time_readings(timing: Timing) -> tuple[Reading, ...]:
     """Every time.* metric of one timing: seconds per iteration, or per cent of the median.
 
     The median is that of the processes' medians, the interval 95 % by order statistics with the effective
-    sample size (profkit.core.statistics.combine). Unavailable, with the reason, where there are too few samples.
+    sample size (`combine_processes`). Unavailable, with the reason, where there are too few samples.
     """
     scope = scope_of(timing)
     samples = [s for process in timing.processes for s in process.seconds]
-    centre = statistics.combine([process.seconds for process in timing.processes])
+    centre = statistics.combine_processes([process.seconds for process in timing.processes])
     if centre is None or centre.median <= 0:
         return (unavailable_reading("time.median", scope, "the timing pass took no sample"),)
     median = centre.median
@@ -171,7 +171,7 @@ def time_readings(timing: Timing) -> tuple[Reading, ...]:
     if len(samples) > 1:
         width = statistics.percentile(samples, 75) - statistics.percentile(samples, 25)
         readings.append(reading("time.spread", 100 * width / median, "%", "100 * (p75 - p25) / median"))
-        outside = len(statistics.outliers(samples))
+        outside = len(statistics.outlier_indices(samples))
         formula = f"100 * share of samples with |x - median| > {statistics.OUTLIER_LIMIT} MAD-sigma"
         readings.append(reading("time.outliers", 100 * outside / len(samples), "%", formula))
     for name, percent_, least in (("time.p95", 95, FOR_P95), ("time.p99", 99, FOR_P99)):
@@ -240,14 +240,14 @@ def _time_headline(timing: Timing, readings: Sequence[Reading]) -> str:
     what = {"process": "whole process", "region": "entry"}.get(timing.kind, "iteration")
     processes = plural(len(timing.processes), "process", "processes")
     return (
-        f"{timing.name} takes {quantity(median, 's')}{spread} per {what}{device_text(timing)}:"
+        f"{timing.name} takes {format_quantity(median, 's')}{spread} per {what}{device_text(timing)}:"
         f" {plural(count, 'sample')} in {processes}."
     )
 
 
 def format_half_width(half: float) -> str:
     """`±2.2 %`; beyond half of the value there is no centre to speak of."""
-    return f"±{percent(half)} %" if half <= 50 else f"±{half:.0f} % (very noisy)"
+    return f"±{format_percent(half)} %" if half <= 50 else f"±{half:.0f} % (very noisy)"
 
 
 def _time_table(timing: Timing, readings: Sequence[Reading]) -> Table | None:
@@ -267,7 +267,7 @@ def _time_table(timing: Timing, readings: Sequence[Reading]) -> Table | None:
     )
     note = None
     if len(timing.processes) > 1:
-        medians = [quantity(statistics.median(p.seconds), "s") for p in timing.processes if p.seconds]
+        medians = [format_quantity(statistics.median(p.seconds), "s") for p in timing.processes if p.seconds]
         note = f"medians of the processes: {', '.join(medians)}"
     rows = [r for name in order for r in readings if r.metric == name]
     return metric_table(f"Time of {timing.name}", rows, note)
@@ -286,7 +286,9 @@ def _time_notes(timing: Timing, readings: Sequence[Reading]) -> list[str]:
         notes.append(f"{name}: still drifting when sampling began; the median may be that of a warm-up.")
     apart = _value_of(readings, "time.processes")
     if apart is not None and apart > max(APART, asked):
-        notes.append(f"{name}: processes differ by {percent(apart)} %: memory layout, or a busy machine.")
+        notes.append(
+            f"{name}: processes differ by {format_percent(apart)} %: memory layout, or a busy machine."
+        )
     median, tail = _value_of(readings, "time.median"), _value_of(readings, "time.p95")
     if median and tail and tail > TAIL * median:
         notes.append(f"{name}: 1 iteration in 20 takes {tail / median:.1f} times the median or more.")
@@ -345,7 +347,7 @@ class SampleDistribution:
 def distribution_of(timing: Timing, bins: int = BINS) -> SampleDistribution | None:
     """The distribution of a timing; None where it has no sample. Counts only: nothing is smoothed."""
     sets = [samples for samples in timing.processes if samples.seconds]
-    centre = statistics.combine([samples.seconds for samples in sets])
+    centre = statistics.combine_processes([samples.seconds for samples in sets])
     if centre is None:
         return None
     begin, end = _axis_ends([value for samples in sets for value in samples.seconds])
@@ -388,7 +390,7 @@ def _bin_counts(
 def _process_distribution(
     number: int, samples: SampleSet, counts: tuple[int, tuple[int, ...], int], columns: int
 ) -> ProcessDistribution:
-    known = statistics.interval(samples.seconds)
+    known = statistics.median_interval(samples.seconds)
     return ProcessDistribution(
         number,
         len(samples.seconds),
@@ -398,8 +400,8 @@ def _process_distribution(
         counts[1],
         counts[0],
         counts[2],
-        len(statistics.outliers(samples.seconds)),
-        statistics.drift(samples.seconds),
+        len(statistics.outlier_indices(samples.seconds)),
+        statistics.relative_drift(samples.seconds),
         sample_sequence(samples.seconds, columns),
         sample_sequence(samples.warmup, columns),
     )

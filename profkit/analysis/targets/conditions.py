@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from profkit.analysis.summaries.gpu_kernels import STALL_MEANINGS
 from profkit.analysis.targets.target import Condition, Gain, RooflineSide
-from profkit.core.formatting import figures, joined, percent, quantity
+from profkit.core.formatting import format_figures, format_percent, format_quantity, joined
 from profkit.core.types import QUALITY_ORDER, RUN, KernelBottleneck, Reading, Scope
 
 LIMITERS = ("registers", "shared", "warps", "blocks", "barriers")
@@ -50,7 +50,7 @@ def explain_miss(metric: str, values: Mapping[str, float]) -> str:
     if metric == "occupancy.achieved":
         return _explain_occupancy(values)
     if metric == "shared.bank_conflicts" and "shared.bank_conflicts.share" in values:
-        return f"{percent(values['shared.bank_conflicts.share'])} % of the passes over shared memory"
+        return f"{format_percent(values['shared.bank_conflicts.share'])} % of the passes over shared memory"
     if metric == "memory.coalescing":
         return _explain_sectors(values)
     if metric in ("bandwidth.dram.share", "throughput.busiest"):
@@ -66,26 +66,28 @@ def _explain_occupancy(values: Mapping[str, float]) -> str:
     if theory < 99.5 and (names := limiters(values)):
         blocks = values[f"occupancy.limit.{names[0]}"]
         each = f"{blocks:.0f} {'block' if blocks == 1 else 'blocks'} per multiprocessor"
-        parts.append(f"{percent(theory)} % at most, limited by {joined([_NAMES[n] for n in names])} ({each})")
+        parts.append(
+            f"{format_percent(theory)} % at most, limited by {joined([_NAMES[n] for n in names])} ({each})"
+        )
     elif theory < 99.5:
-        parts.append(f"{percent(theory)} % at most")
+        parts.append(f"{format_percent(theory)} % at most")
     if achieved is not None and theory - achieved > BELOW_THEORY:
         why, waves = "blocks of uneven length, or too few of them", values.get("launch.waves")
         if waves is not None and waves > FEW_WAVES:
             why = "blocks of uneven length, or so short that starting them takes a good part of it"
         elif waves is not None:
-            why += f" ({figures(waves)} waves)"
-        parts.append(f"{percent(theory - achieved)} points below what its resources allow: {why}")
+            why += f" ({format_figures(waves)} waves)"
+        parts.append(f"{format_percent(theory - achieved)} points below what its resources allow: {why}")
     return "; ".join(parts)
 
 
 def _explain_sectors(values: Mapping[str, float]) -> str:
     parts = []
     if (excess := values.get("memory.sectors.excess")) is not None:
-        parts.append(f"{quantity(excess, 'count')} sectors too many")
+        parts.append(f"{format_quantity(excess, 'count')} sectors too many")
     for way in ("load", "store"):
         if (sectors := values.get(f"memory.sectors_per_request.{way}")) is not None:
-            parts.append(f"{figures(sectors)} sectors per request of {way}s")
+            parts.append(f"{format_figures(sectors)} sectors per request of {way}s")
     return ", ".join(parts)
 
 
@@ -249,13 +251,13 @@ def evaluate_condition(
             values.append(reading)
     first, second = values[0].value or 0.0, (values[1].value or 0.0) if len(values) > 1 else 0.0
     if condition.times is not None:
-        value, words = first * second / 100, f"{percent(first * second / 100)} %"
+        value, words = first * second / 100, f"{format_percent(first * second / 100)} %"
     elif condition.over is not None:
         if second == 0:
             return None, "-"
-        value, words = first / second, figures(first / second)
+        value, words = first / second, format_figures(first / second)
     else:
-        value, words = first, quantity(first, values[0].unit)
+        value, words = first, format_quantity(first, values[0].unit)
     low = condition.at_least is None or value >= condition.at_least
     high = condition.at_most is None or value <= condition.at_most
     return low and high, words

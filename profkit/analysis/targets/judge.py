@@ -17,7 +17,7 @@ from profkit.analysis.targets.conditions import (
     surest_reading,
 )
 from profkit.analysis.targets.target import Condition, RooflineSide, Target, format_threshold, is_met
-from profkit.core.formatting import percent, quantity
+from profkit.core.formatting import format_percent, format_quantity
 from profkit.core.types import Reading, ReasonCode, RunDocument, Scope, Verdict, VerdictWord
 
 _NOTHING = TargetContext()
@@ -191,12 +191,14 @@ def _value_text(target: Target, reading: Reading) -> str:
 
 def _quality_text(reading: Reading) -> str:
     if reading.quality == "multiplexed" and reading.share is not None:
-        return f"multiplexed, counted {percent(100 * reading.share)} % of the time"
+        return f"multiplexed, counted {format_percent(100 * reading.share)} % of the time"
     return reading.quality
 
 
 def _format_value(value: float | None, unit: str) -> str:
-    return f"{value:.2f}" if unit == "instructions/cycle" and value is not None else quantity(value, unit)
+    return (
+        f"{value:.2f}" if unit == "instructions/cycle" and value is not None else format_quantity(value, unit)
+    )
 
 
 def _multiplexing_warning(reading: Reading, threshold: float) -> str | None:
@@ -223,7 +225,7 @@ def _noise_warning(reading: Reading, threshold: float, readings: Sequence[Readin
     if not reading.value / (1 + half) <= threshold <= high:
         return None
     return (
-        f"the time is known to ±{percent(interval.value)} % only, too little to hold it against "
+        f"the time is known to ±{format_percent(interval.value)} % only, too little to hold it against "
         f"{threshold:g} {reading.unit}".rstrip()
     )
 

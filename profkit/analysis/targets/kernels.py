@@ -15,7 +15,7 @@ from profkit.analysis.summaries.readings import absent_reading
 from profkit.analysis.targets.conditions import TargetContext, surest_reading
 from profkit.analysis.targets.judge import context_of, evaluate_targets, verdict_on
 from profkit.analysis.targets.target import Target, format_threshold
-from profkit.core.formatting import percent, quantity
+from profkit.core.formatting import format_percent, format_quantity
 from profkit.core.types import (
     RUN,
     KernelBottleneck,
@@ -103,7 +103,7 @@ def _verdicts_on_regions(document: RunDocument, targets: Sequence[Target]) -> tu
             target.name,
             target.metric,
             "unknown",
-            f"{quantity(reading.value, reading.unit)}, counted over several kernels together",
+            f"{format_quantity(reading.value, reading.unit)}, counted over several kernels together",
             format_threshold(target.operator, target.threshold or 0.0, target.unit),
             reading.value,
             reading.unit,
@@ -254,7 +254,7 @@ def _single_kernel_text(kernel: _KernelVerdict) -> str:
 def _kernel_list(judged: Sequence[_KernelVerdict]) -> str:
     ranked = sorted(judged, key=lambda kernel: -kernel.share)
     parts = [
-        f"{_short_kernel_name(kernel.verdict)} ({quantity(kernel.verdict.value, kernel.verdict.unit)})"
+        f"{_short_kernel_name(kernel.verdict)} ({format_quantity(kernel.verdict.value, kernel.verdict.unit)})"
         for kernel in ranked[:NAMED]
     ]
     more = f" and {len(ranked) - NAMED} more" if len(ranked) > NAMED else ""
@@ -270,7 +270,7 @@ def _total_share(judged: Sequence[_KernelVerdict]) -> float:
 
 
 def _share_text(share: float) -> str:
-    return f"{percent(100 * min(1.0, share))} %"
+    return f"{format_percent(100 * min(1.0, share))} %"
 
 
 def _busy_share(document: RunDocument) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from profkit.core.formatting import figures
+from profkit.core.formatting import format_figures
 from profkit.core.types import Bound, Quality, ScopeKind
 
 Operator = Literal["<", ">", "<=", ">="]
@@ -106,5 +106,5 @@ def is_met(value: float, operator: Operator, threshold: float) -> bool:
 
 def format_threshold(operator: Operator, threshold: float, unit: str) -> str:
     """`< 5 %`, `> 2`, `<= 1 %`: the threshold as people read it."""
-    number = f"{threshold:g}" if abs(threshold) < 1e6 else figures(threshold)
+    number = f"{threshold:g}" if abs(threshold) < 1e6 else format_figures(threshold)
     return f"{operator} {number}{' ' + unit if unit and unit != 'count' else ''}"

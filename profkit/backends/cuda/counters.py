@@ -34,7 +34,7 @@ from profkit.backends.cuda.trace import (
 )
 from profkit.backends.passes import RegionWork, read_region_work
 from profkit.core.errors import UnreadableReport
-from profkit.core.formatting import percent, plural
+from profkit.core.formatting import format_percent, plural
 from profkit.core.status import status_wrapper
 from profkit.core.types import (
     Directive,
@@ -99,7 +99,8 @@ def choose_task(
     if len(groups) > MOST_RUNS:
         lost = sum(chosen.share(k) for g in groups[MOST_RUNS:] for k in g.kernels)
         notes.append(
-            f"{percent(100 * lost)} % of the GPU time is in kernels that are launched at other times of the run; "
+            f"{format_percent(100 * lost)} % of the GPU time is in kernels that are launched at other times of "
+            f"the run; "
             f"counting them would take {plural(len(groups) - MOST_RUNS, 'more run')} of it"
         )
     return CountingTask(chosen, groups[:MOST_RUNS], counted, entries, tuple(notes))

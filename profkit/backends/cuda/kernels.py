@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from profkit.core.formatting import percent, plural
+from profkit.core.formatting import format_percent, plural
 from profkit.core.types import GpuTrace, Kernel, KernelTime
 
 # ../docs/cuda.md, "the plan": the tail beyond it is many kernels that no target can matter for.
@@ -65,7 +65,7 @@ def choose_kernels(trace: GpuTrace, most: int = MOST_KERNELS) -> ChosenKernels:
         chosen.append(kernel)
     if len(chosen) > most:
         notes.append(
-            f"{len(chosen)} launch configurations make up {percent(100 * COVERED)} % of the GPU time; "
+            f"{len(chosen)} launch configurations make up {format_percent(100 * COVERED)} % of the GPU time; "
             f"the {most} largest are counted, {_share_text(chosen[:most], seconds)}"
         )
     return ChosenKernels(tuple(chosen[:most]), seconds, tuple(notes))
@@ -79,7 +79,7 @@ def _unwanted_kernels(trace: GpuTrace) -> list[tuple[str, re.Pattern[str]]]:
 
 
 def _share_text(kernels: list[KernelTime], seconds: float) -> str:
-    share = percent(100 * sum(k.total for k in kernels) / seconds) if seconds > 0 else "0"
+    share = format_percent(100 * sum(k.total for k in kernels) / seconds) if seconds > 0 else "0"
     return f"{share} % of the GPU time in {plural(len(kernels), 'configuration')}"
 
 

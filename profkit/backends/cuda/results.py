@@ -16,7 +16,7 @@ from profkit.analysis.metrics import derive, formula_table
 from profkit.backends import PassFindings, RunContext
 from profkit.backends.passes import read_region_work
 from profkit.core.errors import UnreadableReport
-from profkit.core.formatting import percent, plural
+from profkit.core.formatting import format_percent, plural
 from profkit.core.types import Counter, Kernel, PassPlan, Reading, Report, Scope
 from profkit.profilers.ncu.command import function_name
 from profkit.profilers.registry import recognise_format
@@ -204,7 +204,7 @@ def _missing_note(plan: PassPlan, counters: tuple[Counter, ...]) -> str | None:
     gone = [planned for planned in plan.kernels if planned.kernel.scope not in there]
     if not gone:
         return None
-    share = percent(100 * sum(planned.share for planned in gone))
+    share = format_percent(100 * sum(planned.share for planned in gone))
     return (
         f"{plural(len(gone), 'planned kernel')} ({share} % of the GPU time) did not come up under ncu at the launch "
         "where the trace had shown it"

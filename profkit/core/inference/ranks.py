@@ -26,13 +26,13 @@ def mann_whitney(a: Sequence[float], b: Sequence[float]) -> float:
     if not n or not m:
         return 1.0
     ranks = _double_midranks([*a, *b])
-    seen = sum(ranks[:n])
+    rank_sum = sum(ranks[:n])
     if len(set(ranks)) == 1:
         return 1.0
     if n + m > EXACT_MOST:
-        return _approximate(ranks, n, m, seen)
-    counts = _sums(tuple(sorted(ranks)), min(n, m))
-    rest = seen if n <= m else sum(ranks) - seen
+        return _normal_p(ranks, n, m, rank_sum)
+    counts = _rank_sum_counts(tuple(sorted(ranks)), min(n, m))
+    rest = rank_sum if n <= m else sum(ranks) - rank_sum
     below = sum(count for total, count in counts if total <= rest)
     above = sum(count for total, count in counts if total >= rest)
     return min(1.0, 2 * min(below, above) / comb(n + m, n))
@@ -45,14 +45,14 @@ def shift_interval(a: Sequence[float], b: Sequence[float], confidence: float) ->
     below 4 and 4 at 95 %. Takes time in len(a) * len(b).
     """
     n, m = len(a), len(b)
-    cut = _cut(n, m, confidence) if n and m else 0
+    cut = _interval_rank(n, m, confidence) if n and m else 0
     if cut == 0:
         return None
     shifts = sorted(y - x for x in a for y in b)
     return shifts[cut - 1], shifts[len(shifts) - cut]
 
 
-def shift(a: Sequence[float], b: Sequence[float]) -> float:
+def median_shift(a: Sequence[float], b: Sequence[float]) -> float:
     """The Hodges-Lehmann estimate of the shift: the median of all differences b - a. ValueError without any."""
     return median([y - x for x in a for y in b])
 
@@ -73,7 +73,7 @@ def _double_midranks(values: Sequence[float]) -> list[int]:
 
 
 @lru_cache(maxsize=256)
-def _sums(ranks: tuple[int, ...], size: int) -> tuple[tuple[int, int], ...]:
+def _rank_sum_counts(ranks: tuple[int, ...], size: int) -> tuple[tuple[int, int], ...]:
     """How many choices of `size` of the ranks have which sum.
 
     A polynomial for each number of ranks chosen, its coefficients side by side in one whole number: so to add a rank
@@ -84,30 +84,30 @@ def _sums(ranks: tuple[int, ...], size: int) -> tuple[tuple[int, int], ...]:
     for number, rank in enumerate(ranks, start=1):
         for k in range(min(size, number), 0, -1):
             chosen[k] += chosen[k - 1] << (rank * bits)
-    packed, mask, total, found = chosen[size], (1 << bits) - 1, 0, []
+    packed, mask, total, sum_counts = chosen[size], (1 << bits) - 1, 0, []
     width = max(1, packed.bit_length() // bits + 1)
     raw = packed.to_bytes((width * bits + 7) // 8 + 8, "little")
     for total in range(width):
         at = total * bits
         piece = int.from_bytes(raw[at // 8 : (at + bits) // 8 + 1], "little") >> (at % 8)
         if count := piece & mask:
-            found.append((total, count))
-    return tuple(found)
+            sum_counts.append((total, count))
+    return tuple(sum_counts)
 
 
-def _approximate(ranks: Sequence[int], n: int, m: int, seen: int) -> float:
+def _normal_p(ranks: Sequence[int], n: int, m: int, rank_sum: int) -> float:
     total = n + m
     ties: dict[int, int] = {}
     for rank in ranks:
         ties[rank] = ties.get(rank, 0) + 1
     tied = sum(count**3 - count for count in ties.values())
     variance = n * m / 12 * (total + 1 - tied / (total * (total - 1)))
-    distance = abs(seen / 2 - n * (total + 1) / 2)
+    distance = abs(rank_sum / 2 - n * (total + 1) / 2)
     return normal_two_sided(max(0.0, distance - 0.5) / sqrt(variance))
 
 
 @lru_cache(maxsize=1024)
-def _cut(n: int, m: int, confidence: float) -> int:
+def _interval_rank(n: int, m: int, confidence: float) -> int:
     """Of the ordered differences the `cut`-th from each end bounds the interval; 0 where none reaches `confidence`."""
     tail = (1 - confidence) / 2
     if n + m > EXACT_MOST:
@@ -116,7 +116,7 @@ def _cut(n: int, m: int, confidence: float) -> int:
         reach = n * m / 2 + normal_quantile(tail) * sqrt(n * m * (n + m + 1) / 12)
         return max(0, int(reach))
     few = min(n, m)
-    counts = _sums(tuple(range(1, n + m + 1)), few)
+    counts = _rank_sum_counts(tuple(range(1, n + m + 1)), few)
     least, whole, passed = few * (few + 1) // 2, comb(n + m, few), 0
     for total, count in counts:
         passed += count

@@ -18,7 +18,14 @@ from profkit.core.inference.tails import (
     student_quantile,
     student_two_sided,
 )
-from profkit.core.statistics import MEDIAN_TO_MEAN, effective_size, interval, mad_sigma, median
+from profkit.core.statistics import (
+    MEDIAN_TO_MEAN,
+    effective_size,
+    mad_sigma,
+    median,
+    median_inefficiency,
+    median_interval,
+)
 
 Groups = Sequence[Sequence[float]]  # the samples of each process, in the order in which they were taken
 
@@ -72,8 +79,8 @@ class Ratio:
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Low and high of the ratio at `confidence`; always around `value`."""
-        if self.ranked and (found := shift_interval(self.baseline, self.candidate, confidence)) is not None:
-            return min(_exp(found[0]), self.value), max(_exp(found[1]), self.value)
+        if self.ranked and (bounds := shift_interval(self.baseline, self.candidate, confidence)) is not None:
+            return min(_exp(bounds[0]), self.value), max(_exp(bounds[1]), self.value)
         half = self._half(confidence)
         centre = log(self.value)
         return _exp(centre - half), _exp(centre + half)
@@ -108,7 +115,7 @@ def ratio_of(baseline: Groups, candidate: Groups, between: float = BETWEEN) -> R
     inside must be known: 6 independent samples or more, or 30 that follow each other. None also where a median is not
     above 0, or where equal readings of a coarse clock show no noise at all.
     """
-    first, second = _logs(baseline), _logs(candidate)
+    first, second = _side_in_logarithms(baseline), _side_in_logarithms(candidate)
     if first is None or second is None:
         return None
     centre = median(second.medians) - median(first.medians)
@@ -117,7 +124,7 @@ def ratio_of(baseline: Groups, candidate: Groups, between: float = BETWEEN) -> R
         within = sqrt(first.within**2 + second.within**2)
     value, a, b = _exp(centre), tuple(first.medians), tuple(second.medians)
     if len(a) == 1 and len(b) == 1:
-        return _alone(value, first, second, between)
+        return _ratio_of_single_processes(value, first, second, between)
     error, freedom = _welch(a, b)
     if error == 0 and within is None:
         return None
@@ -132,10 +139,10 @@ class _Side:
 
     def following(self) -> tuple[float, float] | None:
         """The standard error of a process that is alone, and how many samples its own are worth."""
-        return _following(self.first) if self.within is None else (self.within, inf)
+        return _error_of_dependent_samples(self.first) if self.within is None else (self.within, inf)
 
 
-def _alone(value: float, first: _Side, second: _Side, between: float) -> Ratio | None:
+def _ratio_of_single_processes(value: float, first: _Side, second: _Side, between: float) -> Ratio | None:
     """Of one process on each side."""
     a, b = first.following(), second.following()
     if a is None or b is None:
@@ -146,7 +153,7 @@ def _alone(value: float, first: _Side, second: _Side, between: float) -> Ratio |
     return Ratio(value, within, between * sqrt(2), inf, *medians, assumed=True, independent=independent)
 
 
-def _following(values: Sequence[float]) -> tuple[float, float] | None:
+def _error_of_dependent_samples(values: Sequence[float]) -> tuple[float, float] | None:
     """The error of the median of many samples of which too few are independent for ranks, and how many those are.
 
     Half the width of an interval is Student's t by as many degrees of freedom as samples are independent, less one,
@@ -166,16 +173,18 @@ def _following(values: Sequence[float]) -> tuple[float, float] | None:
     return (min(by_t, half) if by_t > 0 else half) / 1.96, worth
 
 
-def _logs(groups: Groups) -> _Side | None:
-    kept = [[log(value) for value in group] for group in groups if group and min(group) > 0]
-    if not kept or not all(isfinite(value) for group in kept for value in group):
+def _side_in_logarithms(groups: Groups) -> _Side | None:
+    logarithms = [[log(value) for value in group] for group in groups if group and min(group) > 0]
+    if not logarithms or not all(isfinite(value) for group in logarithms for value in group):
         return None
-    intervals = [interval(group) for group in kept]
-    known = [(found.high - found.low) / 2 / 1.96 for found in intervals if found is not None]
+    intervals = [median_interval(group) for group in logarithms]
+    known = [(bounds.high - bounds.low) / 2 / 1.96 for bounds in intervals if bounds is not None]
     within = None
-    if len(known) == len(kept):
-        within = sqrt(_loss(len(kept)) * sum(error * error for error in known)) / len(kept)
-    return _Side([median(group) for group in kept], within, kept[0])
+    if len(known) == len(logarithms):
+        within = sqrt(median_inefficiency(len(logarithms)) * sum(error * error for error in known)) / len(
+            logarithms
+        )
+    return _Side([median(group) for group in logarithms], within, logarithms[0])
 
 
 def _welch(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
@@ -183,9 +192,10 @@ def _welch(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
     spreads = [_variance(values) for values in (a, b)]
     if len(a) == 1 or len(b) == 1:  # the one that is alone differs as the others do
         known, count = (spreads[1], len(b)) if len(a) == 1 else (spreads[0], len(a))
-        return sqrt(known * (1 + _loss(count) / count)), float(count - 1)
+        return sqrt(known * (1 + median_inefficiency(count) / count)), float(count - 1)
     parts = [
-        _loss(len(values)) * spread / len(values) for values, spread in zip((a, b), spreads, strict=True)
+        median_inefficiency(len(values)) * spread / len(values)
+        for values, spread in zip((a, b), spreads, strict=True)
     ]
     if sum(parts) == 0:
         return 0.0, float(min(len(a), len(b)) - 1)
@@ -196,11 +206,6 @@ def _welch(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
 def _variance(values: Sequence[float]) -> float:
     mean = sum(values) / len(values)
     return sum((value - mean) ** 2 for value in values) / (len(values) - 1) if len(values) > 1 else 0.0
-
-
-def _loss(count: int) -> float:
-    """Variance of a median of `count` values over that of their mean: 1 for two, 1.35 for three, towards pi / 2."""
-    return 1.0 if count <= 2 else 1 + (MEDIAN_TO_MEAN**2 - 1) * (1 - 1 / count) ** 1.25
 
 
 def _exp(x: float) -> float:

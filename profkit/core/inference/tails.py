@@ -18,12 +18,12 @@ _MOST_TERMS = 100_000  # it takes about the square root of the larger parameter;
 
 def normal_upper(z: float) -> float:
     """P(Z >= z) of the standard normal distribution; NaN gives ValueError."""
-    return erfc(_number(z) / sqrt(2)) / 2
+    return erfc(_require_number(z) / sqrt(2)) / 2
 
 
 def normal_two_sided(z: float) -> float:
     """P(|Z| >= |z|) of the standard normal distribution; NaN gives ValueError."""
-    return erfc(abs(_number(z)) / sqrt(2))
+    return erfc(abs(_require_number(z)) / sqrt(2))
 
 
 def normal_quantile(p: float) -> float:
@@ -48,7 +48,7 @@ def student_two_sided(t: float, freedom: float) -> float:
 
     Abramowitz and Stegun, 26.7.1 with 26.5.27. ValueError where t is NaN or freedom is not positive.
     """
-    t = abs(_number(t))
+    t = abs(_require_number(t))
     if not freedom > 0:
         raise ValueError(f"degrees of freedom are positive, not {freedom}")
     if isinf(freedom):
@@ -82,31 +82,31 @@ def _beta(x: float, y: float, log_x: float, a: float, b: float) -> float:
         return 1.0
     scale = exp(a * log_x + b * log(y) - _log_beta(a, b))
     if x < (a + 1) / (a + b + 2):
-        return scale * _fraction(x, y, a, b)
-    return 1 - scale * _fraction(y, x, b, a)
+        return scale * _beta_fraction(x, y, a, b)
+    return 1 - scale * _beta_fraction(y, x, b, a)
 
 
-def _fraction(x: float, y: float, a: float, b: float) -> float:
+def _beta_fraction(x: float, y: float, a: float, b: float) -> float:
     """The continued fraction that makes x^a y^b / B(a, b) the incomplete beta: contracted, so that nothing cancels.
 
     DiDonato and Morris, "Algorithm 708", ACM TOMS 18 (1992) 360, their equation for BFRAC; evaluated by Lentz' method.
     """
     # of x from the mean, by whichever of x and y has kept its digits
     distance = a - (a + b) * x if x < y else (a + b) * y - b
-    term = _away(a * (distance + 1) / (a + 1))
+    term = _nonzero(a * (distance + 1) / (a + 1))
     result, c, d = term, term, 0.0
     for n in range(1, _MOST_TERMS):
         odd = a + 2 * n - 1
         upper = (a + n - 1) / odd * ((a + b + n - 1) / odd) * n * (b - n) * x * x
         lower = n + n * (b - n) * x / odd + (a + n) * ((distance + 1 + n * (1 + y)) / (odd + 2))
-        d, c = 1 / _away(lower + upper * d), _away(lower + upper / c)
+        d, c = 1 / _nonzero(lower + upper * d), _nonzero(lower + upper / c)
         result *= d * c
         if abs(d * c - 1) < _EXACT:
             break
     return 1 / result
 
 
-def _away(value: float) -> float:
+def _nonzero(value: float) -> float:
     return value if abs(value) > _TINY else _TINY
 
 
@@ -156,7 +156,7 @@ def _quantile(upper: Callable[[float], float], tail: float) -> float:
             high = middle
 
 
-def _number(value: float) -> float:
+def _require_number(value: float) -> float:
     if isnan(value):
         raise ValueError("a tail beyond a number that is not one")
     return value

@@ -32,7 +32,7 @@ from profkit.core.types.gpu import ToolRule as ToolRule
 from profkit.core.types.gpu import Transfer as Transfer
 from profkit.core.types.gpu import TritonWork as TritonWork
 from profkit.core.types.gpu import Tuning as Tuning
-from profkit.core.types.history import Accepted as Accepted
+from profkit.core.types.history import AcceptedChange as AcceptedChange
 from profkit.core.types.history import ChangePoint as ChangePoint
 from profkit.core.types.history import Entry as Entry
 from profkit.core.types.history import Point as Point

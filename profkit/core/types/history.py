@@ -86,7 +86,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Accepted:
+class AcceptedChange:
     """A known change, the new normal from `since` on: it begins a segment. `metric` None: of the whole workload."""
 
     workload: str

@@ -51,9 +51,8 @@ class Step:
     env: Mapping[str, str] = field(default_factory=dict)  # set on top of the caller's environment
     directive: Directive | None = None
     fifos: tuple[str, ...] = ()  # made before the step, removed after it
-    files: Mapping[str, str] = field(
-        default_factory=dict
-    )  # path -> text, written before the step: its tool's options
+    # Path -> text, written before the step: its tool's options
+    files: Mapping[str, str] = field(default_factory=dict)
     tool: str | None = None
     workload_status: str | None = None  # file in which the wrapped workload's own wait status is written
     after: tuple[tuple[str, ...], ...] = ()  # conversions to run afterwards (perf inject), each an argv

@@ -136,9 +136,8 @@ class RunDocument:
     kernels: tuple[KernelBottleneck, ...] = ()  # what limits each, largest share of GPU time first
     instructions: tuple[KernelInstruction, ...] = ()  # the costliest of each kernel
     rules: tuple[ToolRule, ...] = ()  # what rules of the counting tool concluded
-    facts: Mapping[str, str] = field(
-        default_factory=dict
-    )  # of the tools' sessions: what decides comparability
+    # Of the tools' sessions: what decides comparability
+    facts: Mapping[str, str] = field(default_factory=dict)
     counters: tuple[Counter, ...] = ()
     readings: tuple[Reading, ...] = ()
     profiles: tuple[Profile, ...] = ()

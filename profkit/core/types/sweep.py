@@ -78,9 +78,9 @@ class CaseResult:
 
     def __post_init__(self) -> None:
         """Raises ValueError for numbers that nobody can have measured: a file may say anything."""
-        told = (self.median, self.half_width, self.first, self.memory, self.flops, self.bytes, self.spent)
+        numbers = (self.median, self.half_width, self.first, self.memory, self.flops, self.bytes, self.spent)
         ends = (min(self.seconds), max(self.seconds)) if self.seconds else ()
-        if any(number is not None and not 0 <= number < LARGEST_NUMBER for number in (*told, *ends)):
+        if any(number is not None and not 0 <= number < LARGEST_NUMBER for number in (*numbers, *ends)):
             raise ValueError("a number of the case is negative, or too large for one")
 
 

@@ -102,7 +102,7 @@ def _widen(tensor: Tensor, double: bool) -> Tensor:
     return tensor.detach().double() if double else tensor.detach().float()
 
 
-def reference(problem: Problem) -> Reference:
+def reference_result(problem: Problem) -> Reference:
     """The value, or the gradients of the first inputs, in float64. The batch is taken in parts that fit the memory."""
     import torch
 
@@ -117,12 +117,12 @@ def reference(problem: Problem) -> Reference:
         leaves = [t.requires_grad_() for t in own[: operation.gradients]]
         value = operation.apply(*leaves, *own[operation.gradients :])
         parts.append(torch.autograd.grad(value, leaves, above))
-    found = Reference(
+    result = Reference(
         [_join_parts(problem, place, [part[place] for part in parts]) for place in range(len(parts[0]))]
     )
     if problem.inputs[0].numel() <= SMALL:
-        found.limits = [tuple(_error_limits(problem, place, wanted)) for place, wanted in enumerate(found)]
-    return found
+        result.limits = [tuple(_error_limits(problem, place, wanted)) for place, wanted in enumerate(result)]
+    return result
 
 
 def _join_parts(problem: Problem, place: int, parts: Sequence[Tensor]) -> Tensor:
@@ -137,12 +137,12 @@ def _has_batches(problem: Problem, place: int) -> bool:
     return operation.chunked[place] if problem.backward else not operation.scalar
 
 
-def compare(problem: Problem, found: Any, expected: Sequence[Tensor]) -> float:
+def check_result(problem: Problem, answer: Any, expected: Sequence[Tensor]) -> float:
     """The largest error as a share of the tolerance, at most 1.
 
     Raises Wrong where it is larger, or where a number is none.
     """
-    results = found if isinstance(found, (tuple, list)) else (found,)
+    results = answer if isinstance(answer, (tuple, list)) else (answer,)
     if len(results) != len(expected):
         raise WrongResult(f"it gave {len(results)} results, not {len(expected)}")
     limits = expected.limits if isinstance(expected, Reference) else ()
@@ -181,10 +181,10 @@ def _largest_error(
         worst, before, outwards = max(worst, largest), before + got.numel(), outwards + outward
         sums += limits.sums
     if _has_batches(problem, place):
-        rounded, *others = sums.tolist()
-        share_outwards = (outwards - rounded) / others[0] if others[0] > 0 else 0.0
-        most = _bias_limit(problem, place, *others)
-        if abs(share_outwards) > most and abs(_outward_cut_off(result, wanted)) > most * others[0]:
+        rounded, *errors = sums.tolist()
+        share_outwards = (outwards - rounded) / errors[0] if errors[0] > 0 else 0.0
+        most = _bias_limit(problem, place, *errors)
+        if abs(share_outwards) > most and abs(_outward_cut_off(result, wanted)) > most * errors[0]:
             raise WrongResult(
                 f"{what} is on the whole {100 * abs(share_outwards):.2g} % too "
                 f"{'large' if share_outwards > 0 else 'small'}, and rounding explains {100 * most:.2g} %"
@@ -224,10 +224,10 @@ def _bias_limit(problem: Problem, place: int, whole: float, square: float, sizes
     if whole <= 0:
         return 0.0
     point, operation, roundoff = problem.point, problem.operation, DTYPES[problem.point.dtype].roundoff
-    kept = operation.kept_results(point)
+    kept_count = operation.kept_results(point)
     # Of rows whose statistics were kept in the dtype all numbers have an error in common.
-    count = max(1.0, whole * whole / square / (point.dimension if kept and not operation.scalar else 1))
-    spread = roundoff * (1 + kept * sizes / whole) / sqrt(3 * count)
+    count = max(1.0, whole * whole / square / (point.dimension if kept_count and not operation.scalar else 1))
+    spread = roundoff * (1 + kept_count * sizes / whole) / sqrt(3 * count)
     return LEAN * roundoff + SAFETY * (spread + _inner_rounding(problem, place) * sizes / whole)
 
 
@@ -270,36 +270,36 @@ class RepeatedCheck:
         if problem.backward:
             return
         part = _first_rows(problem, self._rows)
-        before = reference(part)[0] if problem.operation.scalar else None
+        before = reference_result(part)[0] if problem.operation.scalar else None
         with self._with_other_numbers(problem):
-            self._value = reference(part)[0]
+            self._value = reference_result(part)[0]
         if before is not None:  # the mean over all of the batch
             self._value = expected[0] + (self._value - before) * (self._rows / point.batch)
 
     def ask(self, problem: Problem, call: Call, wait: Callable[[], None]) -> None:
         """Call it once more. Raises Wrong where the result does not follow the numbers."""
         with self._with_other_numbers(problem):
-            found = call()
+            results = call()
             wait()
             try:
-                self._compare(problem, result_tensors(found))
+                self._compare(problem, result_tensors(results))
             except WrongResult as wrong:
                 changed = "the gradient from above" if problem.backward else "x"
                 raise WrongResult(f"once it was timed, with other numbers in {changed}: {wrong}") from None
 
-    def _compare(self, problem: Problem, found: Sequence[Tensor]) -> None:
+    def _compare(self, problem: Problem, results: Sequence[Tensor]) -> None:
         rows, scalar, above = self._rows, problem.operation.scalar, problem.above
         shape = problem.inputs[0].shape
         if above is None and scalar:
-            compare(problem, found, (self._value,))
+            check_result(problem, results, (self._value,))
         elif above is None:
-            compare(_first_rows(problem, rows), [one[:rows] for one in found], (self._value,))
-        elif all(one.shape == shape for one in self._expected):
+            check_result(_first_rows(problem, rows), [tensor[:rows] for tensor in results], (self._value,))
+        elif all(tensor.shape == shape for tensor in self._expected):
             own = above * (rows / problem.point.batch) if scalar else above[:rows]
-            ought = [-one[:rows] for one in self._expected]
-            compare(_first_rows(problem, rows, own), [one[:rows] for one in found], ought)
+            negated = [-tensor[:rows] for tensor in self._expected]
+            check_result(_first_rows(problem, rows, own), [tensor[:rows] for tensor in results], negated)
         else:  # a gradient that belongs to all of the batch
-            compare(problem, found, [-one for one in self._expected])
+            check_result(problem, results, [-tensor for tensor in self._expected])
 
     @contextmanager
     def _with_other_numbers(self, problem: Problem) -> Iterator[None]:

@@ -42,11 +42,11 @@ class LayerNorm(Operation):
     def upstream_gradient(self, point: GridPoint, draw: Draw, inputs: tuple[Tensor, ...]) -> Tensor:
         """The first and last row weigh more: sums over thousands of rows would not show that one was left out."""
         del inputs
-        found = draw(point.batch, point.sequence, point.dimension)
+        gradient = draw(point.batch, point.sequence, point.dimension)
         loud = min(max(1.0, sqrt(point.batch * point.sequence) / 4), LOUDEST)
-        for end in (found[0, 0], found[-1, -1]):
+        for end in (gradient[0, 0], gradient[-1, -1]):
             end *= loud
-        return found
+        return gradient
 
     def size(self, place: int, wanted: Tensor, inputs: Sequence[Tensor], above: Tensor | None) -> Tensor:
         # x - mean cancels: the error of n = (x - mean) / sigma is one of (|x| + mean |x|) / sigma.
@@ -262,9 +262,8 @@ class CrossEntropy(_Loss):
         rows.scatter_add_(1, labels.unsqueeze(1), rows.new_full((1, 1), LIKELIER).expand(rows.shape[0], 1))
         weight = ENDS * rows.shape[0] * (1 + spread)
         for end in (0, -1):
-            rows[:, end] += (
-                spread  # a third of the probability: else it would not show that a class was left out
-            )
+            # A third of the probability: else it would not show that a class was left out
+            rows[:, end] += spread
             rows[end, labels[end]] = -min(weight, HALF_LOGIT if point.dtype == "float16" else weight)
         return x, labels.view(point.batch, point.sequence)
 
@@ -296,9 +295,9 @@ class CrossEntropy(_Loss):
             return wanted.abs()
         del place
         logs = inputs[0].log_softmax(-1)
-        found = wanted.abs()
+        magnitude = wanted.abs()
         each = above.abs() * (wanted.shape[-1] / wanted.numel())
-        return found + logs.exp() * (1 - logs) * each
+        return magnitude + logs.exp() * (1 - logs) * each
 
     def kept_results(self, point: GridPoint) -> int:
         return 1 if point.direction == "backward" else 0  # torch keeps the logarithms, in the dtype

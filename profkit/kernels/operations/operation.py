@@ -91,8 +91,8 @@ class Operation(ABC):
 
     def bytes(self, point: GridPoint) -> float:
         """What one call must move at least: every input read once, every output written once."""
-        elements, others = self.elements(point)
-        return float(elements * DTYPES[point.dtype].itemsize + others)
+        elements, extra = self.elements(point)
+        return float(elements * DTYPES[point.dtype].itemsize + extra)
 
 
 @dataclass(frozen=True)
@@ -124,10 +124,10 @@ def check_inputs(problem: Problem) -> None:
     A copy that is dense would be easy to make, and would either be timed with the kernel or be hidden from the timing.
     """
     x = problem.inputs[0]
-    given = (*problem.inputs, *([problem.above] if problem.above is not None else []))
+    tensors = (*problem.inputs, *([problem.above] if problem.above is not None else []))
     if x.numel() == 0:
         raise Unavailable("there is nothing to compute: its input has no elements")
     if (dtype := str(x.dtype).removeprefix("torch.")) not in DTYPES:
         raise Unavailable(f"its kernels take {', '.join(DTYPES)}, not {dtype}")
-    if not all(tensor.is_contiguous() for tensor in given):
+    if not all(tensor.is_contiguous() for tensor in tensors):
         raise Unavailable("its kernels take contiguous tensors", "call .contiguous() on the inputs")

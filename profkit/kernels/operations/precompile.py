@@ -14,7 +14,7 @@ from typing import Any
 from profkit.core.types import GridPoint
 from profkit.kernels.operations.operation import Problem, Tensor
 from profkit.kernels.operations.pytorch import compile_operation, split_inputs
-from profkit.kernels.operations.registry import OPERATIONS, build
+from profkit.kernels.operations.registry import OPERATIONS, build_call
 
 
 class _CompilationDone(BaseException):
@@ -30,9 +30,9 @@ def compile_by_inductor(point: GridPoint, device: Any) -> None:
     shapes = operation.inputs(point, Shapes(point))
     with FakeTensorMode():
         inputs = tuple(torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=device) for t in shapes)
-        leaves, others = split_inputs(Problem(point, operation, inputs))
+        leaves, constants = split_inputs(Problem(point, operation, inputs))
     try:
-        compile_operation(operation, backend=_fill_caches)(*leaves, *others)
+        compile_operation(operation, backend=_fill_caches)(*leaves, *constants)
     except _CompilationDone:
         return
 
@@ -81,12 +81,14 @@ def build_kernels(implementation: str, point: GridPoint, device: Any) -> None:
     operation, shapes = OPERATIONS[point.operation], Shapes(point)
     inputs = operation.inputs(point, shapes)
     above = operation.upstream_gradient(point, shapes, inputs) if point.direction == "backward" else None
-    made = tuple(torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=device) for t in inputs)
+    placeholders = tuple(
+        torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=device) for t in inputs
+    )
     problem = Problem(
-        point, operation, made, None if above is None else torch.empty_like(above, device=device)
+        point, operation, placeholders, None if above is None else torch.empty_like(above, device=device)
     )
     with without_launches():
-        build(implementation, problem)()
+        build_call(implementation, problem)()
 
 
 @contextmanager

@@ -30,12 +30,12 @@ def build_compiled(problem: Problem) -> Call:
     """
     check_compiler(str(problem.inputs[0].device.type))
     load_compilers()
-    apply, (leaves, others) = compile_operation(problem.operation), split_inputs(problem)
+    apply, (leaves, constants) = compile_operation(problem.operation), split_inputs(problem)
     if not problem.backward:
-        return lambda: apply(*others)
+        return lambda: apply(*constants)
     import torch
 
-    value = apply(*leaves, *others)
+    value = apply(*leaves, *constants)
     return lambda: torch.autograd.grad(value, leaves, problem.above, retain_graph=True)
 
 

@@ -75,9 +75,9 @@ def _check_name(name: str) -> None:
             f"a text of 1 to {LONGEST_NAME} printable characters without a comma",
         )
     same = next((known for known in implementations() if known.lower() == name.lower()), None)
-    taken = _OTHER_NAMES.get(name.lower()) or (same if same in _OURS or same != name else None)
-    if taken is not None:
-        raise UsageError(f"{name!r} means {taken}, which is there already", "give yours another name")
+    reserved = _OTHER_NAMES.get(name.lower()) or (same if same in _OURS or same != name else None)
+    if reserved is not None:
+        raise UsageError(f"{name!r} means {reserved}, which is there already", "give yours another name")
 
 
 def canonical_operation(name: str) -> tuple[str, ...]:
@@ -141,7 +141,7 @@ def unregister(registrations: Iterable[tuple[str, str]]) -> None:
         _registered.pop(each, None)
 
 
-def build(implementation: str, problem: Problem) -> Call:
+def build_call(implementation: str, problem: Problem) -> Call:
     """The call that is timed. Raises Unavailable where it cannot be had here, and whatever a user's builder raises."""
     operation = problem.operation.name
     registered = _registered.get((operation, implementation))

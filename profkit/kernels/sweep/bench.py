@@ -23,14 +23,14 @@ from profkit.execution.worker import DeviceError
 from profkit.kernels.operations.check import (
     RepeatedCheck,
     WrongResult,
-    compare,
+    check_result,
     fingerprint,
     own_tensors,
-    reference,
+    reference_result,
     result_tensors,
 )
 from profkit.kernels.operations.operation import Call, Problem, Tensor
-from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build
+from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call
 from profkit.kernels.sweep.device import call_memory, free_memory
 from profkit.kernels.sweep.plan import too_large
 from profkit.kernels.sweep.request import TimingOptions
@@ -64,7 +64,7 @@ class Bench:
                 yield from ((name, CaseResult(point, name, "too large", why)) for name in implementations)
                 return
             problem = make_problem(point, self.device)
-            expected = reference(problem)
+            expected = reference_result(problem)
             second = RepeatedCheck(problem, expected)
         except Exception as error:
             self._recover(error)
@@ -76,21 +76,21 @@ class Bench:
         for name in implementations:
             yield name, None
             with self._nvtx_range(f"{name}: {point.name}"):
-                found = self._measure_case(problem, expected, second, name)
-            if found.state == "too large":  # what the cases before left may have been in its way
-                found = self._measure_case(problem, expected, second, name)
+                result = self._measure_case(problem, expected, second, name)
+            if result.state == "too large":  # what the cases before left may have been in its way
+                result = self._measure_case(problem, expected, second, name)
             if changed := self._settings.put_back():
-                found = replace(
-                    found, remarks=(*found.remarks, f"it changed {', '.join(changed)}; put back after it")
+                result = replace(
+                    result, remarks=(*result.remarks, f"it changed {', '.join(changed)}; put back after it")
                 )
             if fingerprint(problem) != numbers:  # those after it would be measured with what it left
-                if found.state in ("measured", "wrong"):
-                    found = _without_time(
-                        found, "it changes its inputs: the next call computes something else"
+                if result.state in ("measured", "wrong"):
+                    result = _without_time(
+                        result, "it changes its inputs: the next call computes something else"
                     )
                 problem = make_problem(point, self.device)
             now = perf_counter()
-            yield name, replace(found, spent=now - begin)
+            yield name, replace(result, spent=now - begin)
             begin = now
 
     def _measure_case(
@@ -107,11 +107,11 @@ class Bench:
         )
         try:
             begin = perf_counter()
-            call = build(name, own_tensors(problem))
+            call = build_call(name, own_tensors(problem))
             value = call()
             self._wait()
             result = replace(result, first=perf_counter() - begin)
-            result = replace(result, error=compare(problem, result_tensors(value), expected))
+            result = replace(result, error=check_result(problem, result_tensors(value), expected))
             del value
             result = replace(result, memory=self._memory(call, problem))
             result = self._time_call(call, result)
@@ -190,8 +190,8 @@ class Bench:
         sweep, and the first cases with it.
         """
         if self.device.type == "cuda":
-            found: AbstractContextManager[Any] = torch.cuda.nvtx.range(OWN_PREFIX + label)
-            return found
+            marker: AbstractContextManager[Any] = torch.cuda.nvtx.range(OWN_PREFIX + label)
+            return marker
         return nullcontext()
 
     def _wait(self) -> None:
@@ -259,8 +259,8 @@ class _Draw:
         self._random.manual_seed(zlib.crc32(point.name.encode()))
 
     def __call__(self, *shape: int, scale: float = 1.0, mean: float = 0.0) -> Tensor:
-        found = torch.empty(shape, dtype=self.dtype, device=self._device)
-        return found.normal_(mean, scale, generator=self._random)
+        tensor = torch.empty(shape, dtype=self.dtype, device=self._device)
+        return tensor.normal_(mean, scale, generator=self._random)
 
     def labels(self, count: int, classes: int) -> Tensor:
         return torch.randint(0, classes, (count,), device=self._device, generator=self._random)

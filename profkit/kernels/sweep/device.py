@@ -33,11 +33,11 @@ CPU_COPY_BYTES, CPU_PRODUCT, CPU_REPEATS = 1 << 28, 1024, 7
 
 def describe_device(device: torch.device) -> dict[str, Any]:
     """The device in words, and versions of what decides its speed."""
-    found = {"python": platform.python_version(), "torch": torch.__version__}
+    versions = {"python": platform.python_version(), "torch": torch.__version__}
     try:
         import triton
 
-        found["triton"] = triton.__version__
+        versions["triton"] = triton.__version__
     except ImportError:
         pass
     if device.type != "cuda":
@@ -46,14 +46,14 @@ def describe_device(device: torch.device) -> dict[str, Any]:
         machine = read_machine()
         return {
             "device": f"{machine.cpu}, {plural(torch.get_num_threads(), 'thread')}",
-            "versions": found,
+            "versions": versions,
             "capability": None,
         }
     properties = torch.cuda.get_device_properties(device)
-    found["cuda"] = str(torch.version.cuda)
+    versions["cuda"] = str(torch.version.cuda)
     return {
         "device": properties.name,
-        "versions": found,
+        "versions": versions,
         "capability": f"{properties.major}.{properties.minor}",
     }
 
@@ -69,14 +69,14 @@ def measure_ceilings(device: torch.device) -> MeasuredCeilings:
     size = min(size, (free_memory(device) or 1 << 30) // 8)
     source = torch.empty(size, dtype=torch.uint8, device=device).fill_(1)
     target = torch.empty_like(source)
-    bandwidth = 2 * size / _seconds(partial(target.copy_, source), device)
+    bandwidth = 2 * size / _median_seconds(partial(target.copy_, source), device)
     del source, target
     n = PRODUCT if cuda else CPU_PRODUCT
     left, right = torch.randn(n, n, device=device), torch.randn(n, n, device=device)
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:
-        flops = 2 * n**3 / _seconds(lambda: left @ right, device)
+        flops = 2 * n**3 / _median_seconds(lambda: left @ right, device)
     finally:
         torch.set_float32_matmul_precision(before)
     return MeasuredCeilings(
@@ -86,10 +86,10 @@ def measure_ceilings(device: torch.device) -> MeasuredCeilings:
     )
 
 
-def _seconds(call: Callable[[], object], device: torch.device) -> float:
+def _median_seconds(call: Callable[[], object], device: torch.device) -> float:
     for _ in range(3 if device.type == "cuda" else 1):
         call()
-    taken = []
+    durations = []
     for _ in range(REPEATS if device.type == "cuda" else CPU_REPEATS):
         if device.type == "cuda":
             first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -97,12 +97,12 @@ def _seconds(call: Callable[[], object], device: torch.device) -> float:
             call()
             last.record()
             last.synchronize()
-            taken.append(first.elapsed_time(last) / 1e3)
+            durations.append(first.elapsed_time(last) / 1e3)
         else:
             begin = perf_counter()
             call()
-            taken.append(perf_counter() - begin)
-    return median(taken)
+            durations.append(perf_counter() - begin)
+    return median(durations)
 
 
 def free_memory(device: torch.device) -> int | None:
@@ -134,11 +134,11 @@ def call_memory(
         call()
         wait()
         return before + int(torch.cuda.max_memory_allocated(device)) - int(held)
-    most = _most_at_once(call)
+    most = _peak_allocation(call)
     return None if most is None else before + most
 
 
-def _most_at_once(call: Callable[[], object]) -> int | None:
+def _peak_allocation(call: Callable[[], object]) -> int | None:
     with suppress(RuntimeError, AttributeError):  # another profiler is on, or none was built in
         with torch.autograd.profiler.profile(profile_memory=True) as profile:
             call()

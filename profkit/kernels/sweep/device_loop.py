@@ -56,7 +56,7 @@ def time_cold(
     begin = perf_counter()
     calls = DeviceCalls(fn, clock, cold=cold)
     probes = [calls.back_to_back(1) for _ in range(PROBES)]
-    _ask_for_all(probes)
+    _check_all_seen(probes)
     calls.fit_blocks(min(probes, key=lambda sample: sample.wall))
     each = len(FLUSH_PIECES) if calls.ahead >= len(FLUSH_PIECES) else 1
     blocks = PipelinedBlocks(calls)
@@ -73,27 +73,27 @@ def time_cold(
         over = perf_counter() - begin >= budget
         if not seconds or (len(seconds) < ask and not over):
             continue
-        seen = _look(seconds, each, precision)
-        if seen.done or over:
+        assessment = _assess(seconds, each, precision)
+        if assessment.done or over:
             break
         ask = sampling.next_sample_count(len(seconds))
     if rest := group_means(blocks.last_block(), each):
         seconds += rest
-        seen = _look(seconds, each, precision)
+        assessment = _assess(seconds, each, precision)
     remarks = (
         ("the host waits for the device inside the call: launches are in these times",)
         if calls.hurried
         else ()
     )
-    kept = tuple(seconds[seen.warmup :])
-    return ColdTiming(kept, seen.precise, each, tuple(clocks), tuple(reasons), remarks)
+    settled = tuple(seconds[assessment.warmup :])
+    return ColdTiming(settled, assessment.precise, each, tuple(clocks), tuple(reasons), remarks)
 
 
-def _ask_for_all(probes: Sequence[DeviceSample]) -> None:
+def _check_all_seen(probes: Sequence[DeviceSample]) -> None:
     """Raises NotByEvents where much is left to do when the last event has come: nobody would wait for that work."""
-    left, seen = min(probe.rest for probe in probes), median([probe.device for probe in probes])
-    if left > max(LEFT_SECONDS, LEFT_SHARE * seen):
-        share = seen / (seen + left)
+    left, event_seconds = min(probe.rest for probe in probes), median([probe.device for probe in probes])
+    if left > max(LEFT_SECONDS, LEFT_SHARE * event_seconds):
+        share = event_seconds / (event_seconds + left)
         raise EventTimingError(
             f"CUDA events see {share:.0%} of it: the rest is on another stream, and nothing waits for that"
         )
@@ -105,6 +105,6 @@ def group_means(block: Sequence[float], each: int) -> list[float]:
     return [float(f"{sum(part) / len(part):.{DIGITS}g}") for part in parts if part]
 
 
-def _look(seconds: Sequence[float], each: int, precision: float) -> sampling.SampleAssessment:
+def _assess(seconds: Sequence[float], each: int, precision: float) -> sampling.SampleAssessment:
     """Where each sample is of several calls, sixteen are enough of them for a drift to show."""
     return sampling.assess_samples(seconds, precision, doubt=len(seconds) * each < sampling.DOUBTED_SAMPLES)

@@ -17,7 +17,7 @@ from profkit.core.errors import UsageError
 from profkit.core.types import Json
 from profkit.execution.client import WorkerClient, WorkerCommand, WorkerEnded
 from profkit.execution.job import Batch, Job
-from profkit.execution.worker import OneByOne
+from profkit.execution.worker import SequentialHandler
 from profkit.kernels.operations.registry import implementations as known_implementations
 from profkit.kernels.operations.registry import register_names, registrations, unregister
 
@@ -34,7 +34,7 @@ def run_file(path: Path) -> None:
     runpy.run_path(str(path))
 
 
-def register(files: Iterable[Path]) -> tuple[str, ...]:
+def register_files(files: Iterable[Path]) -> tuple[str, ...]:
     """Run the files here; the names of what they add. Raises UsageError where one cannot be run, or adds none."""
     for file in (files := list(files)):  # a notebook runs them again and again
         unregister(_added.pop(file.resolve(), ()))
@@ -61,7 +61,7 @@ def register(files: Iterable[Path]) -> tuple[str, ...]:
     return tuple(name for name in known_implementations() if name not in before)
 
 
-def look_into(files: Sequence[Path], timeout: float) -> tuple[str, ...]:
+def inspect_files(files: Sequence[Path], timeout: float) -> tuple[str, ...]:
     """The names of what the files add, known here from now on; each has `timeout` seconds.
 
     Raises UsageError where one cannot be run, or adds none.
@@ -77,14 +77,14 @@ def look_into(files: Sequence[Path], timeout: float) -> tuple[str, ...]:
         return tuple(name for name in known_implementations() if name not in before)
 
 
-def run_and_list() -> OneByOne:
+def run_and_list() -> SequentialHandler:
     """The handler of the process that runs a file."""
-    return OneByOne(_list_registrations)
+    return SequentialHandler(_list_registrations)
 
 
 def _list_registrations(file: str) -> Json:
     try:
-        register([Path(file)])
+        register_files([Path(file)])
     except UsageError as error:
         return {"error": error.message, "fix": error.fix}
     return {"registered": [list(each) for each in registrations()]}

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core import codec
-from profkit.core.codec import short
+from profkit.core.codec import short_repr
 from profkit.core.errors import ProfkitError, UnreadableReport
 from profkit.core.run_folder import clean_name
 from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, SweepDocument
 from profkit.execution import journal as files
-from profkit.kernels.sweep.files import look_into
+from profkit.kernels.sweep.files import inspect_files
 from profkit.kernels.sweep.request import SweepGrid, SweepRequest, TimingOptions
 
 FORMAT = files.JournalFormat("profkit.sweep-journal/1", "sweep", "profkit sweep")
@@ -59,7 +59,7 @@ class SweepJournal:
 
     def add(self, result: CaseResult, at: float) -> None:
         """Store a result, `at` seconds into this session. Raises MachineError where the disk takes no more."""
-        self._file.append({"case": codec.plain(result), "at": round(at, 3)})
+        self._file.append({"case": codec.to_plain_data(result), "at": round(at, 3)})
         self._results[(result.point, result.implementation)] = result
 
     def note(self, **fields: Any) -> None:
@@ -71,20 +71,20 @@ class SweepJournal:
         self._file.close()
 
 
-def begin(path: Path, header: Mapping[str, Any]) -> SweepJournal:
+def create_journal(path: Path, header: Mapping[str, Any]) -> SweepJournal:
     """A new journal. Raises MachineError where it cannot be made."""
     return SweepJournal(files.create(path, FORMAT, header), SweepContents(dict(header)))
 
 
-def reopen(path: Path) -> SweepJournal:
+def reopen_journal(path: Path) -> SweepJournal:
     """A journal that was begun before, with a new session.
 
     Raises UnreadableReport where it is none, UsageError where another sweep writes it now, and MachineError where it
     cannot be written to.
     """
-    file, found = files.reopen(path, FORMAT)
+    file, raw = files.reopen(path, FORMAT)
     try:
-        contents = _contents(path, found)
+        contents = _contents(path, raw)
     except ProfkitError:
         file.close()
         raise
@@ -93,7 +93,7 @@ def reopen(path: Path) -> SweepJournal:
     return journal
 
 
-def read(path: Path) -> SweepContents:
+def read_journal(path: Path) -> SweepContents:
     """All of it, for a reader; of a case that is there twice the later one. Raises UnreadableReport."""
     contents = _contents(path, files.read(path, FORMAT))
     contents.results = list({(r.point, r.implementation): r for r in contents.results}.values())
@@ -102,8 +102,8 @@ def read(path: Path) -> SweepContents:
 
 def read_sweep(folder: Path) -> SweepDocument:
     """What the sweep in `folder` knows so far, whoever is measuring it. Raises UnreadableReport where there is none."""
-    contents = read(folder / FILE)
-    return document_of(contents.header, contents.results, contents.about, sum(contents.sessions))
+    contents = read_journal(folder / FILE)
+    return sweep_document(contents.header, contents.results, contents.about, sum(contents.sessions))
 
 
 def read_request(folder: Path, *, again: bool = False) -> SweepRequest:
@@ -111,14 +111,17 @@ def read_request(folder: Path, *, again: bool = False) -> SweepRequest:
 
     Raises UnreadableReport where it holds none, UsageError where a file of the user's cannot be run any more.
     """
-    contents = read(folder / FILE)
+    contents = read_journal(folder / FILE)
     header = contents.header
-    grid = codec.build(SweepGrid, header.get("grid"), "grid")
+    grid = codec.from_plain_data(SweepGrid, header.get("grid"), "grid")
     paths = tuple(str(file) for file in header.get("files", ()))
     settled = sum(result.state == "measured" or not again for result in contents.results)
-    planned, timeout = header.get("planned"), codec.build(float, header.get("timeout", 300.0), "timeout")
+    planned, timeout = (
+        header.get("planned"),
+        codec.from_plain_data(float, header.get("timeout", 300.0), "timeout"),
+    )
     if not isinstance(planned, int) or settled < planned:  # what is whole is shown wherever it was copied to
-        look_into([Path(file) for file in paths], timeout)
+        inspect_files([Path(file) for file in paths], timeout)
     rules = header.get("rules", {})
     return SweepRequest(
         grid,
@@ -126,7 +129,7 @@ def read_request(folder: Path, *, again: bool = False) -> SweepRequest:
         str(rules.get("device", "cpu")),
         tuple(str(gpu) for gpu in header.get("gpus", ())),
         paths,
-        codec.build(TimingOptions, rules.get("wish"), "rules.wish"),
+        codec.from_plain_data(TimingOptions, rules.get("wish"), "rules.wish"),
         timeout,
         sys.executable,
         str(header.get("name", "sweep")),
@@ -140,17 +143,17 @@ def find_unfinished(request: SweepRequest) -> Path | None:
     journals = request.folder.parent.glob(f"*-{name}-{request.device}*/{FILE}")
     for path in sorted(journals, reverse=True):
         with suppress(ProfkitError):
-            contents = read(path)
+            contents = read_journal(path)
             if all(contents.header.get(word) == value for word, value in request.header.items()):
                 return path.parent if len(contents.results) < request.grid.cases else None
     return None
 
 
-def document_of(
+def sweep_document(
     header: Mapping[str, Any], results: Sequence[CaseResult], about: Mapping[str, Any], seconds: float
 ) -> SweepDocument:
     """All that a journal knows, in the order of its grid."""
-    grid = codec.build(SweepGrid, header["grid"])
+    grid = codec.from_plain_data(SweepGrid, header["grid"])
     order = {point: number for number, point in enumerate(grid.points())}
     names = {name: number for number, name in enumerate(grid.implementations)}
     known = sorted(
@@ -165,7 +168,9 @@ def document_of(
         started=str(header.get("started", "")),
         device=str(about.get("device", "unknown")),
         results=tuple(known),
-        roofs=codec.build(MeasuredCeilings, about["roofs"]) if about.get("roofs") else MeasuredCeilings(),
+        roofs=codec.from_plain_data(MeasuredCeilings, about["roofs"])
+        if about.get("roofs")
+        else MeasuredCeilings(),
         versions=dict(about.get("versions", {})),
         planned=planned,
         complete=len(known) >= planned,
@@ -174,16 +179,16 @@ def document_of(
     )
 
 
-def _contents(path: Path, found: files.JournalContents) -> SweepContents:
+def _contents(path: Path, raw: files.JournalContents) -> SweepContents:
     for word, kind in HEADER.items():
-        if not isinstance(found.header.get(word, kind()), kind):
+        if not isinstance(raw.header.get(word, kind()), kind):
             raise UnreadableReport(
-                f"{path}, line 1: {word} is {short(found.header[word])}", "profkit sweep --output FOLDER"
+                f"{path}, line 1: {word} is {short_repr(raw.header[word])}", "profkit sweep --output FOLDER"
             )
-    contents = SweepContents(found.header)
-    for number, body in found.entries:
+    contents = SweepContents(raw.header)
+    for number, body in raw.entries:
         if "case" in body:
-            contents.results.append(_case(path, number, body["case"]))
+            contents.results.append(_parse_case(path, number, body["case"]))
             contents.sessions[-1] = max(contents.sessions[-1], _number(body.get("at")))
         elif _is_note(body.get("note")):
             contents.notes.append(dict(body["note"]))
@@ -207,9 +212,9 @@ def _number(value: object) -> float:
     return 0.0
 
 
-def _case(path: Path, number: int, body: Any) -> CaseResult:
+def _parse_case(path: Path, number: int, body: Any) -> CaseResult:
     try:
-        return codec.build(CaseResult, body)
+        return codec.from_plain_data(CaseResult, body)
     except ProfkitError as error:
         raise UnreadableReport(
             f"{path}, line {number}: {error.message}",

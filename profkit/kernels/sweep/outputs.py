@@ -1,4 +1,4 @@
-"""What a sweep leaves beside its journal: the guide's records, a run like any other, and reports for people.
+"""What a sweep leaves beside its journal: a record for each case, a run like any other, and reports for people.
 
 In the run each case has one timing, so that history, compare and load know it already.
 """
@@ -32,6 +32,7 @@ from profkit.core.types import (
     Timing,
     Workload,
 )
+from profkit.core.whole_files import write_whole
 from profkit.hardware.machine import read_machine
 from profkit.kernels.sweep.request import SweepGrid
 
@@ -46,7 +47,9 @@ def write_results(
     again = f"make room, then: profkit sweep --resume {folder}"
     write_records(folder / RESULTS, document, again)
     command = ("profkit", "sweep", *grid.arguments())
-    run = run_of(document, command, name, _working_directory(), read_machine(), _gpus(document), precision)
+    run = sweep_as_run(
+        document, command, name, _working_directory(), read_machine(), _gpus(document), precision
+    )
     write_run(folder, run, final=False)
     from profkit.reporting.report_files import write_sweep_reports
 
@@ -65,36 +68,21 @@ def _working_directory() -> str:
 
 
 def check_writable(path: Path) -> None:
-    """Before hours go by: raises UsageError and MachineError where no guide_records can be written to `path`."""
+    """Before hours go by: raises UsageError and MachineError where no records can be written to `path`."""
     if path.is_dir() or not path.name:
         raise UsageError(f"{path} is a folder", f"{path / RESULTS}")
     if not path.parent.is_dir():
         raise MachineError(f"{path} cannot be written: No such file or directory", f"mkdir -p {path.parent}")
-    if not os.access(path if _is_stream(path) else path.parent, os.W_OK):
+    if not os.access(path if path.exists() and not path.is_file() else path.parent, os.W_OK):
         raise MachineError(f"{path} cannot be written: no permission", f"ls -ld {path.parent}")
 
 
-def _is_stream(path: Path) -> bool:
-    """/dev/stdout, a pipe: written through, since it must not be replaced."""
-    return path.exists() and not path.is_file()
-
-
 def write_records(path: Path, document: SweepDocument, fix: str = "make room, and call it again") -> None:
-    """The guide's list of guide_records, whole or not at all. Raises MachineError where it cannot be written."""
+    """One record for each case, whole or not at all. Raises MachineError where it cannot be written."""
     text = json.dumps(guide_records(document), indent=1, allow_nan=False) + "\n"
-    temporary = path.with_name(f".{path.name[:100]}.{os.getpid()}.tmp")
     try:
-        if _is_stream(path):
-            path.write_text(text, encoding="utf-8")
-            return
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        write_whole(path, (text,), sync=True)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
         raise MachineError(f"{path} cannot be written: {error.strerror}", fix) from error
 
 
@@ -109,7 +97,7 @@ def _gpus(document: SweepDocument) -> tuple[Gpu, ...]:
     return tuple(alike[: max(1, len(used))])
 
 
-def run_of(
+def sweep_as_run(
     document: SweepDocument,
     command: tuple[str, ...],
     name: str,
@@ -146,14 +134,14 @@ def _case_name(result: CaseResult) -> str:
 
 def _fault_reading(document: SweepDocument) -> Reading:
     """How many cases are not right, and which is the first."""
-    found = faulty_cases(document)
-    told = "none"
-    if found:
-        first = found[0]
-        told = f"{first.implementation}, {first.point.name}: {first.state}"
-        told += f", {first.reason}" if first.reason else ""
+    cases = faulty_cases(document)
+    text = "none"
+    if cases:
+        first = cases[0]
+        text = f"{first.implementation}, {first.point.name}: {first.state}"
+        text += f", {first.reason}" if first.reason else ""
     source = Source("profkit", "cases", formula="cases that are wrong by float64, failed, crashed or hung")
-    return Reading("cases.faulty", float(len(found)), "count", "measured", RUN, source, reason=told)
+    return Reading("cases.faulty", float(len(cases)), "count", "measured", RUN, source, reason=text)
 
 
 def _series_name(result: CaseResult) -> str:
@@ -201,8 +189,8 @@ def _notes(document: SweepDocument) -> tuple[str, ...]:
     counts: dict[str, int] = {}
     for result in document.results:
         if result.state != "measured":
-            said = f"{result.implementation} {result.point.operation}: {result.state}" + (
+            note = f"{result.implementation} {result.point.operation}: {result.state}" + (
                 f", {result.reason}" if result.reason else ""
             )
-            counts[said] = counts.get(said, 0) + 1
-    return tuple(f"{said} ({count} cases)" if count > 1 else said for said, count in counts.items())
+            counts[note] = counts.get(note, 0) + 1
+    return tuple(f"{note} ({count} cases)" if count > 1 else note for note, count in counts.items())

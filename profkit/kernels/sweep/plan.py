@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from profkit.core.formatting import plural, quantity
+from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import CaseResult, GridPoint
 from profkit.kernels.operations.check import CHUNK
 from profkit.kernels.operations.operation import DTYPES
@@ -34,7 +34,7 @@ _CPU = {"torch.compile": (1.5, 1e-7), "": (0.02, 1e-7)}
 Line = tuple[float, float]
 
 
-def plan_of(request: SweepRequest) -> dict[str, Any]:
+def plan_sweep(request: SweepRequest) -> dict[str, Any]:
     """The plan as plain data. `seconds` and `bytes` are estimates; `free_bytes` is None where nobody tells."""
     grid = request.grid
     points = grid.points()
@@ -79,12 +79,12 @@ def plan_text(plan: dict[str, Any]) -> str:
     """The plan for a terminal."""
     names = ("operations", "implementations", "batch", "sequence", "dimension", "dtype", "direction")
     workers = f" by {plan['workers']} workers" if plan["workers"] > 1 else ""
-    free = f", of {quantity(float(plan['free_bytes']), 'B')}" if plan["free_bytes"] is not None else ""
+    free = f", of {format_quantity(float(plan['free_bytes']), 'B')}" if plan["free_bytes"] is not None else ""
     lines = [
         f"{plural(plan['cases'], 'case')} at {plural(plan['points'], 'point')} on {plan['device']}{workers}: "
         f"about {format_duration(plan['seconds'])}",
         *(f"  {name:<16} {', '.join(map(str, plan[name]))}" for name in names),
-        f"  {'memory':<16} {quantity(float(plan['bytes']), 'B')}{free}, for {plan['largest']}",
+        f"  {'memory':<16} {format_quantity(float(plan['bytes']), 'B')}{free}, for {plan['largest']}",
         f"  {'timing':<16} each median to ± {100 * plan['precision']:g} %, {plan['budget']:g} s per case at most",
     ]
     if plan["too_large"]:
@@ -130,22 +130,22 @@ def seconds_left(
     in which things are loaded. What cases like it took elsewhere counts as a tenth of what is left: the first ones
     of a grid are small, and say little of the large.
     """
-    taken: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    durations: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for result in done:
-        taken[result.implementation].append((work_of(result.point), result.spent))
+        durations[result.implementation].append((work_of(result.point), result.spent))
     ahead: dict[str, float] = defaultdict(float)
     for point, name in left:
         ahead[name] += work_of(point)
     lines = {
         name: _fit_line(pairs[1:], PRIOR_SHARE * ahead[name], prior_cost(name, device, timing)[1])
-        for name, pairs in taken.items()
+        for name, pairs in durations.items()
         if len(pairs) > ENOUGH
     }
     total = 0.0
     for point, name in left:
         fixed, slope = lines.get(name) or prior_cost(name, device, timing)
         total += max(0.0, fixed + slope * work_of(point))
-    for name in {name for _, name in left}.difference(taken):
+    for name in {name for _, name in left}.difference(durations):
         total += FIRST_SECONDS.get(name, 0.0)
     return total
 

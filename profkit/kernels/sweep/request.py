@@ -23,7 +23,7 @@ from profkit.kernels.operations.registry import (
     implementations,
     registrations,
 )
-from profkit.kernels.sweep.files import look_into
+from profkit.kernels.sweep.files import inspect_files
 
 _T = TypeVar("_T")
 BATCHES = (16, 32, 64, 128)
@@ -180,8 +180,8 @@ def make_grid(
     directions: Sequence[str] = ("forward",),
 ) -> SweepGrid:
     """The grid of these values, each once. Raises UsageError for what makes none."""
-    names = [name for asked in operations or tuple(OPERATIONS) for name in canonical_operation(asked)]
-    builders = [canonical_implementation(asked) for asked in implementations_ or implementations()]
+    names = [name for word in operations or tuple(OPERATIONS) for name in canonical_operation(word)]
+    builders = [canonical_implementation(word) for word in implementations_ or implementations()]
     for axis, sizes in (("batch", batches), ("sequence", sequences), ("dimension", dimensions)):
         if not sizes:
             raise UsageError(f"the sweep has no {axis}", f"--{axis} 64")
@@ -196,9 +196,9 @@ def make_grid(
     if wrong_dtype := [dtype for dtype in dtypes if dtype not in DTYPES]:
         raise UsageError(f"there is no dtype called {wrong_dtype[0]!r} here", f"--dtype {','.join(DTYPES)}")
     chosen: list[SweepDirection] = [known for known in DIRECTIONS if known in directions]
-    if not chosen or (others := set(directions) - set(DIRECTIONS)):
+    if not chosen or (unknown := set(directions) - set(DIRECTIONS)):
         raise UsageError(
-            f"there is no direction called {min(others) if chosen else (directions or ('',))[0]!r}",
+            f"there is no direction called {min(unknown) if chosen else (directions or ('',))[0]!r}",
             "--direction forward,backward",
         )
     return SweepGrid(
@@ -223,8 +223,8 @@ def make_request(options: SweepOptions, *, make_folder: bool = True) -> SweepReq
     """
     _check_timing(options)
     files = tuple({file.resolve(): file for file in options.files}.values())
-    own = look_into(files, options.timeout)
-    device, numbers = _device(options.device, split_list(options.gpus))
+    own = inspect_files(files, options.timeout)
+    device, numbers = _choose_device(options.device, split_list(options.gpus))
     operations = split_list(options.operations)
     if own and not operations:
         operations = tuple(dict.fromkeys(operation for operation, _ in registrations()))
@@ -232,9 +232,9 @@ def make_request(options: SweepOptions, *, make_folder: bool = True) -> SweepReq
         operations=operations,
         implementations_=split_list(options.implementations)
         or (*(ON_GPU if device == "cuda" else ON_CPU), *own),
-        batches=_sizes("batch", options.batch),
-        sequences=_sizes("sequence", options.sequence),
-        dimensions=_sizes("dimension", options.dimension),
+        batches=_parse_sizes("batch", options.batch),
+        sequences=_parse_sizes("sequence", options.sequence),
+        dimensions=_parse_sizes("dimension", options.dimension),
         dtypes=split_list(options.dtype),
         directions=split_list(options.direction),
     )
@@ -250,10 +250,10 @@ def make_request(options: SweepOptions, *, make_folder: bool = True) -> SweepReq
         sys.executable,
         options.name,
     )
-    return in_new_folder(request) if make_folder else request
+    return with_new_folder(request) if make_folder else request
 
 
-def in_new_folder(request: SweepRequest) -> SweepRequest:
+def with_new_folder(request: SweepRequest) -> SweepRequest:
     """The request with a folder of its own beside `request.folder`, which is made."""
     folder = create_run_folder(request.folder.parent, request.name, request.device, datetime.now())
     return replace(request, folder=folder)
@@ -277,25 +277,25 @@ def _check_timing(options: SweepOptions) -> None:
         raise UsageError(f"--threads {timing.threads} is no number of threads", "--threads 1")
 
 
-def _sizes(axis: str, text: str) -> tuple[int, ...]:
+def _parse_sizes(axis: str, text: str) -> tuple[int, ...]:
     with suppress(ValueError):
         return tuple(int(word) for word in split_list(text))
     raise UsageError(f"--{axis} {text} is no list of numbers", f"--{axis} 64,128")
 
 
-def _device(asked: str, gpus: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+def _choose_device(name: str, gpus: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """cuda or cpu, and the numbers of the devices that share it."""
-    if asked not in ("auto", "cuda", "cpu"):
-        raise UsageError(f"there is no device called {asked!r} here", "--device cuda, with --gpus 0 for one")
-    if asked == "cpu":
+    if name not in ("auto", "cuda", "cpu"):
+        raise UsageError(f"there is no device called {name!r} here", "--device cuda, with --gpus 0 for one")
+    if name == "cpu":
         if gpus:
             raise UsageError("--gpus are devices of cuda, and this sweep is on the CPU", "--device cuda")
         return "cpu", ()
     from profkit.hardware.gpu import driver_fault, read_gpus
 
-    found = read_gpus()
-    if not found:
-        if asked == "auto" and not gpus:
+    devices = read_gpus()
+    if not devices:
+        if name == "auto" and not gpus:
             return "cpu", ()
         fault = driver_fault()
         fix = fault.fix if fault is not None else None
@@ -303,6 +303,6 @@ def _device(asked: str, gpus: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
             f"no GPU can be used: {fault.reason if fault is not None else 'none is visible'}",
             fix if fix and not fix.startswith("--backend") else "--device cpu",
         )
-    if unknown := [number for number in gpus if not number.isdecimal() or int(number) >= len(found)]:
-        raise UsageError(f"there is no GPU {unknown[0]}; there are {len(found)}", "--gpus 0")
+    if unknown := [number for number in gpus if not number.isdecimal() or int(number) >= len(devices)]:
+        raise UsageError(f"there is no GPU {unknown[0]}; there are {len(devices)}", "--gpus 0")
     return "cuda", gpus

@@ -20,7 +20,7 @@ from profkit.execution.pool import TICK_SECONDS, WorkerPool
 from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep import workers
-from profkit.kernels.sweep.journal import SweepJournal, document_of
+from profkit.kernels.sweep.journal import SweepJournal, sweep_document
 from profkit.kernels.sweep.outputs import load_reports, write_results
 from profkit.kernels.sweep.plan import format_duration, seconds_left
 from profkit.kernels.sweep.request import SweepRequest
@@ -134,10 +134,10 @@ def update_case(request: SweepRequest, result: CaseResult, progress: Progress) -
 
 def case_result(outcome: JobOutcome) -> CaseResult | None:
     """The result of a case, by the outcome of its job; None where it was not settled."""
-    point, name = codec.build(GridPoint, outcome.shared), outcome.job.key
+    point, name = codec.from_plain_data(GridPoint, outcome.shared), outcome.job.key
     if outcome.status is JobStatus.ok:
         try:
-            result = codec.build(CaseResult, outcome.value, "result")
+            result = codec.from_plain_data(CaseResult, outcome.value, "result")
         except UnreadableReport as error:
             reason = f"its process gave a wrong answer: {error.message}"
         else:
@@ -189,8 +189,8 @@ def _open_session(request: SweepRequest) -> _Session:
     if not path.is_file():
         started = datetime.now(timezone.utc).isoformat(timespec="seconds")
         begun = {"started": started, "planned": request.grid.cases, **header}
-        return _Session(request, journals.begin(path, begun), monotonic(), {})
-    journal = journals.reopen(path)
+        return _Session(request, journals.create_journal(path, begun), monotonic(), {})
+    journal = journals.reopen_journal(path)
     if journal.header.get("rules") != header["rules"]:
         journal.close()
         raise UsageError(
@@ -219,7 +219,7 @@ def _open_device(session: _Session, pool: WorkerPool, progress: Progress) -> Non
     if not session.about:
         session.about = {word: about[word] for word in ("device", "versions", "roofs")}
         session.journal.note(about=session.about)
-    roofs = codec.build(MeasuredCeilings, session.about["roofs"])
+    roofs = codec.from_plain_data(MeasuredCeilings, session.about["roofs"])
     reached = f", {roofs.bandwidth / 1e9:.0f} GB/s" if roofs.bandwidth else ""
     devices = f", {len(session.request.gpus)} of them" if len(session.request.gpus) > 1 else ""
     progress.end(f"{about['device']}{devices}{reached}")
@@ -270,7 +270,7 @@ def _write_all(session: _Session, progress: Progress, *, complete: bool) -> Swee
     """Write the results beside the journal. Raises MachineError where the disk takes no more."""
     journal, request = session.journal, session.request
     seconds = journal.seconds_before + session.seconds
-    document = document_of(journal.header, journal.results, session.about, seconds)
+    document = sweep_document(journal.header, journal.results, session.about, seconds)
     if complete and not document.complete:
         raise MachineError(
             f"{document.planned - len(document.results)} cases of the sweep were not settled",

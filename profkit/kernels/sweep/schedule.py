@@ -32,7 +32,7 @@ COMPILE_SECONDS = 120.0
 
 def batch_of(point: GridPoint, names: Sequence[str]) -> Batch:
     """Implementations at one point: they share its inputs and its float64 reference."""
-    return Batch(tuple(Job(name) for name in names), codec.plain(point))
+    return Batch(tuple(Job(name) for name in names), codec.to_plain_data(point))
 
 
 def compile_worker_count(shapes: int, workers: int, cores: int, most: int | None, *, beside: bool) -> int:
@@ -190,7 +190,7 @@ class PointQueue:
     def put_back(self, batch: Batch) -> None:
         """What was taken and not done comes first."""
         names = tuple(job.key for job in batch.jobs)
-        self._work.insert(0, (codec.build(GridPoint, batch.shared), names))
+        self._work.insert(0, (codec.from_plain_data(GridPoint, batch.shared), names))
 
     def wait(self, seconds: float) -> None:
         """All that is left waits for a compiler: take the last of it from the compile workers, or wait for one."""

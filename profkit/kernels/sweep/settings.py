@@ -73,7 +73,7 @@ def _is_watched(holder: Any, value: object) -> bool:
 
 def _settings_of_torch() -> dict[str, Setting]:
     """Each by what sets it: how it is read, and how it is set."""
-    found: dict[str, Setting] = {
+    settings: dict[str, Setting] = {
         "torch.set_default_device": (_default_device, torch.set_default_device),
         "torch.set_default_dtype": (torch.get_default_dtype, torch.set_default_dtype),
         "torch.set_num_threads": (torch.get_num_threads, torch.set_num_threads),
@@ -90,9 +90,12 @@ def _settings_of_torch() -> dict[str, Setting]:
     }
     if torch.cuda.is_initialized():
         device = torch.cuda.current_device()
-        found["torch.cuda.set_device"] = (torch.cuda.current_device, torch.cuda.set_device)
-        found["torch.cuda.set_stream"] = (partial(torch.cuda.current_stream, device), torch.cuda.set_stream)
-    return found
+        settings["torch.cuda.set_device"] = (torch.cuda.current_device, torch.cuda.set_device)
+        settings["torch.cuda.set_stream"] = (
+            partial(torch.cuda.current_stream, device),
+            torch.cuda.set_stream,
+        )
+    return settings
 
 
 def _default_device() -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 from profkit.core import codec
 from profkit.core.types import GridPoint, Json
 from profkit.execution.job import Job
-from profkit.execution.worker import Began, Finished, JobStep
+from profkit.execution.worker import JobFinished, JobStarted, JobStep
 from profkit.kernels.sweep.files import run_file
 
 NICE = 10  # whoever measures has the processors first
@@ -48,14 +48,14 @@ class MeasuringWorker:
         timing = TimingOptions(**settings["timing"])
         self._bench = Bench(self._device, timing, float(settings.get("share", 1.0)))
         device = self._bench.device
-        ceilings = codec.plain(measure_ceilings(device)) if settings["first"] else None
+        ceilings = codec.to_plain_data(measure_ceilings(device)) if settings["first"] else None
         return {**describe_device(device), "roofs": ceilings, "changed": list(self._changed)}
 
     def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
         """Every implementation that is asked for at one point. Raises DeviceError."""
-        point = codec.build(GridPoint, shared)
+        point = codec.from_plain_data(GridPoint, shared)
         for name, result in self._bench.run(point, [job.key for job in jobs]):
-            yield Began(name) if result is None else Finished(name, codec.plain(result))
+            yield JobStarted(name) if result is None else JobFinished(name, codec.to_plain_data(result))
 
 
 class CompileWorker:
@@ -93,12 +93,12 @@ class CompileWorker:
         from profkit.kernels.operations.precompile import build_kernels, compile_by_inductor
         from profkit.kernels.operations.pytorch import COMPILED
 
-        point = codec.build(GridPoint, shared)
+        point = codec.from_plain_data(GridPoint, shared)
         for job in jobs:
-            yield Began(job.key)
+            yield JobStarted(job.key)
             with suppress(Exception):
                 if job.key == COMPILED:
                     compile_by_inductor(point, self._device)
                 else:
                     build_kernels(job.key, point, self._device)
-            yield Finished(job.key, None)
+            yield JobFinished(job.key, None)

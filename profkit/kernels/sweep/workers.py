@@ -109,13 +109,13 @@ def tasks_of(work: Sequence[Work], *, kernels: bool) -> list[Work]:
     those of one small and one larger shape for each width of rows, which others of that width use, too.
     """
     tasks: list[Work] = []
-    seen = set()
+    listed = set()
     for point, names in work:
         elements = point.batch * point.sequence * point.dimension
         group = replace(point, batch=0, sequence=int(elements >= LARGER))
         own = tuple(name for name in names if name in OUR_KERNELS)
-        if kernels and own and elements <= LARGEST and group not in seen:
-            seen.add(group)
+        if kernels and own and elements <= LARGEST and group not in listed:
+            listed.add(group)
             tasks.append((point, own))
         if COMPILED in names:
             tasks.append((point, (COMPILED,)))
@@ -159,15 +159,15 @@ def _environments(request: SweepRequest) -> list[Mapping[str, str]]:
 
     A process in which Inductor has run would keep them in Inductor's folder, and not find what others compiled.
     """
-    kept = bytecode_environment()
+    variables = bytecode_environment()
     if request.device == "cpu":
-        return [{"CUDA_VISIBLE_DEVICES": "", **kept} for _ in request.gpus or ("",)]
+        return [{"CUDA_VISIBLE_DEVICES": "", **variables} for _ in request.gpus or ("",)]
     home = Path(os.environ.get("TRITON_HOME") or "~").expanduser()
-    kept["TRITON_CACHE_DIR"] = os.environ.get("TRITON_CACHE_DIR") or str(home / ".triton" / "cache")
+    variables["TRITON_CACHE_DIR"] = os.environ.get("TRITON_CACHE_DIR") or str(home / ".triton" / "cache")
     if not request.gpus:
-        return [kept]
+        return [variables]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return [{"CUDA_VISIBLE_DEVICES": name, **kept} for name in device_names(request.gpus, visible)]
+    return [{"CUDA_VISIBLE_DEVICES": name, **variables} for name in device_names(request.gpus, visible)]
 
 
 def _most_by_memory(device: bool) -> int | None:

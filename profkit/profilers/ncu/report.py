@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
-from profkit.core.status import unwrapped
+from profkit.core.status import without_wrapper
 from profkit.core.types import Counter, Gpu, GpuTrace, Report
 from profkit.profilers.ncu.launches import PASSES, LaunchGroup, LaunchResult, finite_number, group_launches
 from profkit.profilers.ncu.session import ReportSession, session_gpus
@@ -140,7 +140,7 @@ def _clock_word(asked: bool | None, done: bool | None) -> str:
 
 def _workload_command(session: ReportSession, words: tuple[str, ...]) -> str | None:
     if words:
-        return shlex.join(unwrapped(words))
+        return shlex.join(without_wrapper(words))
     if session.executable:
         return " ".join(part for part in (shlex.quote(session.executable), session.arguments) if part)
     return None

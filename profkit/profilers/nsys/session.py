@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from profkit.core.status import unwrapped
+from profkit.core.status import without_wrapper
 from profkit.core.types import Gpu
 from profkit.profilers.nsys.command import explain
 from profkit.profilers.nsys.database import Database
@@ -150,7 +150,7 @@ def _command(capture: Mapping[str, str]) -> str | None:
         for key, value in capture.items()
         if key.startswith(prefix) and key.removeprefix(prefix).isdigit()
     )
-    return shlex.join(unwrapped([program, *(value for _, value in numbered)]))
+    return shlex.join(without_wrapper([program, *(value for _, value in numbered)]))
 
 
 def _mig(text: str | None) -> dict[int, bool]:

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from profkit.analysis.timeline.windows import merge_intervals
-from profkit.core.formatting import plural, quantity
+from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Report
 from profkit.profilers.xctrace.cells import Process
 from profkit.profilers.xctrace.tables import ExportTable
@@ -147,7 +147,7 @@ def align_regions(
         if left_out and inside:
             signposts = [signpost for signpost in signposts if signpost[0] <= inside[-1][1]]
         if inside and signposts and (apart := _worst_distance(inside, signposts)) > SAME_NS:
-            reason = f"by the clock it lies {quantity(apart / 1e9, 's')} from its signposts"
+            reason = f"by the clock it lies {format_quantity(apart / 1e9, 's')} from its signposts"
             inside = []
         if inside:
             return Alignment(
@@ -179,7 +179,7 @@ def _clip_to_trace(windows: Sequence[Window], length: int | None) -> tuple[list[
         return inside, None if inside == list(windows) else f"{cut} of the region cut off at the trace's ends"
     reason = f"{outside} of {plural(len(windows), 'entry', 'entries')} of the region lie outside of the trace"
     if not inside:
-        nearest = quantity(min(-b if b < 0 else a - end for a, b in windows) / 1e9, "s")
+        nearest = format_quantity(min(-b if b < 0 else a - end for a, b in windows) / 1e9, "s")
         reason += f", the nearest by {nearest}: it is of another recording, or of another clock"
     return inside, reason
 

@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from profkit.analysis.stacks.merge import MOST_SLOTS, FrameTable
 from profkit.analysis.timeline.spans import overlap_lengths, spans_of
-from profkit.core.formatting import percent, plural
+from profkit.core.formatting import format_percent, plural
 from profkit.core.types import Counter, Report
 from profkit.profilers.xctrace.alignment import TraceRecording
 from profkit.profilers.xctrace.cells import (
@@ -146,7 +146,7 @@ class SampledTable:
                 f"stand apart, as waiting and not as CPU time"
             )
         if tally.samples and tally.without_stack:
-            share = percent(100 * tally.without_stack / (tally.samples + tally.waiting))
+            share = format_percent(100 * tally.without_stack / (tally.samples + tally.waiting))
             yield f"{schema}: {plural(tally.without_stack, 'sample')} ({share} %) without a stack: where is not known"
         if tally.uneven and (named_events := self._attributes.get("pmc-events")):
             yield (
@@ -162,7 +162,8 @@ class SampledTable:
             yield f"{schema}: {plural(self._weightless, 'sample')} without a weight count for nothing"
         if tally.cut:
             yield (
-                f"{schema}: too many distinct stacks; the inner frames of {percent(100 * tally.cut)} % of the weight "
+                f"{schema}: too many distinct stacks; the inner frames of {format_percent(100 * tally.cut)} % "
+                f"of the weight "
                 "are not kept apart in the stacks (the tables are exact)"
             )
         if schema == RAW and tally.samples:

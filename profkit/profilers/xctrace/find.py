@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from profkit.core.errors import Fault
-from profkit.core.formatting import plural, quantity
+from profkit.core.formatting import format_quantity, plural
 from profkit.profilers.programs import ask_tool, last_line, missing_fault, version_key
 from profkit.profilers.xctrace.command import explain_fault
 
@@ -163,5 +163,5 @@ def leftover_note(since: float) -> str | None:
                 sizes.append(status.st_size)
     if sum(sizes) < WORTH:
         return None
-    what = f"{plural(len(sizes), 'raw trace')} of {quantity(sum(sizes), 'B')}"
+    what = f"{plural(len(sizes), 'raw trace')} of {format_quantity(sum(sizes), 'B')}"
     return f"xctrace left {what} behind; once none records: rm {shlex.quote(str(folder))}/{RAW_TRACES}"

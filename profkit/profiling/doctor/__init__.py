@@ -22,14 +22,14 @@ def diagnose(backend: str = "all", progress: Progress | None = None) -> tuple[Ch
     A look that fails becomes a check that says so; it never stops the others. Raises UsageError for a backend
     there is not.
     """
-    shown = progress or Silent()
+    reporter = progress or Silent()
     checks: list[Check] = []
     for group in groups_for(backend):
         start = time.monotonic()
-        shown.begin(group.title)
+        reporter.begin(group.title)
         group_checks = _run_group(group)
         checks.extend(group_checks)
-        shown.end(f"{_summarize_checks(group_checks)} ({time.monotonic() - start:.1f} s)")
+        reporter.end(f"{_summarize_checks(group_checks)} ({time.monotonic() - start:.1f} s)")
     return tuple(checks)
 
 
@@ -55,7 +55,7 @@ def groups_for(backend: str) -> tuple[CheckGroup, ...]:
     )
 
 
-def blocked(backend: str, checks: Sequence[Check]) -> str | None:
+def blocking_reason(backend: str, checks: Sequence[Check]) -> str | None:
     """Why this backend can profile nothing at all here, None where at least the time can be measured.
 
     The cpu backend times any workload without a tool, so only an output that cannot be written blocks it; the cuda

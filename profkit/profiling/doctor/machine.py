@@ -1,9 +1,4 @@
-"""Whether a run can be written down: the output folder and the temporary folder, tried by writing a file.
-
-The machine as the doctor tells it: processor, memory, and the caches that a simulation will use.
-
-The Python that profkit runs in: its version, what it shows to perf, and the packages that passes need.
-"""
+"""The doctor's checks of the machine itself: folders to write to, processor and caches, Python and its packages."""
 
 from __future__ import annotations
 
@@ -15,13 +10,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from profkit.core.formatting import plural
 from profkit.core.types import Cache, Check, CheckState
 from profkit.hardware.machine import cache_warnings, read_machine
 from profkit.hardware.processor import data_caches, instruction_cache
 from profkit.profilers.programs import CommandTrial, try_command
 
-MIB, GIB = 1 << 20, 1 << 30
-
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 # perf record with 16 KiB of stack at 997 Hz wrote 4.25 MB for 0.26 s: a minute is 1 GB.
 SPACE_LEAST = 1 * GIB
 SPACE_NONE = 64 * MIB
@@ -36,7 +31,7 @@ def storage_checks(output: Path = Path("reports")) -> Iterator[Check]:
 
 
 def folder_check(name: str, folder: Path, fix: str) -> Check:
-    """Write a small file into `folder` (or where it would be made) and look at the room left."""
+    """Write a small file into `folder` (or where it would be made) and look at the space left."""
     place = folder.absolute()
     while not place.is_dir() and place != place.parent:
         place = place.parent
@@ -48,30 +43,27 @@ def folder_check(name: str, folder: Path, fix: str) -> Check:
         free = shutil.disk_usage(place).free
     except OSError as error:
         reason = error.strerror or str(error)
-        return Check(name, "refused", f"{place} cannot be written: {reason}", fix, str(place))
-    told = f"{place} can be written, {free / GIB:.1f} GiB free"
+        return Check(name, "refused", f"{place} is not writable: {reason}", fix, str(place))
+    detail = f"{place} is writable, {free / GIB:.1f} GiB free"
     if free < SPACE_LEAST:
         state: CheckState = "refused" if free < SPACE_NONE else "limited"
-        return Check(name, state, f"{told}: a trace of a minute may take 1 GiB", fix, str(place))
-    return Check(name, "ok", told, path=str(place))
-
-
-GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
+        return Check(name, state, f"{detail}; a trace of one minute may take 1 GiB", fix, str(place))
+    return Check(name, "ok", detail, path=str(place))
 
 
 def machine_checks(root: Path = Path("/")) -> Iterator[Check]:
-    """Who this processor is, and whether its cache geometry can be believed."""
+    """The processor, and whether its cache geometry can be believed."""
     machine = read_machine(root)
     memory = f"{machine.memory_bytes / GIB:.1f} GiB" if machine.memory_bytes else "memory size unknown"
     place = f", {machine.virtual}" if machine.virtual else ", bare metal"
     yield Check(
         "processor",
         "ok",
-        f"{machine.cpu} ({machine.vendor}), {machine.cores} usable core(s), {memory}{place}",
+        f"{machine.cpu} ({machine.vendor}), {plural(machine.cores, 'usable core')}, {memory}{place}",
     )
     doubts = cache_warnings(root)
     simulated = machine.system != "Darwin"  # valgrind is not for macOS: there nothing depends on the ways
-    told = ", ".join(
+    sizes = ", ".join(
         [
             f"I1 {_format_cache(instruction_cache(machine))}",
             *(f"{'D1' if c.level == 1 else f'L{c.level}'} {_format_cache(c)}" for c in data_caches(machine)),
@@ -80,7 +72,7 @@ def machine_checks(root: Path = Path("/")) -> Iterator[Check]:
     yield Check(
         "caches",
         "limited" if doubts and simulated else "ok",
-        f"{told}{' - ' + '; '.join(doubts) if doubts else ''}",
+        f"{sizes}{' - ' + '; '.join(doubts) if doubts else ''}",
         "compare simulated miss rates only between runs with the same geometry"
         if doubts and simulated
         else None,
@@ -93,15 +85,13 @@ def _format_cache(cache: Cache) -> str:
 
 
 OLDEST = (3, 10)
-
-# Package, what it is for, and whether profkit itself needs it. What only workloads need is looked for in the
-# Python that runs them.
-_PACKAGES = (
-    ("numpy", "the measured peaks that bandwidth and roofline are held against", True),
-    ("capstone", "the share of SIMD instructions and the FLOPs of a simulation", True),
-    ("psutil", "the memory of a workload and its process tree", True),
-    ("torch", "workloads written in torch", False),
-    ("triton", "workloads written in triton", False),
+# Package, and what profkit needs it for. What only workloads need (None) is looked for in the Python that runs them.
+_PACKAGES: tuple[tuple[str, str | None], ...] = (
+    ("numpy", "measures this machine's peak bandwidth and arithmetic"),
+    ("capstone", "counts SIMD instructions and FLOPs in a simulation"),
+    ("psutil", "measures the memory of a workload and its child processes"),
+    ("torch", None),
+    ("triton", None),
 )
 _NOT_ON_A_MAC = ("capstone", "triton")  # nothing is simulated there, and there is no Triton for it
 _IMPORT = (
@@ -114,27 +104,26 @@ _IMPORT = (
 def python_checks() -> Iterator[Check]:
     """The interpreter, its frames under perf, and each package by importing it in a process of its own."""
     yield _interpreter_check()
-    other = _workload_python_check()
+    workload_python = _workload_python_check()
     theirs, version = sys.executable, sys.version_info[:2]
-    if other is not None:
-        yield other
-        if other.path is not None and other.version is not None:
-            major, minor = other.version.split(".")[:2]
-            theirs, version = other.path, (int(major), int(minor))
+    if workload_python is not None:
+        yield workload_python
+        if workload_python.path is not None and workload_python.version is not None:
+            major, minor = workload_python.version.split(".")[:2]
+            theirs, version = workload_python.path, (int(major), int(minor))
     yield frames_check(version) if platform.system() != "Darwin" else FRAMES_ON_A_MAC
     yield from signed_checks(theirs)
     packages = [row for row in _PACKAGES if platform.system() != "Darwin" or row[0] not in _NOT_ON_A_MAC]
-    homes = {name: sys.executable if needed else theirs for name, _, needed in packages}
+    homes = {name: sys.executable if purpose else theirs for name, purpose in packages}
     trials = _import_all(homes)
-    for name, purpose, needed in packages:
-        line = f"{homes[name]} -m pip install {name}"
-        yield package_check(name, purpose, line, needed, trials[name])
+    for name, purpose in packages:
+        yield package_check(name, purpose, f"{homes[name]} -m pip install {name}", trials[name])
 
 
 FRAMES_ON_A_MAC = Check(
     "python frames in Instruments",
     "limited",
-    "Time Profiler shows native frames, of Python the interpreter's own; cProfile shows the Python functions",
+    "Time Profiler shows native frames only; cProfile shows Python functions",
 )
 
 
@@ -144,12 +133,12 @@ def signed_checks(python: str) -> Iterator[Check]:
         return
     real = os.path.realpath(python)
     if real.startswith(("/usr/bin/", "/System/", "/Library/Developer/")) or "/Xcode" in real:
-        detail = "it is Apple's own: Instruments may not be allowed to look into it, nor into what it starts"
+        detail = "this is Apple's own Python: Instruments may not be allowed to profile it or what it starts"
         yield Check(
             "python for Instruments",
             "limited",
             detail,
-            "use a Python of python.org, Homebrew, uv or conda",
+            "use a Python from python.org, Homebrew, uv or conda",
             real,
         )
 
@@ -164,21 +153,21 @@ def _interpreter_check() -> Check:
 
 
 def frames_check(version: tuple[int, int]) -> Check:
-    """What perf can tell of Python functions, by the interpreter's version (What's New in 3.12 and 3.13)."""
-    told = f"Python {version[0]}.{version[1]}"
+    """What perf can show of Python functions, by the interpreter's version (What's New in 3.12 and 3.13)."""
+    python = f"Python {version[0]}.{version[1]}"
     if version >= (3, 13):
-        return Check("python frames in perf", "ok", f"{told} writes them with -X perf_jit: full stacks")
+        return Check("python frames in perf", "ok", f"{python} gives perf full stacks (-X perf_jit)")
     if version == (3, 12):
         return Check(
             "python frames in perf",
             "limited",
-            f"{told} writes them with -X perf, but a build without frame pointers shows only the innermost",
+            f"{python} names them (-X perf); a build without frame pointers shows only the innermost one",
             "run the workload with Python 3.13 or newer for full stacks",
         )
     return Check(
         "python frames in perf",
         "limited",
-        f"{told} has no perf trampoline: perf shows native frames, cProfile shows the Python ones",
+        f"{python} has no perf trampoline: perf shows native frames only; cProfile shows Python functions",
         "run the workload with Python 3.12 or newer (3.13 for full stacks)",
     )
 
@@ -187,14 +176,16 @@ def _workload_python_check() -> Check | None:
     """A workload typed as `python x.py` runs in whatever PATH finds first; None where that is profkit's own."""
     path = shutil.which("python") or shutil.which("python3")
     if path is None:
-        return Check("python on PATH", "limited", "none: a workload must name its interpreter in full")
+        return Check("python on PATH", "limited", "there is none: give the full path of the interpreter")
     trial = try_command([path, "-c", "import sys; print(sys.prefix); print(sys.version.split()[0])"])
     lines = trial.output.split("\n")
     if not trial.ok or len(lines) < 2:
         return Check("python on PATH", "refused", f"{trial.ending}: {trial.first_line[:160]}", path=path)
     if lines[0].strip() == sys.prefix:
         return None
-    detail = "another one than profkit's: it runs a workload typed as `python x.py`, with its own packages"
+    detail = (
+        "not the Python that runs profkit; a workload typed as `python x.py` runs in it, with its packages"
+    )
     return Check("python on PATH", "ok", detail, path=path, version=lines[1].strip())
 
 
@@ -210,16 +201,16 @@ def _import_all(homes: dict[str, str]) -> dict[str, CommandTrial]:
         return dict(zip(homes, tried, strict=True))
 
 
-def package_check(name: str, purpose: str, line: str, needed: bool, trial: CommandTrial) -> Check:
-    """What came of importing one package."""
+def package_check(name: str, purpose: str | None, install: str, trial: CommandTrial) -> Check:
+    """The result of importing one package; `purpose` is what profkit needs it for, None where only workloads do."""
     version = next(
         (text.split(" ", 1)[1] for text in trial.output.splitlines()[::-1] if text.startswith("version ")),
         None,
     )
     if trial.ok and version is not None:
-        return Check(name, "ok", f"for {purpose}", version=version)
+        return Check(name, "ok", purpose or f"for workloads that use {name}", version=version)
     last = next((text.strip() for text in trial.output.splitlines()[::-1] if text.strip()), trial.ending)
     if "No module named" in last and f"'{name}'" in last:
-        absent = "without it these are unavailable" if needed else "needed only by such workloads"
-        return Check(name, "missing", f"not installed: for {purpose}; {absent}", line)
-    return Check(name, "refused", f"cannot be imported ({trial.ending}): {last[:200]}", line)
+        need = f"it {purpose}" if purpose else f"only workloads that use {name} need it"
+        return Check(name, "missing", f"not installed; {need}", install)
+    return Check(name, "refused", f"cannot be imported ({trial.ending}): {last[:200]}", install)

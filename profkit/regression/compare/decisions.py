@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
-from profkit.core.formatting import figures, quantity, signed
+from profkit.core.formatting import format_figures, format_quantity, signed
 from profkit.core.inference import Ratio, benjamini_hochberg, coverage_of_selected, ratio_of
 from profkit.core.types import Change, ChangeWord, Course
 from profkit.regression.compare.pairs import ChangeRule, MetricPair
@@ -129,7 +129,7 @@ def signed_percent(part: float) -> str:
 
 def difference_text(value: float, unit: str) -> str:
     """A difference in its unit; of two shares in % it is points, since `3 %` could be taken for a part of them."""
-    return f"{figures(value)} points" if unit == "%" else quantity(value, unit)
+    return f"{format_figures(value)} points" if unit == "%" else format_quantity(value, unit)
 
 
 def percent_text(part: float) -> str:

@@ -9,7 +9,7 @@ from math import sqrt
 
 from profkit.analysis.kernel_names import same_name
 from profkit.analysis.summaries.readings import traced_iterations
-from profkit.core.formatting import figures, plural, quantity, signed
+from profkit.core.formatting import format_figures, format_quantity, plural, signed
 from profkit.core.types import (
     FunctionChange,
     GpuTrace,
@@ -204,9 +204,11 @@ def _kernel_change(pair: KernelPair, before: _TracedRun, after: _TracedRun, floo
         word = "slower" if second > first else "faster"
     elif distance <= limit:
         word = "same"  # what lies between is within the noise of one trace each
-    reason = f"{_percent_change(first, second)}; one trace differs from the next by {quantity(noise, 's')}"
+    reason = (
+        f"{_percent_change(first, second)}; one trace differs from the next by {format_quantity(noise, 's')}"
+    )
     if not after.counted and abs(calls[1] - calls[0]) > 0.005 * calls[0]:
-        reason += f"; {figures(calls[0])} calls became {figures(calls[1])}"
+        reason += f"; {format_figures(calls[0])} calls became {format_figures(calls[1])}"
     if pair.reshaped:
         reason += f"; launched as {pair.candidate.id}, before as {pair.baseline.id}"
     return KernelChange(
@@ -224,7 +226,7 @@ def _kernel_change(pair: KernelPair, before: _TracedRun, after: _TracedRun, floo
 def _kernel_of_one_run(time: KernelTime, run: _TracedRun, word: KernelChangeWord) -> KernelChange:
     seconds, calls = run.seconds(time), run.calls(time)
     which = "candidate" if word == "appeared" else "baseline"
-    reason = f"only in the {which}: {quantity(seconds, 's')} in {plural(round(calls), 'call')}"
+    reason = f"only in the {which}: {format_quantity(seconds, 's')} in {plural(round(calls), 'call')}"
     old, new = (None, seconds) if word == "appeared" else (seconds, None)
     old_calls, new_calls = (None, calls) if word == "appeared" else (calls, None)
     kernel = time.kernel
@@ -233,7 +235,7 @@ def _kernel_of_one_run(time: KernelTime, run: _TracedRun, word: KernelChangeWord
 
 def _percent_change(first: float, second: float) -> str:
     if first <= 0:
-        return f"{quantity(first, 's')} became {quantity(second, 's')}"
+        return f"{format_quantity(first, 's')} became {format_quantity(second, 's')}"
     return f"{signed(100 * (second / first - 1))} %"
 
 
@@ -272,9 +274,9 @@ def _instruction_changes(before: Profile, after: Profile) -> Iterator[FunctionCh
         if abs((second or 0.0) - (first or 0.0)) < limit:
             continue
         unit = before.unit
-        reason = f"{quantity(first, '')} became {quantity(second, '')} {unit}, simulated"
+        reason = f"{format_quantity(first, '')} became {format_quantity(second, '')} {unit}, simulated"
         if first is None or second is None:
-            reason = f"{quantity(first or second, '')} {unit}, simulated"
+            reason = f"{format_quantity(first or second, '')} {unit}, simulated"
         yield _function_change(before, unit, first, second, spot, reason)
 
 
@@ -287,7 +289,10 @@ def _sample_changes(before: Profile, after: Profile) -> Iterator[FunctionChange]
         if abs(share_after - share_before) - error < SAMPLES_SHARE:
             continue
         percents = 100 * share_before, 100 * share_after
-        reason = f"{figures(percents[0])} % became {figures(percents[1])} % of {_profiled_quantity(before)}"
+        reason = (
+            f"{format_figures(percents[0])} % became {format_figures(percents[1])} % of "
+            f"{_profiled_quantity(before)}"
+        )
         shares = [
             None if value is None else part for value, part in zip((first, second), percents, strict=True)
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from profkit.analysis.kernel_names import short_name
-from profkit.core.formatting import figures, plural, quantity
+from profkit.core.formatting import format_figures, format_quantity, plural
 from profkit.core.types import Change, ComparisonOutcome, KernelChange
 from profkit.regression.compare.decisions import FIX_LONGER, percent_text, signed_percent
 from profkit.regression.compare.pairs import rule_of
@@ -49,7 +49,7 @@ def outcome_of(
         for change in fallen:
             if change.ratio is not None and change.ratio <= COLLAPSE:
                 before, after = change.baseline.value, change.candidate.value
-                sizes = f"fell to {quantity(after, 's')} from {quantity(before, 's')}"
+                sizes = f"fell to {format_quantity(after, 's')} from {format_quantity(before, 's')}"
                 return (
                     "ambiguous",
                     f"{_title(change)} {sizes}: was the work done at all?",
@@ -184,12 +184,12 @@ def _size(change: Change) -> float:
 
 
 def _sentence(change: Change) -> str:
-    before, after = (quantity(side.value, change.unit) for side in (change.baseline, change.candidate))
+    before, after = (format_quantity(side.value, change.unit) for side in (change.baseline, change.candidate))
     by = ""
     if change.ratio is not None:
         by = f" by {signed_percent(change.ratio - 1)[1:]}"
         if change.ratio >= 3:
-            by = f" to {figures(change.ratio)} times as much"
+            by = f" to {format_figures(change.ratio)} times as much"
     verb = "rose" if change.candidate.value > change.baseline.value else "fell"
     word = {"worse": "Worse", "better": "Better", "neither": "Different"}[change.course]
     return f"{word}: {_title(change)} {verb}{by}, from {before} to {after}"

@@ -12,7 +12,7 @@ from profkit.analysis.metrics import all_metrics
 from profkit.analysis.metrics.catalogue import load_yaml
 from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.inference.ratio import BETWEEN
-from profkit.core.statistics import combine, mad_sigma, median
+from profkit.core.statistics import combine_processes, mad_sigma, median
 from profkit.core.types import (
     RUN,
     Difference,
@@ -166,7 +166,7 @@ def _sample_of(timing: Timing) -> Sample | None:
     groups = tuple(process.seconds for process in timing.processes if process.seconds)
     if timing.kind == "process":
         groups = tuple((value,) for group in groups for value in group)
-    centre = combine(groups)
+    centre = combine_processes(groups)
     return None if centre is None else Sample(centre.median, centre.low, centre.high, groups)
 
 

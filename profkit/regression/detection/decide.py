@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from profkit.core.types import Accepted, ChangePoint, MetricOutcome, Series, Trend
+from profkit.core.types import AcceptedChange, ChangePoint, MetricOutcome, Series, Trend
 from profkit.regression.detection.confirm import ConfirmWord
 from profkit.regression.detection.control_limits import (
     CORRELATION_GUESS,
@@ -42,7 +42,7 @@ def is_candidate(outcome: MetricOutcome) -> bool:
 def decide(
     series: Series,
     rule: NightRule,
-    accepted: Sequence[Accepted] = (),
+    accepted: Sequence[AcceptedChange] = (),
     confirmed: Mapping[str, ConfirmWord] | None = None,
     anchor: str | None = None,
 ) -> MetricOutcome:
@@ -72,7 +72,7 @@ def decide(
 def decide_every_night(
     series: Series,
     rule: NightRule,
-    accepted: Sequence[Accepted] = (),
+    accepted: Sequence[AcceptedChange] = (),
     confirmed: Mapping[str, ConfirmWord] | None = None,
 ) -> tuple[MetricOutcome, ...]:
     """What every past night would have been by this rule, one outcome per point, each given the nights before it alone.
@@ -240,7 +240,7 @@ def _expected(result: NightResult, late: LateRegression | None) -> float | None:
 
 def _build_trend(
     series: Series,
-    accepted: Sequence[Accepted],
+    accepted: Sequence[AcceptedChange],
     nights: JudgedNights,
     wide: ControlLimits | None,
     changes: tuple[ChangePoint, ...],

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from profkit.core.types import Accepted, Direction, Point, Series
+from profkit.core.types import AcceptedChange, Direction, Point, Series
 from profkit.regression.detection.confirm import ConfirmWord
 from profkit.regression.detection.control_limits import ANCHOR_NIGHTS
 from profkit.regression.detection.machine_series import MachineSeries, NightResult
@@ -39,7 +39,7 @@ def direction(series: Series, rule: NightRule) -> Direction:
 def judge_nights(
     series: Series,
     rule: NightRule,
-    accepted: Sequence[Accepted] = (),
+    accepted: Sequence[AcceptedChange] = (),
     confirmed: Mapping[str, ConfirmWord] | None = None,
     anchor: str | None = None,
     with_limits: bool = False,

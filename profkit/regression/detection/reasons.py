@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.core.formatting import figures, plural, quantity
+from profkit.core.formatting import format_figures, format_quantity, plural
 from profkit.core.types import Series
 from profkit.regression.detection.confirm import ConfirmWord
 from profkit.regression.detection.machine_series import NightResult
@@ -29,11 +29,11 @@ def reason_of(
 
 def _sentence(result: NightResult, series: Series, expected: float | None, votes: Sequence[str]) -> str:
     point, unit = series.points[-1], series.unit
-    value = quantity(point.value, unit)
+    value = format_quantity(point.value, unit)
     size = _size(point.value, expected, unit)  # "4.1 % above 1.02 ms"
     since = _since(series, result.first)
     limits = (
-        f"{quantity(result.limits.low, unit)} to {quantity(result.limits.high, unit)}"
+        f"{format_quantity(result.limits.low, unit)} to {format_quantity(result.limits.high, unit)}"
         if result.limits
         else ""
     )
@@ -88,8 +88,12 @@ def _size(value: float, expected: float | None, unit: str) -> str:
     if expected is None:
         return "with nothing to compare it with"
     away = "above" if value >= expected else "below"
-    far = f"{figures(100 * abs(value / expected - 1), 2)} %" if expected else quantity(abs(value), unit)
-    return f"{far} {away} {quantity(expected, unit)}"
+    far = (
+        f"{format_figures(100 * abs(value / expected - 1), 2)} %"
+        if expected
+        else format_quantity(abs(value), unit)
+    )
+    return f"{far} {away} {format_quantity(expected, unit)}"
 
 
 def _day(series: Series, index: int | None) -> str:

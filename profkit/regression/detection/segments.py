@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from profkit.core.errors import UsageError
-from profkit.core.types import Accepted, Point, Segment, Series
+from profkit.core.types import AcceptedChange, Point, Segment, Series
 from profkit.core.types.history import SegmentCause
 from profkit.regression.times import microseconds
 
 
-def accepted_cuts(series: Series, accepted: Sequence[Accepted]) -> dict[int, Accepted]:
+def accepted_cuts(series: Series, accepted: Sequence[AcceptedChange]) -> dict[int, AcceptedChange]:
     """Index of the first point of every segment that an accepted change of this series begins.
 
     A change that lies before the first point, or after the last, begins none. Of two that begin the same, the later.
@@ -43,7 +43,7 @@ def microseconds_or_none(text: str) -> int | None:
         return None
 
 
-def segments_of(series: Series, accepted: Sequence[Accepted] = ()) -> tuple[Segment, ...]:
+def segments_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> tuple[Segment, ...]:
     """The stretches of the series in order, from its first to its last point; none for an empty series.
 
     An accepted change begins one, and so does a machine that was not there before, if none of those before it comes

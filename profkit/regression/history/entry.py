@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from profkit.analysis.comparability import fingerprint_of
 from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.readings import traced_iterations
-from profkit.core.codec import plain
+from profkit.core.codec import to_plain_data
 from profkit.core.errors import UsageError
-from profkit.core.formatting import quantity
-from profkit.core.statistics import combine
+from profkit.core.formatting import format_quantity
+from profkit.core.statistics import combine_processes
 from profkit.core.types import Direction, Entry, Reading, RunDocument, Scope, SeriesKey, Timing, Value
 
 # Largest GPU time first; what is counted makes up 95 % of it, in real programs some ten kernels.
@@ -87,9 +87,9 @@ def run_id(document: RunDocument) -> str:
     samples = [
         [timing.name, [process.seconds for process in timing.processes]] for timing in document.timings
     ]
-    body = [document.started, document.backend, document.name, passes, plain(samples)]
+    body = [document.started, document.backend, document.name, passes, to_plain_data(samples)]
     if not passes and not samples:
-        body.append(plain(document.readings))
+        body.append(to_plain_data(document.readings))
     return hashlib.sha256(json.dumps(body, allow_nan=False).encode()).hexdigest()[:ID_LENGTH]
 
 
@@ -144,7 +144,7 @@ def _value(document: RunDocument, reading: Reading, timing: Timing | None, itera
         value /= iterations
     if reading.metric == "time.median" and timing is not None:
         groups = tuple(process.seconds for process in timing.processes if process.seconds)
-        centre = combine(groups)
+        centre = combine_processes(groups)
         if centre is not None:
             low, high = centre.low, centre.high
             doubt = doubt or _contradiction(value, centre.median)
@@ -166,8 +166,8 @@ def _contradiction(value: float, median: float) -> str | None:
     if abs(value - median) <= CONTRADICTS * max(abs(value), abs(median)):
         return None
     return (
-        f"the run contradicts itself: the median is said to be {quantity(value, 's')}, and its samples have one "
-        f"of {quantity(median, 's')}"
+        f"the run contradicts itself: the median is said to be {format_quantity(value, 's')}, and its samples have one "
+        f"of {format_quantity(median, 's')}"
     )
 
 

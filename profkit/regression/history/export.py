@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import MachineError, UsageError
-from profkit.core.run_folder import hand_over, replacing
+from profkit.core.run_folder import chown_to_sudo_user, replacing
 from profkit.regression.history.file import is_history
 from profkit.regression.history.store import History
 
@@ -43,7 +43,7 @@ def export_table(history: History, target: Path, *, workload: str | None = None,
         raise MachineError(
             f"cannot write {target}: {error.strerror or error}", "--to FILE elsewhere"
         ) from error
-    hand_over(target)
+    chown_to_sudo_user(target)
     return count
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote_from_bytes
 
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
-from profkit.core.run_folder import hand_over, replacing
+from profkit.core.run_folder import chown_to_sudo_user, replacing
 from profkit.regression.history.schema import APPLICATION, VERSION, create, migrate, version_of
 
 BUSY_SECONDS = 30.0  # how long one writer waits for the others before it gives up
@@ -102,7 +102,7 @@ def copy_whole(connection: sqlite3.Connection, copy: Path) -> None:
         raise MachineError(
             f"cannot write {copy}, a copy from before the change: {error}", f"df -h {copy.parent}"
         ) from error
-    hand_over(copy)
+    chown_to_sudo_user(copy)
 
 
 VARIABLE = "PROFKIT_HISTORY"
@@ -210,7 +210,7 @@ def create_file(path: Path) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        hand_over(*missing)
+        chown_to_sudo_user(*missing)
         temporary.unlink(missing_ok=True)
         try:
             connection = sqlite3.connect(_uri(temporary, "mode=rwc"), uri=True, isolation_level=None)
@@ -220,7 +220,7 @@ def create_file(path: Path) -> None:
                 connection.close()
             with contextlib.suppress(FileExistsError):  # another process was faster: then theirs it is
                 _link(temporary, path)
-            hand_over(path)
+            chown_to_sudo_user(path)
         finally:
             for suffix in ("", "-journal"):
                 temporary.with_name(temporary.name + suffix).unlink(missing_ok=True)

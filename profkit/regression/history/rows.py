@@ -22,7 +22,7 @@ from typing import Any, cast
 
 from profkit.core.codec import valid_text
 from profkit.core.errors import UnreadableReport, UsageError
-from profkit.core.types import Accepted, Direction, Entry, Feature, Point, Scope, SeriesKey, Tier, Value
+from profkit.core.types import AcceptedChange, Direction, Entry, Feature, Point, Scope, SeriesKey, Tier, Value
 from profkit.core.types.readings import QUALITY_ORDER, Quality, ScopeKind
 from profkit.regression.times import iso_time, microseconds
 
@@ -302,7 +302,7 @@ def features_of(text: str) -> tuple[Feature, ...]:
     return tuple(Feature(name, value, cast("Tier", tier)) for name, value, tier in json.loads(text))
 
 
-def accepted_row(accepted: Accepted) -> tuple[Any, ...]:
+def accepted_row(accepted: AcceptedChange) -> tuple[Any, ...]:
     """workload, metric, since, word, by, seal."""
     row = (
         valid_text(accepted.workload),
@@ -314,11 +314,11 @@ def accepted_row(accepted: Accepted) -> tuple[Any, ...]:
     return (*row, seal(*row))
 
 
-def accepted_of(row: tuple[Any, ...]) -> Accepted:
+def accepted_of(row: tuple[Any, ...]) -> AcceptedChange:
     """The accepted change behind `accepted_row`."""
     if seal(*row[:-1]) != row[-1]:
         raise UnreadableReport("an accepted change is not what was stored")
-    return Accepted(workload=row[0], metric=row[1], since=iso_time(row[2]), word=row[3], by=row[4])
+    return AcceptedChange(workload=row[0], metric=row[1], since=iso_time(row[2]), word=row[3], by=row[4])
 
 
 def _facts_text(facts: Mapping[str, str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from profkit.core.codec import valid_text
 from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
-from profkit.core.types import Accepted, Entry, Series, SeriesKey
+from profkit.core.types import AcceptedChange, Entry, Series, SeriesKey
 from profkit.regression.history.file import (
     check_version,
     damage_error,
@@ -138,7 +138,7 @@ class History:
                 (*row, seal(*row)),
             )
 
-    def accept(self, accepted: Accepted) -> bool:
+    def accept(self, accepted: AcceptedChange) -> bool:
         """Store a known change: it begins a segment. False where this very one is there already."""
         row = accepted_row(accepted)
         with self._transaction() as sql:
@@ -212,7 +212,7 @@ class History:
         with self._explain_errors():
             return read_decisions(self._connection, workload)
 
-    def accepted(self, workload: str | None = None) -> tuple[Accepted, ...]:
+    def accepted(self, workload: str | None = None) -> tuple[AcceptedChange, ...]:
         """The accepted changes, oldest first."""
         with self._explain_errors():
             where, given = where_clause(workload=workload)

@@ -15,7 +15,7 @@ from profkit.analysis.targets.yaml_text import YamlValue, read_yaml
 from profkit.backends import backend_names
 from profkit.core.errors import UsageError
 from profkit.core.run_folder import clean_name
-from profkit.core.types import Accepted, Depth, PassName, Scope
+from profkit.core.types import AcceptedChange, Depth, PassName, Scope
 from profkit.regression.detection.rules import NightRule, rule_for
 from profkit.regression.nightly.config_values import (
     Parser,
@@ -138,7 +138,7 @@ class NightConfig:
     confirm: ConfirmSpec = ConfirmSpec()
     calibrate: CalibrateSpec = CalibrateSpec()
     anchor: Anchor = Anchor()
-    accepted: tuple[Accepted, ...] = ()
+    accepted: tuple[AcceptedChange, ...] = ()
     notify: NotifySpec = NotifySpec()
 
 
@@ -388,7 +388,7 @@ def _read_commit(value: YamlValue, key: str) -> str:
     return content.lower()
 
 
-def _read_accepted(item: YamlValue, names: Sequence[str]) -> Accepted:
+def _read_accepted(item: YamlValue, names: Sequence[str]) -> AcceptedChange:
     parsers: dict[str, Parser] = {
         "workload": text,
         "metric": _read_metric,
@@ -402,7 +402,7 @@ def _read_accepted(item: YamlValue, names: Sequence[str]) -> Accepted:
         _refuse_key(item, "workload", f"there is no workload called {section['workload']!r}", fix)
     if "word" not in section:
         item.refuse("an accepted change needs a word: why it is the new normal", "word: now checks its input")
-    return Accepted(**section)
+    return AcceptedChange(**section)
 
 
 def _read_notify(value: YamlValue, config: NightConfig) -> NotifySpec:

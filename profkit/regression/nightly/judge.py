@@ -12,11 +12,11 @@ from pathlib import Path
 from profkit.analysis.metrics import all_metrics
 from profkit.analysis.targets.yaml_text import read_yaml
 from profkit.core.errors import ProfkitError
-from profkit.core.formatting import shortened
+from profkit.core.formatting import shorten
 from profkit.core.run_folder import read_run
 from profkit.core.types import (
     RUN,
-    Accepted,
+    AcceptedChange,
     Entry,
     Feature,
     MetricOutcome,
@@ -57,7 +57,7 @@ class WorkloadPast:
     spec: WorkloadSpec
     entry: Entry
     series: tuple[Series, ...]
-    accepted: tuple[Accepted, ...]
+    accepted: tuple[AcceptedChange, ...]
     entries: tuple[Entry, ...]
     words: Mapping[SeriesKey, Mapping[str, str]] = field(default_factory=dict)
 
@@ -104,7 +104,7 @@ def past_of(history: History, spec: WorkloadSpec, run: str | None) -> WorkloadPa
     return WorkloadPast(spec, entry, series, changes, entries, history.confirmed(spec.name))
 
 
-def changes_of_work(entries: Sequence[Entry]) -> list[Accepted]:
+def changes_of_work(entries: Sequence[Entry]) -> list[AcceptedChange]:
     """A new segment for every run that did other work than the one before it: other arguments, sizes, cache mode.
 
     Only fields that both tell, and that decide whether two runs may be compared at all.
@@ -118,10 +118,10 @@ def changes_of_work(entries: Sequence[Entry]) -> list[Accepted]:
         differing = [name for name, value in now.items() if name in before and before[name] != value]
         if differing:
             differences = ", ".join(
-                f"{name} {shortened(before[name], 40)} → {shortened(now[name], 40)}" for name in differing[:3]
+                f"{name} {shorten(before[name], 40)} → {shorten(now[name], 40)}" for name in differing[:3]
             )
             changes.append(
-                Accepted(entry.workload, entry.started, f"other work: {differences}", by="profkit")
+                AcceptedChange(entry.workload, entry.started, f"other work: {differences}", by="profkit")
             )
         before |= now
     return changes

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from profkit.core.codec import plain
+from profkit.core.codec import to_plain_data
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, WorkloadError
-from profkit.core.formatting import figures, plural
+from profkit.core.formatting import format_figures, plural
 from profkit.core.types import Calibration, Incident, Json, MetricOutcome, Night, Outcome, WorkloadOutcome
 from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
 from profkit.regression.nightly.config import NotifySpec
@@ -102,9 +102,7 @@ def _night_reason(workloads: Sequence[WorkloadOutcome]) -> str:
         sizes = [m.detectable for w in workloads for m in w.metrics if m.gates and m.detectable is not None]
         if not sizes:
             return "nothing regressed"
-        return (
-            f"nothing regressed; a change of {figures(100 * max(sizes), 2)} % would have been seen everywhere"
-        )
+        return f"nothing regressed; a change of {format_figures(100 * max(sizes), 2)} % would have been seen everywhere"
     alike = sum(w.outcome == first.outcome for w in workloads) - 1
     others = f"; and {plural(alike, 'other')}" if alike else ""
     return f"{first.name}: {first.reason}{others}"
@@ -165,7 +163,7 @@ def night_to_json(night: Night) -> dict[str, Json]:
         replace(workload, metrics=tuple(_without_points(metric) for metric in workload.metrics))
         for workload in night.workloads
     )
-    body = cast("dict[str, Json]", plain(replace(night, workloads=workloads)))
+    body = cast("dict[str, Json]", to_plain_data(replace(night, workloads=workloads)))
     return {"schema": NIGHT_SCHEMA, **body}
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
-from profkit.core.codec import build, plain
+from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
 from profkit.core.progress import Progress
 from profkit.core.run_folder import clean_name, release_space, replacing, reserve_space
@@ -79,7 +79,7 @@ def read_state(folder: Path) -> NightState | None:
         data = json.loads(text)
         if not isinstance(data, dict) or data.get("schema") != STATE_SCHEMA:
             raise UnreadableReport(f"it is not a {STATE_SCHEMA}")
-        return build(NightState, data)
+        return from_plain_data(NightState, data)
     except (ValueError, RecursionError, UnreadableReport) as error:
         reason = error.message if isinstance(error, UnreadableReport) else str(error)
         raise UnreadableReport(f"cannot read {path}: {reason}", "another --night ID") from error
@@ -87,7 +87,7 @@ def read_state(folder: Path) -> NightState | None:
 
 def write_state(folder: Path, state: NightState) -> None:
     """Write it whole or not at all. Raises MachineError where the system refuses."""
-    body = {"schema": STATE_SCHEMA, **cast("dict[str, Json]", plain(state))}
+    body = {"schema": STATE_SCHEMA, **cast("dict[str, Json]", to_plain_data(state))}
     write_text(folder / STATE_FILE, json.dumps(body, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
 
 

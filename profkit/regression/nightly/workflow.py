@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from profkit.core.codec import plain
+from profkit.core.codec import to_plain_data
 from profkit.core.errors import ProfkitError, UsageError
 from profkit.core.progress import Progress
-from profkit.core.run_folder import clean_name, hand_over, release_space
+from profkit.core.run_folder import chown_to_sudo_user, clean_name, release_space
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import MetricOutcome, Night, NightPlan, PlannedWorkload, WorkloadOutcome
 from profkit.regression.detection.confirm import ALPHA, Confirmation
@@ -92,7 +92,7 @@ def _plan_workload(spec: WorkloadSpec, past: Sequence[NightState]) -> PlannedWor
 
 def plan_to_text(plan: NightPlan) -> str:
     """As one JSON document, schema `profkit.night-plan/1`."""
-    body = plain(plan)
+    body = to_plain_data(plan)
     assert isinstance(body, dict)
     return json.dumps({"schema": PLAN_SCHEMA, **body}, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
@@ -146,7 +146,7 @@ def run_night(config: NightConfig, options: NightOptions, progress: Progress) ->
             release_space(folder)
             night = decide_night(session, specs, reruns, interrupted=interrupted, strict=options.strict)
             night = finish_night(session, night, strict=options.strict)
-            hand_over(folder)
+            chown_to_sudo_user(folder)
     return night, folder
 
 

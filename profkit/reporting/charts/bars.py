@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.core.formatting import percent
+from profkit.core.formatting import format_percent
 from profkit.reporting.chart_blocks import Bar, Piece
 from profkit.reporting.charts.svg import (
     FONT,
@@ -116,7 +116,7 @@ def stacked_bar(
 
 
 def _legend(place: int, piece: Piece, y: float, source: int) -> list[str]:
-    share = f"{percent(100 * piece.share)} %"
+    share = f"{format_percent(100 * piece.share)} %"
     colour = "s0" if piece.idle else f"s{(place - 1) % COLOURS + 1}"
     name = fitted(f"{place}  {piece.label}", RIGHT - 18 - width(share) - 8)
     return [

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from math import sqrt
 
-from profkit.core.formatting import quantity
+from profkit.core.formatting import format_quantity
 from profkit.reporting.chart_blocks import ALL, CloudChart
 from profkit.reporting.charts.axes import Box, Scale, box_for, logarithmic, ticks, x_axis, y_axis
 from profkit.reporting.charts.svg import LINE, focusable, frame, line, number, tag, text
@@ -37,7 +37,7 @@ def cloud_chart(chart: CloudChart) -> str:
     limits = ""
     if chart.ceilings is not None:
         drawn += _ceilings(bandwidth, flops, x, y, box)
-        limits = f" below {quantity(bandwidth, 'B/s')} and {quantity(flops, 'FLOP/s')}"
+        limits = f" below {format_quantity(bandwidth, 'B/s')} and {format_quantity(flops, 'FLOP/s')}"
     else:
         level = line(box.left, y(ALL), box.right, y(ALL), "ceiling")
         drawn.append(focusable(level, f"{ALL:.0f} {chart.unit}"))
@@ -49,7 +49,10 @@ def cloud_chart(chart: CloudChart) -> str:
 def _ceilings(bandwidth: float, flops: float, x: Scale, y: Scale, box: Box) -> list[str]:
     """The slope of memory up to the ridge, and from there on the level of arithmetic, each with its name."""
     ridge, low = flops / bandwidth, max(x.low, y.low / bandwidth)
-    memory, arithmetic = f"memory: {quantity(bandwidth, 'B/s')}", f"arithmetic: {quantity(flops, 'FLOP/s')}"
+    memory, arithmetic = (
+        f"memory: {format_quantity(bandwidth, 'B/s')}",
+        f"arithmetic: {format_quantity(flops, 'FLOP/s')}",
+    )
     at = sqrt(sqrt(low * ridge**3))  # three quarters of the way
     slope = line(x(low), y(low * bandwidth), x(ridge), y(flops), "ceiling")
     slope += text((x(at) - 6, y(at * bandwidth) - 6), memory, "note e")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from profkit.analysis.summaries.time import ProcessDistribution, SampleDistribution
-from profkit.core.formatting import percent, plural, quantity
+from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.reporting.charts.axes import Box, Scale, box_for, linear, ticks, x_axis, y_axis
 from profkit.reporting.charts.svg import (
     FONT,
@@ -67,7 +67,7 @@ def _row(process: ProcessDistribution, scale: Scale, y: float) -> list[str]:
         outline += [(scale.start + wide * index, level), (scale.start + wide * (index + 1), level)]
     outline.append((scale.end, base))
     middle = scale(process.median)
-    words = f"{process.number}: {quantity(process.median, 's')}, {plural(process.count, 'sample')}"
+    words = f"{process.number}: {format_quantity(process.median, 's')}, {plural(process.count, 'sample')}"
     mark = curve(outline, "bins", closed=True)
     if process.low is not None and process.high is not None:
         left, right = scale(process.low), scale(process.high)
@@ -136,23 +136,23 @@ def _panel(process: ProcessDistribution, scale: Scale, box: Box, left: float, wi
 
 def _process(process: ProcessDistribution) -> str:
     parts = [
-        f"process {process.number}: median {quantity(process.median, 's')} of {plural(process.count, 'sample')}"
+        f"process {process.number}: median {format_quantity(process.median, 's')} of {plural(process.count, 'sample')}"
     ]
     if process.low is not None and process.high is not None:
         parts.append(f"95 % interval {_between(process.low, process.high)}")
     if process.outliers:
         parts.append(plural(process.outliers, "outlier"))
     if process.drift:
-        parts.append(f"drifts by {percent(100 * process.drift)} %")
+        parts.append(f"drifts by {format_percent(100 * process.drift)} %")
     return "; ".join(parts)
 
 
 def _between(low: float, high: float) -> str:
-    return f"{quantity(low, 's')} to {quantity(high, 's')}"
+    return f"{format_quantity(low, 's')} to {format_quantity(high, 's')}"
 
 
 def _told(spread: SampleDistribution) -> str:
-    whole = f"Median over processes {quantity(spread.median, 's')}"
+    whole = f"Median over processes {format_quantity(spread.median, 's')}"
     if spread.low is not None and spread.high is not None:
         whole += f", 95 % interval {_between(spread.low, spread.high)}"
     return ". ".join([whole, *(_process(process) for process in spread.processes[:MOST_ROWS])]) + "."
@@ -162,5 +162,5 @@ def _in_order(spread: SampleDistribution) -> str:
     drifting = [one for one in spread.processes if one.drift]
     if not drifting:
         return "No drift stands out of the noise in any process."
-    told = ", ".join(f"process {one.number} by {percent(100 * one.drift)} %" for one in drifting)
+    told = ", ".join(f"process {one.number} by {format_percent(100 * one.drift)} %" for one in drifting)
     return f"It drifts: {told}."

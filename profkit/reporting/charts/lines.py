@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.core.formatting import quantity
+from profkit.core.formatting import format_quantity
 from profkit.reporting.chart_blocks import LineChart, LineSeries
 from profkit.reporting.charts.axes import Box, Scale, Tick, box_for, logarithmic, ticks, x_axis, y_axis
 from profkit.reporting.charts.svg import (
@@ -106,5 +106,5 @@ def _letters(series: Sequence[LineSeries], x: Scale, y: Scale, box: Box) -> list
 
 
 def _sentence(series: LineSeries, unit: str) -> str:
-    values = ", ".join(f"{quantity(point.value, unit)} at {point.at:g}" for point in series.points)
+    values = ", ".join(f"{format_quantity(point.value, unit)} at {point.at:g}" for point in series.points)
     return f"{series.name}: {values}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from profkit.core.formatting import percent, quantity
+from profkit.core.formatting import format_percent, format_quantity
 from profkit.reporting.charts.axes import Scale, box_for, linear, ticks, x_axis, y_axis
 from profkit.reporting.charts.svg import (
     FONT,
@@ -117,7 +117,7 @@ def _strip(states: Sequence[str], x: Scale, seconds: float, at: float) -> list[s
         begin, count = place * width, len(list(same))
         place += count
         end = place * width
-        told = f"{name or 'not told'}: {quantity(begin, 's')} to {quantity(end, 's')}"
+        told = f"{name or 'not told'}: {format_quantity(begin, 's')} to {format_quantity(end, 's')}"
         mark = rect(x(begin), at, x(end) - x(begin), STRIP, colours.get(name, "s0"))
         drawn.append(focusable(mark, told) if len(states) > count else mark)
     return drawn
@@ -126,7 +126,7 @@ def _strip(states: Sequence[str], x: Scale, seconds: float, at: float) -> list[s
 def _names(states: Sequence[str], at: float) -> list[str]:
     drawn = []
     for place, name in enumerate(_kinds(states)):
-        share = f"{percent(100 * states.count(name) / len(states))} %"
+        share = f"{format_percent(100 * states.count(name) / len(states))} %"
         drawn.append(rect(2, at + 2, 11, 11, f"s{place % COLOURS + 1}"))
         drawn.append(text((18, at + FONT), fitted(name, WIDTH - 100)))
         drawn.append(text((WIDTH - 2, at + FONT), share, "e"))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import sqrt
 
 from profkit.analysis.summaries.roofline_points import Roofline, RooflineCeiling, RooflinePoint
-from profkit.core.formatting import percent, plural, quantity, shortened
+from profkit.core.formatting import format_percent, format_quantity, plural, shorten
 from profkit.reporting.charts.axes import Box, Scale, box_for, logarithmic, ticks, x_axis, y_axis
 from profkit.reporting.charts.svg import (
     FONT,
@@ -107,7 +107,7 @@ def _roof(
     """The line with its name where there is room; what nothing here stands under is thin."""
     if ends is None:
         return []
-    told = f"{roof.name}: {quantity(roof.peak, 'FLOP/s' if roof.kind == 'compute' else 'B/s')}"
+    told = f"{roof.name}: {format_quantity(roof.peak, 'FLOP/s' if roof.kind == 'compute' else 'B/s')}"
     told += " (estimated)" if roof.estimated else ""
     mark = line(*ends, "ceiling" + ("" if roof.main else " thin") + (" estimated" if roof.estimated else ""))
     room = width(told)
@@ -197,9 +197,13 @@ def _taken(area: Area, used: Sequence[Area]) -> bool:
 
 def _legend(number: int, spot: RooflinePoint, y: float) -> list[str]:
     """Two lines for a point, or three: its name, share of the time, rate, and what limits it."""
-    share = f"{percent(100 * spot.share)} % of the time" if spot.share is not None and spot.share < 1 else ""
+    share = (
+        f"{format_percent(100 * spot.share)} % of the time"
+        if spot.share is not None and spot.share < 1
+        else ""
+    )
     facts = [
-        f"{quantity(spot.rate, 'FLOP/s')} {spot.under}",
+        f"{format_quantity(spot.rate, 'FLOP/s')} {spot.under}",
         f"limited by {spot.bound}" if spot.bound else "",
         spot.quality or "",
     ]
@@ -221,11 +225,9 @@ def _rest(roofline: Roofline) -> list[str]:
     if roofline.further:
         found.append(f"and {plural(roofline.further, 'further kernel')}, in the table")
     for one in roofline.left_out[:3]:
-        part = f" ({percent(100 * one.share)} % of the time)" if one.share else ""
+        part = f" ({format_percent(100 * one.share)} % of the time)" if one.share else ""
         which = (
-            shortened(one.first, 40)
-            if one.count == 1
-            else f"{shortened(one.first, 32)} and {one.count - 1} more"
+            shorten(one.first, 40) if one.count == 1 else f"{shorten(one.first, 32)} and {one.count - 1} more"
         )
         found.append(f"Not placed: {which}{part}: {one.reason}.")
     return [line for words in found for line in wrapped(words, WIDTH - 4)]
@@ -233,7 +235,8 @@ def _rest(roofline: Roofline) -> list[str]:
 
 def _told(roofline: Roofline) -> str:
     roofs = [
-        f"{r.name} {quantity(r.peak, 'FLOP/s' if r.kind == 'compute' else 'B/s')}" for r in roofline.ceilings
+        f"{r.name} {format_quantity(r.peak, 'FLOP/s' if r.kind == 'compute' else 'B/s')}"
+        for r in roofline.ceilings
     ]
     spots = [f"{spot.told}{_quality(spot)}" for spot in roofline.points[:5]]
     return " ".join([f"Ceilings: {', '.join(roofs)}.", *(f"{one}." for one in spots), *_rest(roofline)])

@@ -8,8 +8,8 @@ from functools import lru_cache
 from math import isfinite
 from zlib import crc32
 
-from profkit.core.formatting import shortened
-from profkit.reporting.plain_text import harmless
+from profkit.core.formatting import shorten
+from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import Footnote
 
 FONT = 13.0  # in units of a chart: how large letters are where the screen is narrowest; everything is placed for it
@@ -21,7 +21,7 @@ LONGEST = 300  # characters of a name that hovers: more hides the page behind it
 
 def clean(text: str) -> str:
     """The text on one line: control characters and what turns the direction of the text around it are made visible."""
-    return " ".join(harmless(text).split())
+    return " ".join(without_control_characters(text).split())
 
 
 def escaped(text: str) -> str:
@@ -107,7 +107,7 @@ def tag(name: str, body: str = "", /, **attributes: float | str | None) -> str:
 
 def hover(text: str) -> str:
     """What is shown while the pointer rests on an element, or the keyboard's focus does."""
-    return f"<title>{escaped(shortened(text, LONGEST))}</title>"
+    return f"<title>{escaped(shorten(text, LONGEST))}</title>"
 
 
 def text(at: tuple[float, float], words: str, kind: str | None = None, told: str | None = None) -> str:
@@ -151,9 +151,9 @@ def focusable(body: str, told: str, source: int = 0) -> str:
     """A group that the keyboard reaches, with its hover text as its name; a link to the footnote `source`, if any."""
     if source:
         inner = hover(told) + body
-        label = shortened(told, LONGEST)
+        label = shorten(told, LONGEST)
         return tag("a", inner, href=f"#s{source}", data_source="", tabindex="0", aria_label=label)
-    return tag("g", hover(told) + body, tabindex="0", role="img", aria_label=shortened(told, LONGEST))
+    return tag("g", hover(told) + body, tabindex="0", role="img", aria_label=shorten(told, LONGEST))
 
 
 def linked(words: str, source: int, tabindex: str | None = None) -> str:
@@ -166,7 +166,7 @@ def frame(
 ) -> str:
     """A chart: its name and its text alternative, and what is drawn. `kind` is a class for the style."""
     inner = "".join(body)
-    name, words = escaped(shortened(title, LONGEST)), escaped(shortened(description, LONGEST_TEXT))
+    name, words = escaped(shorten(title, LONGEST)), escaped(shorten(description, LONGEST_TEXT))
     mark = f"c{crc32(f'{kind}{name}{words}{inner}'.encode()):08x}"
     named = f'<title id="{mark}t">{name}</title><desc id="{mark}d">{words}</desc>'
     return (

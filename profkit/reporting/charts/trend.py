@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 
 from profkit.analysis.metrics import metric
 from profkit.analysis.metrics.catalogue import nearest_metric
-from profkit.core.formatting import figures, percent, plural, quantity
+from profkit.core.formatting import format_figures, format_percent, format_quantity, plural
 from profkit.core.types import ChangePoint, Point, Trend
 from profkit.core.types.history import SegmentCause
 from profkit.reporting.charts.axes import (
@@ -330,7 +330,11 @@ def _step(change: ChangePoint) -> str:
     if change.ratio is None or change.before < 0:
         return sign
     by = 100 * (change.ratio - 1)
-    return f"{sign} {percent(abs(by))} %" if abs(by) < 1000 else f"{sign} × {figures(change.ratio)}"
+    return (
+        f"{sign} {format_percent(abs(by))} %"
+        if abs(by) < 1000
+        else f"{sign} × {format_figures(change.ratio)}"
+    )
 
 
 def _change(change: ChangePoint, unit: str) -> str:
@@ -350,7 +354,7 @@ def _point(point: Point, unit: str) -> str:
 
 
 def _value(value: float, unit: str) -> str:
-    return quantity(value, unit)
+    return format_quantity(value, unit)
 
 
 def _told(trend: Trend, unit: str) -> str:

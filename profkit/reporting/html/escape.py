@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from urllib.parse import quote
 
 from profkit.core.types import Json
-from profkit.reporting.plain_text import harmless
+from profkit.reporting.plain_text import without_control_characters
 
 # Between a number and its unit, and behind < and >, no line may end.
 _STICKY = re.compile(r"(?<=\d) (?=%|x\b|[KMGTkmµn]?i?(?:B|s|FLOP|Hz)\b)|(?<=[<>=]) (?=\d)")
@@ -49,12 +49,12 @@ def text(value: object) -> str:
     >>> text('<b>"\\u202e')
     '&lt;b&gt;&quot;�'
     """
-    return html.escape(harmless(str(value)), quote=True)
+    return html.escape(without_control_characters(str(value)), quote=True)
 
 
 def prose(value: str) -> str:
     """A sentence of ours with no-break spaces inside of its quantities; not for commands, which people copy."""
-    return _STICKY.sub("\u00a0", harmless(value))
+    return _STICKY.sub("\u00a0", without_control_characters(value))
 
 
 def island(data: Json) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from profkit.analysis.stacks.files import Flame
-from profkit.core.formatting import quantity
+from profkit.core.formatting import format_quantity
 from profkit.core.types import Json
 from profkit.reporting.chart_blocks import (
     CellValue,
@@ -19,7 +19,7 @@ from profkit.reporting.chart_blocks import (
 )
 from profkit.reporting.charts.svg import Number
 from profkit.reporting.html.escape import Html, element, prose, together
-from profkit.reporting.plain_text import harmless
+from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import Text
 
 
@@ -80,11 +80,11 @@ def flame_data(flame: Flame) -> Json:
     names: dict[tuple[str, str], int] = {}
     numbers: list[int] = []
     for box in flame.boxes:
-        name = names.setdefault((harmless(box.name), box.kind), len(names))
+        name = names.setdefault((without_control_characters(box.name), box.kind), len(names))
         numbers += [name, box.depth, round(PARTS * box.value / flame.total)]
     return {
-        "title": harmless(flame.title),
-        "total": quantity(flame.total, flame.unit),
+        "title": without_control_characters(flame.title),
+        "total": format_quantity(flame.total, flame.unit),
         "parts": PARTS,
         "names": [name for name, _ in names],
         "kinds": "".join(str(KINDS.index(kind)) for _, kind in names),
@@ -198,10 +198,10 @@ def table_data(table: SortableTable, number: Number) -> dict[str, Json]:
     data: dict[str, Json] = {
         "rows": len(table.names),
         "columns": [_column_data(column, number) for column in table.columns],
-        "shape": list(map(harmless, table.shapes)),
+        "shape": list(map(without_control_characters, table.shapes)),
         "details": {str(row): _detail(detail, number) for row, detail in table.details.items()},
     }
-    return {"kernel-data": data, "kernel-names": packed(list(map(harmless, table.names)))}
+    return {"kernel-data": data, "kernel-names": packed(list(map(without_control_characters, table.names)))}
 
 
 def _column_data(column: SortableColumn, number: Number) -> Json:
@@ -220,7 +220,11 @@ def _column_data(column: SortableColumn, number: Number) -> Json:
     }
     held: dict[str, Json]
     if column.unit == "text":
-        held = {"words": packed([None if v is None else harmless(str(v)) for v in column.values])}
+        held = {
+            "words": packed(
+                [None if v is None else without_control_characters(str(v)) for v in column.values]
+            )
+        }
     else:
         held = {"values": trimmed([_short(value) for value in column.values])}
     width = max(
@@ -246,7 +250,7 @@ def _column_data(column: SortableColumn, number: Number) -> Json:
 def _short(value: CellValue) -> Json:
     if value is None or isinstance(value, int):
         return value
-    return harmless(value) if isinstance(value, str) else float(f"{value:.{_FIGURES}g}")
+    return without_control_characters(value) if isinstance(value, str) else float(f"{value:.{_FIGURES}g}")
 
 
 def _width(value: CellValue, unit: str, mark: str) -> int:
@@ -256,9 +260,9 @@ def _width(value: CellValue, unit: str, mark: str) -> int:
 def _detail(detail: RowDetail, number: Number) -> Json:
     """A reading is [text, footnote, mark]; its title is that of the footnote."""
     return {
-        "bound": harmless(detail.reason),
+        "bound": without_control_characters(detail.reason),
         "readings": [[value, number(source), mark] for value, source, mark in detail.readings],
-        "verdicts": [list(map(harmless, verdict)) for verdict in detail.verdicts],
+        "verdicts": [list(map(without_control_characters, verdict)) for verdict in detail.verdicts],
     }
 
 
@@ -285,7 +289,7 @@ def flame_html(graph: FlameGraph) -> Html:
     how = "Click or Enter: this box alone. Arrow keys: from box to box. Escape: all."
     left = ""
     if flame.left_out > _SEEN:
-        share = quantity(100 * flame.left_out, "%")
+        share = format_quantity(100 * flame.left_out, "%")
         left = element("p", f"{share} of it is in boxes too narrow to be drawn.", class_="note")
     heads = [element("th", title) for title in ("function", "own", "with callees")]
     rows = [

@@ -14,7 +14,7 @@ from pathlib import Path
 from profkit.core.codec import valid_text
 from profkit.reporting.html.blocks import PageBlocks
 from profkit.reporting.html.escape import island
-from profkit.reporting.plain_text import harmless
+from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.view import View, plain_text
 
 FOLDER = Path(__file__).parent
@@ -39,12 +39,12 @@ def render(view: View) -> str:
         lstrip_blocks=True,
     )
     made = environment.get_template("view.html.j2").render(
-        title=harmless(plain_text(view.title)),
+        title=without_control_characters(plain_text(view.title)),
         policy=_policy([style], [first, script]),
         style=style,
         first=first,
         script=script,
-        contents=[(anchor, harmless(title)) for anchor, title in blocks.sections],
+        contents=[(anchor, without_control_characters(title)) for anchor, title in blocks.sections],
         main=head + body + sources,
         islands=[(name, island(data)) for name, data in blocks.data.items()],
     )

@@ -24,7 +24,7 @@ def view(checks: Sequence[Check]) -> View:
     counts = {state: sum(check.state == state for check in checks) for state in _STATES}
     total = ", ".join(f"{number} {state.upper()}" for state, number in counts.items() if number)
     fixes = sum(check.fix is not None for check in checks)
-    change = f"; {plural(fixes, 'line')} below would change something" if fixes else ""
+    change = f"; {plural(fixes, 'fix', 'fixes')} below" if fixes else ""
     return View(
         f"{total or 'nothing was checked'}{change}.",
         (Statuses(rows, ("what", "", "", ""), "state", below_title="Fixes", below_word="fix: "),),
@@ -42,11 +42,13 @@ def _row(check: Check) -> StatusRow:
 def scrubbed_view(output: str, removed: Sequence[RemovedText], left_out: Sequence[FileLeftOut]) -> View:
     """Kinds and counts of what was removed, never the things themselves."""
     kinds = [
-        f"{one.kind}: {one.count}" + (f"; now e.g. {', '.join(one.examples)}" if one.examples else "")
-        for one in removed
+        f"{entry.kind}: {entry.count}" + (f"; now e.g. {', '.join(entry.examples)}" if entry.examples else "")
+        for entry in removed
     ]
-    blocks: list[Block] = [Items(tuple(kinds or ["nothing private was found in it"]))]
+    blocks: list[Block] = [Items(tuple(kinds or ["nothing private found"]))]
     if left_out:
-        lines = [f"{one.name}: {one.reason}" + (f" ({one.fix})" if one.fix else "") for one in left_out]
+        lines = [
+            f"{entry.name}: {entry.reason}" + (f" ({entry.fix})" if entry.fix else "") for entry in left_out
+        ]
         blocks.append(Section("Left out", (Items(tuple(lines), brief=_MOST_FILES),)))
     return View(f"Scrubbed copy: {output}", tuple(blocks))

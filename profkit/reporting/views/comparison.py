@@ -8,7 +8,7 @@ from profkit.analysis.comparability import all_fields
 from profkit.analysis.kernel_names import labels
 from profkit.analysis.metrics import all_metrics
 from profkit.backends import kernel_word
-from profkit.core.formatting import figures, moment, plural, quantity, signed
+from profkit.core.formatting import format_figures, format_quantity, format_utc_time, plural, signed
 from profkit.core.types import (
     Change,
     ChangeWord,
@@ -128,7 +128,7 @@ def _side_line(side: Side) -> str:
     parts = [side.name if not side.path or side.path.endswith(side.name) else f"{side.name} ({side.path})"]
     parts.append(side.backend)
     if side.started:
-        parts.append(moment(side.started))
+        parts.append(format_utc_time(side.started))
     if side.commit:
         parts.append(f"commit {side.commit[:_COMMIT]}{' with changes' if side.dirty else ''}")
     return ", ".join(parts)
@@ -180,10 +180,12 @@ def _cases_line(comparison: Comparison) -> str | None:
     sizes = sorted(change.detectable for change in cases if change.detectable is not None)
     words = [change.word for change in cases]
     line = f"{plural(len(cases), 'single case')}, which decide nothing: {words.count('different')} stand out"
-    line += f", {words.count('same')} the same within {figures(100 * cases[0].floor, 2)} %"
+    line += f", {words.count('same')} the same within {format_figures(100 * cases[0].floor, 2)} %"
     line += f", {words.count('ambiguous')} not decided"
     if sizes:
-        line += f"; a change of {figures(100 * sizes[len(sizes) // 2], 2)} % would show in half of them"
+        line += (
+            f"; a change of {format_figures(100 * sizes[len(sizes) // 2], 2)} % would show in half of them"
+        )
     return line
 
 
@@ -207,8 +209,8 @@ def _change_row(change: Change, name: str) -> tuple[Text, ...]:
     status = _WORDS.get(change.word) or _COURSES[change.course]
     return (
         joined(Span(status.sign, status=status), f" {name}"),
-        quantity(change.baseline.value, change.unit),
-        quantity(change.candidate.value, change.unit),
+        format_quantity(change.baseline.value, change.unit),
+        format_quantity(change.candidate.value, change.unit),
         _difference(change),
         _interval(change),
     )
@@ -226,9 +228,9 @@ def _relative(ratio: float | None) -> str:
         return "-"
     part = ratio - 1
     if ratio >= _TIMES:
-        return f"{figures(ratio)} x"
+        return f"{format_figures(ratio)} x"
     size = abs(100 * part)
-    text = f"{size:.2f}" if size < 1 else figures(size)
+    text = f"{size:.2f}" if size < 1 else format_figures(size)
     return f"{'+' if part >= 0 else '-'}{text} %"
 
 
@@ -254,7 +256,7 @@ def _interval(change: Change) -> str:
     if change.unit == "%":
         ends, unit = [(end - 1) * change.baseline.value for end in (low, high)], "pts"
     elif high >= _TIMES:
-        return f"{figures(low, 2)} to {figures(high, 2)} x"
+        return f"{format_figures(low, 2)} to {format_figures(high, 2)} x"
     else:
         ends, unit = [100 * (end - 1) for end in (low, high)], "%"
     return " to ".join(signed(end, 2) for end in ends) + f" {unit}"
@@ -300,7 +302,7 @@ def _smallest_change(change: Change) -> str:
     """` (3.9 %)`; nothing for a small value, which is compared with an absolute change."""
     if change.detectable is None or change.detectable > 1:
         return ""
-    return f" ({figures(100 * change.detectable, 2)} %)"
+    return f" ({format_figures(100 * change.detectable, 2)} %)"
 
 
 def looked_line(comparison: Comparison) -> str | None:
@@ -332,8 +334,8 @@ def _kernels(comparison: Comparison) -> Section:
     rows = [
         (
             code(names[k.name, k.launch or ""]),
-            quantity(k.baseline_seconds, "s"),
-            quantity(k.candidate_seconds, "s"),
+            format_quantity(k.baseline_seconds, "s"),
+            format_quantity(k.candidate_seconds, "s"),
             _relative(_ratio(k.baseline_seconds, k.candidate_seconds)),
             k.word,
         )
@@ -371,8 +373,8 @@ def _functions(functions: Sequence[FunctionChange]) -> Iterator[Block]:
         rows = [
             (
                 code(f.name),
-                quantity(f.baseline, f.unit if f.unit == "%" else ""),
-                quantity(f.candidate, f.unit if f.unit == "%" else ""),
+                format_quantity(f.baseline, f.unit if f.unit == "%" else ""),
+                format_quantity(f.candidate, f.unit if f.unit == "%" else ""),
                 _points(f.baseline, f.candidate)
                 if f.unit == "%"
                 else _relative(_ratio(f.baseline, f.candidate)),

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from profkit.backends import kernel_word
-from profkit.core.formatting import moment, plural, quantity, shortened
+from profkit.core.formatting import format_quantity, format_utc_time, plural, shorten
 from profkit.core.types import (
-    Accepted,
+    AcceptedChange,
     ChangePoint,
     Entry,
     MetricOutcome,
@@ -93,7 +93,7 @@ def _change(series: Series, change: ChangePoint) -> Text:
     commit = f", commit {change.commit[:12]}" if change.commit else ""
     votes = f"; seen by {', '.join(change.votes)}" if change.votes else ""
     when = _day(change.started or series.points[change.index].started)
-    before, after = quantity(change.before, series.unit), quantity(change.after, series.unit)
+    before, after = format_quantity(change.before, series.unit), format_quantity(change.after, series.unit)
     course, status = "", None
     if series.better != "none" and change.after != change.before:
         worse = (change.after > change.before) == (series.better == "lower")
@@ -109,8 +109,8 @@ def _row(trend: Trend) -> tuple[Text, ...]:
     return (
         title_of(trend.series),
         str(len(trend.series.points)),
-        quantity(points[0].value, unit) if points else "-",
-        quantity(points[-1].value, unit) if points else "-",
+        format_quantity(points[0].value, unit) if points else "-",
+        format_quantity(points[-1].value, unit) if points else "-",
         str(len(trend.change_points)),
         f"{trend.noise * 100:.2g} %" if trend.noise is not None else "-",
     )
@@ -119,14 +119,14 @@ def _row(trend: Trend) -> tuple[Text, ...]:
 def _day(started: str) -> str:
     if len(started) > 10 and started[4:5] == "-":
         return started[:10]
-    return shortened(started, 40)  # a series of a file calls its values what it likes
+    return shorten(started, 40)  # a series of a file calls its values what it likes
 
 
 SHOWN = 8  # characters of an id: a thousand runs share that much with a chance of 1 in 8,000
 _SCOPES = 60  # of one run that are shown; a run with 20 kernels and some regions has fewer
 
 
-def history_view(entries: Sequence[Entry], accepted: Sequence[Accepted], path: str, total: int) -> View:
+def history_view(entries: Sequence[Entry], accepted: Sequence[AcceptedChange], path: str, total: int) -> View:
     """The runs, the newest first, and the changes that were accepted."""
     if not entries:
         empty = "It is empty: profkit history add RUN"
@@ -168,7 +168,7 @@ def entry_view(entry: Entry) -> View:
         **entry.facts,
     }
     return View(
-        f"{entry.workload} on {entry.backend}, {moment(entry.started)}",
+        f"{entry.workload} on {entry.backend}, {format_utc_time(entry.started)}",
         tuple(_entry_blocks(entry)),
         facts=tuple((name, text) for name, text in facts.items() if text),
     )
@@ -198,7 +198,7 @@ def _scope(scope: Scope, values: Sequence[Value]) -> Section:
     columns = ["value", "95 % interval", "samples", "quality"]
     rows = [
         [
-            quantity(value.value, value.unit),
+            format_quantity(value.value, value.unit),
             _interval(value),
             _samples(value),
             "contradicted" if value.doubt else value.quality,
@@ -225,7 +225,7 @@ def _state(entry: Entry) -> str:
 def _interval(value: Value) -> str:
     if value.low is None or value.high is None:
         return "-"
-    return f"{quantity(value.low, value.unit)} to {quantity(value.high, value.unit)}"
+    return f"{format_quantity(value.low, value.unit)} to {format_quantity(value.high, value.unit)}"
 
 
 def _samples(value: Value) -> str:
@@ -233,7 +233,7 @@ def _samples(value: Value) -> str:
     return f"{count} of {value.taken}" if value.taken else str(count) if count else "-"
 
 
-def _accepted(change: Accepted) -> Text:
+def _accepted(change: AcceptedChange) -> Text:
     what = f"{change.workload} {change.metric}" if change.metric else change.workload
     by = f" by {change.by}" if change.by else ""
     return soft(f"accepted{by}: {what} since {change.since[:16].replace('T', ' ')}: {change.word}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from profkit.core.formatting import moment, quantity
+from profkit.core.formatting import format_quantity, format_utc_time
 from profkit.core.types import Incident, MetricOutcome, Night, Outcome, Verdict, VerdictWord, WorkloadOutcome
 from profkit.core.types.night import OUTCOME_ORDER
 from profkit.reporting.chart_blocks import Charts, TrendChart
@@ -80,7 +80,7 @@ def view(night: Night, folder: Path | None = None) -> View:
         ("Workloads", counts(night.workloads)),
         ("Took", duration(night.seconds)),
     ]
-    facts += [("Started", moment(night.started))]
+    facts += [("Started", format_utc_time(night.started))]
     facts += [("Commit", night.commit[:12])] if night.commit else []
     return View(
         f"{night.name}: night {night.id}",
@@ -208,7 +208,7 @@ def _metrics_table(pairs: Sequence[tuple[WorkloadOutcome, MetricOutcome | None]]
         if metric is None:
             rows.append((name, "-", "-", "-", workload.reason))
             continue
-        values = quantity(metric.value, metric.unit), quantity(metric.expected, metric.unit)
+        values = format_quantity(metric.value, metric.unit), format_quantity(metric.expected, metric.unit)
         rows.append((name, name_of(metric), *values, detectable(metric)))
     return table(("workload", "metric", "tonight", "usual", "could show"), rows, words=2)
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from profkit.core.formatting import figures, plural, quantity, signed
+from profkit.core.formatting import format_figures, format_quantity, plural, signed
 from profkit.core.types import MetricOutcome, Night, Outcome, WorkloadOutcome
 from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
 from profkit.reporting.view import Span, Status, Text, strong
@@ -45,10 +45,10 @@ def change_of(metric: MetricOutcome) -> str:
     """`640 µs → 694 µs (+8.4 %)`; what there is of it."""
     if metric.value is None:
         return ""
-    now = quantity(metric.value, metric.unit)
+    now = format_quantity(metric.value, metric.unit)
     if metric.expected is None:
         return now
-    text = f"{quantity(metric.expected, metric.unit)} → {now}"
+    text = f"{format_quantity(metric.expected, metric.unit)} → {now}"
     return f"{text} ({_signed(metric.value / metric.expected - 1)})" if metric.expected else text
 
 
@@ -61,7 +61,7 @@ def detectable(metric: MetricOutcome) -> str:
     """How small a change tonight could have seen."""
     if metric.detectable is None:
         return "new" if metric.outcome == "new" else "not known"
-    return f"{figures(metric.detectable * 100, 2)} %"
+    return f"{format_figures(metric.detectable * 100, 2)} %"
 
 
 def name_of(metric: MetricOutcome) -> str:
@@ -139,7 +139,7 @@ def change_points(metric: MetricOutcome) -> list[str]:
         ratio = f" ({_signed(point.ratio - 1)})" if point.ratio is not None else ""
         when = f" on {point.started[:10]}" if point.started else ""
         commit = f" with {point.commit[:12]}" if point.commit else ""
-        values = f"{quantity(point.before, metric.unit)} → {quantity(point.after, metric.unit)}{ratio}"
+        values = f"{format_quantity(point.before, metric.unit)} → {format_quantity(point.after, metric.unit)}{ratio}"
         lines.append(f"changed{when}{commit}: {values}; found by {len(point.votes)} of 3 detectors")
     return lines
 
@@ -163,16 +163,16 @@ def trust_lines(night: Night) -> list[str]:
         line = f"{night.suspects} of {plural(night.looked_at, 'metric')} outside of their control limits"
         by_chance = night.expected_false
         lines.append(
-            line + (f"; {figures(by_chance, 2)} expected by chance" if by_chance is not None else "")
+            line + (f"; {format_figures(by_chance, 2)} expected by chance" if by_chance is not None else "")
         )
     if (c := night.calibration) is not None and c.looked_at:
         alarms = plural(c.alarms, "false alarm")
         line = f"{alarms} in {plural(c.looked_at, 'comparison')} of the same code with itself"
-        line += f", {figures(c.expected, 2)} expected by chance"
+        line += f", {format_figures(c.expected, 2)} expected by chance"
         if c.noise is not None:
-            line += f"; the two sides differed by {figures(c.noise * 100, 2)} % (median)"
+            line += f"; the two sides differed by {format_figures(c.noise * 100, 2)} % (median)"
         if c.worst is not None:
-            line += f", {figures(c.worst * 100, 2)} % at most"
+            line += f", {format_figures(c.worst * 100, 2)} % at most"
         lines.append(line)
     return lines
 

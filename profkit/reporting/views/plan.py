@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from profkit.analysis.kernel_names import labels
-from profkit.core.formatting import figures, percent, plural, quantity
+from profkit.core.formatting import format_figures, format_percent, format_quantity, plural
 from profkit.core.types import NightPlan, PassPlan, Plan, PlannedWorkload
 from profkit.reporting.view import (
     Block,
@@ -74,35 +74,35 @@ def _counters(names: Sequence[str]) -> str:
 def _kernels(planned: PassPlan) -> Iterator[Block]:
     """What is counted: each launch configuration, its share, and what counting it costs."""
     chosen = planned.kernels
-    names = labels([(one.kernel.name, one.kernel.id) for one in chosen])
-    share = percent(100 * sum(one.share for one in chosen))
+    names = labels([(planned_kernel.kernel.name, planned_kernel.kernel.id) for planned_kernel in chosen])
+    share = format_percent(100 * sum(planned_kernel.share for planned_kernel in chosen))
     yield Paragraph(f"{plural(len(chosen), 'launch configuration')}, {share} % of the GPU time:")
     rows = [
         (
-            names[one.kernel.name, one.kernel.id],
-            f"{percent(100 * one.share)} %",
-            str(one.launch + 1) if one.launch is not None else "-",
-            str(one.replays) if one.replays is not None else "-",
-            quantity(one.seconds, "s"),
+            names[planned_kernel.kernel.name, planned_kernel.kernel.id],
+            f"{format_percent(100 * planned_kernel.share)} %",
+            str(planned_kernel.launch + 1) if planned_kernel.launch is not None else "-",
+            str(planned_kernel.replays) if planned_kernel.replays is not None else "-",
+            format_quantity(planned_kernel.seconds, "s"),
         )
-        for one in chosen
+        for planned_kernel in chosen
     ]
     yield _without_empty(("GPU time", "launch", "replay passes", "takes"), rows)
 
 
 def _without_empty(titles: Sequence[str], rows: Sequence[tuple[str, ...]]) -> DataTable:
     """The table of kernels without columns that hold dashes alone."""
-    kept = [n for n in range(1, len(titles) + 1) if any(row[n] != "-" for row in rows)]
-    columns: list[str | TableColumn] = [TableColumn("kernel", kernel=True), *(titles[n - 1] for n in kept)]
-    return table(columns, [(row[0], *(row[n] for n in kept)) for row in rows])
+    numbers = [n for n in range(1, len(titles) + 1) if any(row[n] != "-" for row in rows)]
+    columns: list[str | TableColumn] = [TableColumn("kernel", kernel=True), *(titles[n - 1] for n in numbers)]
+    return table(columns, [(row[0], *(row[n] for n in numbers)) for row in rows])
 
 
 def _cost(planned: PassPlan) -> str:
     if planned.cost is None and planned.seconds is None:
         return "cost not known"
     if planned.cost is None:
-        return f"about {quantity(planned.seconds, 's')}"
-    wall = f" ({quantity(planned.seconds, 's')})" if planned.seconds is not None else ""
+        return f"about {format_quantity(planned.seconds, 's')}"
+    wall = f" ({format_quantity(planned.seconds, 's')})" if planned.seconds is not None else ""
     return f"about {_times(planned.cost)} the time of a plain run{wall}"
 
 
@@ -111,8 +111,8 @@ def _times(cost: float) -> str:
 
 
 def _total(plan: Plan) -> str:
-    running = [one for one in plan.passes if one.skipped is None]
-    known = [one.cost for one in running if one.cost is not None]
+    running = [planned for planned in plan.passes if planned.skipped is None]
+    known = [planned.cost for planned in running if planned.cost is not None]
     skipped = len(plan.passes) - len(running)
     apart = f", {skipped} skipped" if skipped else ""
     passes = f"{plural(len(running), 'pass', 'passes')}{apart}"
@@ -147,7 +147,7 @@ def _workload(workload: PlannedWorkload) -> Section:
             f"! {workload.name}", fix, joined(strong("cannot run: ", Status.FAIL), workload.reason)
         )
     usual = f"took {duration(workload.usual)} last time" if workload.usual is not None else "never ran"
-    runs = f", about {figures(workload.runs, 2)} plain runs" if workload.runs is not None else ""
+    runs = f", about {format_figures(workload.runs, 2)} plain runs" if workload.runs is not None else ""
     return Section(
         f"+ {workload.name}",
         (Paragraph(command(shlex.join(workload.command))), Paragraph(soft(f"in {workload.cwd}"))),

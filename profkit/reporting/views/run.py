@@ -9,11 +9,11 @@ from pathlib import Path
 from profkit.analysis.metrics import all_metrics
 from profkit.analysis.summaries.kernels import KernelRow
 from profkit.backends import backend_named
-from profkit.core.formatting import moment, percent, plural
+from profkit.core.formatting import format_percent, format_utc_time, plural
 from profkit.core.types import Reading, RunDocument, Scope, Summary, Table, Verdict, VerdictWord
 from profkit.reporting.extras import Extras
 from profkit.reporting.footnotes import reading_span, verdict_span
-from profkit.reporting.plain_text import typed_apart
+from profkit.reporting.plain_text import split_command
 from profkit.reporting.screen import is_number
 from profkit.reporting.view import (
     Block,
@@ -57,16 +57,16 @@ from profkit.reporting.views.run_text import (
     WORDS,
     WORTH,
     actions,
-    command,
+    command_line,
     common_causes,
-    counts,
-    gain,
+    count_verdicts,
+    gain_clause,
     gpu_lines,
     machine_line,
-    named,
+    scope_name,
     time_line,
     title_of,
-    troubles,
+    unfinished_passes,
     worst_first,
 )
 
@@ -104,7 +104,7 @@ def view(document: RunDocument, folder: Path | None = None, extras: Extras | Non
         label,
         (reason,) if reason else (),
         facts=tuple(_facts(document)),
-        command=command(document),
+        command=command_line(document),
         warning=warning,
     )
 
@@ -119,15 +119,15 @@ def _facts(document: RunDocument) -> Iterator[tuple[str, Text]]:
     gpu = next((s.headline for s in document.summaries if s.concern == "gpu"), None)
     if gpu is not None:
         yield "GPU", strong(gpu)
-    if document.passes and troubles(document):
-        finished = len(document.passes) - len(troubles(document))
+    if document.passes and unfinished_passes(document):
+        finished = len(document.passes) - len(unfinished_passes(document))
         yield "Passes", f"{finished} of {len(document.passes)} finished; what did not is below"
     for line in gpu_lines(document):
         yield "Device", line
     if (machine := machine_line(document)) is not None:
         yield "Machine", machine
     if document.started:
-        yield "Started", moment(document.started)
+        yield "Started", format_utc_time(document.started)
     if (commit := _commit(document)) is not None:
         yield "Commit", commit
 
@@ -143,7 +143,7 @@ def _commit(document: RunDocument) -> str | None:
     return revision.commit[:12] + branch + (", with changes that are not committed" if revision.dirty else "")
 
 
-_SAID: dict[VerdictWord, str] = {
+_OUTCOME_WORDS: dict[VerdictWord, str] = {
     "fail": "missed",
     "unknown": "not known",
     "pass": "met",
@@ -155,21 +155,23 @@ def _verdict(verdicts: Sequence[Verdict]) -> tuple[Label | None, Text]:
     """`✗ 2 targets missed` of the run, and behind it which, how many others there are, and misses in its parts."""
     whole = [v for v in verdicts if v.scope.kind in ("run", "region")]
     by_word = {word: [v for v in whole if v.verdict == word] for word in WORDS}
-    worst = next((word for word, found in by_word.items() if found), None)
+    worst = next((word for word, group in by_word.items() if group), None)
     missed = {v.target for v in by_word["fail"]}
     inner = [v for v in verdicts if v not in whole and v.verdict == "fail" and v.target not in missed]
     parts: list[Text] = []
     if worst in ("fail", "unknown"):
         names = dict.fromkeys(v.target for v in by_word[worst])
         parts.append(joined(*between(", ", map(code, names))))
-    rest = [f"{len(found)} {_SAID[word]}" for word, found in by_word.items() if found and word != worst]
+    rest = [
+        f"{len(group)} {_OUTCOME_WORDS[word]}" for word, group in by_word.items() if group and word != worst
+    ]
     parts += [", ".join(rest)] if rest else []
     if inner:
         parts.append(f"{plural(len(inner), 'miss', 'misses')} in single kernels or functions alone")
     reason = joined(*between("; ", (part for part in parts)))
     if worst is None:
         return (Label(Status.UNKNOWN, "no target on the whole run"), reason) if inner else (None, "")
-    return Label(STATUSES[worst], f"{plural(len(by_word[worst]), 'target')} {_SAID[worst]}"), reason
+    return Label(STATUSES[worst], f"{plural(len(by_word[worst]), 'target')} {_OUTCOME_WORDS[worst]}"), reason
 
 
 def _blocks(document: RunDocument, folder: Path | None, extras: Extras) -> Iterator[Block | None]:
@@ -177,7 +179,7 @@ def _blocks(document: RunDocument, folder: Path | None, extras: Extras) -> Itera
     yield insights_section(document.insights) or _to_do(document)
     yield run_metal.use_section(document)
     yield run_charts.time_section(document, kernels)
-    yield from _first(document, kernels)
+    yield from _gpu_sections(document, kernels)
     yield _verdicts(document)
     yield nsight_section(document.insights)
     yield run_charts.roofline_section(document, kernels)
@@ -192,7 +194,7 @@ def _blocks(document: RunDocument, folder: Path | None, extras: Extras) -> Itera
     yield run_charts.python_section(document)
     yield run_charts.memory_section(document, extras)
     yield run_metal.absent_section(document)
-    yield _numbers(document)
+    yield _all_numbers(document)
     for summary in document.summaries:
         if summary.concern in LAST:
             yield Section(title_of(summary.concern), tuple(_summary(summary)), summary.headline)
@@ -214,18 +216,19 @@ def _blocks(document: RunDocument, folder: Path | None, extras: Extras) -> Itera
 
 def with_command(text: str) -> Text:
     """A sentence whose line to type, at its end, is one."""
-    words, typed = typed_apart(text)
+    words, typed = split_command(text)
     if typed is None:
         return text
     return (f"{words}: ", to_type(typed)) if words else to_type(typed)
 
 
 def _to_do(document: RunDocument) -> Section | None:
-    found = actions(document)
-    if not found:
+    to_do = actions(document)
+    if not to_do:
         return None
     rows = tuple(
-        Finding(STATUSES[one.verdict], WORDS[one.verdict], with_command(one.what), one.why) for one in found
+        Finding(STATUSES[action.verdict], WORDS[action.verdict], with_command(action.what), action.why)
+        for action in to_do
     )
     return Section("What to do first" if len(rows) > 1 else "What to do", (Findings(rows),), anchor="actions")
 
@@ -250,26 +253,26 @@ def _verdicts(document: RunDocument) -> Section | None:
         )
         left = len(inner) - len(rows)
         more: tuple[Block, ...] = (Paragraph(soft(f"{left} more stand in run.json.")),) if left else ()
-        body = Section(f"In single {kind}", (Statuses(rows), *more), counts(inner), Fold.FOLDED)
+        body = Section(f"In single {kind}", (Statuses(rows), *more), count_verdicts(inner), Fold.FOLDED)
         blocks.append(OnScreen(tuple(_worst_parts(inner, whole)), (body,)))
     return Section("Verdicts", tuple(blocks))
 
 
 def _by_place(document: RunDocument) -> dict[tuple[str, Scope], Reading]:
     """Readings by metric and scope: those of summaries too, which were made of the others."""
-    found: dict[tuple[str, Scope], Reading] = {}
+    by_place: dict[tuple[str, Scope], Reading] = {}
     for reading in (*document.readings, *(r for s in document.summaries for r in s.readings)):
         key = (reading.metric, reading.scope)
-        if key not in found or found[key].value is None:
-            found[key] = reading
-    return found
+        if key not in by_place or by_place[key].value is None:
+            by_place[key] = reading
+    return by_place
 
 
 def _rows(verdicts: Sequence[Verdict], readings: Mapping[tuple[str, Scope], Reading]) -> Iterator[StatusRow]:
     """A row for each verdict, worst first; those that one cause left unknown share one."""
     several = len({verdict.scope.name for verdict in verdicts if verdict.scope.kind == "region"}) > 1
     causes = common_causes(verdicts)
-    shared = {id(one): cause for cause, same in causes.items() for one in same}
+    shared = {id(same_verdict): cause for cause, same in causes.items() for same_verdict in same}
     for verdict in worst_first(verdicts):
         cause = shared.get(id(verdict))
         if cause is None:
@@ -280,9 +283,9 @@ def _rows(verdicts: Sequence[Verdict], readings: Mapping[tuple[str, Scope], Read
 
 
 def _shared_row(cause: str, same: Sequence[Verdict]) -> StatusRow:
-    names = tuple(dict.fromkeys(one.target for one in same))
-    advice = dict.fromkeys(one.advice[0] for one in same if one.advice)
-    return StatusRow(Status.UNKNOWN, WORDS["unknown"], names, cause, below=_tries(tuple(advice)))
+    names = tuple(dict.fromkeys(verdict.target for verdict in same))
+    advice = dict.fromkeys(verdict.advice[0] for verdict in same if verdict.advice)
+    return StatusRow(Status.UNKNOWN, WORDS["unknown"], names, cause, below=_advice_lines(tuple(advice)))
 
 
 def _brief_rows(
@@ -322,30 +325,32 @@ def _worst_parts(inner: Sequence[Verdict], whole: Sequence[Verdict]) -> Iterator
         weight = next((v.weight for v in verdicts if v.weight is not None), None)
         if of_kernels and weight is not None and weight < WORTH:
             continue  # too small to fail a run
-        share = f", {percent(100 * weight)} % of the GPU time" if weight is not None else ""
-        line = Paragraph((soft("in "), strong(named(scope)), soft(f"{share}: {counts(verdicts)}")))
-        failed = [v for v in worst_first(verdicts) if v.verdict == "fail" and not _decided(v, whole)]
+        share = f", {format_percent(100 * weight)} % of the GPU time" if weight is not None else ""
+        line = Paragraph(
+            (soft("in "), strong(scope_name(scope)), soft(f"{share}: {count_verdicts(verdicts)}"))
+        )
+        failed = [v for v in worst_first(verdicts) if v.verdict == "fail" and not _decides_run(v, whole)]
         rows = Statuses(tuple(_short_row(v, advice=int(of_kernels)) for v in failed))
         blocks = (line, *((rows,) if failed else ()))
         yield from blocks if of_kernels else (Detail(blocks),)
 
 
-def _decided(verdict: Verdict, whole: Sequence[Verdict]) -> bool:
+def _decides_run(verdict: Verdict, whole: Sequence[Verdict]) -> bool:
     """Whether the run's own verdict on that target is this one in other words: the kernel that decided it."""
     return any(v.target == verdict.target and verdict.reason in v.reason for v in whole)
 
 
 def _short_row(verdict: Verdict, *, advice: int) -> StatusRow:
-    reason = verdict.reason + gain(verdict)
+    reason = verdict.reason + gain_clause(verdict)
     word = verdict.verdict
     lines = verdict.advice[:advice] if word in ("fail", "unknown") else ()
-    return StatusRow(STATUSES[word], WORDS[word], (verdict.target,), reason, below=_tries(lines))
+    return StatusRow(STATUSES[word], WORDS[word], (verdict.target,), reason, below=_advice_lines(lines))
 
 
 def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> StatusRow:
     """With its threshold, and its number with its source: the reading that it was judged by, where one holds it."""
     row = _short_row(verdict, advice=len(verdict.advice))
-    place = named(verdict.scope) if verdict.scope.kind not in ("run", "region") else ""
+    place = scope_name(verdict.scope) if verdict.scope.kind not in ("run", "region") else ""
     reading = readings.get((verdict.metric, verdict.scope))
     value: Text = ""
     if reading is not None and (verdict.value is None or reading.value == verdict.value):
@@ -355,21 +360,21 @@ def _row(verdict: Verdict, readings: Mapping[tuple[str, Scope], Reading]) -> Sta
     return replace(row, limit=verdict.threshold, place=place, value=value)
 
 
-def _tries(advice: Sequence[str]) -> tuple[Text, ...]:
+def _advice_lines(advice: Sequence[str]) -> tuple[Text, ...]:
     return tuple(map(with_command, advice))
 
 
 # ---------------------------------------------------------------- concerns
 
 
-def _first(document: RunDocument, kernels: Sequence[KernelRow]) -> Iterator[Block]:
+def _gpu_sections(document: RunDocument, kernels: Sequence[KernelRow]) -> Iterator[Block]:
     """What a reader of a GPU's run looks at first: its kernels, ranges, time line, and encoders."""
     summaries = {summary.concern: summary for summary in document.summaries}
     if kernels:
         summary = summaries.get("kernels")
         counted = sum(bool(row.readings) for row in kernels)
-        told = f"{plural(len(kernels), 'launch configuration')}, the largest share of the GPU time first"
-        headline = summary.headline if summary is not None else f"{told}; {counted} counted."
+        caption = f"{plural(len(kernels), 'launch configuration')}, the largest share of the GPU time first"
+        headline = summary.headline if summary is not None else f"{caption}; {counted} counted."
         blocks = tuple(_summary(summary)) if summary is not None else ()
         yield Section("Kernels", (kernel_table(document, kernels, blocks),), headline)
     else:
@@ -383,44 +388,46 @@ def _first(document: RunDocument, kernels: Sequence[KernelRow]) -> Iterator[Bloc
             yield Sourced((), (body,)) if concern == "encoders" and document.metal is not None else body
 
 
-def _numbers(document: RunDocument) -> Section | None:
+def _all_numbers(document: RunDocument) -> Section | None:
     """Every concern: its readings with their sources, or what tells them without; tables and notes."""
     causes = common_causes(document.verdicts)
     blocks: list[Block] = []
     for summary in document.summaries:
         if summary.concern in LAST:
             continue
-        section = _concern(summary)
+        section = _concern_section(summary)
         in_table = backend_named(document.backend).per_kernel and summary.concern in _IN_KERNELS
-        told = summary.concern == "time" or in_table or any(c in summary.headline for c in causes)
-        blocks.append(Detail((section,)) if told else section)
+        repeated = summary.concern == "time" or in_table or any(c in summary.headline for c in causes)
+        blocks.append(Detail((section,)) if repeated else section)
     return Section("All numbers", tuple(blocks), anchor="numbers") if blocks else None
 
 
-def _concern(summary: Summary) -> Section:
-    shown = [reading for reading in summary.readings if reading.scope.kind != "kernel"]
+def _concern_section(summary: Summary) -> Section:
+    readings = [reading for reading in summary.readings if reading.scope.kind != "kernel"]
     blocks: list[Block] = []
     own = summary.concern in ("kernels", "ranges", "gpu", "encoders")  # tables of their own, above
-    if shown:
-        blocks.append(Sourced((_readings(shown),)))
+    if readings:
+        blocks.append(Sourced((_readings(readings),)))
     if not own:
-        for made in summary.tables:
-            if made.rows:
-                again = bool(shown) and made.columns[:1] == (_AS_READINGS,)
-                blocks.append(Sourced((), (_table(made),)) if again else _table(made))
+        for summary_table in summary.tables:
+            if summary_table.rows:
+                again = bool(readings) and summary_table.columns[:1] == (_AS_READINGS,)
+                blocks.append(Sourced((), (_table(summary_table),)) if again else _table(summary_table))
         if summary.notes:
             blocks.append(Items(tuple(map(with_command, summary.notes))))
     return Section(title_of(summary.concern), tuple(blocks), summary.headline, Fold.FOLDED, repeats=own)
 
 
 def _readings(readings: Sequence[Reading]) -> DataTable:
-    titles = {one.name: one.title for one in all_metrics()}
+    titles = {reading.name: reading.title for reading in all_metrics()}
     rows = []
-    for one in readings[:_READINGS]:
-        place = f" in {named(one.scope)}" if one.scope.kind == "function" else ""
-        name = (titles.get(one.metric, one.metric), soft(place))
-        why = joined(one.reason or "", *((" Fix: ", code(one.fix)) if one.fix and one.reason else ()))
-        rows.append((name, reading_span(one), why))
+    for reading in readings[:_READINGS]:
+        place = f" in {scope_name(reading.scope)}" if reading.scope.kind == "function" else ""
+        name = (titles.get(reading.metric, reading.metric), soft(place))
+        why = joined(
+            reading.reason or "", *((" Fix: ", code(reading.fix)) if reading.fix and reading.reason else ())
+        )
+        rows.append((name, reading_span(reading), why))
     columns = ("what", TableColumn("value", numeric=True), TableColumn("why"))
     left = max(0, len(readings) - _READINGS)
     return table(columns, rows, left=left)
@@ -428,18 +435,18 @@ def _readings(readings: Sequence[Reading]) -> DataTable:
 
 def _summary(summary: Summary) -> Iterator[Block]:
     """Its tables and notes; on a short screen the tables that matter most, and a few notes."""
-    for made in summary.tables:
-        if made.rows:
-            yield _table(made) if made.main else Detail((_table(made),))
+    for summary_table in summary.tables:
+        if summary_table.rows:
+            yield _table(summary_table) if summary_table.main else Detail((_table(summary_table),))
     if summary.notes:
         yield Items(tuple(map(with_command, summary.notes)), brief=_NOTES)
 
 
-def _table(made: Table) -> DataTable:
+def _table(summary_table: Table) -> DataTable:
     """A summary's table, its columns of numbers aligned."""
     columns = []
-    for place, title in enumerate(made.columns):
-        cells = [row[place].strip() for row in made.rows]
+    for place, title in enumerate(summary_table.columns):
+        cells = [row[place].strip() for row in summary_table.rows]
         numeric = place > 0 and all(map(is_number, cells)) and set(cells) != {"-"}
         columns.append(TableColumn(title, numeric, kernel=place == 0 and title != "range"))
-    return DataTable(tuple(columns), made.rows, made.title, made.note or "")
+    return DataTable(tuple(columns), summary_table.rows, summary_table.title, summary_table.note or "")

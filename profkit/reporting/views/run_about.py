@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from profkit.analysis.comparability import all_fields, fingerprint_of
-from profkit.core.formatting import plural, quantity
+from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Machine, PassResult, RunDocument, Tier, Verdict, VerdictWord
 from profkit.reporting.ci import Case, Cases, CaseState
 from profkit.reporting.extras import Extras
@@ -34,15 +34,15 @@ from profkit.reporting.view import (
 from profkit.reporting.views.run_text import (
     WORDS,
     actions,
-    command,
-    conditions,
-    cost,
-    gain,
+    command_line,
+    cost_text,
+    gain_clause,
     gpu_lines,
     machine_line,
-    named,
+    scope_name,
+    session_conditions,
     time_line,
-    troubles,
+    unfinished_passes,
 )
 
 _FACT = 64  # characters of a fact about the tool's session: longer ones are lists of metrics
@@ -62,13 +62,13 @@ def passes_section(document: RunDocument, extras: Extras) -> Section | None:
     if not document.passes:
         return None
     rows: list[tuple[Text, ...]] = []
-    for one in document.passes:
-        files = joined(*between(", ", (_file(path, extras) for path in one.artifacts)))
-        rows.append((one.name, one.tool or "-", one.state, cost(one), files))
-    shown = 5 if extras.files else 4
-    columns = ("pass", "tool", "state", TableColumn("took", numeric=True), "files")[:shown]
-    blocks: list[Block] = [table(columns, [row[:shown] for row in rows], words=5)]
-    items = [_trouble(one, extras) for one in troubles(document)]
+    for result in document.passes:
+        files = joined(*between(", ", (_file(path, extras) for path in result.artifacts)))
+        rows.append((result.name, result.tool or "-", result.state, cost_text(result), files))
+    column_count = 5 if extras.files else 4
+    columns = ("pass", "tool", "state", TableColumn("took", numeric=True), "files")[:column_count]
+    blocks: list[Block] = [table(columns, [row[:column_count] for row in rows], words=5)]
+    items = [_trouble(result, extras) for result in unfinished_passes(document)]
     if items:
         blocks.append(Items(tuple(items)))
     finished = len(document.passes) - len(items)
@@ -95,7 +95,7 @@ def conditions_section(document: RunDocument) -> Section | None:
     """What decides whether these numbers may be compared with others."""
     if not document.facts:
         return None
-    known = conditions(document)
+    known = session_conditions(document)
     short = "; ".join(f"{name}: {value}" for name, value in known.items() if len(value) <= _FACT)
     long = tuple((name, code(value)) for name, value in known.items() if len(value) > _FACT)
     blocks: list[Block] = [Paragraph(soft(short))] if short else []
@@ -137,18 +137,18 @@ def machine_section(document: RunDocument) -> Section | None:
 
 def _host(machine: Machine) -> Iterator[tuple[str, str]]:
     caches = ", ".join(
-        f"L{one.level} {quantity(float(one.size), 'B')}"
-        + (f" ({one.ways}-way, {plural(one.shared, 'core')})" if one.ways else "")
-        for one in machine.caches
+        f"L{cache.level} {format_quantity(float(cache.size), 'B')}"
+        + (f" ({cache.ways}-way, {plural(cache.shared, 'core')})" if cache.ways else "")
+        for cache in machine.caches
     )
     rows = [
         ("Processor", f"{machine.cpu}, {plural(machine.cores, 'core')}"),
         ("Caches of a core", caches),
-        ("Memory", quantity(float(machine.memory_bytes), "B")),
+        ("Memory", format_quantity(float(machine.memory_bytes), "B")),
         ("System", f"{machine.system} {machine.release}, {machine.architecture}"),
         ("Virtual", machine.virtual or "no"),
         ("Governor", machine.governor or "not told"),
-        ("Highest clock", quantity(machine.max_mhz * 1e6, "Hz") if machine.max_mhz else "not told"),
+        ("Highest clock", format_quantity(machine.max_mhz * 1e6, "Hz") if machine.max_mhz else "not told"),
         ("Python", machine.python),
     ]
     yield from ((name, value) for name, value in rows if value)
@@ -159,10 +159,10 @@ def _peaks(document: RunDocument) -> Iterator[tuple[str, str]]:
     assert peaks is not None
     every = plural(peaks.threads, "thread")
     rows = [
-        ("Bandwidth, 1 core", quantity(peaks.bandwidth_one, "B/s")),
-        (f"Bandwidth, {every}", quantity(peaks.bandwidth_all, "B/s")),
-        ("FP32, 1 core", quantity(peaks.flops_f32_one, "FLOP/s")),
-        (f"FP32, {every}", quantity(peaks.flops_f32_all, "FLOP/s")),
+        ("Bandwidth, 1 core", format_quantity(peaks.bandwidth_one, "B/s")),
+        (f"Bandwidth, {every}", format_quantity(peaks.bandwidth_all, "B/s")),
+        ("FP32, 1 core", format_quantity(peaks.flops_f32_one, "FLOP/s")),
+        (f"FP32, {every}", format_quantity(peaks.flops_f32_all, "FLOP/s")),
         ("Measured by", peaks.method),
     ]
     yield from ((name, value) for name, value in rows if value != "-")
@@ -176,12 +176,12 @@ def files_section(extras: Extras) -> Section | None:
     if not extras.files:
         return None
     items: list[Text] = [
-        joined(Span(one.path, link=one.path), " ", soft(quantity(float(one.size), "B")))
-        for one in extras.files[:_MOST_FILES]
+        joined(Span(file.path, link=file.path), " ", soft(format_quantity(float(file.size), "B")))
+        for file in extras.files[:_MOST_FILES]
     ]
     more = len(extras.files) - _MOST_FILES
     items += [f"{more} more."] if more > 0 else []
-    total = quantity(float(sum(one.size for one in extras.files)), "B")
+    total = format_quantity(float(sum(file.size for file in extras.files)), "B")
     headline = f"{plural(len(extras.files), 'file')} beside this page, {total}."
     return Section("Files", (Items(tuple(items)),), headline, Fold.REFERENCE)
 
@@ -226,14 +226,14 @@ def cases_of(document: RunDocument) -> Cases:
         why = "nothing was judged: no target speaks of what is in it"
         cases.append(Case(f"{group}.targets", "any target", "skipped", why, kind="not-judged"))
     facts = {
-        "command": command(document),
+        "command": command_line(document),
         "backend": document.backend,
         "started": document.started,
         "machine": machine_line(document) or "",
         "gpu": "; ".join(gpu_lines(document)),
         "time": time_line(document) or "",
     }
-    facts |= {name: value for name, value in conditions(document).items() if name not in facts}
+    facts |= {name: value for name, value in session_conditions(document).items() if name not in facts}
     return Cases(
         f"{document.name} on {document.backend}",
         tuple(cases),
@@ -253,11 +253,11 @@ def _verdict_case(document: RunDocument, verdict: Verdict, regions: int) -> Case
     }
     scope = verdict.scope
     apart = scope.kind == "function" or (scope.name and regions > 1)
-    group = f"profkit.{document.name}.targets" + (f".in.{named(scope)}" if apart else "")
+    group = f"profkit.{document.name}.targets" + (f".in.{scope_name(scope)}" if apart else "")
     state, kind = states[verdict.verdict]
     if state == "passed":
         return Case(group, verdict.target)
-    why = verdict.reason + gain(verdict)
+    why = verdict.reason + gain_clause(verdict)
     tries = verdict.advice if state != "skipped" else ()
     detail = "\n".join([why, *(f"try: {line}" for line in tries)])
     return Case(group, verdict.target, state, why, detail, kind=kind)
@@ -275,12 +275,12 @@ def _pass_case(document: RunDocument, result: PassResult) -> Case:
 
 
 def _output(document: RunDocument) -> Iterator[str]:
-    for number, one in enumerate(actions(document), 1):
+    for number, action in enumerate(actions(document), 1):
         yield from (["What to do first"] if number == 1 else [])
-        yield f"{number}. {plain_text(one.what)} ({one.why})"
+        yield f"{number}. {plain_text(action.what)} ({action.why})"
     for verdict in document.verdicts:
         if verdict.scope.kind == "kernel" and verdict.verdict == "fail":
-            yield f"{WORDS[verdict.verdict]} {verdict.target} in {named(verdict.scope)}: {verdict.reason}"
-    if troubles(document):
-        yield f"{len(troubles(document))} passes did not finish"
+            yield f"{WORDS[verdict.verdict]} {verdict.target} in {scope_name(verdict.scope)}: {verdict.reason}"
+    if unfinished_passes(document):
+        yield f"{len(unfinished_passes(document))} passes did not finish"
     yield from document.notes

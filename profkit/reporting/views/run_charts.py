@@ -20,7 +20,7 @@ from profkit.analysis.summaries.readings import best_reading, function_place, ma
 from profkit.analysis.summaries.roofline_points import kernels_left_out, roofline_of
 from profkit.analysis.summaries.time import distribution_of
 from profkit.backends import backend_named
-from profkit.core.formatting import percent, plural, quantity
+from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Hotspot, Profile, ProfileKind, Reading, RunDocument, Scope, Summary
 from profkit.reporting.chart_blocks import (
     Bar,
@@ -65,7 +65,7 @@ _MISSES = {
 _PEAKS = ("memory.device_peak", "memory.rss_peak", "memory.python_peak")
 
 
-def charted(charts: Sequence[Block], note: str = "") -> Charts:
+def chart_group(charts: Sequence[Block], note: str = "") -> Charts:
     """Charts whose numbers other blocks of the run tell."""
     return Charts(tuple(charts), note, repeats=True)
 
@@ -122,15 +122,15 @@ def time_section(document: RunDocument, kernels: Sequence[KernelRow]) -> Section
     summary = summary_of(document, backend_named(document.backend).time_concern)
     if charts:
         headline = _headline(summary) if document.metal is None else ""  # told above it
-        return Section("Where time goes", (charted(charts),), headline, anchor="where-time", repeats=True)
+        return Section("Where time goes", (chart_group(charts),), headline, anchor="where-time", repeats=True)
     if summary is None or backend_named(document.backend).work == "encoder":
         return None
     return without_chart("where-time", "Where time goes", summary.headline, _fix_in_notes(summary))
 
 
 def _whole(whole: TimeBreakdown) -> StackedBar:
-    title = f"{whole.title} ({quantity(whole.seconds, 's')})" if whole.seconds else whole.title
-    told = "; ".join(f"{one.name} {percent(100 * one.share)} %" for one in whole.parts[:12])
+    title = f"{whole.title} ({format_quantity(whole.seconds, 's')})" if whole.seconds else whole.title
+    told = "; ".join(f"{one.name} {format_percent(100 * one.share)} %" for one in whole.parts[:12])
     pieces = (
         Piece(one.name, one.share, one.text, one.idle, footnote_of(one.reading) if one.reading else None)
         for one in whole.parts
@@ -143,8 +143,8 @@ def _devices(busy: Sequence[float]) -> Bars:
         Bar(
             f"GPU {number}",
             min(1.0, share),
-            f"{percent(100 * share)} %",
-            f"GPU {number}: {percent(100 * share)} %",
+            f"{format_percent(100 * share)} %",
+            f"GPU {number}: {format_percent(100 * share)} %",
         )
         for number, share in enumerate(busy)
     )
@@ -161,7 +161,7 @@ def timing_section(document: RunDocument) -> Section | None:
         more = len(spreads) - _TIMINGS
         note = f"{plural(more, 'further timing')} not drawn." if more > 0 else ""
         return Section(
-            "Timing", (charted(charts, note),), _headline(summary), anchor="distribution", repeats=True
+            "Timing", (chart_group(charts, note),), _headline(summary), anchor="distribution", repeats=True
         )
     if document.plan is None or summary is None:
         return None
@@ -186,7 +186,7 @@ def roofline_section(document: RunDocument, kernels: Sequence[KernelRow]) -> Sec
         note = (
             "Hollow points are estimated or simulated. Thick lines limit something here, thin ones nothing."
         )
-        blocks: list[Block] = [charted([RooflineChart(found)], note)]
+        blocks: list[Block] = [chart_group([RooflineChart(found)], note)]
         if fix and sum(one.share for one in found.left_out) > _MUCH:
             blocks.append(NoChart("Kernels that are not placed are more than 5 % of the time.", fix))
         return Section("Roofline", tuple(blocks), headline, anchor="roofline", repeats=True)
@@ -214,15 +214,15 @@ def occupancy_section(document: RunDocument, kernels: Sequence[KernelRow]) -> Se
     legend += f" {plural(more, 'further kernel')} in the table." if more else ""
     title = "Occupancy: warps that were there, of those that fit"
     chart = Bars("occupancy", title, _sentences(bars[:6]), bars, 100.0, legend)
-    return Section("Occupancy", (charted([chart]),), _headline(summary), anchor="occupancy", repeats=True)
+    return Section("Occupancy", (chart_group([chart]),), _headline(summary), anchor="occupancy", repeats=True)
 
 
 def _occupancy(document: RunDocument, row: KernelRow) -> Bar:
     achieved, most = row.value("occupancy.achieved"), row.value("occupancy.theoretical")
-    parts = [f"{percent(achieved)} %" if achieved is not None else "not counted"]
-    parts += [f"of {percent(most)} %"] if most is not None else []
+    parts = [f"{format_percent(achieved)} %" if achieved is not None else "not counted"]
+    parts += [f"of {format_percent(most)} %"] if most is not None else []
     words = " ".join(parts)
-    share = f" ({percent(100 * row.share)} % of the GPU time)" if row.share is not None else ""
+    share = f" ({format_percent(100 * row.share)} % of the GPU time)" if row.share is not None else ""
     why = limiters_clause(occupancy_limiters(row))
     reading = row.readings.get("occupancy.achieved")
     return Bar(
@@ -250,7 +250,9 @@ def levels_section(document: RunDocument, kernels: Sequence[KernelRow]) -> Secti
         return None
     headline = " ".join(one.headline for one in summaries)
     if charts:
-        return Section("Memory, level by level", (charted(charts),), headline, anchor="levels", repeats=True)
+        return Section(
+            "Memory, level by level", (chart_group(charts),), headline, anchor="levels", repeats=True
+        )
     fix = next((fix for one in summaries if (fix := _fix_of(one))), None)
     return without_chart("levels", "Memory, level by level", headline, fix)
 
@@ -263,7 +265,7 @@ def _level_readings(
     if rows:
         return [
             (
-                f"{row.label}, {percent(100 * row.share)} %" if row.share is not None else row.label,
+                f"{row.label}, {format_percent(100 * row.share)} %" if row.share is not None else row.label,
                 dict(row.readings),
             )
             for row in rows[:_LEVEL_KERNELS]
@@ -280,7 +282,7 @@ def _levels(document: RunDocument, name: str, readings: dict[str, Reading]) -> l
         if key in readings:
             behind = readings.get(rate) if rate else None
             known = behind is not None and behind.value is not None
-            before = f"{quantity(behind.value, 'B/s')}, " if behind is not None and known else ""
+            before = f"{format_quantity(behind.value, 'B/s')}, " if behind is not None and known else ""
             shares.append(_level(document, readings[key], title, before))
     misses = [_level(document, readings[key], title, "") for key, title in _MISSES.items() if key in readings]
     of = f": {name}" if name else ""
@@ -308,7 +310,7 @@ def _level(document: RunDocument, reading: Reading, title: str, before: str) -> 
         return Bar(title, None, "not known", f"{name}: {reading.reason}", source=source)
     marks = threshold_mark(document, reading.metric, reading.scope)
     quality = f" ({reading.quality})" if reading.quality != "measured" else ""
-    words = f"{before}{percent(reading.value)} %{' ?' if reading.doubt else ''}"
+    words = f"{before}{format_percent(reading.value)} %{' ?' if reading.doubt else ''}"
     against = f"; {marks[0].hover}" if marks else ""
     doubt = f"; doubted: {reading.doubt}" if reading.doubt else ""
     doubtful = reading.quality in ("simulated", "estimated") or reading.doubt is not None
@@ -365,7 +367,9 @@ def python_section(document: RunDocument) -> Section | None:
     ]
     if charts:
         note = "; ".join(summary.notes) if summary else ""
-        return Section("Python", (charted(charts, note),), _headline(summary), anchor="python", repeats=True)
+        return Section(
+            "Python", (chart_group(charts, note),), _headline(summary), anchor="python", repeats=True
+        )
     if summary is None or document.plan is None:
         return None
     return without_chart("python", "Python", summary.headline, _fix_of(summary))
@@ -378,17 +382,19 @@ def _functions(profile: Profile, title: str, by: Callable[[Hotspot], float]) -> 
     bars = tuple(_function(spot, profile, by(spot)) for spot in spots[:_BARS])
     more = len(spots) - len(bars)
     rest = f" {plural(more, 'further function')} not drawn." if more > 0 else ""
-    heading = f"{title} ({quantity(whole, profile.unit)} in all)"
+    heading = f"{title} ({format_quantity(whole, profile.unit)} in all)"
     legend = "Solid: its own time. Light: with all that it calls." + rest
     return Bars("python", heading, _sentences(bars[:6]), bars, whole if whole > 0 else None, legend)
 
 
 def _function(spot: Hotspot, profile: Profile, value: float) -> Bar:
-    share = f", {percent(100 * value / profile.total)} %" if profile.total > 0 else ""
-    total = f", with callees {quantity(spot.total, profile.unit)}" if spot.total is not None else ""
+    share = f", {format_percent(100 * value / profile.total)} %" if profile.total > 0 else ""
+    total = f", with callees {format_quantity(spot.total, profile.unit)}" if spot.total is not None else ""
     calls = f", {plural(spot.calls, 'call')}" if spot.calls is not None else ""
-    told = f"{function_place(spot)}: own {quantity(spot.own, profile.unit)}{total}{calls}"
-    return Bar(function_place(spot), spot.own, f"{quantity(value, profile.unit)}{share}", told, spot.total)
+    told = f"{function_place(spot)}: own {format_quantity(spot.own, profile.unit)}{total}{calls}"
+    return Bar(
+        function_place(spot), spot.own, f"{format_quantity(value, profile.unit)}{share}", told, spot.total
+    )
 
 
 # ---------------------------------------------------------------- memory
@@ -402,7 +408,7 @@ def memory_section(document: RunDocument, extras: Extras) -> Section | None:
         remarks = (
             note[:1].upper() + note[1:].rstrip(".") + "." for note in (summary.notes if summary else ())
         )
-        body = charted(charts, " ".join(remarks))
+        body = chart_group(charts, " ".join(remarks))
         return Section("Memory", (body,), _headline(summary), anchor="memory", repeats=True)
     if summary is None or document.plan is None:
         return None
@@ -415,7 +421,7 @@ def _peaks(document: RunDocument) -> list[Block]:
     for name in _PEAKS:
         reading = best_reading(document.readings, name, scopes)
         if reading is not None and reading.value is not None:
-            title, words = metric(name).title, quantity(reading.value, reading.unit)
+            title, words = metric(name).title, format_quantity(reading.value, reading.unit)
             bars.append(Bar(title, reading.value, words, f"{title}: {words}", source=footnote_of(reading)))
     return [Bars("memory", "Peaks of memory", _sentences(bars), tuple(bars))] if bars else []
 
@@ -427,7 +433,7 @@ def _allocated(extras: Extras) -> list[Block]:
     growth = found.growth
     told = growth.reason[:1].upper() + growth.reason[1:]
     if growth.per_iteration is not None:
-        told += f": {quantity(growth.per_iteration, 'B')} each iteration."
+        told += f": {format_quantity(growth.per_iteration, 'B')} each iteration."
     points = tuple((float(x), float(y)) for x, y in found.points)
     growing = [line for line in found.growing if line.size > 0] if growth.leak else []
     return [
@@ -442,8 +448,8 @@ def _source_lines(title: str, lines: Sequence[AllocationLine]) -> list[Block]:
         Bar(
             f"{'/'.join(line.file.replace(chr(92), '/').split('/')[-2:])}:{line.line}",
             float(line.size),
-            quantity(float(line.size), "B"),
-            f"{line.file}:{line.line}: {quantity(float(line.size), 'B')} in {plural(line.count, 'block')}",
+            format_quantity(float(line.size), "B"),
+            f"{line.file}:{line.line}: {format_quantity(float(line.size), 'B')} in {plural(line.count, 'block')}",
         )
         for line in lines[:_LINES]
     )

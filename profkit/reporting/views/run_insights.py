@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.core.formatting import percent, plural, quantity
+from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Gain, Insight, Place, TimeSplit
 from profkit.reporting.view import (
     Fold,
@@ -46,31 +46,34 @@ def time_split_text(split: TimeSplit | None) -> str | None:
     if split is None or split.waiting is None or split.wall <= 0:
         return None
     waiting, queued = split.waiting / split.wall, (split.queued or 0.0) / split.wall
-    parts = [f"waiting {percent(100 * waiting)} %"] if waiting >= 0.005 else []
+    parts = [f"waiting {format_percent(100 * waiting)} %"] if waiting >= 0.005 else []
     if queued >= 0.02:
-        parts.append(f"waiting for a free processor {percent(100 * queued)} % (other programs run)")
+        parts.append(f"waiting for a free processor {format_percent(100 * queued)} % (other programs run)")
     if waiting + queued < 0.995:
         threads = f" with {split.threads:.1f} threads" if split.threads is not None else ""
-        parts.append(f"working {percent(100 * (1 - waiting - queued))} %{threads}")
-    start = f"; start-up {quantity(split.startup, 's')}" if split.startup is not None else ""
+        parts.append(f"working {format_percent(100 * (1 - waiting - queued))} %{threads}")
+    start = f"; start-up {format_quantity(split.startup, 's')}" if split.startup is not None else ""
     if split.repeats and split.steady:
-        step = quantity(split.steady / split.repeats, "s")
+        step = format_quantity(split.steady / split.repeats, "s")
         start += f", then a step of {step} {split.repeats} times"
-    return f"{quantity(split.wall, 's')}: {', '.join(parts)}{start}"
+    return f"{format_quantity(split.wall, 's')}: {', '.join(parts)}{start}"
 
 
 def gain_text(insight: Insight) -> Text:
     """` - at most 37 % of the GPU time`; nothing where no bound is known."""
     if insight.gain is None:
         return ""
-    return f" - at most {percent(100 * insight.gain.at_most)} % of {insight.gain.of}"
+    return f" - at most {format_percent(100 * insight.gain.at_most)} % of {insight.gain.of}"
 
 
 def nsight_section(insights: Sequence[Insight]) -> Section | None:
     """What the rules of NVIDIA's Nsight Compute say in the same report, and where profkit disagrees."""
     items = tuple(
         Item(
-            (strong(insight.title), f" - {percent(100 * insight.gain.at_most)} % of {insight.gain.of}"),
+            (
+                strong(insight.title),
+                f" - {format_percent(100 * insight.gain.at_most)} % of {insight.gain.of}",
+            ),
             (f"{insight.evidence}.", *_objection(insight.gain)),
         )
         for insight in insights

@@ -10,13 +10,13 @@ from profkit.analysis.metrics import all_metrics, metric
 from profkit.analysis.summaries.gpu_kernels import limiter_text
 from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow, kernel_rows
 from profkit.backends import backend_named
-from profkit.core.formatting import percent, plural, quantity
+from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Reading, RunDocument, Scope, Source, Verdict
 from profkit.reporting.chart_blocks import CellValue, RowDetail, SortableColumn, SortableTable
 from profkit.reporting.footnotes import MARKS, footnote_of
 from profkit.reporting.view import Block, Fold, Section, TableColumn, Text, code, table
 from profkit.reporting.views.run_charts import is_metal
-from profkit.reporting.views.run_text import SIGNS, WORDS, named
+from profkit.reporting.views.run_text import SIGNS, WORDS, scope_name
 
 _NAME = 4000  # characters of a whole name: longer ones, which somebody made, are cut
 _NAMES = 400_000  # characters of all names: of what is beyond each is cut shorter
@@ -48,12 +48,14 @@ def kernel_table(
     document: RunDocument, kernels: Sequence[KernelRow], otherwise: Sequence[Block]
 ) -> SortableTable:
     """The table of all kernels; `otherwise` is what formats without scripts show, beside names and sources."""
-    shown = [one for one in kernel_columns(document) if any(_is_known(one.value(row)) for row in kernels)]
+    columns = [
+        column for column in kernel_columns(document) if any(_is_known(column.value(row)) for row in kernels)
+    ]
     uncounted = sum(not row.readings for row in kernels)
     only = f" (of {len(kernels)}, {uncounted} only timed)" if uncounted else ""
     return SortableTable(
         "Kernels by launch configuration",
-        tuple(_column(one, kernels) for one in shown),
+        tuple(_column(column, kernels) for column in columns),
         tuple(_whole_names(kernels)),
         tuple(shape(row.scope.id) if row.scope.id else "" for row in kernels),
         _details(document, kernels),
@@ -165,8 +167,10 @@ def _bound(row: KernelRow) -> CellValue:
     if bound.busiest is not None and bound.busiest != bound.bound:
         if near is None:
             return None
-        return f"{BOTTLENECK_TITLES[bound.bound]} ({BOTTLENECK_TITLES[bound.busiest]} {percent(near)} %)"
-    return BOTTLENECK_TITLES[bound.bound] + (f" {percent(near)} %" if near is not None else "")
+        return (
+            f"{BOTTLENECK_TITLES[bound.bound]} ({BOTTLENECK_TITLES[bound.busiest]} {format_percent(near)} %)"
+        )
+    return BOTTLENECK_TITLES[bound.bound] + (f" {format_percent(near)} %" if near is not None else "")
 
 
 def _product(row: KernelRow, place: int) -> CellValue:
@@ -212,21 +216,21 @@ def _whole_names(rows: Sequence[KernelRow]) -> Iterator[str]:
 
 def _details(document: RunDocument, rows: Sequence[KernelRow]) -> dict[int, RowDetail]:
     """Of the first kernels that were counted every number, and the verdicts that did not pass."""
-    order = {one.name: number for number, one in enumerate(all_metrics())}
+    order = {metric.name: number for number, metric in enumerate(all_metrics())}
     verdicts: dict[Scope, list[Verdict]] = {}
     for verdict in document.verdicts:
         if verdict.scope.kind == "kernel" and verdict.verdict in ("fail", "unknown"):
             verdicts.setdefault(verdict.scope, []).append(verdict)
-    found: dict[int, RowDetail] = {}
+    details: dict[int, RowDetail] = {}
     for number, row in enumerate(rows):
-        if len(found) == _DETAILED:
+        if len(details) == _DETAILED:
             break
         if not (row.readings or row.bound or row.scope in verdicts):
             continue
         readings = sorted(
             row.readings.values(), key=lambda r: (r.value is None, order.get(r.metric, len(order)))
         )
-        found[number] = RowDetail(
+        details[number] = RowDetail(
             row.bound.reason if row.bound is not None else "",
             tuple((_value(r), footnote_of(r), _mark(r)) for r in readings),
             tuple(
@@ -234,11 +238,11 @@ def _details(document: RunDocument, rows: Sequence[KernelRow]) -> dict[int, RowD
                 for v in verdicts.get(row.scope, ())
             ),
         )
-    return found
+    return details
 
 
 def _value(reading: Reading) -> str:
-    return "not known" if reading.value is None else quantity(reading.value, reading.unit)
+    return "not known" if reading.value is None else format_quantity(reading.value, reading.unit)
 
 
 # ---------------------------------------------------------------- for whoever checks a number
@@ -246,13 +250,17 @@ def _value(reading: Reading) -> str:
 
 def references(document: RunDocument) -> Iterator[Section]:
     """Whole kernel names, and the counters behind each metric."""
-    scopes = [one.kernel.scope for one in document.trace.kernels] if document.trace is not None else []
+    scopes = (
+        [kernel_time.kernel.scope for kernel_time in document.trace.kernels]
+        if document.trace is not None
+        else []
+    )
     scopes += [reading.scope for reading in document.readings if reading.scope.kind == "kernel"]
     known = list(dict.fromkeys(scopes))
     if not known or backend_named(document.backend).work == "encoder":
         return  # encoders have a table of their own, and no grid
     rows: list[tuple[Text, ...]] = [
-        (named(scope), (scope.name or "")[:_NAME], scope.id or "-") for scope in known[:_NAMED]
+        (scope_name(scope), (scope.name or "")[:_NAME], scope.id or "-") for scope in known[:_NAMED]
     ]
     more = len(known) - _NAMED
     note = f"and {plural(more, 'further configuration')}: they stand in run.json" if more > 0 else ""

@@ -11,7 +11,7 @@ from profkit.analysis.summaries.metal_readings import COUNTERS, INTERVALS, SAMPL
 from profkit.analysis.summaries.metal_time import share_reading
 from profkit.analysis.summaries.readings import best_reading, main_scopes
 from profkit.backends import backend_named
-from profkit.core.formatting import percent, plural, quantity
+from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import (
     RUN,
     MetalCounter,
@@ -25,7 +25,7 @@ from profkit.core.types import (
 from profkit.reporting.chart_blocks import Bar, Bars, Mark, OverTime, Piece, StackedBar
 from profkit.reporting.footnotes import footnote_of, reading_span
 from profkit.reporting.view import Block, DataTable, Fold, Section, Sourced, Text, table
-from profkit.reporting.views.run_charts import charted, summary_of, threshold_mark, without_chart
+from profkit.reporting.views.run_charts import chart_group, summary_of, threshold_mark, without_chart
 
 _BARS = 12  # of encoders and shaders
 _COUNTER_BARS = 16
@@ -59,7 +59,7 @@ def use_section(document: RunDocument) -> Section | None:
         return without_chart("gpu-use", "GPU utilization", headline, fix)
     charts = [*_shares_of_time(document, trace), *_over_time(trace)]
     return (
-        Section("GPU utilization", (charted(charts),), headline, anchor="gpu-use", repeats=True)
+        Section("GPU utilization", (chart_group(charts),), headline, anchor="gpu-use", repeats=True)
         if charts
         else None
     )
@@ -102,15 +102,21 @@ def _busy(
     marks: tuple[Mark, ...] = (),
 ) -> Bar:
     share = 100 * seconds / whole
-    part = f"{quantity(seconds, 's')} of {quantity(whole, 's')}"
-    description = f"{label}: {part}, {percent(share)} %"
+    part = f"{format_quantity(seconds, 's')} of {format_quantity(whole, 's')}"
+    description = f"{label}: {part}, {format_percent(share)} %"
     if trace.marked:
         part += " in the region"
     elif whole != trace.span:
         part += " from its first work to its last"
     source = None if reading is None else footnote_of(reading)
     return Bar(
-        label, min(100.0, share), f"{percent(share)} %", description, marks=marks, note=part, source=source
+        label,
+        min(100.0, share),
+        f"{format_percent(share)} %",
+        description,
+        marks=marks,
+        note=part,
+        source=source,
     )
 
 
@@ -119,9 +125,13 @@ def _over_time(trace: MetalTrace) -> Iterator[OverTime]:
     if slices is None or not (slices.device or slices.process):
         return
     number = max(len(slices.device), len(slices.process))
-    description = f"{plural(number, 'slice')} of {quantity(slices.seconds, 's')}"
+    description = f"{plural(number, 'slice')} of {format_quantity(slices.seconds, 's')}"
     busiest = max(slices.process, default=None)
-    peak = f"; the process was busy for {percent(100 * busiest)} % of its busiest slice" if busiest else ""
+    peak = (
+        f"; the process was busy for {format_percent(100 * busiest)} % of its busiest slice"
+        if busiest
+        else ""
+    )
     legend = "Light: the GPU, whoever used it. Solid: the process that was profiled."
     legend += " Below: the performance state of the GPU." if any(slices.performance) else ""
     yield OverTime(
@@ -145,10 +155,12 @@ def encoders_section(document: RunDocument) -> Section | None:
         return None
     total = sum(work.seconds for work in trace.encoders)
     first = trace.encoders[0]
-    share = f"; {_name(first)} takes {percent(100 * first.seconds / total)} % of it" if total > 0 else ""
+    share = (
+        f"; {_name(first)} takes {format_percent(100 * first.seconds / total)} % of it" if total > 0 else ""
+    )
     count = sum(work.count for work in trace.encoders)
     labels = f"{plural(count, 'encoder')} of {plural(len(trace.encoders), 'label')}"
-    headline = f"{labels}, {quantity(total, 's')} on the GPU{share}."
+    headline = f"{labels}, {format_quantity(total, 's')} on the GPU{share}."
     return Section("Encoders", _work("encoder", trace.encoders, INTERVALS), headline, repeats=True)
 
 
@@ -178,7 +190,7 @@ def _work(what: str, works: Sequence[MetalWork], origin: str) -> tuple[Block, ..
     bars = []
     for work in works[:_BARS] if total > 0 and len(works) > 1 else ():
         share = 100 * work.seconds / total
-        words = f"{quantity(work.seconds, 's')}, {percent(share)} %"
+        words = f"{format_quantity(work.seconds, 's')}, {format_percent(share)} %"
         description = f"{work.name}: {words}, {plural(work.count, 'time')}"
         bars.append(Bar(_name(work), work.seconds, words, description, source=footnote_of(reading)))
     more = len(works) - len(bars)
@@ -187,13 +199,20 @@ def _work(what: str, works: Sequence[MetalWork], origin: str) -> tuple[Block, ..
     chart = Bars("metal-work", f"GPU time, by {what}", f"{description}.", tuple(bars), None, legend)
     rows: list[tuple[Text, ...]] = []
     for work in works[:_ROWS]:
-        part: Text = reading_span(reading, f"{percent(100 * work.seconds / total)} %") if total > 0 else "-"
-        times = (quantity(work.seconds, "s"), part, quantity(work.median, "s"), quantity(work.longest, "s"))
+        part: Text = (
+            reading_span(reading, f"{format_percent(100 * work.seconds / total)} %") if total > 0 else "-"
+        )
+        times = (
+            format_quantity(work.seconds, "s"),
+            part,
+            format_quantity(work.median, "s"),
+            format_quantity(work.longest, "s"),
+        )
         rows.append((work.name, str(work.count), *times))
     columns = (what, "count", "GPU time", "share", "median", "longest")
     left = len(works) - len(rows)
     body = table(columns, rows, title=f"{what.capitalize()}s by GPU time", left=left)
-    return (*([charted([chart])] if bars else []), _sourced(body))
+    return (*([chart_group([chart])] if bars else []), _sourced(body))
 
 
 # ---------------------------------------------------------------- counters
@@ -218,7 +237,7 @@ def counters_section(document: RunDocument) -> Section | None:
     charts = [*_percentages(document, trace), *_rates(document, trace)]
     blocks: list[Block] = []
     if charts:
-        blocks.append(charted(charts, "Counters speak of the whole GPU, whoever used it."))
+        blocks.append(chart_group(charts, "Counters speak of the whole GPU, whoever used it."))
     shown = f" of the set {trace.counter_set}" if trace.counter_set else ""
     headline = f"{plural(len(trace.counters), 'counter')}{shown}{_covered(trace.counters)}."
     blocks.append(_sourced(_counter_table(trace.counters)))
@@ -229,7 +248,7 @@ def _covered(counters: Sequence[MetalCounter]) -> str:
     covered = [counter.covered for counter in counters if counter.covered is not None]
     if not covered:
         return ""
-    low, high = percent(100 * min(covered)), percent(100 * max(covered))
+    low, high = format_percent(100 * min(covered)), format_percent(100 * max(covered))
     return f"; their samples cover {low if low == high else f'{low} to {high}'} % of the time"
 
 
@@ -267,8 +286,8 @@ def _percentages(document: RunDocument, trace: MetalTrace) -> Iterator[Bars]:
 
 def _counter(counter: MetalCounter, marks: tuple[Mark, ...] = ()) -> Bar:
     value, formula = _value(counter)
-    words = quantity(value, counter.unit)
-    reach = f"{quantity(counter.least, counter.unit)} to {quantity(counter.most, counter.unit)}"
+    words = format_quantity(value, counter.unit)
+    reach = f"{format_quantity(counter.least, counter.unit)} to {format_quantity(counter.most, counter.unit)}"
     description = f"{counter.name}: {words} ({formula}), {reach}"
     return Bar(
         counter.name,
@@ -289,12 +308,12 @@ def _rates(document: RunDocument, trace: MetalTrace) -> Iterator[Bars]:
     marks: tuple[Mark, ...] = ()
     line = "What the chip is specified with is not known."
     if peak is not None:
-        marks = (Mark(peak, "peak", f"specified: {quantity(peak, 'B/s')}"),)
-        line = f"Dashed line: what the chip is specified with, {quantity(peak, 'B/s')}."
+        marks = (Mark(peak, "peak", f"specified: {format_quantity(peak, 'B/s')}"),)
+        line = f"Dashed line: what the chip is specified with, {format_quantity(peak, 'B/s')}."
     bars = [_counter(counter, marks) for counter in counters[:_COUNTER_BARS]]
     both = best_reading(document.readings, "bandwidth.gpu", main_scopes(document))
     if both is not None and both.value is not None:
-        words = quantity(both.value, both.unit)
+        words = format_quantity(both.value, both.unit)
         description = f"Read and written: {words}"
         bars.insert(
             0, Bar("Read and written", both.value, words, description, marks=marks, source=footnote_of(both))
@@ -309,9 +328,9 @@ def _counter_table(counters: Sequence[MetalCounter]) -> DataTable:
         (
             f"{counter.name}: {counter.description}" if counter.description else counter.name,
             reading_span(_counter_reading(counter)),
-            quantity(counter.mean, counter.unit),
-            quantity(counter.least, counter.unit),
-            quantity(counter.most, counter.unit),
+            format_quantity(counter.mean, counter.unit),
+            format_quantity(counter.least, counter.unit),
+            format_quantity(counter.most, counter.unit),
             str(counter.samples),
         )
         for counter in counters[:_ROWS]
@@ -335,14 +354,14 @@ def states_section(document: RunDocument) -> Section | None:
     ]
     notes = []
     worked = ", ".join(
-        f"{state.name} {quantity(state.busy, 's')}" for state in trace.performance if state.busy
+        f"{state.name} {format_quantity(state.busy, 's')}" for state in trace.performance if state.busy
     )
     notes += [f"While the process worked on the GPU: {worked}."] if worked else []
     if trace.induced:
         notes.append(f"The recording asked for the performance state {trace.induced}.")
     notes += ["Low power mode was on."] if trace.low_power else []
     if charts:
-        return Section("States", (charted(charts, " ".join(notes)),), anchor="gpu-states", repeats=True)
+        return Section("States", (chart_group(charts, " ".join(notes)),), anchor="gpu-states", repeats=True)
     return Section("States", (), " ".join(notes), anchor="gpu-states") if notes else None
 
 
@@ -353,13 +372,13 @@ def _states(title: str, states: Sequence[MetalState], origin: str) -> Iterator[S
     pieces = []
     for state in states:
         share = 100 * state.seconds / total
-        description = f"{state.name}: {quantity(state.seconds, 's')}, {percent(share)} %"
+        description = f"{state.name}: {format_quantity(state.seconds, 's')}, {format_percent(share)} %"
         if state.busy is not None:
-            description += f"; {quantity(state.busy, 's')} of it the process worked on the GPU"
+            description += f"; {format_quantity(state.busy, 's')} of it the process worked on the GPU"
         reading = share_reading("Share of the time", share, origin, "time in this state / time that is told")
         pieces.append(Piece(state.name, state.seconds / total, description, source=footnote_of(reading)))
     described = ". ".join(piece.hover for piece in pieces)
-    yield StackedBar("gpu-states", f"{title} ({quantity(total, 's')})", f"{described}.", tuple(pieces))
+    yield StackedBar("gpu-states", f"{title} ({format_quantity(total, 's')})", f"{described}.", tuple(pieces))
 
 
 def absent_section(document: RunDocument) -> Section | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from profkit.analysis.kernel_names import shape, short_name
-from profkit.core.formatting import percent, plural, quantity
+from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Gpu, PassResult, RunDocument, Scope, Verdict, VerdictWord
 
 WORDS: dict[VerdictWord, str] = {
@@ -44,17 +44,17 @@ def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 def common_causes(verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
     """Unknown verdicts by their common cause (`the counters pass was not asked for`), where several share one."""
-    found: dict[str, list[Verdict]] = {}
+    causes: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         if verdict.verdict == "unknown":
-            found.setdefault(verdict.reason.rsplit(": ", 1)[-1], []).append(verdict)
-    return {cause: same for cause, same in found.items() if len(same) > 1}
+            causes.setdefault(verdict.reason.rsplit(": ", 1)[-1], []).append(verdict)
+    return {cause: same for cause, same in causes.items() if len(same) > 1}
 
 
-def counts(verdicts: Sequence[Verdict]) -> str:
+def count_verdicts(verdicts: Sequence[Verdict]) -> str:
     """`2 fail, 1 unknown, 3 pass`; words that do not occur are left out."""
-    found = [(sum(v.verdict == word for v in verdicts), WORDS[word]) for word in WORDS]
-    return ", ".join(f"{number} {word}" for number, word in found if number)
+    numbers = [(sum(v.verdict == word for v in verdicts), WORDS[word]) for word in WORDS]
+    return ", ".join(f"{number} {word}" for number, word in numbers if number)
 
 
 def actions(document: RunDocument) -> list[Action]:
@@ -63,18 +63,20 @@ def actions(document: RunDocument) -> list[Action]:
     One action for each target, and one for each line to type: the same fix need not be read twice. What says of
     itself that another target comes first stands behind that one.
     """
-    found: list[Action] = []
-    seen: set[str] = set()
+    first_actions: list[Action] = []
+    mentioned: set[str] = set()
     for verdict in _sorted(document):
         what = verdict.advice[0]
-        if verdict.target not in seen and what not in seen:
-            why = _together(verdict, document) or where(verdict.scope) + verdict.reason + gain(verdict)
-            found.append(Action(why, what, verdict.verdict, verdict))
-        seen |= {verdict.target, what}
-    return found[:ACTIONS]
+        if verdict.target not in mentioned and what not in mentioned:
+            why = _common_reason(verdict, document) or scope_prefix(
+                verdict.scope
+            ) + verdict.reason + gain_clause(verdict)
+            first_actions.append(Action(why, what, verdict.verdict, verdict))
+        mentioned |= {verdict.target, what}
+    return first_actions[:ACTIONS]
 
 
-def _together(verdict: Verdict, document: RunDocument) -> str | None:
+def _common_reason(verdict: Verdict, document: RunDocument) -> str | None:
     """Why an action is named that would answer several targets at once, which one cause left unknown."""
     if verdict.verdict != "unknown" or verdict.scope.kind == "kernel":
         return None
@@ -88,7 +90,7 @@ def _sorted(document: RunDocument) -> list[Verdict]:
     """Verdicts that something is to be done about, the most urgent first."""
     wanted = [v for v in worst_first(document.verdicts) if v.verdict in ("fail", "unknown") and v.advice]
     of_run = document.plan is not None or bool(document.passes)
-    wanted = sorted((v for v in wanted if _worth_a_place(v, of_run=of_run)), key=urgency)
+    wanted = sorted((v for v in wanted if _is_worth_showing(v, of_run=of_run)), key=urgency)
     for verdict in [v for v in wanted if v.verdict == "fail"]:
         first = next((v for v in wanted if f"see {v.target} first" in verdict.advice[0]), None)
         if first is not None and first.verdict == "fail" and wanted.index(first) > wanted.index(verdict):
@@ -97,7 +99,7 @@ def _sorted(document: RunDocument) -> list[Verdict]:
     return wanted
 
 
-def _worth_a_place(verdict: Verdict, *, of_run: bool) -> bool:
+def _is_worth_showing(verdict: Verdict, *, of_run: bool) -> bool:
     part = verdict.scope.kind == "kernel"
     if verdict.verdict == "unknown":
         # In a report of others the standard depth is something to do.
@@ -119,11 +121,11 @@ def urgency(verdict: Verdict) -> tuple[bool, bool, float, bool, float]:
     return not noisy, verdict.verdict != "fail", -(verdict.gain or 0.0), part, -(verdict.weight or 0.0)
 
 
-def gain(verdict: Verdict) -> str:
+def gain_clause(verdict: Verdict) -> str:
     """`; at most 12 % of the run could be won` behind a failure; nothing where that is not known or nothing."""
     if verdict.verdict != "fail" or not verdict.gain:
         return ""
-    return f"; at most {percent(100 * verdict.gain)} % of the run's time could be won"
+    return f"; at most {format_percent(100 * verdict.gain)} % of the run's time could be won"
 
 
 def gpu_lines(document: RunDocument) -> list[str]:
@@ -146,7 +148,7 @@ def _device(gpu: Gpu, number: int) -> str:
         plural(gpu.multiprocessors, "SM") if gpu.multiprocessors else None,
         plural(gpu.cores, "GPU core") if gpu.cores else None,
         f"{gpu.memory_bytes / 1e9:.0f} GB" if gpu.memory_bytes else None,
-        f"{quantity(gpu.bandwidth, 'B/s')} peak" if gpu.bandwidth else None,
+        f"{format_quantity(gpu.bandwidth, 'B/s')} peak" if gpu.bandwidth else None,
         f"driver {gpu.driver}" if gpu.driver else None,
         "MIG" if gpu.mig else None,
         gpu.virtual,
@@ -155,36 +157,38 @@ def _device(gpu: Gpu, number: int) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def where(scope: Scope) -> str:
+def scope_prefix(scope: Scope) -> str:
     """`in sgemm: ` before what is said of a function or kernel; nothing for the run and its region."""
-    return f"in {named(scope)}: " if scope.kind in ("function", "kernel") and scope.name else ""
+    return f"in {scope_name(scope)}: " if scope.kind in ("function", "kernel") and scope.name else ""
 
 
-def named(scope: Scope) -> str:
+def scope_name(scope: Scope) -> str:
     """What people call it: a function by its name, a kernel by a short one with its grid and block."""
     if scope.kind != "kernel" or not scope.name:
         return scope.name or "?"
     return short_name(scope.name, 44) + (f" ({shape(scope.id)})" if scope.id else "")
 
 
-def command(document: RunDocument) -> str:
+def command_line(document: RunDocument) -> str:
     """The workload as it was typed, quoted for a shell."""
     return shlex.join(document.workload.command)
 
 
 def time_line(document: RunDocument) -> str | None:
     """`4.13 ms ± 0.8 % per iteration`, of the first timing; None where nothing was timed."""
-    told = {r.metric: r.value for s in document.summaries if s.concern == "time" for r in s.readings[::-1]}
-    median, half = told.get("time.median"), told.get("time.interval")
+    values = {r.metric: r.value for s in document.summaries if s.concern == "time" for r in s.readings[::-1]}
+    median, half = values.get("time.median"), values.get("time.interval")
     if median is None or not document.timings:
         return None
     kind = {"process": "whole process", "region": "entry"}.get(document.timings[0].kind, "iteration")
     if half is not None and half > NOISE:
-        return f"about {quantity(median, 's')} per {kind}, too noisy to say more (±{half:.0f} %)"
+        return f"about {format_quantity(median, 's')} per {kind}, too noisy to say more (±{half:.0f} %)"
     sets = document.timings[0].processes
-    caches = "cold caches" if any(one.clock == "mps-synchronized" for one in sets) else "a cold L2"
-    cold = f", with {caches}" if any(one.cache == "cold" for one in sets) else ""
-    return f"{quantity(median, 's')}{f' ±{percent(half)} %' if half is not None else ''} per {kind}{cold}"
+    caches = (
+        "cold caches" if any(sample_set.clock == "mps-synchronized" for sample_set in sets) else "a cold L2"
+    )
+    cold = f", with {caches}" if any(sample_set.cache == "cold" for sample_set in sets) else ""
+    return f"{format_quantity(median, 's')}{f' ±{format_percent(half)} %' if half is not None else ''} per {kind}{cold}"
 
 
 # Concerns with a place of their own.
@@ -197,7 +201,7 @@ def title_of(concern: str) -> str:
     return TITLES.get(concern, concern.capitalize())
 
 
-def conditions(document: RunDocument) -> dict[str, str]:
+def session_conditions(document: RunDocument) -> dict[str, str]:
     """Versions of the tools and what they did to clocks and caches: whatever decides what may be compared."""
     versions = {name: version for name, version in document.tools.items() if version}
     facts = {name: value for name, value in document.facts.items() if name != "command"}
@@ -205,7 +209,7 @@ def conditions(document: RunDocument) -> dict[str, str]:
     return {**versions, **{k: v for k, v in facts.items() if facts.get(k.rpartition(" (")[0]) != v}}
 
 
-def troubles(document: RunDocument) -> list[PassResult]:
+def unfinished_passes(document: RunDocument) -> list[PassResult]:
     """Passes that did not finish."""
     return [result for result in document.passes if result.state != "finished"]
 
@@ -219,7 +223,7 @@ def machine_line(document: RunDocument) -> str | None:
     return f"{machine.cpu}, {plural(machine.cores, 'core')}{virtual}, {machine.system} {machine.release}"
 
 
-def cost(result: PassResult) -> str:
+def cost_text(result: PassResult) -> str:
     """`24.1 s (3.1 plain runs)`: what a pass took."""
     times = f" ({result.cost:.1f} plain runs)" if result.cost is not None else ""
-    return f"{quantity(result.seconds, 's')}{times}" if result.seconds else "-"
+    return f"{format_quantity(result.seconds, 's')}{times}" if result.seconds else "-"

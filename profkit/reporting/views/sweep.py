@@ -26,7 +26,7 @@ from profkit.analysis.ranking.ranking import (
     rank_implementations,
     rank_overall,
 )
-from profkit.core.formatting import joined, percent, plural, quantity, shortened
+from profkit.core.formatting import format_percent, format_quantity, joined, plural, shorten
 from profkit.core.types import CaseResult, GridPoint, SweepDocument
 from profkit.reporting.chart_blocks import (
     ChartPoint,
@@ -187,12 +187,19 @@ _SPEEDUP = _Column(
     f"over {BASELINE}, geometric mean over shapes",
 )
 _COLUMNS = (
-    _Column("Time", lambda r: quantity(r.time, "s"), "geometric mean over shapes"),
-    _Column("Memory", lambda r: quantity(r.memory, "B"), "the largest during any call, inputs included"),
-    _Column("Calls/s", lambda r: quantity(1 / r.time if r.time else None), "1 / time", on_screen=False),
+    _Column("Time", lambda r: format_quantity(r.time, "s"), "geometric mean over shapes"),
+    _Column(
+        "Memory", lambda r: format_quantity(r.memory, "B"), "the largest during any call, inputs included"
+    ),
+    _Column(
+        "Calls/s", lambda r: format_quantity(1 / r.time if r.time else None), "1 / time", on_screen=False
+    ),
     _Column("Roofline", lambda r: share_text(r.efficiency), "median share of the roofline"),
     _Column(
-        "Traffic", lambda r: quantity(r.throughput, "B/s"), "the most that any shape reached", on_screen=False
+        "Traffic",
+        lambda r: format_quantity(r.throughput, "B/s"),
+        "the most that any shape reached",
+        on_screen=False,
     ),
     _SPEEDUP,
     _Column("Range", lambda r: range_text(r.least, r.most), "least and largest speed-up"),
@@ -227,7 +234,7 @@ def _group(
     ]
     gaps = tuple(
         f"{short_name(one.implementation)}: {one.cases - one.measured} of {one.cases} not measured, "
-        f"mostly {shortened(one.why_not, 200)}"
+        f"mostly {shorten(one.why_not, 200)}"
         for one in ranking
         if one.why_not
     )
@@ -328,8 +335,8 @@ def _winner_cell(
 
 
 def _time_text(case: CaseResult) -> str:
-    half = f" ± {percent(100 * case.half_width)} %" if case.half_width is not None else ""
-    return f"{short_name(case.implementation)} {quantity(case.median, 's')}{half}"
+    half = f" ± {format_percent(100 * case.half_width)} %" if case.half_width is not None else ""
+    return f"{short_name(case.implementation)} {format_quantity(case.median, 's')}{half}"
 
 
 # ---------------------------------------------------------------- along each axis
@@ -370,11 +377,13 @@ def _series(lines: Sequence[SeriesLine], marks: Mapping[str, Marker], unit: str)
         points = []
         for stop in line.stops:
             ends = (
-                f"{quantity(stop.low, unit)} to {quantity(stop.high, unit)}"
+                f"{format_quantity(stop.low, unit)} to {format_quantity(stop.high, unit)}"
                 if unit == "s"
                 else f"{range_text(stop.low, stop.high)} over {plural(stop.count, 'shape')}"
             )
-            hover = f"{short_name(line.implementation)} at {stop.at}: {quantity(stop.value, unit)}, {ends}"
+            hover = (
+                f"{short_name(line.implementation)} at {stop.at}: {format_quantity(stop.value, unit)}, {ends}"
+            )
             points.append(ChartPoint(float(stop.at), stop.value, stop.low, stop.high, hover))
         mark = marks[line.implementation]
         name = short_name(line.implementation)
@@ -410,7 +419,7 @@ def missing_rows(missing: Sequence[MissingCases]) -> Statuses:
             Status.FAIL if one.state in BAD else Status.UNKNOWN,
             one.state,
             (short_name(one.implementation),),
-            shortened(one.reason, 400),
+            shorten(one.reason, 400),
             place=one.place,
             below=(command(one.fix),) if one.fix else (),
         )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from profkit.analysis.ranking.ranking import BASELINE, FILE, efficiency, throughput
-from profkit.core.formatting import figures, plural, quantity, shortened
+from profkit.core.formatting import format_figures, format_quantity, plural, shorten
 from profkit.core.types import CaseResult, MeasuredCeilings, SweepDocument
 from profkit.reporting.chart_blocks import (
     CellValue,
@@ -88,11 +88,11 @@ def _columns(document: SweepDocument) -> tuple[CaseColumn, ...]:
         return None if result.half_width is None else 100 * result.half_width
 
     def state(result: CaseResult) -> CellValue:
-        return shortened(f"{result.state}: {result.reason}" if result.reason else result.state, 120)
+        return shorten(f"{result.state}: {result.reason}" if result.reason else result.state, 120)
 
     return (
-        CaseColumn("case", "Case", "text", lambda r: shortened(f"{r.point.operation} {r.point.shape}", 40)),
-        CaseColumn("by", "By", "text", lambda r: shortened(r.implementation, 24), "the implementation"),
+        CaseColumn("case", "Case", "text", lambda r: shorten(f"{r.point.operation} {r.point.shape}", 40)),
+        CaseColumn("by", "By", "text", lambda r: shorten(r.implementation, 24), "the implementation"),
         CaseColumn("direction", "Direction", "text", lambda r: r.point.direction),
         CaseColumn("dtype", "Dtype", "text", lambda r: r.point.dtype),
         CaseColumn("time", "Time", "s", lambda r: r.median, "median of its samples"),
@@ -184,7 +184,7 @@ def _note(document: SweepDocument, ceilings: MeasuredCeilings) -> str:
             intensities[group].append(result.flops / result.bytes)
     ranges = ", ".join(f"{name} {_range(values)}" for name, values in intensities.items())
     where = f" FLOP per byte: {ranges}." if len(intensities) <= _NAMED else ""
-    most = f"{quantity(ceilings.bandwidth, 'B/s')} and {quantity(ceilings.flops, 'FLOP/s')}"
+    most = f"{format_quantity(ceilings.bandwidth, 'B/s')} and {format_quantity(ceilings.flops, 'FLOP/s')}"
     return (
         "Bytes and FLOPs are those that a call cannot do without: inputs read once, outputs written once. The ceilings,"
         f" {most}, were measured right before the sweep: {ceilings.method}. What is above 100 % was served by"
@@ -193,7 +193,7 @@ def _note(document: SweepDocument, ceilings: MeasuredCeilings) -> str:
 
 
 def _range(values: Sequence[float]) -> str:
-    low, high = figures(min(values), 2), figures(max(values), 2)
+    low, high = format_figures(min(values), 2), format_figures(max(values), 2)
     return low if low == high else f"{low} to {high}"
 
 

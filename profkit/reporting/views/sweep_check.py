@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from profkit.analysis.ranking.ranking import BAD, by_time_above_roofline, efficiency
-from profkit.core.formatting import plural, quantity
+from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import RunDocument, SweepDocument, Verdict, VerdictWord
 from profkit.reporting.view import (
     Block,
@@ -26,7 +26,7 @@ from profkit.reporting.view import (
     table,
 )
 from profkit.reporting.views.run import STATUSES
-from profkit.reporting.views.run_text import WORDS, counts, worst_first
+from profkit.reporting.views.run_text import WORDS, count_verdicts, worst_first
 from profkit.reporting.views.sweep import missing_rows
 from profkit.reporting.views.sweep_text import (
     case_line,
@@ -58,7 +58,7 @@ def view(run: RunDocument, sweep: SweepDocument | None = None, folder: Path | No
         tuple(_blocks(run, sweep, folder)),
         Label(STATUSES[worst.verdict], WORDS[worst.verdict]) if worst is not None else None,
         (line,),
-        facts=(*facts, *((("Verdicts", counts(run.verdicts)),) if run.verdicts else ())),
+        facts=(*facts, *((("Verdicts", count_verdicts(run.verdicts)),) if run.verdicts else ())),
     )
 
 
@@ -89,7 +89,9 @@ def _farthest(sweep: SweepDocument) -> Iterator[Section]:
         share = efficiency(result, sweep.roofs) or 0.0
         above = (1 - min(1.0, share)) * (result.median or 0.0)
         name = case_line(result, sweep).partition(": ")[0]
-        rows.append((name, quantity(result.median, "s"), share_text(share), quantity(above, "s")))
+        rows.append(
+            (name, format_quantity(result.median, "s"), share_text(share), format_quantity(above, "s"))
+        )
     if rows:
         body = table(("case", "time", "roofline", "time above it"), rows)
         yield Section("Most time above the roofline, by implementation", (body,))
@@ -143,7 +145,7 @@ def _of_target(target: str, groups: Mapping[str, Sequence[Verdict]]) -> Iterator
         else:
             passed.append(name)
     every = [verdict for own in groups.values() for verdict in own]
-    yield Paragraph(joined(strong(target), f"{', ' + common if common else ''}: {counts(every)}"))
+    yield Paragraph(joined(strong(target), f"{', ' + common if common else ''}: {count_verdicts(every)}"))
     if not rows:
         return
     columns = ("", "cases", "fail", "unknown", "pass", "worst")
@@ -161,4 +163,4 @@ def _worst(verdicts: Sequence[Verdict]) -> str:
     if not bad:
         return "-"
     worst = max(bad, key=lambda v: v.value or 0.0)
-    return f"{quantity(worst.value, worst.unit)} at {(worst.scope.name or '').rpartition(' ')[2]}"
+    return f"{format_quantity(worst.value, worst.unit)} at {(worst.scope.name or '').rpartition(' ')[2]}"

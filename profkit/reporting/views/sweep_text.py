@@ -22,7 +22,7 @@ from profkit.analysis.ranking.ranking import (
     leaders,
     rank_overall,
 )
-from profkit.core.formatting import moment, percent, plural, quantity, shortened
+from profkit.core.formatting import format_percent, format_quantity, format_utc_time, plural, shorten
 from profkit.core.types import CaseResult, CaseState, SweepDocument
 
 ALIKE = "="
@@ -63,7 +63,7 @@ def legend(group: ComparisonGroup, marks: Mapping[str, Marker]) -> str:
 
 def short_name(name: str) -> str:
     """What an implementation is called, in a sentence or a table."""
-    return shortened(name, 40)
+    return shorten(name, 40)
 
 
 def short_titles(document: SweepDocument) -> dict[str, str]:
@@ -81,7 +81,7 @@ def short_titles(document: SweepDocument) -> dict[str, str]:
 
 def ratio(value: float | None) -> str:
     """A speed-up: `1.62 x`; `-` where there is none."""
-    return quantity(value, "x")
+    return format_quantity(value, "x")
 
 
 def range_text(least: float | None, most: float | None) -> str:
@@ -93,13 +93,13 @@ def range_text(least: float | None, most: float | None) -> str:
 
 def share_text(share: float | None) -> str:
     """A share of the roofline: `8.2 %`; `-` where there is none."""
-    return quantity(None if share is None else 100 * share, "%")
+    return format_quantity(None if share is None else 100 * share, "%")
 
 
 def case_line(result: CaseResult, document: SweepDocument) -> str:
     """`Triton, GELU forward float32 16x256x8: 5.11 µs, 12 % of its roofline`."""
     share = efficiency(result, document.roofs)
-    line = f"{short_name(result.implementation)}, {result.point.name}: {quantity(result.median, 's')}"
+    line = f"{short_name(result.implementation)}, {result.point.name}: {format_quantity(result.median, 's')}"
     return line + (f", {share_text(share)} of its roofline" if share is not None else "")
 
 
@@ -257,9 +257,12 @@ def measurement_facts(document: SweepDocument) -> tuple[tuple[str, str], ...]:
     """How it was measured, as (what, words)."""
     timed = [result for result in document.results if result.median]
     ceilings = document.roofs
-    facts = [("Started", moment(document.started))]
+    facts = [("Started", format_utc_time(document.started))]
     if ceilings.bandwidth and ceilings.flops:
-        most = f"{quantity(ceilings.bandwidth, 'B/s')} and {quantity(ceilings.flops, 'FLOP/s')} in float32"
+        most = (
+            f"{format_quantity(ceilings.bandwidth, 'B/s')} and {format_quantity(ceilings.flops, 'FLOP/s')} "
+            f"in float32"
+        )
         facts.append(("Roofline", f"{most}, measured: {ceilings.method}"))
     else:
         facts.append(("Roofline", "not measured, so no share is shown"))
@@ -272,7 +275,7 @@ def measurement_facts(document: SweepDocument) -> tuple[tuple[str, str], ...]:
         facts.append(("Precision", _precision(timed)))
     speeds = sorted(clock for result in timed for clock in result.clocks)
     if speeds:
-        low, high = quantity(speeds[0], "Hz"), quantity(speeds[-1], "Hz")
+        low, high = format_quantity(speeds[0], "Hz"), format_quantity(speeds[-1], "Hz")
         facts.append(("Clock", low if low == high else f"{low} to {high}"))
     devices = {result.device for result in timed if result.device is not None}
     if len(devices) > 1:
@@ -285,7 +288,7 @@ def measurement_facts(document: SweepDocument) -> tuple[tuple[str, str], ...]:
         largest = f"{max(errors):.2f} of what rounding explains"
         facts.append(("Correctness", f"checked against float64; the largest error is {largest}"))
     if document.overhead is not None:
-        share = percent(100 * document.overhead)
+        share = format_percent(100 * document.overhead)
         facts.append(("Overhead", f"in {share} % of the time nothing was compiled, checked or timed"))
     if document.versions:
         facts.append(
@@ -307,6 +310,6 @@ def _precision(timed: Sequence[CaseResult]) -> str:
     if not widths:
         return "no interval is known"
     vague = sum(not result.precise for result in timed)
-    middle = percent(100 * widths[(len(widths) - 1) // 2])
+    middle = format_percent(100 * widths[(len(widths) - 1) // 2])
     text = f"half of the medians are known to ± {middle} % or better (95 % intervals)"
     return text + (f"; {plural(vague, 'median')} less well than was asked" if vague else "")

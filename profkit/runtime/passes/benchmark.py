@@ -57,7 +57,7 @@ def time_function(
     `device` None looks for itself: whether this process has a CUDA context or memory on torch's MPS device, before the
     first call or after it.
     """
-    asked = {"precision": precision, "budget": budget}
+    overrides = {"precision": precision, "budget": budget}
     driver, first = _find_driver(calls, device) if device != "mps" else (None, None)
     on_mps: Any = None
     if driver is None and device != "cuda":
@@ -66,7 +66,7 @@ def time_function(
         from profkit.runtime.passes.mps_timing import time_on_mps
 
         samples = time_on_mps(
-            calls, on_mps, first=first, cold=cold, warmup=warmup, progress=progress, **asked
+            calls, on_mps, first=first, cold=cold, warmup=warmup, progress=progress, **overrides
         )
         return replace(samples, remarks=(*samples.remarks, NO_GRAPH)) if graph else samples
     if first is not None and first >= budget:  # a call that takes the budget alone is the only one
@@ -82,14 +82,14 @@ def time_function(
             with open_clock(driver) as clock:
                 timed = DeviceCalls(calls.fn, clock, calls.setup, cold=cold, graph=graph)
                 return time_on_device(
-                    timed, DeviceWatch(clock.address()), warmup=warmup, progress=progress, **asked
+                    timed, DeviceWatch(clock.address()), warmup=warmup, progress=progress, **overrides
                 )
         except (EventTimingError, DriverError) as error:
             remark = f"by the wall clock, the L2 as it is: {error}" if cold else f"by the wall clock: {error}"
         calls.wait_for(driver.synchronize)
     # what a device was given by the first call is not in its seconds: then that is no first time
     before = () if first is None or driver is not None else (first,)
-    samples = time_calls(calls, warmup=warmup, progress=progress, before=before, **asked)
+    samples = time_calls(calls, warmup=warmup, progress=progress, before=before, **overrides)
     return replace(samples, remarks=(remark,)) if remark is not None else samples
 
 
@@ -113,19 +113,19 @@ def _find_mps(
     """
     if device == "cpu":
         return None, first
-    found = mps.mps_in_use()
-    if found is not None and first is None:
-        return found, None
+    backend = mps.mps_in_use()
+    if backend is not None and first is None:
+        return backend, None
     if first is None:
         if not mps.mps_is_available():
             return None, None
         first = calls.sample()
     begin = perf_counter()
-    found = found or mps.mps_in_use()
-    if found is not None:
-        found.synchronize()  # what the first call left there is part of it
+    backend = backend or mps.mps_in_use()
+    if backend is not None:
+        backend.synchronize()  # what the first call left there is part of it
         first += perf_counter() - begin
-    return found, first
+    return backend, first
 
 
 def describe_device(samples: SampleSet) -> Iterator[str]:
@@ -185,7 +185,7 @@ class BenchmarkResult:
     @property
     def interval(self) -> statistics.Interval | None:
         """The 95 % interval of the median; None from fewer than 6 independent samples."""
-        return statistics.interval(self.samples.seconds)
+        return statistics.median_interval(self.samples.seconds)
 
     @property
     def flops_per_second(self) -> float | None:
@@ -216,9 +216,9 @@ class BenchmarkResult:
         return f" ± {100 * half:.2g} %" if half is not None else " (no interval: too few samples)"
 
     def _taken(self) -> str:
-        taken, loops = len(self.samples.seconds), self.samples.loops
+        count, loops = len(self.samples.seconds), self.samples.loops
         each = f" of {loops} calls" if loops > 1 else ""
-        return f"{taken} sample{'s' if taken != 1 else ''}{each}"
+        return f"{count} sample{'s' if count != 1 else ''}{each}"
 
 
 def benchmark(
@@ -317,8 +317,8 @@ def _run_under_instrument(
         warm = [calls.sample() for _ in range(directive.warmup)]
     if device != "cpu" and (driver := driver_in_use()) is not None:
         calls.wait_for(driver.synchronize)
-    if device in (None, "mps") and (found := mps.mps_in_use()) is not None:
-        calls.wait_for(found.synchronize)
+    if device in (None, "mps") and (backend := mps.mps_in_use()) is not None:
+        calls.wait_for(backend.synchronize)
     region = _BenchmarkRegion(session, name, calls)
     hooks = session.iteration_hooks()
     with region:

@@ -16,9 +16,8 @@ HOST_FOLDER = Path(__file__).with_name("host")
 HostKind = Literal["cprofile", "tracemalloc", "tracemalloc-region", "torch"]
 
 _INTERPRETER = re.compile(r"(python|pypy)(\d+(\.\d+)*)?[a-z]*(\.exe)?", re.IGNORECASE)
-_VALUE_OPTIONS = frozenset(
-    "WX"
-)  # interpreter options that take a value (python --help); -c and -m end the options
+# Interpreter options that take a value (python --help); -c and -m end the options
+_VALUE_OPTIONS = frozenset("WX")
 _NOTHING_TO_RUN = frozenset("hV?")
 # Programs that start the rest of their command line. What stands before the Python in it is kept as it is.
 _ENVIRONMENTS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye", "conda", "mamba", "micromamba"})
@@ -65,10 +64,10 @@ def _parse_command(command: Sequence[str]) -> _PythonCommand | str:
         return "there is no command"
     start = 0
     if _base_name(command[0]) in _LAUNCHERS:
-        found = next((i for i, word in enumerate(command) if i and _is_interpreter(word)), None)
-        if found is None:
+        position = next((i for i, word in enumerate(command) if i and _is_interpreter(word)), None)
+        if position is None:
             return f"{_base_name(command[0])} does not name the Python it starts (write `python script.py`)"
-        start = found
+        start = position
     if _is_interpreter(command[start]):
         return _parse_python(tuple(command[: start + 1]), command[start + 1 :])
     script = _read_shebang(command[0])

@@ -34,9 +34,8 @@ MOST_SINGLY, MOST_SINGLY_SECONDS = 32, 20e-3
 # numbers, and j (j - 1) / 2 + j n modulo 4 takes each value twice over eight j, whatever n.)
 FLUSH_PIECES = (1, 1, 2, 3, 4, 1, 2, 3)
 STALL_LEAST, STALL_MARGIN = 200e-6, 1.5  # seconds; times what the host needed before
-SLOW_HOST_RATIO = (
-    1.25  # a host that took so much longer than before was made to wait: by a full queue, or inside the call
-)
+# A host that took so much longer than before was made to wait: by a full queue, or inside the call
+SLOW_HOST_RATIO = 1.25
 MOST_RETRIES = 12
 MOST_UNSTALLED = 8  # calls in a block without a stall
 
@@ -112,12 +111,12 @@ class DeviceCalls:
         """`count` samples of the device alone; empty where there are none."""
         calls = max(1, min(MOST_AHEAD, self.loops, int(MOST_AHEAD_SECONDS / max(self.host, 1e-9))))
         stall = self._fitting_stall(calls)
-        found: list[DeviceSample] = []
+        samples: list[DeviceSample] = []
         for _ in range(count + MOST_RETRIES):
             sample = self.back_to_back(calls, stall)
             if sample.ahead:
-                found.append(sample)
-                if len(found) == count:
+                samples.append(sample)
+                if len(samples) == count:
                     break
                 continue
             longer = self._longer_stall(calls, stall, sample.host)
@@ -127,7 +126,7 @@ class DeviceCalls:
                 (calls // 2, self._fitting_stall(calls // 2)) if longer is None else (calls, longer)
             )
         self.queued = calls
-        return found
+        return samples
 
     def time_singly(self) -> list[float]:
         """Seconds of each call of one block; empty where the host did not get ahead of the device."""

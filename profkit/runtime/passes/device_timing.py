@@ -90,8 +90,8 @@ def time_in_graph(fn: Callable[[], object], clock: DeviceClock, calls: int) -> f
     except Exception as error:  # whatever cannot be recorded raises something else in every version
         with suppress(Exception):
             clock.wait()
-        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise GraphTimingError(f"no CUDA graph could be recorded: {said}") from error
+        message = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise GraphTimingError(f"no CUDA graph could be recorded: {message}") from error
     if not same:
         raise GraphTimingError("recorded as a CUDA graph it computes something else")
     return seconds
@@ -153,9 +153,8 @@ SAMPLE_SECONDS = 4e-3
 MOST_LOOPS = 1 << 16
 CLOCK_TOLERANCE = 1.05  # host and device, and two clocks, are told apart from here on
 WAIT_SECONDS = 30e-6  # what waiting for an idle device may cost a sample by the wall clock (10 µs on an H200)
-EMPTY_SECONDS = (
-    0.2e-6  # per call: two events with nothing between them lie 1.3 µs apart, the shortest kernel 2 µs
-)
+# Per call: two events with nothing between them lie 1.3 µs apart, the shortest kernel 2 µs
+EMPTY_SECONDS = 0.2e-6
 CHECKS, DOUBTED, ALONE_FIRST, ALONE = 5, 15, 3, 15
 CHECK_SHARE = 10  # each of these may take a tenth of the budget
 
@@ -236,9 +235,9 @@ def time_on_device(
         return calls.time_singly() if single else [calls.back_to_back(calls.loops, stall).device]
 
     _fill_sample_log(take, log, watch, begin, precision, budget, progress)
-    kept = log.seconds()
-    seen = sampling.assess_samples(kept, precision)
-    seconds = kept[seen.warmup :]
+    samples = log.seconds()
+    assessment = sampling.assess_samples(samples, precision)
+    seconds = samples[assessment.warmup :]
     if alone and not bound:
         alone = calls.sample_alone(_affordable_count(ALONE, like, calls, budget)) or alone
     remarks = list(_timing_remarks(checks, calls.loops, single and calls.hurried))
@@ -258,9 +257,11 @@ def time_on_device(
     return SampleSet(
         seconds=tuple(seconds),
         loops=1 if single else calls.loops,
-        warmup=tuple(kept[: seen.warmup]) if single else (*(s.device for s in warm), *kept[: seen.warmup]),
-        warm=seen.warm,
-        precise=seen.precise,
+        warmup=tuple(samples[: assessment.warmup])
+        if single
+        else (*(s.device for s in warm), *samples[: assessment.warmup]),
+        warm=assessment.warm,
+        precise=assessment.precise,
         spent=perf_counter() - begin,
         clock="cuda-events",
         wall_ratio=median([_wall_ratio(check) for check in checks]),
@@ -270,7 +271,7 @@ def time_on_device(
         host_seconds=_median_sample(alone).host if alone else None,
         graph_seconds=graph,
         clocks=log.clocks(),
-        throttled=log.count - len(kept),
+        throttled=log.count - len(samples),
         throttle_reasons=log.reasons(),
         remarks=tuple(remarks),
     )
@@ -290,16 +291,16 @@ def _timing_remarks(checks: list[DeviceSample], loops: int, hurried: bool) -> It
 def _calibrate_loops(calls: DeviceCalls, budget: float) -> list[DeviceSample]:
     """Double `calls.loops` until a sample is long enough; the samples on the way are warm-up."""
     least = max(SAMPLE_SECONDS, budget / MOST_SAMPLES)
-    taken = [calls.back_to_back(1)]
+    probes = [calls.back_to_back(1)]
     while calls.setup is None and calls.loops < MOST_LOOPS:
-        if taken[-1].wall * calls.loops < least:
+        if probes[-1].wall * calls.loops < least:
             calls.loops *= 2
-        elif taken[-1].wall * calls.loops > budget / 4:
+        elif probes[-1].wall * calls.loops > budget / 4:
             break
-        taken.append(calls.back_to_back(calls.loops))
-        if min(taken[-1].wall, taken[-2].wall) * calls.loops >= least:
+        probes.append(calls.back_to_back(calls.loops))
+        if min(probes[-1].wall, probes[-2].wall) * calls.loops >= least:
             break
-    return taken
+    return probes
 
 
 def _check_events(calls: DeviceCalls, like: DeviceSample, budget: float) -> list[DeviceSample]:
@@ -318,9 +319,12 @@ def _check_events(calls: DeviceCalls, like: DeviceSample, budget: float) -> list
 
 
 def _explain_event_mismatch(checks: list[DeviceSample], loops: int) -> str | None:
-    rest, seen = min(check.rest for check in checks), median([check.device for check in checks]) * loops
-    if rest > max(WAIT_SECONDS, (CLOCK_TOLERANCE - 1) * seen):
-        share = seen / (seen + rest)
+    rest, event_seconds = (
+        min(check.rest for check in checks),
+        median([check.device for check in checks]) * loops,
+    )
+    if rest > max(WAIT_SECONDS, (CLOCK_TOLERANCE - 1) * event_seconds):
+        share = event_seconds / (event_seconds + rest)
         return f"CUDA events see {share:.0%} of it: part of the work is on another stream or device"
     least = min(_wall_ratio(check) for check in checks)
     if least < 1 / CLOCK_TOLERANCE:
@@ -342,25 +346,25 @@ def _fill_sample_log(
     progress: TimingProgress | None,
 ) -> None:
     """Fill the log until its median is known or the budget is gone; at least one sample, whatever it costs."""
-    one, ask = 0.0, 0
-    while not log.count or perf_counter() - begin + one < budget:
+    sample_seconds, ask = 0.0, 0
+    while not log.count or perf_counter() - begin + sample_seconds < budget:
         start = perf_counter()
-        taken = take()
+        sample = take()
         state = watch.look()
-        one = perf_counter() - start
-        log.add(taken, state)
-        if not taken:
+        sample_seconds = perf_counter() - start
+        log.add(sample, state)
+        if not sample:
             continue
         if not ask:
-            spread = min(SPREAD_SECONDS, budget / 4) / max(one, 1e-9) * len(taken)
+            spread = min(SPREAD_SECONDS, budget / 4) / max(sample_seconds, 1e-9) * len(sample)
             ask = max(sampling.LEAST_SAMPLES, ceil(spread))
         if log.count < ask:
             continue
-        kept = log.seconds()
-        seen = sampling.assess_samples(kept, precision)
+        samples = log.seconds()
+        assessment = sampling.assess_samples(samples, precision)
         if progress is not None:
-            progress(perf_counter() - begin, len(kept), seen.half_width)
-        if seen.done:
+            progress(perf_counter() - begin, len(samples), assessment.half_width)
+        if assessment.done:
             break
         ask = sampling.next_sample_count(log.count)
 

@@ -33,7 +33,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from profkit.core.formatting import quantity
+from profkit.core.formatting import format_quantity
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
 from profkit.hardware.macos import parse_pressure
@@ -135,18 +135,18 @@ def time_on_mps(
     if (heat := pressure_remark(before, thermal_pressure())) is not None:
         remarks.append(heat)
     if single:
-        remarks.append(SINGLE_CALLS.format(wait=quantity(wait, "s")))
+        remarks.append(SINGLE_CALLS.format(wait=format_quantity(wait, "s")))
         return _set_clock(replace(samples, remarks=tuple(remarks)), begin, spent, cold=cold)
     per_call = median(samples.seconds or samples.warmup)
     if wait > WAIT_TOLERANCE * precision * per_call * calls.loops:
         remarks.append(LOST_IN_WAITS.format(share=wait / (per_call * calls.loops)))
     host, alone = _time_single_calls(calls, per_call, budget * PROBE_SHARE)
     if per_call - wait / samples.loops <= HIDDEN_LAUNCH_RATIO * host:  # else the device decides
-        remarks.append(HOST_BOUND.format(host=quantity(min(host, per_call), "s")))
+        remarks.append(HOST_BOUND.format(host=format_quantity(min(host, per_call), "s")))
     timed = replace(
         samples,
         remarks=tuple(remarks),
-        batching=f"{calls.loops} calls back to back, then one wait of {quantity(wait, 's')}",
+        batching=f"{calls.loops} calls back to back, then one wait of {format_quantity(wait, 's')}",
         single_seconds=alone,
         host_seconds=host,
     )

@@ -42,10 +42,10 @@ def read_triton(plan: PassPlan) -> tuple[TritonWork, ...]:
 
 def read_packages(plan: PassPlan) -> dict[str, str]:
     """Versions of what the processes of a pass had loaded, as far as their records can be read."""
-    found: dict[str, str] = {}
+    packages: dict[str, str] = {}
     for record in _find_records(plan):
-        found |= record.packages
-    return found
+        packages |= record.packages
+    return packages
 
 
 def _find_records(plan: PassPlan) -> Iterator[RegionRecord]:
@@ -64,33 +64,35 @@ def region_timings(records: Iterable[RegionRecord]) -> tuple[Timing, ...]:
     of the same name. Of a region, each entry is a sample; entries from before it settled are its warm-up.
     """
     records = tuple(records)
-    found: dict[str, Timing] = {}
+    timings: dict[str, Timing] = {}
     for record in records:
-        seen: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for benchmark in record.benchmarks:
             if benchmark.sample_set.seconds:
                 # one process may benchmark two things under one name: they are not two processes of one thing
-                seen[benchmark.name] = number = seen.get(benchmark.name, 0) + 1
+                counts[benchmark.name] = number = counts.get(benchmark.name, 0) + 1
                 name = benchmark.name if number == 1 else f"{benchmark.name} ({number})"
-                known = found.get(name) or Timing(
+                known = timings.get(name) or Timing(
                     name, "benchmark", (), record.precision, benchmark.flops, benchmark.bytes
                 )
-                found[name] = replace(known, processes=(*known.processes, benchmark.sample_set))
+                timings[name] = replace(known, processes=(*known.processes, benchmark.sample_set))
     for record in records:
         for region in record.regions:
-            known = found.get(region.name) or Timing(region.name, "region", (), record.precision)
+            known = timings.get(region.name) or Timing(region.name, "region", (), record.precision)
             if known.kind == "region" and region.seconds:
-                found[region.name] = replace(known, processes=(*known.processes, _sample_set(region, record)))
-    return tuple(found.values())
+                timings[region.name] = replace(
+                    known, processes=(*known.processes, _sample_set(region, record))
+                )
+    return tuple(timings.values())
 
 
 def _sample_set(region: RegionTimes, record: RegionRecord) -> SampleSet:
-    seen = sampling.assess_samples(region.seconds, record.precision)
+    assessment = sampling.assess_samples(region.seconds, record.precision)
     return SampleSet(
-        seconds=region.seconds[seen.warmup :],
-        warmup=region.seconds[: seen.warmup],
-        warm=seen.warm and len(region.seconds) > 1,
-        precise=seen.precise,
+        seconds=region.seconds[assessment.warmup :],
+        warmup=region.seconds[: assessment.warmup],
+        warm=assessment.warm and len(region.seconds) > 1,
+        precise=assessment.precise,
         pid=record.pid,
         spent=sum(region.seconds) * region.every,
     )

@@ -118,15 +118,15 @@ def judge_growth(points: Sequence[tuple[int, int]]) -> MemoryGrowth:
         )
     stride = -(-len(settled) // MOST_POINTS)
     thin = settled[::stride]
-    found = statistics.slope([(float(x), float(y)) for x, y in thin])
-    if found is None or found.low is None:
+    slope = statistics.theil_sen_slope([(float(x), float(y)) for x, y in thin])
+    if slope is None or slope.low is None:
         return MemoryGrowth(None, None, None, len(settled), None, "the iterations are not numbered apart")
-    leak = found.low > LEAST_LEAK
+    leak = slope.low > LEAST_LEAK
     words = "keeps growing" if leak else "does not grow with its iterations"
     return MemoryGrowth(
-        found.value,
-        found.low,
-        found.high,
+        slope.value,
+        slope.low,
+        slope.high,
         settled[-1][0] - settled[0][0] + 1,
         leak,
         f"what is held after a collection {words}",

@@ -40,17 +40,17 @@ def assess_samples(samples: Sequence[float], precision: float, *, doubt: bool = 
 
     With `doubt` a few samples in which no drift shows are not enough while they could hide one.
     """
-    start = statistics.settled_from(samples, precision * DRIFT_SHARE)
+    start = statistics.settling_index(samples, precision * DRIFT_SHARE)
     warmup = start or 0
     warmup += _count_slow_start(samples[warmup:])
-    kept = samples[warmup:]
-    found = statistics.interval(kept)
-    half = statistics.relative_half_width(kept)
+    steady = samples[warmup:]
+    bounds = statistics.median_interval(steady)
+    half = statistics.relative_half_width(steady)
     precise = half is not None and half <= precision
-    believable = len(kept) >= LEAST_SAMPLES and found is not None and found.effective >= LEAST_INDEPENDENT
-    settled = start is not None and not (doubt and _may_hide_drift(kept, precision))
+    believable = len(steady) >= LEAST_SAMPLES and bounds is not None and bounds.effective >= LEAST_INDEPENDENT
+    settled = start is not None and not (doubt and _may_hide_drift(steady, precision))
     return SampleAssessment(
-        warmup, start is not None, found, half, precise, precise and believable and settled
+        warmup, start is not None, bounds, half, precise, precise and believable and settled
     )
 
 
@@ -66,12 +66,12 @@ def _count_slow_start(samples: Sequence[float]) -> int:
     return slow
 
 
-def _may_hide_drift(kept: Sequence[float], precision: float) -> bool:
+def _may_hide_drift(steady: Sequence[float], precision: float) -> bool:
     """Whether a drift or a second mode that would move the median could hide in these few samples."""
-    if len(kept) >= DOUBTED_SAMPLES:
+    if len(steady) >= DOUBTED_SAMPLES:
         return False
-    bound = statistics.drift_bound(kept)
-    return len(kept) < FEW_SAMPLES or (bound is not None and bound > precision * MOST_HIDDEN)
+    bound = statistics.drift_bound(steady)
+    return len(steady) < FEW_SAMPLES or (bound is not None and bound > precision * MOST_HIDDEN)
 
 
 def is_enough(samples: Sequence[float], precision: float, elapsed: float, budget: float) -> bool:

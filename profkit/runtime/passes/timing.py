@@ -86,16 +86,16 @@ def calibrate_loops(calls: TimedCalls, least: float, most: float) -> list[float]
     One long sample is no proof: a first call compiles, and another process may take the core for a while. So
     it is taken once more, unless it took more than `most` seconds.
     """
-    taken = [calls.sample()]
+    samples = [calls.sample()]
     while calls.setup is None:
-        if taken[-1] * calls.loops < least:
+        if samples[-1] * calls.loops < least:
             calls.loops *= 2
-        elif taken[-1] * calls.loops > most:
+        elif samples[-1] * calls.loops > most:
             break
-        taken.append(calls.sample())
-        if min(taken[-1], taken[-2]) * calls.loops >= least:
+        samples.append(calls.sample())
+        if min(samples[-1], samples[-2]) * calls.loops >= least:
             break
-    return taken
+    return samples
 
 
 def time_calls(
@@ -120,28 +120,28 @@ def time_calls(
     while len(warm) < warmup and perf_counter() - begin < budget / 2:
         warm.append(calls.sample())
     samples: list[float] = []
-    one = warm[-1] * calls.loops
-    ask = max(sampling.LEAST_SAMPLES, ceil(min(SPREAD_SECONDS, budget / 4) / max(one, 1e-9)))
-    while perf_counter() - begin + one < budget:
+    sample_seconds = warm[-1] * calls.loops
+    ask = max(sampling.LEAST_SAMPLES, ceil(min(SPREAD_SECONDS, budget / 4) / max(sample_seconds, 1e-9)))
+    while perf_counter() - begin + sample_seconds < budget:
         samples.append(calls.sample())
-        one = samples[-1] * calls.loops
+        sample_seconds = samples[-1] * calls.loops
         if len(samples) < ask:
             continue
-        seen = sampling.assess_samples(samples, precision)
+        assessment = sampling.assess_samples(samples, precision)
         if progress is not None:
-            progress(perf_counter() - begin, len(samples), seen.half_width)
-        if seen.done:
+            progress(perf_counter() - begin, len(samples), assessment.half_width)
+        if assessment.done:
             break
         ask = sampling.next_sample_count(len(samples))
         calls.sample()  # looking has emptied the caches: the call that fills them again is not counted
     if not samples:
         samples, warm = [warm[-1]], warm[:-1]
-    seen = sampling.assess_samples(samples, precision)
+    assessment = sampling.assess_samples(samples, precision)
     return SampleSet(
-        seconds=tuple(samples[seen.warmup :]),
+        seconds=tuple(samples[assessment.warmup :]),
         loops=calls.loops,
-        warmup=(*warm, *samples[: seen.warmup]),
-        warm=seen.warm and bool(warm),
-        precise=seen.precise,
+        warmup=(*warm, *samples[: assessment.warmup]),
+        warm=assessment.warm and bool(warm),
+        precise=assessment.precise,
         spent=perf_counter() - begin,
     )

@@ -39,38 +39,38 @@ class RegionSwitch(Protocol):
 
 def make_switches(directive: Directive | None, note: Callable[[str], None]) -> list[RegionSwitch]:
     """What the host of this pass and its directive ask for; what cannot be used is a note, and left out."""
-    found: list[RegionSwitch] = []
+    switches: list[RegionSwitch] = []
     host = sys.modules.get(HOST_MODULE)
     if host is not None:
-        found.append(cast("RegionSwitch", host.switch))
-    asked = directive.switch if directive else None
-    if directive is None or asked is None:
-        return found
+        switches.append(cast("RegionSwitch", host.switch))
+    switch = directive.switch if directive else None
+    if directive is None or switch is None:
+        return switches
     try:
-        if asked.kind == "perf-control" and asked.control is not None:
+        if switch.kind == "perf-control" and switch.control is not None:
             from profkit.runtime.region.perf_control import PerfControl
 
-            found.append(PerfControl(asked.control, asked.ack, f"{directive.record}.switch"))
-        elif asked.kind == "valgrind":
+            switches.append(PerfControl(switch.control, switch.ack, f"{directive.record}.switch"))
+        elif switch.kind == "valgrind":
             from profkit.runtime.region.valgrind import ValgrindSwitch
 
-            found.append(ValgrindSwitch())
-        elif asked.kind == "cuda":
+            switches.append(ValgrindSwitch())
+        elif switch.kind == "cuda":
             from profkit.runtime.region.cuda import CudaSwitch, DeviceWaitSwitch
 
             # no instrument is there to be switched while time is measured
-            found.append(DeviceWaitSwitch() if directive.pass_name == "timing" else CudaSwitch())
-        elif asked.kind == "signpost":
+            switches.append(DeviceWaitSwitch() if directive.pass_name == "timing" else CudaSwitch())
+        elif switch.kind == "signpost":
             from profkit.runtime.region.mps import MpsWaitSwitch, SignpostSwitch
 
-            found.append(MpsWaitSwitch() if directive.pass_name == "timing" else SignpostSwitch())
-        elif asked.kind == "torch-profiler" and asked.output is not None:
+            switches.append(MpsWaitSwitch() if directive.pass_name == "timing" else SignpostSwitch())
+        elif switch.kind == "torch-profiler" and switch.output is not None:
             from profkit.runtime.region.torch_profiler import TorchProfilerSwitch
 
-            found.append(TorchProfilerSwitch(asked.output))
+            switches.append(TorchProfilerSwitch(switch.output))
     except Exception as error:
-        note(f"the {asked.kind} switch cannot be used: {error}")
-    return found
+        note(f"the {switch.kind} switch cannot be used: {error}")
+    return switches
 
 
 def find_spans(switched: Iterable[RegionSwitch]) -> tuple[tuple[tuple[int, int], ...], int]:
@@ -82,32 +82,26 @@ def find_spans(switched: Iterable[RegionSwitch]) -> tuple[tuple[tuple[int, int],
     return (), 0
 
 
-VERSIONED_PACKAGES = (
-    "numpy",
-    "torch",
-    "triton",
-    "jax",
-    "cupy",
-)  # what brings kernels or a compiler of its own
+# What brings kernels or a compiler of its own
+VERSIONED_PACKAGES = ("numpy", "torch", "triton", "jax", "cupy")
 _MOST_CHARACTERS = 60  # characters of a version
 
 
 def loaded_packages() -> dict[str, str]:
     """`{"python": "3.11.7", "torch": "2.11.0"}`; a module that tells no version is left out."""
-    found = {"python": ".".join(map(str, sys.version_info[:3]))}
+    packages = {"python": ".".join(map(str, sys.version_info[:3]))}
     name = sys.implementation.name
     if name != "cpython":
-        found["python"] = f"{name} {found['python']}"
+        packages["python"] = f"{name} {packages['python']}"
     for name in VERSIONED_PACKAGES:
         version = getattr(sys.modules.get(name), "__version__", None)
         if version is not None:
-            found[name] = str(version)[:_MOST_CHARACTERS]  # torch's is a text of a type of its own
-    return found
+            packages[name] = str(version)[:_MOST_CHARACTERS]  # torch's is a text of a type of its own
+    return packages
 
 
-MOST_SECONDS = (
-    65_536  # entries whose time is kept; beyond, every second one is dropped and the stride doubled
-)
+# Entries whose time is kept; beyond, every second one is dropped and the stride doubled
+MOST_SECONDS = 65_536
 MOST_NAMES = 200  # regions told apart; a workload that numbers its names ("step 4711") has no end of them
 OTHER_REGIONS = "(other regions)"
 SAVE_PAUSE = 0.5  # seconds between two saves at region exits, and

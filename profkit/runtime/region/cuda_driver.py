@@ -74,13 +74,13 @@ class CudaDriver:
 
     def active_devices(self) -> list[int]:
         """The visible devices (CUDA's own numbers) whose primary context is in use in this process."""
-        found = []
+        devices = []
         for device in range(self.devices):
             flags, active = ctypes.c_uint(), ctypes.c_int()
             state = self.call("cuDevicePrimaryCtxGetState", device, ctypes.byref(flags), ctypes.byref(active))
             if state == 0 and active.value:
-                found.append(device)
-        return found
+                devices.append(device)
+        return devices
 
     @contextmanager
     def primary(self, device: int) -> Iterator[None]:

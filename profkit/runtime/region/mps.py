@@ -152,10 +152,10 @@ def _load_signposts() -> tuple[SignpostFunction | None, SignpostFunction | None]
         import ctypes
 
         library = ctypes.PyDLL(None)
-        found: list[Any] = [library.kdebug_signpost_start, library.kdebug_signpost_end]
+        functions: list[Any] = [library.kdebug_signpost_start, library.kdebug_signpost_end]
     except (ImportError, OSError, AttributeError, TypeError):  # no ctypes, or not a Mac
         return None, None
-    for function in found:
+    for function in functions:
         function.argtypes = (ctypes.c_uint32, *(4 * (ctypes.c_size_t,)))
         function.restype = ctypes.c_int
-    return found[0], found[1]
+    return functions[0], functions[1]

@@ -11,9 +11,8 @@ import os
 import select
 import time
 
-ANSWER_SECONDS = (
-    2.0  # perf answers within a millisecond; a busy machine is granted much more, a dead perf not
-)
+# Perf answers within a millisecond; a busy machine is granted much more, a dead perf not
+ANSWER_SECONDS = 2.0
 
 
 OTHER_PROCESS_IN_REGION = "another process of the workload is in its region"

@@ -15,9 +15,8 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.types import Directive, SampleSet, TritonWork
 
 SCHEMA = "profkit.region/1"
-MOST_BYTES = (
-    256 * 1024 * 1024
-)  # bytes; a record of 65,536 samples has 2 MB, so more than this is something else
+# A record of 65,536 samples has 2 MB: more than this is something else
+MOST_BYTES = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -75,14 +74,14 @@ def decode_record(text: str, origin: str = "region record") -> RegionRecord:
         raise UnreadableReport(f"{origin} is not a region record: {error}") from error
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise UnreadableReport(f"{origin} is not a region record: it does not say {SCHEMA}")
-    record = codec.build(RegionRecord, {**data, "pass_name": data.get("pass")}, origin)
-    for damage, found in (
+    record = codec.from_plain_data(RegionRecord, {**data, "pass_name": data.get("pass")}, origin)
+    for damage, present in (
         ("a time that is no time", any(not t >= 0 for region in record.regions for t in region.seconds)),
         ("entries that do not add up", not all(_is_consistent(region) for region in record.regions)),
         ("a span that is no span", any(len(s) != 2 or not 0 <= s[0] <= s[1] for s in record.spans)),
         ("a number that is not positive", any(not n > 0 for n in _positive_numbers(record))),
     ):
-        if found:
+        if present:
             raise UnreadableReport(f"{origin} is damaged: {damage}")
     return record
 
@@ -117,4 +116,4 @@ def parse_directive(text: str) -> Directive:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UnreadableReport(f"the directive is not JSON: {error}") from error
-    return codec.build(Directive, data, "directive")
+    return codec.from_plain_data(Directive, data, "directive")

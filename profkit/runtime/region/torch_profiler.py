@@ -149,13 +149,13 @@ class TorchProfilerSwitch:
         wanted = {kinds.CUDA} & supported
         if not wanted:
             self._remark("this torch cannot trace CUDA: only its operators on the CPU are in the trace")
-        asked: dict[str, Any] = {"activities": wanted or {kinds.CPU}}
+        options: dict[str, Any] = {"activities": wanted or {kinds.CPU}}
         try:
             return torch.profiler.profile(
-                **asked, acc_events=True
+                **options, acc_events=True
             )  # else it warns on stderr that it keeps nothing
         except TypeError:  # before torch 2.5
-            return torch.profiler.profile(**asked)
+            return torch.profiler.profile(**options)
 
     def _full(self) -> bool:
         full = self._trace is not None and len(self._trace["traceEvents"]) >= MOST_EVENTS

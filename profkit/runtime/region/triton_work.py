@@ -47,8 +47,8 @@ def find_triton_work(pass_name: str, pid: int) -> TritonWork | None:
     if not tunings and not binaries:
         return None
     cached, seconds = _compile_times(binaries)
-    kept = tuple(tunings[:MOST_TUNINGS])
-    return TritonWork(pass_name, pid, kept, len(tunings) - len(kept), len(binaries), cached, seconds)
+    reported = tuple(tunings[:MOST_TUNINGS])
+    return TritonWork(pass_name, pid, reported, len(tunings) - len(reported), len(binaries), cached, seconds)
 
 
 # ------------------------------------------------------------ finding kernels
@@ -58,14 +58,14 @@ def _kernel_types() -> frozenset[type]:
     """Triton's classes of kernels and of what is put around them."""
     jit = sys.modules.get("triton.runtime.jit")
     base = getattr(jit, "KernelInterface", None)
-    found: set[type] = set()
+    types: set[type] = set()
     open_ = [base] if isinstance(base, type) else []
     while open_:
         kind = open_.pop()
-        if kind not in found:
-            found.add(kind)
+        if kind not in types:
+            types.add(kind)
             open_ += kind.__subclasses__()
-    return frozenset(found)
+    return frozenset(types)
 
 
 def _find_kernels(kinds: frozenset[type]) -> Iterator[Any]:
@@ -119,7 +119,7 @@ def _read_tunings(tuner: Any) -> list[Tuning]:
     tuned = [index for index, was_read in enumerate(read) if not was_read]
     seconds = getattr(tuner, "bench_time", None)
     times = getattr(tuner, "configs_timings", None)
-    found = []
+    tunings = []
     for index, (key, best) in enumerate(chosen):
         tried = None if _tries_only_some(tuner) else len(configs)
         failed = 0
@@ -127,8 +127,8 @@ def _read_tunings(tuner: Any) -> list[Tuning]:
             tried, failed = len(times), sum(_median_time(each) == float("inf") for each in times.values())
         took = float(seconds) if isinstance(seconds, (int, float)) and tuned[-1:] == [index] else None
         chose = _format_configuration(best)
-        found.append(Tuning(name, module, _format_key(tuner, key), chose, tried, failed, took, read[index]))
-    return found
+        tunings.append(Tuning(name, module, _format_key(tuner, key), chose, tried, failed, took, read[index]))
+    return tunings
 
 
 def _tries_only_some(tuner: Any) -> bool:
@@ -187,7 +187,7 @@ def _format_value(value: Any) -> str:
 def _find_binaries(function: Any) -> list[Any]:
     """The compiled kernels of one function, of all devices: in `device_caches`, or in `cache` of older versions."""
     caches = getattr(function, "device_caches", None)
-    found: list[Any] = []
+    binaries: list[Any] = []
     if isinstance(caches, dict):
         stores = [each[0] for each in list(caches.values()) if isinstance(each, tuple) and each]
     else:
@@ -195,8 +195,10 @@ def _find_binaries(function: Any) -> list[Any]:
         stores = list(caches.values()) if isinstance(caches, dict) else []
     for store in stores:
         if isinstance(store, dict):
-            found += [one for one in list(store.values()) if type(one).__name__ == "CompiledKernel"]
-    return found
+            binaries += [
+                binary for binary in list(store.values()) if type(binary).__name__ == "CompiledKernel"
+            ]
+    return binaries
 
 
 def _compile_times(binaries: list[Any]) -> tuple[int | None, float | None]:

@@ -9,7 +9,7 @@ import pytest
 
 from profkit.analysis.targets.conditions import largest_gain
 from profkit.cli.options import verdict_exit
-from profkit.core.codec import build, plain
+from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.types import (
     RUN,
     GpuTrace,
@@ -328,8 +328,8 @@ def test_judging_twice_changes_nothing_and_the_document_is_json() -> None:
     kernels = {kernel(name): (1.0, values) for name, values in SAMPLES.items()}
     once = judge_document(document(kernels), TARGETS)
     assert judge_document(once, TARGETS) == once
-    text = json.dumps(plain(once), allow_nan=False)
-    assert build(RunDocument, json.loads(text)) == once
+    text = json.dumps(to_plain_data(once), allow_nan=False)
+    assert from_plain_data(RunDocument, json.loads(text)) == once
 
 
 def test_more_than_the_peak_is_a_fault_of_the_measurement() -> None:

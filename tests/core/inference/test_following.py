@@ -8,7 +8,7 @@ from math import log
 import pytest
 
 from profkit.core.inference import ratio_of
-from profkit.core.statistics import interval
+from profkit.core.statistics import median_interval
 
 PAIRS = 300
 
@@ -35,7 +35,7 @@ def test_equal_pairs_of_wandering_samples_seldom_lie_outside(
     outside = false = few = 0
     for _ in range(PAIRS):
         a, b = wandering(source, memory), wandering(source, memory)
-        few += interval([log(v) for v in a]) is None
+        few += median_interval([log(v) for v in a]) is None
         found = ratio_of([a], [b], between=0.01)
         assert found is not None
         low, high = found.interval()

@@ -58,21 +58,21 @@ def test_mad_sigma_of_a_normal_distribution_is_its_sigma() -> None:
 
 
 def test_an_outlier_is_found_by_index() -> None:
-    assert s.outliers([1.0, 1.1, 0.9, 9.0, 1.05, 0.95]) == (3,)
+    assert s.outlier_indices([1.0, 1.1, 0.9, 9.0, 1.05, 0.95]) == (3,)
 
 
 @pytest.mark.parametrize("values", [[], [1.0], [1.0, 2.0], [1.0, 1.0, 1.0, 5.0]])
 def test_no_outliers_without_a_spread_to_measure_them_by(values: list[float]) -> None:
-    assert s.outliers(values) == ()
+    assert s.outlier_indices(values) == ()
 
 
 def test_lag_one_of_alternating_values_is_negative() -> None:
-    assert s.lag1([1.0, 2.0] * 20) < -0.9
+    assert s.lag1_autocorrelation([1.0, 2.0] * 20) < -0.9
 
 
 @pytest.mark.parametrize("values", [[], [1.0], [1.0, 1.0, 1.0, 1.0]])
 def test_lag_one_of_nothing_to_see_is_zero(values: list[float]) -> None:
-    assert s.lag1(values) == 0.0
+    assert s.lag1_autocorrelation(values) == 0.0
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.3, 0.6, 0.9])
@@ -100,14 +100,14 @@ def test_wild_values_do_not_hide_the_correlation_of_the_rest() -> None:
 
 
 def test_no_interval_below_six_independent_samples() -> None:
-    assert s.interval([1.0, 2.0, 3.0, 4.0, 5.0]) is None
-    assert s.interval([]) is None
-    assert s.interval([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) == s.Interval(1.0, 6.0, 0.95, 6.0)
+    assert s.median_interval([1.0, 2.0, 3.0, 4.0, 5.0]) is None
+    assert s.median_interval([]) is None
+    assert s.median_interval([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) == s.Interval(1.0, 6.0, 0.95, 6.0)
 
 
 def test_the_interval_of_independent_samples_is_the_order_statistics() -> None:
     values = [float(i * 7 % 20) for i in range(20)]
-    found = s.interval(values)
+    found = s.median_interval(values)
     assert found is not None
     if found.effective == 20:
         assert (found.low, found.high) == (5.0, 14.0)  # 6th and 15th of 0..19
@@ -117,7 +117,7 @@ def test_correlated_samples_get_a_wider_interval() -> None:
     values = _ar1(0.9, 500, 1)
     shuffled = values[:]
     random.Random(2).shuffle(shuffled)
-    wide, narrow = s.interval(values), s.interval(shuffled)
+    wide, narrow = s.median_interval(values), s.median_interval(shuffled)
     assert wide is not None
     assert narrow is not None
     assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
@@ -125,14 +125,14 @@ def test_correlated_samples_get_a_wider_interval() -> None:
 
 @given(floats)
 def test_the_interval_holds_the_sample_median(values: list[float]) -> None:
-    found = s.interval(values)
+    found = s.median_interval(values)
     if found is not None:
         assert found.low <= s.median(values) <= found.high
 
 
 @given(floats, st.floats(1e-6, 1e6))
 def test_scaling_the_samples_scales_the_interval(values: list[float], factor: float) -> None:
-    one, other = s.interval(values), s.interval([v * factor for v in values])
+    one, other = s.median_interval(values), s.median_interval([v * factor for v in values])
     if one is not None and other is not None and one.effective == other.effective:
         assert other.low == pytest.approx(one.low * factor)
 
@@ -141,18 +141,18 @@ def test_scaling_the_samples_scales_the_interval(values: list[float], factor: fl
 def test_coverage_of_the_interval_is_ninety_five_percent(rho: float) -> None:
     held = 0
     for seed in range(300):
-        found = s.interval(_ar1(rho, 100, seed))
+        found = s.median_interval(_ar1(rho, 100, seed))
         held += found is not None and found.low <= 1.0 <= found.high
     assert held >= 276  # 95 % less 2 sigma of 300 trials
 
 
 def test_a_quiet_series_has_no_drift() -> None:
-    false = sum(s.drift(_ar1(0.0, 100, seed)) != 0.0 for seed in range(200))
+    false = sum(s.relative_drift(_ar1(0.0, 100, seed)) != 0.0 for seed in range(200))
     assert false <= 12
 
 
 def test_a_slow_wave_is_no_drift() -> None:
-    false = sum(s.drift(_ar1(0.9, 400, seed)) != 0.0 for seed in range(100))
+    false = sum(s.relative_drift(_ar1(0.9, 400, seed)) != 0.0 for seed in range(100))
     assert false <= 20
 
 
@@ -160,35 +160,35 @@ def test_a_slow_wave_is_no_drift() -> None:
 def test_a_ramp_is_a_drift_with_its_sign(end: float, sign: int) -> None:
     rng = random.Random(5)
     ramp = [1 + (end - 1) * i / 100 + rng.gauss(0, 0.02) for i in range(100)]
-    assert s.drift(ramp) * sign > 0.05
+    assert s.relative_drift(ramp) * sign > 0.05
 
 
 def test_too_short_a_series_says_nothing_of_drift() -> None:
-    assert s.drift([9.0, 8.0, 7.0, 6.0, 5.0]) == 0.0
+    assert s.relative_drift([9.0, 8.0, 7.0, 6.0, 5.0]) == 0.0
 
 
 def test_warm_up_is_cut_off() -> None:
     rng = random.Random(6)
     values = [rng.gauss(1, 0.01) + exp(-i / 4) for i in range(200)]
-    start = s.settled_from(values)
+    start = s.settling_index(values)
     assert start is not None
     assert 8 <= start <= 60
     assert s.median(values[start:]) == pytest.approx(1.0, abs=0.005)
 
 
 def test_a_series_that_never_settles_says_so() -> None:
-    assert s.settled_from([1 + i / 50 for i in range(100)]) is None
+    assert s.settling_index([1 + i / 50 for i in range(100)]) is None
 
 
 def test_a_drift_within_the_tolerance_is_none() -> None:
     ramp = [1 + i / 1e5 for i in range(100)]
-    assert s.settled_from(ramp) is None
-    assert s.settled_from(ramp, tolerance=0.01) == 0
+    assert s.settling_index(ramp) is None
+    assert s.settling_index(ramp, tolerance=0.01) == 0
 
 
 def test_one_process_keeps_its_own_interval() -> None:
     values = _ar1(0.0, 50, 1)
-    centre, own = s.combine([values]), s.interval(values)
+    centre, own = s.combine_processes([values]), s.median_interval(values)
     assert centre is not None
     assert own is not None
     assert (centre.low, centre.high, centre.between_spread) == (own.low, own.high, None)
@@ -196,7 +196,7 @@ def test_one_process_keeps_its_own_interval() -> None:
 
 def test_a_lucky_memory_layout_shows_between_processes() -> None:
     quiet = [[m * v for v in _ar1(0.0, 50, i, 0.001)] for i, m in enumerate((1.0, 1.0, 1.1))]
-    centre = s.combine(quiet)
+    centre = s.combine_processes(quiet)
     assert centre is not None
     assert centre.between_spread == pytest.approx(0.1, abs=0.005)
     assert centre.median == pytest.approx(1.0, abs=0.002)
@@ -205,27 +205,27 @@ def test_a_lucky_memory_layout_shows_between_processes() -> None:
 
 
 def test_every_process_counts_once_however_many_samples_it_took() -> None:
-    centre = s.combine([[1.0] * 1000, [2.0] * 10, [2.0] * 10])
+    centre = s.combine_processes([[1.0] * 1000, [2.0] * 10, [2.0] * 10])
     assert centre is not None
     assert (centre.median, centre.n) == (2.0, 1020)
 
 
 def test_whole_processes_of_one_value_each_have_an_interval_from_what_is_between_them() -> None:
-    centre = s.combine([[1.00], [1.02], [0.98], [1.01]])
+    centre = s.combine_processes([[1.00], [1.02], [0.98], [1.01]])
     assert centre is not None
     assert centre.low is not None
     assert 0.9 < centre.low < 0.99
 
 
 def test_two_equal_readings_of_a_coarse_clock_are_no_interval() -> None:
-    centre = s.combine([[1.0], [1.0]])
+    centre = s.combine_processes([[1.0], [1.0]])
     assert centre is not None
     assert centre.low is None
 
 
 @pytest.mark.parametrize("processes", [[], [[]], [[], []]])
 def test_no_values_have_no_centre(processes: list[list[float]]) -> None:
-    assert s.combine(processes) is None
+    assert s.combine_processes(processes) is None
 
 
 @pytest.mark.parametrize(("freedom", "t"), [(1, 12.706), (2, 4.303), (7, 2.447), (10, 2.228), (1000, 1.980)])
@@ -236,7 +236,7 @@ def test_student_t_is_the_wider_neighbour_in_the_table(freedom: int, t: float) -
 def test_slope_ignores_a_wild_point() -> None:
     points = [(float(i), 3.0 * i) for i in range(30)]
     points[10] = (10.0, 1e9)
-    found = s.slope(points)
+    found = s.theil_sen_slope(points)
     assert found is not None
     assert found.value == pytest.approx(3.0)
     assert found.low is not None
@@ -247,7 +247,7 @@ def test_slope_of_noise_has_zero_inside() -> None:
     inside = 0
     for seed in range(100):
         rng = random.Random(seed)
-        found = s.slope([(float(i), rng.gauss(0, 1)) for i in range(30)])
+        found = s.theil_sen_slope([(float(i), rng.gauss(0, 1)) for i in range(30)])
         assert found is not None
         assert found.low is not None
         assert found.high is not None
@@ -256,8 +256,8 @@ def test_slope_of_noise_has_zero_inside() -> None:
 
 
 def test_slope_needs_two_places_and_an_interval_five_points() -> None:
-    assert s.slope([(1.0, 2.0), (1.0, 3.0)]) is None
-    assert s.slope([(1.0, 2.0), (2.0, 4.0)]) == s.Slope(2.0, None, None)
+    assert s.theil_sen_slope([(1.0, 2.0), (1.0, 3.0)]) is None
+    assert s.theil_sen_slope([(1.0, 2.0), (2.0, 4.0)]) == s.Slope(2.0, None, None)
 
 
 def _ar1(rho: float, n: int, seed: int, sigma: float = 0.05) -> list[float]:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from profkit.kernels.operations.check import reference
+from profkit.kernels.operations.check import reference_result
 from profkit.kernels.operations.definitions import EPS
 from profkit.kernels.operations.operation import Problem
 
@@ -22,7 +22,7 @@ Mutant = Callable[[Problem], Results]
 
 def exact(problem: Problem) -> Results:
     """What is right, rounded to the dtype once."""
-    return rounded(problem, reference(problem))
+    return rounded(problem, reference_result(problem))
 
 
 def rounded(problem: Problem, results: Sequence[Any]) -> Results:
@@ -56,7 +56,7 @@ def _after(change: Callable[[Problem, Any], Any], only: int | None = None) -> Mu
     """The mistake is made with a right result, or with one of several."""
 
     def mutant(problem: Problem) -> Results:
-        found = reference(problem)
+        found = reference_result(problem)
         return rounded(
             problem,
             [change(problem, t.clone()) if only in (None, place) else t for place, t in enumerate(found)],
@@ -102,7 +102,7 @@ def _in(dtype: Any) -> Mutant:
     def mutant(problem: Problem) -> Results:
         inputs = tuple(t.to(dtype) if t.is_floating_point() else t for t in problem.inputs)
         above = problem.above.to(dtype) if problem.above is not None else None
-        return rounded(problem, reference(replace(problem, inputs=inputs, above=above)))
+        return rounded(problem, reference_result(replace(problem, inputs=inputs, above=above)))
 
     return mutant
 
@@ -156,7 +156,7 @@ def _norm_backward(*, without: str) -> Mutant:
 
     def mutant(problem: Problem) -> Results:
         (x, w, _), above = _double(problem)
-        _, dw, db = reference(problem)
+        _, dw, db = reference_result(problem)
         mean = x.mean(-1, keepdim=True)
         scale = (x.var(-1, correction=0, keepdim=True) + EPS).rsqrt()
         n, g = (x - mean) * scale, above * w
@@ -172,7 +172,7 @@ def _sums(keep: Callable[[Any], Any]) -> Mutant:
 
     def mutant(problem: Problem) -> Results:
         (x, *_), above = _double(problem)
-        dx, *_ = reference(problem)
+        dx, *_ = reference_result(problem)
         scale = (x.var(-1, correction=0, keepdim=True) + EPS).rsqrt()
         n = (x - x.mean(-1, keepdim=True)) * scale
         rows = keep(torch.stack([above * n, above]).flatten(1, 2))

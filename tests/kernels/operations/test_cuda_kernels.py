@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from profkit.core.types import GridPoint  # noqa: E402
-from profkit.kernels.operations.check import compare, reference  # noqa: E402
+from profkit.kernels.operations.check import check_result, reference_result  # noqa: E402
 from profkit.kernels.operations.cuda import calls, launch  # noqa: E402
 from profkit.kernels.operations.cuda.compiler import load_compiler  # noqa: E402
 from profkit.kernels.operations.cuda.launch import HERE, program_of  # noqa: E402
@@ -53,7 +53,7 @@ def _share(problem: Problem) -> float:
     """The error as a share of the tolerance, at the second call: what the first left behind must not matter."""
     call = calls.build_calls(problem)
     call()
-    return compare(problem, call(), reference(problem))
+    return check_result(problem, call(), reference_result(problem))
 
 
 @pytest.mark.usefixtures("on_cpu")
@@ -153,7 +153,7 @@ def test_large_logits_lose_nothing() -> None:
     problem = _problem("CrossEntropy", "forward", "float32", (2, 8, 24))
     far = (problem.inputs[0] + 3000.0, problem.inputs[1])
     found = Problem(problem.point, problem.operation, far)
-    assert compare(found, calls.build_calls(found)(), reference(found)) < 0.7
+    assert check_result(found, calls.build_calls(found)(), reference_result(found)) < 0.7
 
 
 @pytest.mark.usefixtures("on_cpu")

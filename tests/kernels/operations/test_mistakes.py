@@ -9,9 +9,9 @@ torch = pytest.importorskip("torch")
 from mutants import exact, mutants  # noqa: E402
 
 from profkit.core.types import GridPoint  # noqa: E402
-from profkit.kernels.operations.check import WrongResult, compare, reference  # noqa: E402
+from profkit.kernels.operations.check import WrongResult, check_result, reference_result  # noqa: E402
 from profkit.kernels.operations.operation import Problem  # noqa: E402
-from profkit.kernels.operations.registry import OPERATIONS, build  # noqa: E402
+from profkit.kernels.operations.registry import OPERATIONS, build_call  # noqa: E402
 from profkit.kernels.sweep.bench import make_problem  # noqa: E402
 
 SHAPE = (8, 128, 8)
@@ -30,16 +30,16 @@ def _problem(operation: str, direction: str, dtype: str, shape: tuple[int, int, 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_mistake_is_found(operation: str, direction: str, dtype: str) -> None:
     problem = _problem(operation, direction, dtype)
-    expected = reference(problem)
+    expected = reference_result(problem)
     passed = []
     for name, mutant in mutants(problem):
         try:
-            compare(problem, mutant(problem), expected)
+            check_result(problem, mutant(problem), expected)
             passed.append(name)
         except WrongResult:
             pass
     assert passed == []
-    assert compare(problem, exact(problem), expected) < 0.51
+    assert check_result(problem, exact(problem), expected) < 0.51
 
 
 @pytest.mark.parametrize("shape", [(3, 7, 5), (1, 1, 2), (16, 256, 8), (2, 16, 512)])
@@ -49,28 +49,28 @@ def test_pytorch_is_right(operation: str, direction: str, shape: tuple[int, int,
     for dtype in DTYPES:
         problem = _problem(operation, direction, dtype, shape)
         if (operation, direction, dtype) not in LOST or shape[0] * shape[1] < 100:
-            assert compare(problem, build("PyTorch", problem)(), reference(problem)) < 0.9
+            assert check_result(problem, build_call("PyTorch", problem)(), reference_result(problem)) < 0.9
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("operation", ["GELU", "LayerNorm"])
 def test_a_result_that_is_cut_off_and_not_rounded_is_right(operation: str, dtype: str) -> None:
     problem = _problem(operation, "forward", dtype, (16, 256, 8))
-    (true,) = reference(problem)
+    (true,) = reference_result(problem)
     (near,) = exact(problem)
     step = (near.double().abs() > true.abs()).to(torch.int16)
     cut_off = (near.view(torch.int16) - step).view(near.dtype)
-    assert compare(problem, cut_off, (true,)) < 0.6
+    assert check_result(problem, cut_off, (true,)) < 0.6
     factor = 0.9995 if dtype == "float16" else 0.996
     with pytest.raises(WrongResult, match=r"on the whole 0\.[0-9]+ % too small"):
-        compare(problem, (true * factor).to(near.dtype), (true,))
+        check_result(problem, (true * factor).to(near.dtype), (true,))
 
 
 def test_bessels_correction_is_seen_where_it_is_a_thousandth() -> None:
     """And a number of bfloat16 is known to four."""
     problem = _problem("LayerNorm", "forward", "bfloat16", (16, 256, 512))
-    (true,) = reference(problem)
+    (true,) = reference_result(problem)
     x, w, b = (t.double() for t in problem.inputs)
     plain = (x - x.mean(-1, keepdim=True)) / (x.var(-1, correction=1, keepdim=True) + 1e-5).sqrt() * w + b
     with pytest.raises(WrongResult):
-        compare(problem, plain.bfloat16(), (true,))
+        check_result(problem, plain.bfloat16(), (true,))

@@ -18,9 +18,9 @@ ENV = {**os.environ, "PYTHONPATH": str(ROOT)}
 _START = """
 import torch
 from profkit.core.types import GridPoint
-from profkit.kernels.operations.check import compare, reference
+from profkit.kernels.operations.check import check_result as compare, reference_result as reference
 from profkit.kernels.operations.operation import Problem
-from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build
+from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call as build
 from profkit.kernels.operations.triton import calls, wide
 from profkit.kernels.sweep.bench import make_problem
 def problem(operation, shape, dtype="float32", direction="forward"):

@@ -11,7 +11,7 @@ from profkit.kernels.operations.operation import Problem
 from profkit.kernels.operations.registry import (
     OPERATIONS,
     Unavailable,
-    build,
+    build_call,
     canonical_implementation,
     canonical_operation,
     has_implementation,
@@ -56,17 +56,20 @@ def test_what_a_user_registers_is_found_however_its_operation_was_spelled(spelle
     def mine(problem: Problem):  # type: ignore[no-untyped-def]
         return lambda: problem.point.dimension
 
-    assert build("mine", _problem("GELU"))() == 8
+    assert build_call("mine", _problem("GELU"))() == 8
     assert has_implementation("mine", "GELU")
     assert not has_implementation("mine", "Swish")
     assert implementations()[-1] == "mine"
     with pytest.raises(Unavailable, match="mine does not do Swish"):
-        build("mine", _problem("Swish"))
+        build_call("mine", _problem("Swish"))
 
 
 def test_one_registration_for_loss_does_both() -> None:
     implementation("Loss", "mine")(lambda problem: lambda: problem.point.operation)
-    assert [build("mine", _problem(name))() for name in ("MSE", "CrossEntropy")] == ["MSE", "CrossEntropy"]
+    assert [build_call("mine", _problem(name))() for name in ("MSE", "CrossEntropy")] == [
+        "MSE",
+        "CrossEntropy",
+    ]
 
 
 def test_a_name_that_is_taken_is_refused() -> None:
@@ -91,7 +94,7 @@ def test_what_cannot_be_told_on_a_command_line_is_no_name(name: str) -> None:
 def test_what_is_registered_must_give_a_call() -> None:
     implementation("GELU", "mine")(lambda problem: None)
     with pytest.raises(TypeError, match="gave NoneType, and not the call that is timed"):
-        build("mine", _problem("GELU"))
+        build_call("mine", _problem("GELU"))
 
 
 def test_flops_are_those_of_the_formulas() -> None:

@@ -9,9 +9,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from profkit.core.types import GridPoint  # noqa: E402
-from profkit.kernels.operations.check import CHUNK, WrongResult, compare, reference  # noqa: E402
+from profkit.kernels.operations.check import CHUNK, WrongResult, check_result, reference_result  # noqa: E402
 from profkit.kernels.operations.operation import DTYPES, Problem  # noqa: E402
-from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build  # noqa: E402
+from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call  # noqa: E402
 from profkit.kernels.sweep.bench import make_problem  # noqa: E402
 
 CPU = torch.device("cpu")
@@ -27,7 +27,7 @@ def _problem(
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_eager_torch_is_right_in_float32(operation: str, direction: str) -> None:
     problem = _problem(operation, direction)
-    share = compare(problem, build("PyTorch", problem)(), reference(problem))
+    share = check_result(problem, build_call("PyTorch", problem)(), reference_result(problem))
     assert 0 <= share <= 1
 
 
@@ -35,16 +35,16 @@ def test_eager_torch_loses_the_gradient_of_a_mean_over_many_in_half_precision() 
     """2 / N is no number of float16 any more: torch multiplies by it first, and what comes out is 0."""
     problem = _problem("MSE", "backward", "float16", (32, 256, 64))
     with pytest.raises(WrongResult, match="float64 says"):
-        compare(problem, build("PyTorch", problem)(), reference(problem))
+        check_result(problem, build_call("PyTorch", problem)(), reference_result(problem))
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_reference_in_parts_is_that_of_the_whole(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for direction in ("forward", "backward"):
         problem = _problem(operation, direction)
-        whole = reference(problem)
+        whole = reference_result(problem)
         monkeypatch.setattr("profkit.kernels.operations.check.CHUNK", 5 * 16)  # one of the batch at a time
-        parts = reference(problem)
+        parts = reference_result(problem)
         monkeypatch.setattr("profkit.kernels.operations.check.CHUNK", CHUNK)
         assert len(whole) == len(parts)
         for one, other in zip(whole, parts, strict=True):
@@ -65,11 +65,11 @@ def test_cross_entropy_is_that_of_the_definition() -> None:
         float(torch.log(torch.exp(row).sum()) - row[label])
         for row, label in zip(rows, labels.flatten(), strict=True)
     ) / len(rows)
-    assert float(reference(problem)[0]) == pytest.approx(plain, rel=1e-12)
+    assert float(reference_result(problem)[0]) == pytest.approx(plain, rel=1e-12)
 
 
 def _spoiled(problem: Problem, how: str) -> object:
-    (value,) = (build("PyTorch", problem)(),)
+    (value,) = (build_call("PyTorch", problem)(),)
     if how == "one element":
         value = value.clone()
         value.view(-1)[7] += 0.01
@@ -88,7 +88,8 @@ def _spoiled(problem: Problem, how: str) -> object:
         value = problem.operation.apply(*(t.half() for t in problem.inputs)).float()
     elif how == "stale":
         value = (
-            build("PyTorch", _problem(problem.point.operation, shape=(3, 5, 16), dtype="float32"))() * 1.001
+            build_call("PyTorch", _problem(problem.point.operation, shape=(3, 5, 16), dtype="float32"))()
+            * 1.001
         )
     return value
 
@@ -109,7 +110,7 @@ def _spoiled(problem: Problem, how: str) -> object:
 def test_a_result_that_is_wrong_is_found(how: str) -> None:
     problem = _problem("Swish")
     with pytest.raises(WrongResult):
-        compare(problem, _spoiled(problem, how), reference(problem))
+        check_result(problem, _spoiled(problem, how), reference_result(problem))
 
 
 def test_what_must_be_moved_is_counted_by_the_definition() -> None:
@@ -130,11 +131,11 @@ def test_the_units_of_rounding_are_those_of_torch() -> None:
 
 def test_cuda_kernels_without_a_gpu_say_so() -> None:
     with pytest.raises(Unavailable, match="NVIDIA GPU"):
-        build("CUDA", _problem("GELU"))
+        build_call("CUDA", _problem("GELU"))
 
 
 def test_triton_without_a_gpu_says_how_its_kernels_run_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     with pytest.raises(Unavailable) as missing:
-        build("Triton", _problem("GELU"))
+        build_call("Triton", _problem("GELU"))
     assert "TRITON_INTERPRET=1" in str(missing.value.fix)

@@ -14,7 +14,7 @@ import pytest
 from profkit.core.types import CaseResult, MeasuredCeilings
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Batch
-from profkit.execution.worker import Began
+from profkit.execution.worker import JobStarted
 from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep import workers
 from profkit.kernels.sweep.request import SweepGrid, SweepRequest, TimingOptions
@@ -71,7 +71,7 @@ def request_for(folder: Path, *names: str, files: tuple[Path, ...] = (), **more:
 
 def settled(request: SweepRequest, cases: int | None = None, about: Mapping[str, Any] | None = None) -> None:
     """A journal as a sweep leaves it that settled its first `cases`, without anything being measured."""
-    journal = journals.begin(
+    journal = journals.create_journal(
         request.folder / journals.FILE, {"started": "2026-01-01T00:00:00+00:00", **request.header}
     )
     known = {"device": "a device", "versions": {"torch": "0"}, "roofs": {"bandwidth": 1e10, "flops": 1e11}}
@@ -116,7 +116,7 @@ class InProcess(WorkerClient):
                 step = next(steps, None)
             if step is None:
                 return
-            event = "begin" if isinstance(step, Began) else "result"
+            event = "begin" if isinstance(step, JobStarted) else "result"
             yield json.loads(json.dumps({"event": event, **step._asdict()}))
 
     def kill(self) -> None:

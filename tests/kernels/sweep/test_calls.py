@@ -22,9 +22,9 @@ from profkit.core.run_folder import read_run
 from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, RunDocument, SweepDocument, Workload
 from profkit.kernels.operations import registry
 from profkit.kernels.sweep import journal as journals
-from profkit.kernels.sweep.files import register
+from profkit.kernels.sweep.files import register_files
 from profkit.kernels.sweep.journal import find_unfinished, read_request, read_sweep
-from profkit.kernels.sweep.plan import plan_of, planned_seconds, seconds_left
+from profkit.kernels.sweep.plan import plan_sweep, planned_seconds, seconds_left
 from profkit.kernels.sweep.request import SweepGrid, TimingOptions
 from profkit.kernels.sweep.run import run_sweep
 from profkit.profiling import profile_cases as drill
@@ -111,7 +111,7 @@ def test_the_script_passes_options_through_and_plans_the_default_grid() -> None:
 def test_a_plan_counts_what_will_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     request = request_for(tmp_path, "PyTorch")
     request = replace(request, grid=replace(request.grid, dimensions=(8, 1 << 40)))
-    assert plan_of(request)["too_large"] == 1
+    assert plan_sweep(request)["too_large"] == 1
 
 
 def test_an_estimate_follows_what_cases_took_and_not_the_first_one() -> None:
@@ -137,7 +137,7 @@ def test_what_has_no_time_is_tried_again_where_that_is_asked_for(tmp_path: Path)
     request = request_for(tmp_path / "out", "PyTorch")
     torch.set_num_threads(request.timing.threads)
     settled(request, about=describe_device(torch.device("cpu")))
-    journal = journals.reopen(request.folder / journals.FILE)
+    journal = journals.reopen_journal(request.folder / journals.FILE)
     before = journal.results
     journal.add(replace(before[1], state="failed", median=None, reason="not yet"), 1.0)
     journal.close()
@@ -295,4 +295,4 @@ def test_a_file_that_registers_nothing_is_no_file_of_implementations(tmp_path: P
     path.write_text("import helper\n")
     (tmp_path / "helper.py").write_text("x = 1\n")  # what lies beside it can be imported
     with pytest.raises(UsageError, match="registers no implementation"):
-        register([path])
+        register_files([path])

@@ -11,8 +11,8 @@ from profkit.core.errors import UsageError
 from profkit.core.types import GridPoint
 from profkit.kernels.operations import registry
 from profkit.kernels.operations.operation import Problem
-from profkit.kernels.operations.registry import Unavailable, build, has_implementation, implementations
-from profkit.kernels.sweep.files import look_into, register
+from profkit.kernels.operations.registry import Unavailable, build_call, has_implementation, implementations
+from profkit.kernels.sweep.files import inspect_files, register_files
 
 HEAD = "from profkit.sweep import implementation\n"
 MINE = "@implementation('GELU', 'mine')\ndef build(problem):\n    return lambda: None\n"
@@ -35,13 +35,13 @@ def test_what_it_prints_and_changes_stays_there(
     file.write_text(f"import os, threading, time\nprint('hello')\nos.chdir('/')\n{HEAD}{MINE}")
     with file.open("a") as more:
         more.write("threading.Thread(target=time.sleep, args=(100,)).start()\n")
-    assert look_into([file], 30.0) == ("mine",)
+    assert inspect_files([file], 30.0) == ("mine",)
     assert capfd.readouterr() == ("", "")
     assert Path.cwd() == file.parent
     assert has_implementation("mine", "GELU")
     assert not has_implementation("mine", "Swish")
     with pytest.raises(Unavailable, match="another process"):
-        build("mine", Problem(GridPoint("GELU", 1, 1, 1), registry.OPERATIONS["GELU"], ()))
+        build_call("mine", Problem(GridPoint("GELU", 1, 1, 1), registry.OPERATIONS["GELU"], ()))
 
 
 def test_modules_beside_it_are_no_others(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +50,7 @@ def test_modules_beside_it_are_no_others(file: Path, monkeypatch: pytest.MonkeyP
         (file.parent / f"{name}.py").write_text("raise SystemExit('not this one')\n")
     (file.parent / "own_helper.py").write_text("NAME = 'mine'\n")
     file.write_text(HEAD + "import json, subprocess\nimport own_helper\n" + MINE)
-    assert look_into([file], 30.0) == ("mine",)
+    assert inspect_files([file], 30.0) == ("mine",)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_modules_beside_it_are_no_others(file: Path, monkeypatch: pytest.MonkeyP
 def test_what_it_does_instead_is_told(file: Path, body: str, said: str) -> None:
     file.write_text(body)
     with pytest.raises(UsageError) as fault:
-        look_into([file], 0.5 if "sleep" in body else 30.0)
+        inspect_files([file], 0.5 if "sleep" in body else 30.0)
     assert said in fault.value.message
     assert fault.value.fix
 
@@ -78,17 +78,17 @@ def test_what_it_does_instead_is_told(file: Path, body: str, said: str) -> None:
 def test_a_file_may_be_run_again_and_two_may_share_a_name(file: Path) -> None:
     file.write_text(HEAD + MINE + "raise ValueError('not yet')\n")
     with pytest.raises(UsageError, match="not yet"):
-        register([file])
+        register_files([file])
     file.write_text(HEAD + MINE)
-    for ask in (register, register, lambda files: look_into(files, 30.0)):
+    for ask in (register_files, register_files, lambda files: inspect_files(files, 30.0)):
         assert ask([file]) == ("mine",)
     other = file.with_name("other.py")
     other.write_text((HEAD + MINE).replace("GELU", "Swish"))
     other.write_text(other.read_text() + MINE.replace("GELU", "Swish").replace("'mine'", "'also'"))
     with ThreadPoolExecutor() as two:  # as two sweeps of one program
-        names = [two.submit(look_into, [file, other], 30.0) for _ in range(2)]
+        names = [two.submit(inspect_files, [file, other], 30.0) for _ in range(2)]
         assert [one.result() for one in names] == [("mine", "also")] * 2, "in the order of the files"
     assert implementations().count("mine") == 1
     other.write_text(HEAD + MINE)
     with pytest.raises(UsageError, match="already"):
-        look_into([file, other], 30.0)
+        inspect_files([file, other], 30.0)

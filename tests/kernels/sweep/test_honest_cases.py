@@ -14,9 +14,15 @@ import torch
 
 from profkit.core.types import CaseResult, GridPoint
 from profkit.kernels.operations import registry
-from profkit.kernels.operations.check import RepeatedCheck, WrongResult, compare, fingerprint, reference
+from profkit.kernels.operations.check import (
+    RepeatedCheck,
+    WrongResult,
+    check_result,
+    fingerprint,
+    reference_result,
+)
 from profkit.kernels.operations.operation import Call, Problem
-from profkit.kernels.operations.registry import OPERATIONS, build, implementation
+from profkit.kernels.operations.registry import OPERATIONS, build_call, implementation
 from profkit.kernels.sweep.bench import Bench, make_problem
 from profkit.kernels.sweep.request import TimingOptions
 from profkit.kernels.sweep.settings import TorchState
@@ -96,7 +102,7 @@ def test_what_does_not_compute_in_its_call_is_wrong_though_its_first_result_was_
 
 def test_a_gradient_that_was_computed_before_is_wrong() -> None:
     def before(problem: Problem) -> Call:
-        grads = build("PyTorch", problem)()
+        grads = build_call("PyTorch", problem)()
         return lambda: grads
 
     found = cases("backward", before=before)
@@ -159,10 +165,10 @@ def test_every_operation_is_looked_at_again_with_other_numbers_which_are_put_bac
     name: str, direction: str, dtype: str
 ) -> None:
     problem = make_problem(GridPoint(name, 80, 40, 32, dtype, direction), CPU)  # type: ignore[arg-type]
-    before, expected = fingerprint(problem), reference(problem)
-    call = build("PyTorch", problem)
+    before, expected = fingerprint(problem), reference_result(problem)
+    call = build_call("PyTorch", problem)
     stale = call()
-    compare(problem, stale, expected)
+    check_result(problem, stale, expected)
     look = RepeatedCheck(problem, expected)
     look.ask(problem, call, lambda: None)
     with pytest.raises(WrongResult, match="once it was timed"):

@@ -24,7 +24,7 @@ from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.operations.registry import OPERATIONS
 from profkit.kernels.sweep import run, workers
 from profkit.kernels.sweep.bench import make_problem
-from profkit.kernels.sweep.files import register
+from profkit.kernels.sweep.files import register_files
 from profkit.kernels.sweep.run import run_sweep
 from profkit.kernels.sweep.schedule import PointQueue, Precompile, batch_of, compile_worker_count, small_last
 
@@ -33,7 +33,7 @@ POINT = GridPoint("GELU", 2, 4, 8, "float32", "backward")
 CALLED = """
 import torch
 from profkit.core.types import GridPoint
-from profkit.kernels.operations.registry import build
+from profkit.kernels.operations.registry import build_call as build
 from profkit.kernels.sweep.bench import make_problem
 call = build("torch.compile", make_problem(GridPoint("GELU", 2, 4, 8, "float32", "backward"), torch.device("cpu")))
 call()
@@ -195,7 +195,7 @@ def test_a_standby_worker_measures_what_is_compiled(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(run, "COMPILED", "late")
     file = tmp_path / "who.py"
     file.write_text(WHO)
-    register([file])
+    register_files([file])
     request = request_for(tmp_path / "out", "at once", "late", files=(file,))
     command = WorkerCommand(workers.MEASURES, ("cpu", str(file)))
     standby = StandbyWorker(WorkerClient(command))

@@ -26,8 +26,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     whole = sweeps.sweep()
     grid = SweepGrid(("GELU",), tuple(sweeps.FACTORS), (16, 32), (256, 512), (8, 64, 512))
     header = {"started": whole.started, "grid": asdict(grid), "gpus": [], "rules": {}}
-    kept = journal.begin(made / journal.FILE, header)
-    about = {"device": whole.device, "versions": whole.versions, "roofs": codec.plain(whole.roofs)}
+    kept = journal.create_journal(made / journal.FILE, header)
+    about = {"device": whole.device, "versions": whole.versions, "roofs": codec.to_plain_data(whole.roofs)}
     kept.note(about=about)
     for number, result in enumerate(whole.results[:-1]):
         kept.add(result, 0.1 * number)
@@ -75,7 +75,7 @@ def test_who_only_looks_knows_how_many_cases_a_file_of_the_user_adds(tmp_path: P
     """What it registers is not known where it is not run: the journal says it."""
     grid = SweepGrid(("GELU",), ("PyTorch", "of somebody else"), (16, 32), (256, 512), (8, 64, 512))
     header = {"started": "2026-01-01", "planned": 24, "grid": asdict(grid), "gpus": [], "rules": {}}
-    kept = journal.begin(tmp_path / "run" / journal.FILE, header)
+    kept = journal.create_journal(tmp_path / "run" / journal.FILE, header)
     for result in sweeps.sweep("GELU", factors={"PyTorch": 1.0}).results:
         kept.add(result, 0.1)
     kept.close()

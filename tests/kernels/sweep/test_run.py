@@ -26,7 +26,7 @@ from profkit.execution.job import Job, JobOutcome, JobStatus
 from profkit.execution.pool import WorkerPool
 from profkit.kernels.operations import registry
 from profkit.kernels.sweep import journal as journals
-from profkit.kernels.sweep.files import register
+from profkit.kernels.sweep.files import register_files
 from profkit.kernels.sweep.journal import read_request
 from profkit.kernels.sweep.request import TimingOptions
 from profkit.kernels.sweep.run import case_result, run_sweep
@@ -49,7 +49,7 @@ def _no_memory_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_case_is_settled_though_implementations_crash_and_lie(
     tmp_path: Path, misbehaving: Path
 ) -> None:
-    register([misbehaving])
+    register_files([misbehaving])
     names = ("PyTorch", "wrong", "dies", "raises", "prints", "cannot be had", "too much")
     request = request_for(tmp_path / "out", *names, files=(misbehaving,))
     request = replace(request, grid=replace(request.grid, dimensions=(8,)))
@@ -89,7 +89,7 @@ POINT = GridPoint("GELU", 2, 3, 8)
     ],
 )
 def test_what_becomes_of_a_job_becomes_of_its_case(status: JobStatus, state: str | None) -> None:
-    outcome = JobOutcome(Job("mine"), status, None, "a reason", 2.0, 3, codec.plain(POINT))
+    outcome = JobOutcome(Job("mine"), status, None, "a reason", 2.0, 3, codec.to_plain_data(POINT))
     result = case_result(outcome)
     if state is None:
         assert result is None
@@ -98,8 +98,8 @@ def test_what_becomes_of_a_job_becomes_of_its_case(status: JobStatus, state: str
 
 
 def test_an_answer_that_is_none_or_of_another_case_is_a_crash() -> None:
-    for value in (None, {"point": 3}, codec.plain(CaseResult(POINT, "another", "measured"))):
-        outcome = JobOutcome(Job("mine"), JobStatus.ok, value, shared=codec.plain(POINT))
+    for value in (None, {"point": 3}, codec.to_plain_data(CaseResult(POINT, "another", "measured"))):
+        outcome = JobOutcome(Job("mine"), JobStatus.ok, value, shared=codec.to_plain_data(POINT))
         result = case_result(outcome)
         assert result is not None
         assert (result.implementation, result.state) == ("mine", "crashed")
@@ -170,9 +170,9 @@ def test_a_line_that_is_damaged_costs_its_own_case_alone(tmp_path: Path) -> None
         lines[2][:50] + b"\n",
     ):
         path.write_bytes(b"".join([*lines[:2], bad, *lines[3:]]))
-        assert len(journals.read(path).results) == 1
-        journals.reopen(path).close()
-        assert len(journals.read(path).results) == 1
+        assert len(journals.read_journal(path).results) == 1
+        journals.reopen_journal(path).close()
+        assert len(journals.read_journal(path).results) == 1
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_a_journal_that_says_what_no_sweep_does_is_refused_or_passed_over(
     inner[place[-1]] = value
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     if place == ("at",):
-        assert journals.read(path).sessions == [1.0]
+        assert journals.read_journal(path).sessions == [1.0]
         return
     with pytest.raises(UnreadableReport):
         read_request(tmp_path)
@@ -212,9 +212,9 @@ def test_a_users_file_that_cannot_be_run_is_told_before_anything_is_measured(tmp
     path = tmp_path / "broken.py"
     path.write_text("import nothing_of_that_name\n")
     with pytest.raises(UsageError, match="cannot be run: ModuleNotFoundError"):
-        register([path])
+        register_files([path])
     with pytest.raises(UsageError, match="is not there"):
-        register([tmp_path / "absent.py"])
+        register_files([tmp_path / "absent.py"])
 
 
 def test_a_ctrl_c_keeps_what_was_measured_and_says_how_to_go_on(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_wrong_arithmetic_of_the_framework_is_told_and_fails_nothing(
     (tmp_path / "mine.py").write_text(MISBEHAVING)
     request = request_for(tmp_path / "out", implementation, "raises", files=(tmp_path / "mine.py",))
     settled(request)
-    journal = journals.reopen(request.folder / journals.FILE)
+    journal = journals.reopen_journal(request.folder / journals.FILE)
     point = next(iter(request.grid.points()))
     journal.add(CaseResult(point, implementation, state, reason="a reason of its own"), 1.0)
     journal.close()

@@ -27,7 +27,7 @@ from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.kernels.operations import registry
 from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep import workers
-from profkit.kernels.sweep.files import register
+from profkit.kernels.sweep.files import register_files
 from profkit.kernels.sweep.request import TimingOptions
 from profkit.kernels.sweep.run import run_sweep
 
@@ -151,7 +151,7 @@ def test_a_worker_that_is_traced_ends_by_itself_so_that_its_tracer_has_all_of_it
     monkeypatch.setenv("NSYS_PROFILING_SESSION_ID", "1")
     file = tmp_path / "last_words.py"
     file.write_text(LAST_WORDS)
-    register([file])
+    register_files([file])
     document = run_sweep(request_for(tmp_path / "out", "traced", files=(file,)), Silent())
     assert {result.state for result in document.results} == {"measured"}
     assert (tmp_path / "told").read_text() == "all of it"
@@ -187,7 +187,7 @@ def test_a_case_that_wants_more_memory_than_there_is_is_refused_it_and_costs_no_
         pytest.skip("only Linux limits what a process may take")
     file = tmp_path / "hungry.py"
     file.write_text(HUNGRY)
-    register([file])
+    register_files([file])
     request = request_for(tmp_path / "out", "hungry", "PyTorch", files=(file,))
     request = replace(request, grid=replace(request.grid, dimensions=(8,)))
     found = {result.implementation: result for result in run_sweep(request, Silent()).results}
@@ -256,7 +256,7 @@ def test_a_disk_that_takes_no_more_ends_the_sweep_and_the_same_call_goes_on(tmp_
         run_sweep(request, Silent())
     assert fault.value.exit_code == 3
     assert f"profkit sweep --resume {request.folder}" in str(fault.value.fix)
-    kept = journals.read(request.folder / journals.FILE).results
+    kept = journals.read_journal(request.folder / journals.FILE).results
     assert 0 < len(kept) < 12
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     document = run_sweep(request, Silent())

@@ -24,7 +24,7 @@ from profkit.core.types import Check, Gpu
 from profkit.hardware.gpu import read_gpus
 from profkit.profilers.ncu.probe import NcuAbility
 from profkit.profilers.nsys.probe import NsysAbility
-from profkit.profiling.doctor import blocked
+from profkit.profiling.doctor import blocking_reason
 
 H200 = Gpu("NVIDIA H200", 0, "9.0", "GH100", 132, 150 << 30, driver="580.159.04")
 
@@ -71,7 +71,7 @@ def test_what_tools_cannot_do_limits_the_backend_and_does_not_block_it(
     found = told(ncu, nsys)
     assert found["cuda backend"].state == "limited"
     assert says in found["cuda backend"].detail
-    assert blocked("cuda", tuple(found.values())) is None
+    assert blocking_reason("cuda", tuple(found.values())) is None
 
 
 def test_refused_counters_come_with_the_probes_line() -> None:
@@ -105,7 +105,7 @@ def test_without_a_device_one_calm_line_says_why_and_nothing_is_started(
     [only] = cuda_checks()
     assert (only.name, only.state, only.fix) == ("cuda backend", "missing", "--backend cpu")
     assert "reports that were recorded elsewhere can be read here" in only.detail
-    assert blocked("cuda", (only,)) == only.detail
+    assert blocking_reason("cuda", (only,)) == only.detail
 
 
 def test_a_driver_that_does_not_answer_is_told_with_its_fix() -> None:

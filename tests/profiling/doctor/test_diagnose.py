@@ -9,7 +9,7 @@ from profkit.core.errors import MachineError, UsageError
 from profkit.core.types import Check
 from profkit.hardware.gpu import read_gpus
 from profkit.profiling import doctor
-from profkit.profiling.doctor import blocked, diagnose
+from profkit.profiling.doctor import blocking_reason, diagnose
 
 
 class Watched:
@@ -91,13 +91,13 @@ def test_what_blocks_a_backend_is_told_in_words() -> None:
     full = Check("output folder", "refused", "no space")
     tight = Check("output folder", "limited", "little space")
     no_perf = Check("perf", "missing", "not on PATH")
-    assert blocked("cuda", (cuda,)) == "profkit does not use them yet"
-    assert blocked("cpu", (cuda, tight, no_perf)) is None
-    assert blocked("cpu", (full,)) == "no space"
+    assert blocking_reason("cuda", (cuda,)) == "profkit does not use them yet"
+    assert blocking_reason("cpu", (cuda, tight, no_perf)) is None
+    assert blocking_reason("cpu", (full,)) == "no space"
 
 
 def test_the_other_backends_of_this_machine_are_diagnosed_for_real() -> None:
     found = {check.name: check for check in diagnose("cuda")}
-    assert (blocked("cuda", tuple(found.values())) is None) == bool(read_gpus())
+    assert (blocking_reason("cuda", tuple(found.values())) is None) == bool(read_gpus())
     assert {"processor", "caches", "free memory", "output folder", "python", "numpy"} <= set(found)
     assert all(check.fix or check.detail for check in found.values() if check.state != "ok")

@@ -20,7 +20,7 @@ from profkit.backends.mps.checks import (
 from profkit.core.types import Check, Gpu
 from profkit.hardware.apple_gpu import add_specification
 from profkit.profilers.xctrace.find import XctraceAbility
-from profkit.profiling.doctor import blocked, groups_for
+from profkit.profiling.doctor import blocking_reason, groups_for
 from profkit.profiling.doctor.machine import python_checks, signed_checks
 
 ABLE = XctraceAbility(Path("/X/xctrace"), "16.0 (17F42)", True, instruments=("Metal GPU Counters",))
@@ -46,7 +46,7 @@ def test_metal_is_sought_only_on_macos_and_elsewhere_one_line_says_what_can_be_d
     (check,) = mps_checks()
     assert (check.name, check.state, check.fix) == ("mps backend", "missing", "--backend cpu")
     assert "profkit summarize" in check.detail
-    assert blocked("mps", (check,)) == check.detail
+    assert blocking_reason("mps", (check,)) == check.detail
 
 
 def test_a_chip_in_the_table_is_told_with_its_peaks() -> None:
@@ -81,13 +81,13 @@ def test_a_virtual_machine_has_no_counters() -> None:
 def test_without_xctrace_the_backend_is_limited_and_not_blocked() -> None:
     found = told(xctrace=ABSENT)
     assert (found["mps backend"].state, found["mps backend"].fix) == ("limited", "sudo xcode-select -s /X")
-    assert blocked("mps", tuple(found.values())) is None
+    assert blocking_reason("mps", tuple(found.values())) is None
     assert "GPU counters" not in found
 
 
 def test_without_a_gpu_the_backend_is_blocked() -> None:
     checks = tuple(judge_mps((), ABLE, "15.7.1"))
-    assert blocked("mps", checks) is not None
+    assert blocking_reason("mps", checks) is not None
 
 
 def test_a_chip_on_which_no_counters_were_recorded_says_so_beforehand() -> None:

@@ -38,8 +38,8 @@ def _import(name: str, folder: Path) -> CommandTrial:
 @pytest.mark.parametrize(
     ("content", "state", "word"),
     [
-        ("__version__ = '9.1'", "ok", "for the peaks"),
-        ("print('chatter'); __version__ = '9.1'", "ok", "for the peaks"),
+        ("__version__ = '9.1'", "ok", "measures the peaks"),
+        ("print('chatter'); __version__ = '9.1'", "ok", "measures the peaks"),
         ("import not_there_at_all", "refused", "not_there_at_all"),
         ("raise RuntimeError('built for another numpy')", "refused", "another numpy"),
         ("import os; os.abort()", "refused", "SIGABRT"),
@@ -53,7 +53,7 @@ def test_a_package_is_judged_by_importing_it(
     if content is not None:
         (tmp_path / "package_x.py").write_text(content)
     trial = _import("package_x", tmp_path)
-    check = package_check("package_x", "the peaks", "pip install package_x", True, trial)
+    check = package_check("package_x", "measures the peaks", "pip install package_x", trial)
     assert check.state == state
     assert word in check.detail
     assert check.version == ("9.1" if state == "ok" else None)

@@ -28,7 +28,7 @@ def test_a_folder_without_permission_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_refused_with_the_reason() -> None:
     check = folder_check("output folder", Path("/proc/reports"), "choose another")
     assert (check.state, check.fix) == ("refused", "choose another")
-    assert "cannot be written" in check.detail
+    assert "is not writable" in check.detail
 
 
 @pytest.mark.parametrize(("free", "state"), [(2 * GIB, "ok"), (GIB // 2, "limited"), (1 << 20, "refused")])

@@ -50,8 +50,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "files": [f"{HOME}/my kernels/mine.py"],
         "rules": {"device": "cuda", "wish": {"precision": 0.01, "budget": 1.0, "cold": True, "threads": 0}},
     }
-    kept = journal.begin(made / journal.FILE, header)
-    about = {"device": whole.device, "versions": whole.versions, "roofs": codec.plain(whole.roofs)}
+    kept = journal.create_journal(made / journal.FILE, header)
+    about = {"device": whole.device, "versions": whole.versions, "roofs": codec.to_plain_data(whole.roofs)}
     kept.note(about=about)
     for number, result in enumerate(results):
         kept.add(result, 0.1 * number)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.core.types import Accepted, MetricOutcome, Series
+from profkit.core.types import AcceptedChange, MetricOutcome, Series
 from profkit.regression.detection import decide, decide_every_night, is_candidate, rule_for
 from tests.regression.detection.nights import date, noisy, series_of
 
@@ -16,7 +16,7 @@ RULE = rule_for("time.median")
 QUIET = [1.0] * 40
 
 
-def codes(series: Series, *accepted: Accepted, **words: str) -> list[str]:
+def codes(series: Series, *accepted: AcceptedChange, **words: str) -> list[str]:
     return [o.code for o in decide_every_night(series, RULE, accepted, words)]  # type: ignore[arg-type]
 
 
@@ -126,14 +126,14 @@ def test_a_second_regression_on_top_of_one_that_stands_is_news() -> None:
 
 def test_an_accepted_change_is_the_new_normal_from_its_night_on() -> None:
     series = series_of(noisy([*QUIET, *[1.1] * 10]))
-    found = codes(series, Accepted("gated_mlp", date(40), "checks were added"))
+    found = codes(series, AcceptedChange("gated_mlp", date(40), "checks were added"))
     assert found[40:43] == ["new"] * 3
     assert set(found[43:]) == {"held"}
 
 
 def test_a_regression_after_an_accepted_change_is_found() -> None:
     series = series_of(noisy([*QUIET, *[1.1] * 20, *[1.21] * 3]))
-    assert codes(series, Accepted("gated_mlp", date(40), "word"))[-1] == "nights"
+    assert codes(series, AcceptedChange("gated_mlp", date(40), "word"))[-1] == "nights"
 
 
 def test_an_improvement_is_green_and_the_new_normal_that_may_not_be_lost_again() -> None:
@@ -148,7 +148,7 @@ def test_a_collapse_is_invalid_every_night_until_it_is_accepted(value: float) ->
     series = series_of([*noisy(QUIET), *[value] * 12])
     found = decide_every_night(series, RULE)
     assert {(o.outcome, o.code) for o in found[40:]} == {("invalid", "collapse")}
-    assert codes(series, Accepted("gated_mlp", date(40), "we cache it now"))[-1] == "held"
+    assert codes(series, AcceptedChange("gated_mlp", date(40), "we cache it now"))[-1] == "held"
 
 
 def test_more_throughput_is_good_and_less_is_not() -> None:

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.core.codec import plain
-from profkit.core.types import Accepted
+from profkit.core.codec import to_plain_data
+from profkit.core.types import AcceptedChange
 from profkit.regression.detection import decide, decide_every_night, rule_for
 from tests.regression.detection.nights import series_of
 
@@ -32,11 +32,11 @@ def test_every_value_has_an_outcome(pool: str, better: str) -> None:
         rule = replace(rule_for(metric), gates=True, relative=rng.choice([0.0, 0.02]))
         values = [rng.choice(POOLS[pool]) for _ in range(90)]
         series = series_of(values, "".join(rng.choice("aab") for _ in values), better)  # type: ignore[arg-type]
-        told = decide_every_night(series, rule, [Accepted("gated_mlp", "no date", "word")])
+        told = decide_every_night(series, rule, [AcceptedChange("gated_mlp", "no date", "word")])
         assert len(told) == len(values)
         last = decide(series, rule)
         assert last.reason
-        json.dumps([plain(one) for one in (*told, replace(last, trend=None))], allow_nan=False)
+        json.dumps([to_plain_data(one) for one in (*told, replace(last, trend=None))], allow_nan=False)
 
 
 def test_a_count_that_was_nothing_and_is_something_is_told_in_its_own_unit() -> None:

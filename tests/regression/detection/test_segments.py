@@ -2,18 +2,18 @@
 
 import pytest
 
-from profkit.core.types import Accepted
+from profkit.core.types import AcceptedChange
 from profkit.regression.detection import segments_of
 from tests.regression.detection.nights import date, series_of
 
 
-def shape(machines: str, *accepted: Accepted) -> list[tuple[int, int, str]]:
+def shape(machines: str, *accepted: AcceptedChange) -> list[tuple[int, int, str]]:
     series = series_of([1.0] * len(machines), machines)
     return [(e.first, e.last, e.cause) for e in segments_of(series, accepted)]
 
 
-def known(night: int, metric: str | None = None, workload: str = "gated_mlp") -> Accepted:
-    return Accepted(workload, date(night), "checks were added", metric)
+def known(night: int, metric: str | None = None, workload: str = "gated_mlp") -> AcceptedChange:
+    return AcceptedChange(workload, date(night), "checks were added", metric)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_a_machine_begins_a_segment_where_none_of_those_before_comes_again(
 
 
 def test_an_accepted_change_begins_a_segment_with_its_word_and_who_said_it() -> None:
-    told = Accepted("gated_mlp", date(2), "checks were added", by="mira")
+    told = AcceptedChange("gated_mlp", date(2), "checks were added", by="mira")
     found = segments_of(series_of([1.0] * 4), [told])
     assert [(e.first, e.last, e.cause, e.reason) for e in found][1] == (
         2,
@@ -53,7 +53,10 @@ def test_of_other_workloads_and_metrics_nothing_is_accepted() -> None:
 
 
 def test_a_date_without_a_time_is_the_midnight_before_that_night() -> None:
-    assert shape("aaaa", Accepted("gated_mlp", "2026-01-03", "word")) == [(0, 1, "begin"), (2, 3, "accepted")]
+    assert shape("aaaa", AcceptedChange("gated_mlp", "2026-01-03", "word")) == [
+        (0, 1, "begin"),
+        (2, 3, "accepted"),
+    ]
 
 
 def test_what_lies_outside_of_the_series_begins_nothing() -> None:

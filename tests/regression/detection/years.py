@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from math import sqrt
 
-from profkit.core.types import Accepted, Point, Series, SeriesKey
+from profkit.core.types import AcceptedChange, Point, Series, SeriesKey
 
 NIGHTS = 365
 BEGIN = datetime(2025, 1, 1, 3, tzinfo=timezone.utc)
@@ -36,7 +36,7 @@ class Year:
     story: str
     series: Series
     truths: tuple[Truth, ...]
-    accepted: tuple[Accepted, ...]
+    accepted: tuple[AcceptedChange, ...]
     code: tuple[float, ...]
     sigma: float
 
@@ -264,7 +264,8 @@ def make_year(noise: str, story: str, seed: int, sigma: float = 0.01) -> Year:
             if t.kind != "accepted"
         ),
         accepted=tuple(
-            Accepted(name, (BEGIN + timedelta(days=at)).isoformat(), "a known price") for at in plot.accepted
+            AcceptedChange(name, (BEGIN + timedelta(days=at)).isoformat(), "a known price")
+            for at in plot.accepted
         ),
         code=tuple(code),
         sigma=sigma,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.types import Accepted, Entry, Scope
+from profkit.core.types import AcceptedChange, Entry, Scope
 from profkit.regression.history import open_history, schema
 from tests.conftest import ROOT
 from tests.regression.history.entries import entry
@@ -32,12 +32,12 @@ def version(path: Path) -> int:
         connection.close()
 
 
-def told(path: Path, **how: bool) -> tuple[tuple[Entry, ...], tuple[Accepted, ...]]:
+def told(path: Path, **how: bool) -> tuple[tuple[Entry, ...], tuple[AcceptedChange, ...]]:
     with open_history(path, **how) as history:
         return tuple(history.entry(one.id) for one in history.entries()), history.accepted()
 
 
-def check(entries: tuple[Entry, ...], accepted: tuple[Accepted, ...]) -> None:
+def check(entries: tuple[Entry, ...], accepted: tuple[AcceptedChange, ...]) -> None:
     assert [(one.started, one.night, one.valid) for one in entries] == [
         ("2026-11-18T01:00:00+00:00", "2026-11-18", True),
         ("2026-11-19T01:00:00+00:00", "2026-11-19", False),
@@ -52,7 +52,9 @@ def check(entries: tuple[Entry, ...], accepted: tuple[Accepted, ...]) -> None:
         "another report says 40 %",
     )
     assert occupancy.key.scope == Scope("kernel", "void f<float, (int)4>(T1 *)", "2x1x1 of 64x1x1")
-    assert accepted == (Accepted("mlp", "2026-11-19T00:00:00+00:00", "new compiler", "time.median", "anna"),)
+    assert accepted == (
+        AcceptedChange("mlp", "2026-11-19T00:00:00+00:00", "new compiler", "time.median", "anna"),
+    )
 
 
 def test_version_1_is_brought_forward_with_all_that_it_holds(old: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import UsageError
-from profkit.core.types import RUN, Accepted, Scope, SeriesKey
+from profkit.core.types import RUN, AcceptedChange, Scope, SeriesKey
 from profkit.regression.history import History, HistoryFilter, default_path, open_history
 from tests.regression.history.entries import SAMPLES, entry, value
 
@@ -171,7 +171,7 @@ def test_what_a_re_run_said_is_kept_with_its_value(history: History) -> None:
 
 
 def test_an_accepted_change_is_kept_once(history: History) -> None:
-    accepted = Accepted("mlp", "2026-11-19T00:00:00+01:00", "new compiler", "time.median", "anna")
+    accepted = AcceptedChange("mlp", "2026-11-19T00:00:00+01:00", "new compiler", "time.median", "anna")
     assert history.accept(accepted)
     assert not history.accept(replace(accepted, word="again"))
     assert history.accept(replace(accepted, metric=None))

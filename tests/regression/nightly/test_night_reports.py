@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from profkit.core.codec import build
+from profkit.core.codec import from_plain_data
 from profkit.core.types import (
     Calibration,
     Cause,
@@ -236,7 +236,7 @@ def test_text_from_outside_is_shown_and_never_obeyed() -> None:
 def test_the_document_of_a_night_has_all_of_it() -> None:
     document = json.loads(night_to_text(MIXED))
     assert document.pop("schema") == "profkit.night/1"
-    assert build(Night, document) == MIXED
+    assert from_plain_data(Night, document) == MIXED
 
 
 def test_markdown_keeps_within_what_a_step_summary_shows() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from profkit.core.formatting import quantity
+from profkit.core.formatting import format_quantity
 from profkit.core.types import RunDocument
 from tests import documents, page_documents
 from tests.reporting.html.conftest import Show
@@ -151,7 +151,7 @@ def test_numbers_are_written_as_everywhere_else(show: Show) -> None:
         "([values, units]) => units.map(unit => values.map(value => profkitQuantity(value, unit)))",
         [values, units],
     )
-    assert told == [[quantity(value, unit) for value in values] for unit in units]
+    assert told == [[format_quantity(value, unit) for value in values] for unit in units]
     assert all(math.isfinite(value) for value in values)
 
 

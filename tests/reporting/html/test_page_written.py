@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Revision, RunDocument
-from profkit.reporting.extras import extras_of
+from profkit.reporting.extras import read_extras
 from profkit.reporting.html import page
 from profkit.reporting.report_files import write_page
 from profkit.reporting.view import Section, View
@@ -56,13 +56,13 @@ def test_what_lies_in_the_folder_is_linked_but_what_is_hidden_linked_or_the_page
     for name in ("run.json", "report.html", ".reserve", "artifacts/a b.json"):
         (tmp_path / name).write_text("12")
     (tmp_path / "artifacts" / "link").symlink_to("/etc/hostname")
-    found = extras_of(tmp_path)
+    found = read_extras(tmp_path)
     assert [(one.path, one.size) for one in found.files] == [("run.json", 2), ("artifacts/a b.json", 2)]
 
 
 def test_a_folder_that_is_gone_or_none_gives_a_page_without_files(tmp_path: Path) -> None:
-    assert extras_of(tmp_path / "gone").files == ()
-    assert extras_of(None).files == ()
+    assert read_extras(tmp_path / "gone").files == ()
+    assert read_extras(None).files == ()
 
 
 def test_a_page_that_cannot_be_written_is_a_reason_and_no_fault(tmp_path: Path) -> None:

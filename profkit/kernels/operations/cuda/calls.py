@@ -61,13 +61,13 @@ def _mse_backward(problem: Problem) -> Call:
     return call
 
 
-def _mean(x: Tensor, kernel: Any, other: Tensor, *numbers: float) -> Call:
+def _mean(x: Tensor, kernel: Any, target: Tensor, *numbers: float) -> Call:
     """A mean over everything: the block that is done last adds up what all of them found."""
     partial, done = launch.scratch_memory(x.device.index)
 
     def call() -> Tensor:
         out = torch.empty((), dtype=x.dtype, device=x.device)
-        kernel(x.data_ptr(), other.data_ptr(), partial, done, out.data_ptr(), *numbers)
+        kernel(x.data_ptr(), target.data_ptr(), partial, done, out.data_ptr(), *numbers)
         return out
 
     return call

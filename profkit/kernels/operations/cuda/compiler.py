@@ -42,8 +42,8 @@ def read_cached(name: str) -> bytes | None:
     if (where := cache_folder()) is None:
         return None
     with suppress(OSError):
-        kept = (where / name).read_bytes()
-        digest, program = kept[:32], kept[32:]
+        content = (where / name).read_bytes()
+        digest, program = content[:32], content[32:]
         if program and hashlib.sha256(program).digest() == digest:
             return program
     return None
@@ -105,9 +105,9 @@ class Compiler:
             return ()
         count = ctypes.c_int()
         self._check(self._library.nvrtcGetNumSupportedArchs(ctypes.byref(count)))
-        found = (ctypes.c_int * count.value)()
-        self._check(self._library.nvrtcGetSupportedArchs(found))
-        return tuple(sorted(found))
+        numbers = (ctypes.c_int * count.value)()
+        self._check(self._library.nvrtcGetSupportedArchs(numbers))
+        return tuple(sorted(numbers))
 
     def target(self, capability: tuple[int, int]) -> str:
         """For which architecture to compile: `sm_90`, or `compute_90` for a chip that is newer than this NVRTC.
@@ -140,8 +140,8 @@ class Compiler:
             )
         )
         try:
-            given = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
-            if library.nvrtcCompileProgram(program, len(options), given) != 0:
+            option_array = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+            if library.nvrtcCompileProgram(program, len(options), option_array) != 0:
                 log = self._bytes(program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
                 raise DoesNotCompile(first_error_first(log))
             virtual = any("=compute_" in option for option in options)
@@ -183,14 +183,14 @@ def load_compiler() -> Compiler:
 
 def library_names() -> list[str]:
     """Where to look: by name first, which finds what torch has loaded; of several the one of torch's own CUDA."""
-    found = [f"libnvrtc.so.{major}" for major in MAJORS]
+    names = [f"libnvrtc.so.{major}" for major in MAJORS]
     for folder in sys.path:
-        found += sorted(map(str, Path(folder or ".").glob("nvidia/*/lib/libnvrtc.so.*")), reverse=True)
-    found += sorted(map(str, Path("/usr/local").glob("cuda*/lib64/libnvrtc.so.*")), reverse=True)
-    found = [name for name in found if "builtins" not in name and ".alt." not in name]
+        names += sorted(map(str, Path(folder or ".").glob("nvidia/*/lib/libnvrtc.so.*")), reverse=True)
+    names += sorted(map(str, Path("/usr/local").glob("cuda*/lib64/libnvrtc.so.*")), reverse=True)
+    names = [name for name in names if "builtins" not in name and ".alt." not in name]
     own = str(getattr(getattr(sys.modules.get("torch"), "version", None), "cuda", None) or "").partition(".")[
         0
     ]
     return sorted(
-        found, key=lambda name: not (own and name.endswith(f".so.{own}"))
+        names, key=lambda name: not (own and name.endswith(f".so.{own}"))
     )  # stable: the rest as it was

@@ -162,8 +162,8 @@ class KernelLaunch:
 @lru_cache(maxsize=8)
 def device_of(index: int) -> tuple[tuple[int, int], int]:
     """Compute capability and number of multiprocessors."""
-    found = torch.cuda.get_device_properties(index)
-    return (found.major, found.minor), found.multi_processor_count
+    properties = torch.cuda.get_device_properties(index)
+    return (properties.major, properties.minor), properties.multi_processor_count
 
 
 def current_stream() -> int:
@@ -294,5 +294,5 @@ def cuda_device(index: int) -> torch.device:
     return torch.device("cuda", index)
 
 
-def _constants(dtype: Any, **others: int) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted({"ELEMENT": ELEMENT[dtype], **{k: int(v) for k, v in others.items()}}.items()))
+def _constants(dtype: Any, **more: int) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted({"ELEMENT": ELEMENT[dtype], **{k: int(v) for k, v in more.items()}}.items()))

@@ -26,10 +26,10 @@ WARMUP_MS, TIMED_MS = 5, 20
 
 def autotune(configs: Sequence[tuple[Mapping[str, int], int]], key: Sequence[str]) -> Any:
     """A decorator: of `configs` (constants, warps) the fastest for each `key`. In the interpreter it is the first."""
-    given = [triton.Config(dict(constants), num_warps=warps) for constants, warps in configs]
+    configurations = [triton.Config(dict(constants), num_warps=warps) for constants, warps in configs]
     if INTERPRETED:
-        return triton.autotune(configs=given[:1], key=list(key))
-    return triton.autotune(configs=given, key=list(key), do_bench=_bench)
+        return triton.autotune(configs=configurations[:1], key=list(key))
+    return triton.autotune(configs=configurations, key=list(key), do_bench=_bench)
 
 
 def size_class(elements: int) -> int:
@@ -114,8 +114,8 @@ def add_up_programs(own, partial, done, out, SCALE, CHUNK: tl.constexpr):
         for first in range(0, tl.num_programs(0), CHUNK):
             at = first + tl.arange(0, CHUNK)
             # Without a mask four are loaded at a time; `partial` is whole chunks long.
-            found = tl.load(partial + at, cache_modifier=".cg")
-            total += tl.where(at < tl.num_programs(0), found, 0.0)
+            part = tl.load(partial + at, cache_modifier=".cg")
+            total += tl.where(at < tl.num_programs(0), part, 0.0)
         tl.store(out, (tl.sum(total, axis=0) * SCALE).to(out.dtype.element_ty))
         tl.store(done, 0)
 

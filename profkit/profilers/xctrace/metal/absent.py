@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from profkit.core.formatting import plural, quantity
+from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import MetalAbsent, MetalCounter, MetalTrace
 from profkit.profilers.xctrace.alignment import TraceRecording
 from profkit.profilers.xctrace.command import GPU_COUNTERS, METAL, export_line
@@ -139,8 +139,8 @@ def list_notes(tables: MetalTables, skipped: int, part: CountedPart, metal: Meta
         yield part.target.note
     if not metal.marked and metal.span is not None and metal.window is not None:
         yield (
-            f"nothing is marked: all {quantity(metal.span, 's')} count for which the GPU was recorded, of which"
-            f" {quantity(metal.window, 's')} lie between the first work of {part.target.name} and its last"
+            f"nothing is marked: all {format_quantity(metal.span, 's')} count for which the GPU was recorded, of which"
+            f" {format_quantity(metal.window, 's')} lie between the first work of {part.target.name} and its last"
         )
     if part.active is None and metal.device_busy is not None:
         yield f"without {STATES} the GPU counts as active while any process had work on it"

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from profkit.analysis.kernel_names import short_name
 from profkit.backends import kernel_word
-from profkit.core.formatting import figures, quantity
+from profkit.core.formatting import format_figures, format_quantity
 from profkit.core.types import RUN, Change, FunctionChange, KernelChange, RunDocument, Scope
 from profkit.regression.compare.kernels import KernelPair, MatchedKernels
 from profkit.regression.compare.pairs import KERNEL_SHARE, readings_of
@@ -90,7 +90,7 @@ def added_value(function: FunctionChange) -> float:
 
 def transition(title: str, before: float, after: float, unit: str = "") -> str:
     """`registers per thread 40 -> 64`."""
-    return f"{title} {quantity(before, unit)} -> {quantity(after, unit)}"
+    return f"{title} {format_quantity(before, unit)} -> {format_quantity(after, unit)}"
 
 
 def change_text(title: str, change: Change, unit: str | None = None) -> str:
@@ -105,8 +105,8 @@ def relative_change(before: float, after: float) -> str:
         return "more"
     part = after / before - 1
     if part >= 1:
-        return f"{figures(after / before)} times as much"
-    return f"{figures(abs(100 * part), 2)} % {'more' if part >= 0 else 'less'}"
+        return f"{format_figures(after / before)} times as much"
+    return f"{format_figures(abs(100 * part), 2)} % {'more' if part >= 0 else 'less'}"
 
 
 def work_units(evidence: Evidence) -> str:

@@ -7,7 +7,7 @@ from math import prod
 
 from profkit.analysis.comparability import all_fields, fingerprint_differences, fingerprint_of
 from profkit.backends import kernel_word
-from profkit.core.formatting import figures, percent, quantity, shortened
+from profkit.core.formatting import format_figures, format_percent, format_quantity, shorten
 from profkit.core.types import Cause, Change, Kernel, RunDocument, Scope
 from profkit.regression.compare.causes.evidence import (
     Evidence,
@@ -47,12 +47,16 @@ def find_other_kernels(evidence: Evidence) -> Iterator[Cause]:
     if not gone or not new:
         return
     before, after = (sum(k.share for k in kernels) for kernels in (gone, new))
-    lines = [f"gone: {kernel_label(k.name)}, {quantity(k.baseline_seconds, 's')}" for k in gone[:_NAMED]]
-    lines += [f"new: {kernel_label(k.name)}, {quantity(k.candidate_seconds, 's')}" for k in new[:_NAMED]]
+    lines = [
+        f"gone: {kernel_label(k.name)}, {format_quantity(k.baseline_seconds, 's')}" for k in gone[:_NAMED]
+    ]
+    lines += [
+        f"new: {kernel_label(k.name)}, {format_quantity(k.candidate_seconds, 's')}" for k in new[:_NAMED]
+    ]
     yield Cause(
         "algorithm",
-        f"Other {work_units(evidence)} do the work: {percent(100 * before)} % of the GPU time was in some that "
-        f"are gone, {percent(100 * after)} % is in new ones.",
+        f"Other {work_units(evidence)} do the work: {format_percent(100 * before)} % of the GPU time was in some that "
+        f"are gone, {format_percent(100 * after)} % is in new ones.",
         evidence=tuple(lines),
     )
 
@@ -117,7 +121,10 @@ def _occupancy_cause(evidence: Evidence, pair: KernelPair, fall: Change) -> Caus
     achieved = evidence.both("occupancy.achieved", pair.baseline.scope)
     if achieved is not None and theoretical:
         lines.append(transition("achieved occupancy", *achieved, "%"))
-    sentence = f"{title} of {kernel_label(pair.candidate.name)} fell from {percent(before)} to {percent(after)} %{why}."
+    sentence = (
+        f"{title} of {kernel_label(pair.candidate.name)} fell from {format_percent(before)} to "
+        f"{format_percent(after)} %{why}."
+    )
     return Cause("occupancy", sentence, pair.candidate.scope, tuple(lines))
 
 
@@ -198,11 +205,11 @@ def _moved_cause(
     size = min(sum(size for _, size in up), -sum(size for _, size in down))
     if size < MOVED_SHARE * before:
         return
-    lines = [f"{name} +{quantity(size, unit)}" for name, size in up[:2]]
-    lines += [f"{name} -{quantity(-size, unit)}" for name, size in down[:2]]
+    lines = [f"{name} +{format_quantity(size, unit)}" for name, size in up[:2]]
+    lines += [f"{name} -{format_quantity(-size, unit)}" for name, size in down[:2]]
     yield Cause(
         "moved",
-        f"{title[0].upper()}{title[1:]} moved and did not grow: {figures(100 * size / before, 2)} % of it went "
+        f"{title[0].upper()}{title[1:]} moved and did not grow: {format_figures(100 * size / before, 2)} % of it went "
         f"from {_first_and_count(down)} to {_first_and_count(up)}.",
         evidence=tuple(lines),
     )
@@ -210,7 +217,7 @@ def _moved_cause(
 
 def _first_and_count(parts: Sequence[tuple[str, float]]) -> str:
     """The first name, and how many there are beside it."""
-    return shortened(parts[0][0], 40) + (f" and {len(parts) - 1} more" if len(parts) > 1 else "")
+    return shorten(parts[0][0], 40) + (f" and {len(parts) - 1} more" if len(parts) > 1 else "")
 
 
 def find_slower_encoders(evidence: Evidence) -> Iterator[Cause]:
@@ -225,7 +232,7 @@ def find_slower_encoders(evidence: Evidence) -> Iterator[Cause]:
         yield Cause(
             "encoder",
             f"{kernel_label(encoder.name)} takes {relative_change(before, after)}: "
-            f"{percent(100 * part)} % of the GPU time that was added.",
+            f"{format_percent(100 * part)} % of the GPU time that was added.",
             Scope("kernel", encoder.name, encoder.launch or None),
             (transition("seconds per iteration", before, after, "s"),),
         )
@@ -242,7 +249,7 @@ def find_call_counts(evidence: Evidence) -> Iterator[Cause]:
                 "calls",
                 f"{kernel_label(k.name)} is called {'more' if after > before else 'less'} often in each iteration.",
                 Scope("kernel", k.name, k.launch),
-                (f"calls {figures(before)} -> {figures(after)}",),
+                (f"calls {format_figures(before)} -> {format_figures(after)}",),
             )
 
 
@@ -266,8 +273,9 @@ def _count_cause(kind: str, verb: str, things: str, change: Change, more: list[s
     title = "launches" if kind == "launches" else things
     return Cause(
         kind,
-        f"Each iteration {verb} {figures(abs(after - before))} {things} {'more' if after > before else 'fewer'}.",
-        evidence=(f"{title} per iteration {figures(before)} -> {figures(after)}", *more),
+        f"Each iteration {verb} {format_figures(abs(after - before))} {things} "
+        f"{'more' if after > before else 'fewer'}.",
+        evidence=(f"{title} per iteration {format_figures(before)} -> {format_figures(after)}", *more),
     )
 
 

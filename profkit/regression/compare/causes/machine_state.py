@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import log
 
 from profkit.analysis.comparability.fingerprint import holds_down
-from profkit.core.formatting import percent, plural, quantity
+from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.statistics import median
 from profkit.core.types import Cause, Change, KernelChange, RunDocument
 from profkit.regression.compare.causes.evidence import Evidence, transition
@@ -39,7 +39,7 @@ class PerformanceState:
     share: float
 
     def __str__(self) -> str:
-        return f"{self.name} {percent(100 * self.share)} % of its work"
+        return f"{self.name} {format_percent(100 * self.share)} % of its work"
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def thermal_throttling(document: RunDocument) -> str | None:
     if share < THROTTLED_SHARE:
         return None
     longest = max(hot, key=lambda state: state.seconds)
-    return f"thermal state {longest.name} in {percent(100 * share)} % of the trace"
+    return f"thermal state {longest.name} in {format_percent(100 * share)} % of the trace"
 
 
 def clock_of(document: RunDocument) -> ClockReading | None:
@@ -171,8 +171,8 @@ def _weigh_clock_and_load(
     if cycles is not None and before is not None and after is not None:
         return _as_ambiguous(
             change,
-            f"the clock of {before.of} went from {quantity(before.hertz, 'Hz')} to "
-            f"{quantity(after.hertz, 'Hz')}; in cycles it is {signed_percent(cycles - 1)}, within the "
+            f"the clock of {before.of} went from {format_quantity(before.hertz, 'Hz')} to "
+            f"{format_quantity(after.hertz, 'Hz')}; in cycles it is {signed_percent(cycles - 1)}, within the "
             f"{percent_text(change.floor)} that counts",
         )
     size = log(change.ratio)

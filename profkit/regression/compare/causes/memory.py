@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from profkit.analysis.summaries.readings import traced_iterations
-from profkit.core.formatting import quantity
+from profkit.core.formatting import format_quantity
 from profkit.core.types import Cause, Change, RunDocument
 from profkit.regression.compare.causes.evidence import (
     Evidence,
@@ -83,7 +83,10 @@ def _grown_functions(evidence: Evidence, change: Change) -> tuple[str, list[str]
     functions = [f for f in evidence.functions if f.unit == "instructions"]
     grown = [f for f in functions if (added_value(f) > 0) == (size > 0)]
     largest = sorted(grown, key=lambda f: -abs(added_value(f)))[:3]
-    lines = [f"{f.name} {'+' if added_value(f) > 0 else '-'}{quantity(abs(added_value(f)))}" for f in largest]
+    lines = [
+        f"{f.name} {'+' if added_value(f) > 0 else '-'}{format_quantity(abs(added_value(f)))}"
+        for f in largest
+    ]
     most = bool(largest) and abs(added_value(largest[0])) > abs(size) / 2
     return (f", most of that in {largest[0].name}" if most else ""), lines
 

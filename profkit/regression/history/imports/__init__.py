@@ -11,7 +11,7 @@ from pathlib import Path
 from profkit.analysis.comparability import all_fields
 from profkit.core.codec import valid_text
 from profkit.core.errors import UnreadableReport, UsageError
-from profkit.core.statistics import combine
+from profkit.core.statistics import combine_processes
 from profkit.core.types import Entry, Feature, Scope, SeriesKey, Value
 from profkit.regression.history.entry import ID_LENGTH
 from profkit.regression.history.imports.native_tools import NATIVE_TOOLS
@@ -121,7 +121,7 @@ def _machine(features: Sequence[Feature]) -> str:
 
 
 def _value(workload: str, backend: str, measured: MeasuredValue) -> Value:
-    centre = combine(measured.groups) if measured.groups else None
+    centre = combine_processes(measured.groups) if measured.groups else None
     return Value(
         key=SeriesKey(workload, backend, measured.metric, Scope("region", measured.name)),
         unit=measured.unit,

@@ -23,9 +23,8 @@ MOST_LINES = 50
 SNAPSHOT_SECONDS = 0.5  # what snapshots may take in any case, and
 SNAPSHOT_SHARE = 0.1  # of the time gone by: one of a million blocks takes seconds
 SNAPSHOT_GROWTH = 1.25  # a region entered a thousand times has its last snapshot within the last fifth
-FREED_SHARE = (
-    0.8  # less than this left at the program's end: what the region held is gone, the older snapshot counts
-)
+# Less than this left at the program's end: what the region held is gone, the older snapshot counts
+FREED_SHARE = 0.8
 COLLECT_SHARE = 0.5
 _UNTRACED_MEMORY = {"torch": "torch tensors", "jax": "jax arrays", "cupy": "cupy arrays"}
 

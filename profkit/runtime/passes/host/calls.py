@@ -102,7 +102,7 @@ def _read_stats(profile: cProfile.Profile) -> ProfileStats:
 
 def remove_own(stats: ProfileStats) -> ProfileStats:
     """The profile without the functions that measure, and without the built-ins that these called."""
-    kept: ProfileStats = {}
+    own_removed: ProfileStats = {}
     for function, (primitive, calls, own, total, callers) in stats.items():
         if is_own(function[0]) or function[2] == "<method 'disable' of '_lsprof.Profiler' objects>":
             continue
@@ -115,9 +115,9 @@ def remove_own(stats: ProfileStats) -> ProfileStats:
                 primitive, calls = primitive - cost[1], calls - cost[0]
                 own, total = max(0.0, own - cost[2]), max(0.0, total - cost[3])
         if calls > 0:
-            others = {caller: cost for caller, cost in callers.items() if not is_own(caller[0])}
-            kept[function] = (primitive, calls, own, total, others)
-    return kept
+            foreign = {caller: cost for caller, cost in callers.items() if not is_own(caller[0])}
+            own_removed[function] = (primitive, calls, own, total, foreign)
+    return own_removed
 
 
 def import_seconds(stats: ProfileStats) -> float:

@@ -64,8 +64,8 @@ class DeviceTracer:
             self._whole = False
             self._profiler.exit(None)
         self._profiler.save()
-        said = [self.reason] if self.reason else list(self.remarks)
-        for text in said or ([] if self._marked or self._profiler.traced else [NO_CUDA]):
+        remarks = [self.reason] if self.reason else list(self.remarks)
+        for text in remarks or ([] if self._marked or self._profiler.traced else [NO_CUDA]):
             print(f"profkit: {text}", file=sys.stderr)
 
     # ------------------------------------------------------------ inside

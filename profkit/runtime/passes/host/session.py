@@ -208,7 +208,7 @@ def _is_zip(path: str) -> bool:
 
 def hide_host_frames() -> None:
     """Let the traceback that Python is about to print begin where the workload begins."""
-    shown = sys.excepthook
+    previous_hook = sys.excepthook
     own = os.path.dirname(os.path.abspath(__file__))
 
     def hook(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
@@ -216,7 +216,7 @@ def hide_host_frames() -> None:
         rest = trace
         while rest is not None and (is_own := _frame_folder(rest) == own) >= inside:
             inside, rest = inside or is_own, rest.tb_next
-        shown(kind, value.with_traceback(rest if inside else trace), rest if inside else trace)
+        previous_hook(kind, value.with_traceback(rest if inside else trace), rest if inside else trace)
 
     sys.excepthook = hook
 
