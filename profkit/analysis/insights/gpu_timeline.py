@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from profkit.analysis.insights.evidence import RunEvidence
+from profkit.analysis.insights.evidence import RunEvidence, main_operation
 from profkit.analysis.insights.rule import percent_text
+from profkit.analysis.timeline.operations import operation_name
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Gain, Insight, Place
 
@@ -113,6 +114,7 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
     share = sum(one.total for one in own) / total if total > 0 else 0.0
     if share * run.gpu_share < 0.1 or launches < MANY_LAUNCHES:
         return
+    largest = max(own, key=lambda one: one.total)
     yield Insight(
         "unfused-operations",
         "Fuse the elementwise operations (torch.compile)",
@@ -122,7 +124,7 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
         "torch.compile joins such operations into one kernel that reads and writes once; a fused optimizer "
         "(torch.optim.AdamW(fused=True)) and fused layers (scaled_dot_product_attention, rms_norm) "
         "do the same for theirs.",
-        Place(kernel=max(own, key=lambda one: one.total).kernel.name),
+        Place(kernel=largest.kernel.name, operation=main_operation(largest)),
         Gain(share * run.gpu_share, run.time_name, "as if their work were done within other kernels"),
     )
 
@@ -132,22 +134,22 @@ def repeated_conversions(run: RunEvidence) -> Iterator[Insight]:
     trace = run.document.trace
     if trace is None or not trace.span:
         return
-    ranges = [one for one in trace.ranges if one.name in _CONVERSIONS]
-    if not ranges:
-        return
-    largest = max(ranges, key=lambda one: one.gpu_seconds)
+    ranges = {
+        name: [one for one in trace.ranges if operation_name(one.name) == name] for name in _CONVERSIONS
+    }
+    name, largest = max(ranges.items(), key=lambda item: sum(one.gpu_seconds for one in item[1]))
+    kernels = sum(one.kernels for one in largest)
     total = sum(one.total for one in trace.kernels)
-    share = largest.gpu_seconds / total if total > 0 else 0.0
-    if share * run.gpu_share < LEAST or largest.kernels < MANY_LAUNCHES:
+    share = sum(one.gpu_seconds for one in largest) / total if total > 0 else 0.0
+    if share * run.gpu_share < LEAST or kernels < MANY_LAUNCHES:
         return
     yield Insight(
         "repeated-conversions",
         "Convert types once instead of in every step",
-        f"{plural(largest.kernels, 'kernel')} of {largest.name} take {percent_text(100 * share)} of "
-        "the kernel time",
+        f"{plural(kernels, 'kernel')} of {name} take {percent_text(100 * share)} of the kernel time",
         "Keep weights and constants in the type that they are used in (model.to(torch.bfloat16)), "
         "convert inputs once before "
         "the loop, and let autocast keep its cache (no weight that changes within the step).",
-        Place(operation=largest.name),
+        Place(operation=name),
         Gain(share * run.gpu_share, run.time_name, "the time of all conversions"),
     )

@@ -180,6 +180,7 @@ class RangeSums:
         self._ranges, self._windows, self._paths = ranges, windows, RangePaths(ranges)
         self._inside: Counter[tuple[int, int]] = Counter()  # launches by path and configuration
         self._path_time: Counter[int] = Counter()  # kernel ns by path
+        self._operations: Counter[tuple[int, int]] = Counter()  # launches by configuration and operation
 
     def add(self, rows: Columns, when: Any) -> None:
         """Kernels (columns ACTIVITY), each with the time at which it was launched."""
@@ -195,6 +196,23 @@ class RangeSums:
         spent = np.bincount(where.reshape(-1), rows["end"] - rows["start"])
         for number, nanoseconds in zip(numbers.tolist(), spent.tolist(), strict=True):
             self._path_time[number] += int(nanoseconds)
+        operation = self._paths.find_operations(when, rows["process"], rows["thread"])
+        if operation is None:
+            return
+        pairs, counts = np.unique((rows["what"].astype(np.int64) << 32) | operation, return_counts=True)
+        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+            self._operations[pair >> 32, pair & 0xFFFFFFFF] += count
+
+    def operations(self) -> dict[int, tuple[str, int, int]]:
+        """By configuration the operation that launched it most often, how often, and how many different ones did."""
+        commonest: dict[int, tuple[str, int, int]] = {}
+        for (what, number), count in self._operations.items():
+            operation = self._paths.operations[number]
+            if operation is not None:
+                known, most, different = commonest.get(what, ("", 0, 0))
+                best = (operation, count) if count > most else (known, most)
+                commonest[what] = *best, different + 1
+        return commonest
 
     def names(self) -> dict[int, tuple[str, ...]]:
         """By configuration the ranges in which it was launched."""
@@ -304,7 +322,7 @@ class Sums:
         judged = sum(device.judged for device in devices)
         computing = sum(self._computing[n].worked() for n in working if n in self._computing)
         latency, call = self._host.latencies()
-        kernels = self._kernels.summed(self._ranges.names())
+        kernels = self._kernels.summed(self._ranges.names(), self._ranges.operations())
         return GpuTrace(
             self._recording.tool,
             kernels.times,

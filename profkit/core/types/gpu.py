@@ -70,6 +70,11 @@ class KernelTime:
     ranges: tuple[str, ...] = ()  # the regions (NVTX ranges) it was launched in
     setup_launches: int = 0  # further launches before what repeats, not counted above
     graph: bool = False  # launched by a CUDA graph
+    # The operation of a framework that launched it most often, `aten::mm [4096,768] x [768,50257]`, how often, and how
+    # many different ones did.
+    operation: str | None = None
+    operation_launches: int = 0
+    operations: int = 0
 
 
 @dataclass(frozen=True)

@@ -166,6 +166,11 @@ def test_graphs_traced_as_wholes_are_said_with_the_line_that_shows_their_kernels
             None,
             "autograd::AddBackward0, sizes = [[8]]",
         ),
+        (
+            "aten::mm, op_id = 31, sizes = [[4, 8], [8, 9]], input_op_ids = [(30,0), (7, 1)]",
+            None,
+            "aten::mm, sizes = [[4, 8], [8, 9]]",
+        ),
     ],
 )
 def test_the_text_of_a_range_stands_in_its_row_or_in_string_ids(
