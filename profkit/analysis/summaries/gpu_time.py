@@ -415,7 +415,8 @@ def _limits_breakdown(document: RunDocument, rows: Sequence[KernelRow]) -> TimeB
 
 def _share_reading(trace: GpuTrace, share: float, formula: str) -> Reading:
     """A share of the time as a reading: it leads to the tool that timed it and to how it was computed."""
-    return Reading("GPU time, share", 100 * share, "%", "measured", RUN, Source(trace.tool, formula=formula))
+    source = Source(trace.tool, formula=f"100 * {formula}")
+    return Reading("GPU time, share", 100 * share, "%", "measured", RUN, source)
 
 
 def _kernels_breakdown(document: RunDocument, rows: Sequence[KernelRow]) -> TimeBreakdown | None:
