@@ -52,6 +52,7 @@ class RunContext:
     budget: float  # wall seconds for timing in one process
     cold: bool = False  # timing on a device flushes its L2 before each call
     timeout: float | None = None  # wall seconds that one step may take: for a tool with a limit of its own
+    accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from profkit.core.errors import WorkloadError
+
 if TYPE_CHECKING:  # `--help` has no use for the model, which takes 10 ms
     from profkit.core.errors import ProfkitError
     from profkit.core.types import RunDocument
@@ -182,10 +184,13 @@ def print_documents(documents: list[RunDocument], faults: list[ProfkitError]) ->
 
 
 def verdict_exit(document: RunDocument, *, judged: bool, strict: bool) -> int:
-    """The exit code that the verdicts ask for: 1 where one failed, 5 where `strict` meets an unknown, else 0.
+    """The exit code that a run asks for: 4 where it failed itself, 1 where a verdict failed, 5 where `strict` meets
+    an unknown one, else 0.
 
     Kernels count through the run's own verdicts, weighted by GPU time: one with a thousandth of it fails no run.
     """
+    if document.state == "failed":
+        return WorkloadError.exit_code
     words = {v.verdict for v in document.verdicts if v.scope.kind != "kernel"}
     if judged and "fail" in words:
         return 1

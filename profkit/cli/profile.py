@@ -72,6 +72,12 @@ def profile(
     cold: Annotated[
         bool, typer.Option("--cold", help="On a GPU: flush its L2 before each timed call.")
     ] = False,
+    accept_exit: Annotated[
+        str | None,
+        typer.Option(
+            help="Exit codes of the workload that are no failure, with commas: 0,1.", metavar="CODES"
+        ),
+    ] = None,
     plan: Annotated[
         bool, typer.Option("--plan", help="Print the passes and their expected cost; run nothing.")
     ] = False,
@@ -95,6 +101,7 @@ def profile(
         precision=precision,
         budget=budget,
         cold=cold,
+        accept_exit=_exit_codes(accept_exit),
     )
     if plan:
         from profkit.reporting import json
@@ -113,3 +120,10 @@ def profile(
         raise typer.Exit(130)
     print_document(document, format, folder)
     raise typer.Exit(verdict_exit(document, judged=check, strict=strict))
+
+
+def _exit_codes(text: str | None) -> tuple[int, ...]:
+    words = [word.strip() for word in ("0" if text is None else text).split(",")]
+    if not all(word.isdecimal() for word in words):
+        raise typer.BadParameter(f"{text!r} is no list of exit codes, as 0,1 is.", param_hint="--accept-exit")
+    return tuple(map(int, words))

@@ -21,6 +21,7 @@ from profkit.core.types import Gpu, PassPlan, PassResult, Plan, Reading, RunDocu
 from profkit.hardware.conditions import read_moment
 from profkit.profiling.revision import read_revision
 from profkit.profiling.run_passes import (
+    PassRecord,
     RunSettings,
     TimingRecord,
     measure_peaks,
@@ -51,7 +52,12 @@ class RunCollector:
             judge,
         )
         self._settings = RunSettings(
-            context.folder, context.workload.folder, context.timeout, progress.tick, progress.note
+            context.folder,
+            context.workload.folder,
+            context.timeout,
+            progress.tick,
+            progress.note,
+            context.accepted,
         )
         self.document = RunDocument(
             name=context.workload.name,
@@ -94,16 +100,22 @@ class RunCollector:
             elif planned.skipped is not None or not planned.steps:
                 self._skip_pass(planned)
             else:
-                result = self._collect_pass(planned, known)
-                if guess and result.state == "finished":
+                record = self._collect_pass(planned, known)
+                if guess and record.result.state == "finished":
                     guess = False
-                    plan, known, result = self._repeat_if_misguessed(plan, number, known, result)
-                self._add_findings(plan.passes[number], result, known.plain_seconds)
+                    plan, known, record = self._repeat_if_misguessed(plan, number, known, record)
+                self._add_findings(plan.passes[number], record.result, known.plain_seconds)
+                if record.workload_failure is not None and not self._has_run():
+                    raise WorkloadError(record.workload_failure)
             known = replace(known, passes=self.document.passes, trace=self.document.trace)
             plan = self._update_plan(known)
             number += 1
         if self._backend.host_peaks and any(planned.name == "counters" for planned in plan.passes):
             self._measure_peaks()
+
+    def _has_run(self) -> bool:
+        """Whether any pass showed that the workload can end well: then one that fails may be its instrument's fault."""
+        return any(result.state == "finished" for result in self.document.passes)
 
     def _update_plan(self, known: PlanState) -> Plan:
         """What the backend plans now; written where it differs from what was written."""
@@ -179,23 +191,23 @@ class RunCollector:
             raise
 
     def _repeat_if_misguessed(
-        self, plan: Plan, number: int, known: PlanState, result: PassResult
-    ) -> tuple[Plan, PlanState, PassResult]:
+        self, plan: Plan, number: int, known: PlanState, record: PassRecord
+    ) -> tuple[Plan, PlanState, PassRecord]:
         """What the first pass showed of the workload's marks; where the guess was wrong, it runs once more."""
         planned = plan.passes[number]
         marked = entered_region(planned.steps)
         if marked == known.marked:
-            return plan, known, result
+            return plan, known, record
         known = replace(known, marked=marked)
         plan = self._update_plan(known)
         if plan.passes[number].steps == planned.steps:
-            return plan, known, result
+            return plan, known, record
         word = "it marks a region" if marked else "no region was entered, so the whole process counts"
         self._progress.end(f"{word}: once more")
         remove_outputs(planned.steps, self._context.folder)
         return plan, known, self._collect_pass(plan.passes[number], known)
 
-    def _collect_pass(self, plan: PassPlan, known: PlanState) -> PassResult:
+    def _collect_pass(self, plan: PassPlan, known: PlanState) -> PassRecord:
         """One pass under an instrument; what it looks at is said before it runs."""
         for line in kernel_lines(plan):
             self._progress.note(line)

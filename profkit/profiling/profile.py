@@ -35,6 +35,9 @@ from profkit.reporting.report_files import write_page
 from profkit.reporting.views import run as run_view
 
 PASSES = get_args(PassName)
+MOST_EXIT = (
+    125  # a shell says with 126 that a program cannot be started, 127 that there is none, above that a signal
+)
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class ProfileOptions:
     precision: float = 0.01
     budget: float | None = None
     cold: bool = False  # on a device: time each call with its L2 flushed
+    accept_exit: tuple[int, ...] = (0,)  # exit codes of the workload that are no failure; 0 never is
 
 
 def make_plan(options: ProfileOptions) -> Plan:
@@ -156,6 +160,9 @@ def _check_options(options: ProfileOptions) -> None:
     for option, value in (("--timeout", options.timeout), ("--budget", options.budget)):
         if value is not None and not value > 0:
             raise UsageError(f"{option} {value} is not a time in seconds")
+    for code in options.accept_exit:
+        if not 0 <= code <= MOST_EXIT:
+            raise UsageError(f"{code} is no exit code of a program: 0 to {MOST_EXIT}", "--accept-exit 0,1")
 
 
 def _run_context(options: ProfileOptions, folder: Path, workload: Workload, backend: Backend) -> RunContext:
@@ -170,6 +177,7 @@ def _run_context(options: ProfileOptions, folder: Path, workload: Workload, back
         budget=options.budget if options.budget is not None else backend.budgets[depth],
         cold=options.cold,
         timeout=options.timeout,
+        accepted=tuple(code for code in options.accept_exit if code),
     )
 
 

@@ -87,6 +87,15 @@ class RunSettings:
     timeout: float | None = None
     tick: Callable[[float], None] | None = None
     note: Callable[[str], None] | None = None
+    accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
+
+
+@dataclass(frozen=True)
+class PassRecord:
+    """How a pass went. `workload_failure`: how the workload itself failed in all of its steps, and what it printed."""
+
+    result: PassResult
+    workload_failure: str | None = None
 
 
 def skipped_result(plan: PassPlan) -> PassResult:
@@ -94,13 +103,13 @@ def skipped_result(plan: PassPlan) -> PassResult:
     return PassResult(plan.name, plan.tool, "skipped", reason=plan.skipped, fix=plan.fix)
 
 
-def run_pass(plan: PassPlan, settings: RunSettings) -> PassResult:
+def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
     """Run the steps of `plan`. What one step left stays, whatever becomes of the next.
 
     Never raises for a tool or a workload that failed: that is a result. KeyboardInterrupt passes through.
     """
     if plan.skipped is not None:
-        return skipped_result(plan)
+        return PassRecord(skipped_result(plan))
     begin = time.monotonic()
     limit = _shorter_limit(settings.timeout, plan.limit)
     if plan.parallel and len(plan.steps) > 1:
@@ -118,7 +127,7 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassResult:
     if reason is not None and not plan.parallel and 0 < len(faults) < len(recorded):
         usable = len(recorded) - len(faults)
         reason = f"{reason} (in {', '.join(faults)}; what {usable} of {len(plan.steps)} runs counted is kept)"
-    return PassResult(
+    result = PassResult(
         plan.name,
         plan.tool,
         "finished" if fault is None else "failed",
@@ -128,6 +137,8 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassResult:
         artifacts=artifacts,
         log=f"logs/{plan.steps[-1].name}.log" if plan.steps else None,
     )
+    failures = [_workload_failure(one) for one in recorded]
+    return PassRecord(result, failures[0] if failures and None not in failures else None)
 
 
 def _run_in_order(
@@ -143,6 +154,7 @@ def _run_in_order(
                 timeout=limit,
                 tick=settings.tick,
                 note=settings.note,
+                accepted=settings.accepted,
             )
         except (UsageError, MachineError) as error:
             return outcomes, Fault(error.message, error.fix)
@@ -160,7 +172,7 @@ def _only_tool_ended(recorded: StepOutcome) -> bool:
     file, outcome = recorded.step.workload_status, recorded.outcome
     if file is None or outcome.timed_out:
         return False
-    return outcome.returncode < 0 or read_status(file) in (None, 0)
+    return outcome.returncode < 0 or read_status(file) in (None, 0, *recorded.accepted)
 
 
 def _run_side_by_side(
@@ -177,6 +189,7 @@ def _run_side_by_side(
                 timeout=limit,
                 tick=settings.tick if number == 0 else None,
                 cancel=cancel,
+                accepted=settings.accepted,
             )
             for number, step in enumerate(steps)
         ]
@@ -200,11 +213,9 @@ def _find_fault(recorded: StepOutcome, folder: Path) -> Fault | None:
             "give it more time (--timeout SECONDS) or a smaller input",
         )
     status = read_status(step.workload_status) if step.workload_status is not None else None
-    # ncu and nsys end as the workload did: a signal that it sent to itself did not kill the tool
-    code = 0 if status and _signal_of(outcome.returncode) == _signal_of(status) else outcome.returncode
-    known = explain_fault(step.tool, recorded.text(), code) if step.tool is not None else None
+    known = _tool_fault(recorded)
     if not recorded.workload_ok:
-        if known is not None:
+        if known is not None and not known.consequence:
             return known
         if step.workload_status is not None and status is None:
             ended = f"{step.tool or step.name} {outcome.ending()}, and how the workload ended is not known"
@@ -212,11 +223,46 @@ def _find_fault(recorded: StepOutcome, folder: Path) -> Fault | None:
         return Fault(
             f"the workload {describe_status(recorded.status)} in {step.name}", f"see {recorded.log.name}"
         )
-    if outcome.returncode != 0 and outcome.returncode not in step.fine:
+    if not _ended_as_workload(recorded) and outcome.returncode not in (0, *step.fine):
         return known or Fault(f"{step.tool or step.name} {outcome.ending()}", f"see {recorded.log.name}")
     if known is not None and step.artifacts and not any((folder / path).exists() for path in step.artifacts):
         return known  # nsys and ncu end with 0 where they left nothing
     return None
+
+
+def _tool_fault(recorded: StepOutcome) -> Fault | None:
+    """What the tool complained of, where its text is known."""
+    tool = recorded.step.tool
+    if tool is None:
+        return None
+    code = 0 if _ended_as_workload(recorded) else recorded.outcome.returncode
+    return explain_fault(tool, recorded.text(), code)
+
+
+def _ended_as_workload(recorded: StepOutcome) -> bool:
+    """Whether the tool's own exit only repeats the workload's: ncu and nsys end so, also after a signal to it."""
+    file, code = recorded.step.workload_status, recorded.outcome.returncode
+    status = read_status(file) if file is not None else None
+    if status is None:
+        return file is None and code in recorded.accepted
+    return status != 0 and _signal_of(code) == _signal_of(status)
+
+
+def _workload_failure(recorded: StepOutcome) -> str | None:
+    """How the workload itself failed, and what it printed; None where it did not, or the tool may be the cause."""
+    file = recorded.step.workload_status
+    if recorded.workload_ok or recorded.ran_out or (file is not None and read_status(file) is None):
+        return None
+    fault = _tool_fault(recorded)
+    if fault is not None and not fault.consequence:
+        return None
+    return _failure_text(recorded)
+
+
+def _failure_text(recorded: StepOutcome) -> str:
+    last = "\n".join(recorded.text().strip().splitlines()[-12:])
+    printed = f"; it said:\n{last}" if last else "; it printed nothing"
+    return f"the workload {describe_status(recorded.status)}{printed}"
 
 
 def _signal_of(status: int) -> int:
@@ -294,16 +340,21 @@ def run_timing(
 
 
 def _time_process(step: Step, settings: RunSettings) -> StepOutcome:
-    recorded = run_step(step, settings.folder, cwd=settings.cwd, timeout=settings.timeout, tick=settings.tick)
+    recorded = run_step(
+        step,
+        settings.folder,
+        cwd=settings.cwd,
+        timeout=settings.timeout,
+        tick=settings.tick,
+        accepted=settings.accepted,
+    )
     if recorded.workload_ok:
         return recorded
     if recorded.outcome.timed_out:
         raise WorkloadError(
             f"the workload {recorded.outcome.ending()}", "give it more time: --timeout SECONDS"
         )
-    last = "\n".join(recorded.text().strip().splitlines()[-12:])
-    printed = f"; it said:\n{last}" if last else "; it printed nothing"
-    raise WorkloadError(f"the workload {describe_status(recorded.status)}{printed}")
+    raise WorkloadError(_failure_text(recorded))
 
 
 def _read_timings(folder: Path, outcomes: list[ProcessOutcome], precision: float) -> tuple[Timing, ...]:

@@ -64,11 +64,12 @@ class StepOutcome:
     status: int
     log: Path
     limit: float | None = None
+    accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
 
     @property
     def workload_ok(self) -> bool:
-        """True when the workload itself ended with 0 within its time."""
-        return self.status == 0 and not self.outcome.timed_out
+        """True when the workload itself ended with 0, or as it may, within its time."""
+        return self.status in (0, *self.accepted) and not self.outcome.timed_out
 
     @property
     def ran_out(self) -> bool:
@@ -98,6 +99,7 @@ def run_step(
     tick: Callable[[float], None] | None = None,
     note: Callable[[str], None] | None = None,
     cancel: threading.Event | None = None,
+    accepted: tuple[int, ...] = (),
 ) -> StepOutcome:
     """Run `step`; its log goes to `folder/logs`. Conversions in `step.after` run only after a step that ended in time.
 
@@ -136,7 +138,7 @@ def run_step(
                 cancel=cancel,
             )
     status = _workload_status(step, outcome)  # last: a conversion may be what brings it
-    return StepOutcome(step, outcome, status, log, timeout)
+    return StepOutcome(step, outcome, status, log, timeout, accepted)
 
 
 def _waiting_text(step: Step) -> str:

@@ -97,7 +97,7 @@ def test_a_deadline_lets_the_tool_finish_by_its_own_time_limit_first(tmp_path: P
 @pytest.mark.parametrize(("fine", "state"), [((54,), "finished"), ((), "failed")])
 def test_an_exit_code_may_say_that_all_is_there(tmp_path: Path, fine: tuple[int, ...], state: str) -> None:
     plan = PassPlan("trace", "xctrace", (step(tmp_path, "raise SystemExit(54)", fine=fine),))
-    assert run_pass(plan, RunSettings(tmp_path, str(tmp_path))).state == state
+    assert run_pass(plan, RunSettings(tmp_path, str(tmp_path))).result.state == state
 
 
 def test_the_workloads_status_may_be_brought_by_a_conversion(tmp_path: Path) -> None:

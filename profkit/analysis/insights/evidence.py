@@ -16,6 +16,7 @@ from profkit.core.types import (
     Gpu,
     GpuTrace,
     KernelInstruction,
+    KernelTime,
     Place,
     Reading,
     RunDocument,
@@ -47,13 +48,18 @@ class KernelEvidence:
     @property
     def place(self) -> Place:
         """The kernel as a place."""
-        return Place(kernel=self.row.scope.name)
+        return Place(kernel=self.row.scope.name, operation=self.operation)
+
+    @property
+    def operation(self) -> str | None:
+        """The operation that launched it: the only one that is known to, or that of most launches."""
+        return main_operation(self.row.time) if self.row.time is not None else None
 
     def place_of(self, instructions: Sequence[KernelInstruction]) -> Place:
         """The source line that most of these instructions belong to; the kernel where none is known."""
         lines = [(one.file, one.line) for one in instructions if one.file is not None]
         file, line = max(lines, key=lines.count) if lines else (None, None)
-        return Place(kernel=self.row.scope.name, file=file, line=line)
+        return Place(kernel=self.row.scope.name, operation=self.operation, file=file, line=line)
 
     @property
     def bound(self) -> Bound:
@@ -92,6 +98,12 @@ class KernelEvidence:
         stalls = {name: value for name, value in self.values.items() if name.startswith("stall.")}
         total = sum(stalls.values())
         return stalls.get(f"stall.{reason}", 0.0) / total if total > 0 else None
+
+
+def main_operation(time: KernelTime) -> str | None:
+    """The operation that launched a kernel, where it is the only one that did, or launched most of it."""
+    most = 2 * time.operation_launches > time.launches
+    return time.operation if most or time.operations == 1 else None
 
 
 @dataclass(frozen=True)

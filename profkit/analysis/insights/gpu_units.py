@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from profkit.analysis.insights.evidence import KernelEvidence, RunEvidence, unit_utilization
 from profkit.analysis.insights.rule import bounded_gain, insight_on, percent_text
@@ -30,6 +30,7 @@ _OF_FP32 = re.compile(
 )
 _OF_TF32 = re.compile(r"tf32|tensorop|s1688|s16816", re.IGNORECASE)
 _ALIGNMENT = re.compile(r"align(1|2)(?!\d)")
+_MATRIX = re.compile(r"(\d+),(\d+)\]")  # the last two dimensions of a shape: the others are batches
 _ARCHITECTURE = re.compile(r"cutlass_(75|80)_|sm(75|80)_xmma|^(?:void )?(ampere|turing|volta)_")
 
 
@@ -114,19 +115,46 @@ def unaligned_matrix_product(run: RunEvidence) -> Iterator[Insight]:
     left = sum(kernel.share * (1 - _aligned_floor(kernel)) for kernel in kernels)
     busy = first.values.get("tensor.utilization")
     how = f", and keep the tensor cores busy for {percent_text(busy)}" if busy is not None else ""
+    odd = _odd_dimension(kernels)
+    padded = _padded_dimension(odd) if odd is not None else 0
     yield insight_on(
         "unaligned-matrix-product",
         first,
-        "Pad the sizes of the matrix product to a multiple of 8, better 64",
+        "Pad the sizes of the matrix product to a multiple of 8, better 64"
+        if odd is None
+        else f"Pad the dimension of {odd:,} to {padded:,}",
         f"{percent_text(100 * share)} of the GPU time is in {plural(len(kernels), 'matrix product')} for operands of "
         f"which single elements are aligned (align1){how}",
         "One dimension (vocabulary, hidden size, batch) is odd, or a view begins at an odd offset. Pad it: 50,257 "
-        "to 50,304; then the library takes kernels that load 16 bytes at a time.",
+        "to 50,304; then the library takes kernels that load 16 bytes at a time."
+        if odd is None
+        else f"Make it {padded:,} where the tensor is made (vocabulary, hidden size, batch) and leave the rest unused; "
+        "then the library takes kernels that load 16 bytes at a time.",
         Gain(
             left * run.gpu_share, run.time_name, "these products, until DRAM or the tensor cores limit them"
         ),
         ("tensor.utilization", "bandwidth.dram.share"),
     )
+
+
+def _odd_dimension(kernels: Sequence[KernelEvidence]) -> int | None:
+    """The dimension of the products' operands that no 16 bytes divide; None where none is known, or several are."""
+    of_products = [
+        {int(size) for pair in _MATRIX.findall(kernel.operation) for size in pair if _is_odd(int(size))}
+        for kernel in kernels
+        if kernel.operation is not None and " x " in kernel.operation
+    ]
+    common = set.intersection(*of_products) if of_products else set()
+    return common.pop() if len(common) == 1 else None
+
+
+def _is_odd(size: int) -> bool:
+    return size > 8 and size % 8 != 0
+
+
+def _padded_dimension(size: int) -> int:
+    step = 64 if size > 1024 else 8
+    return -(-size // step) * step
 
 
 def _aligned_floor(kernel: KernelEvidence) -> float:

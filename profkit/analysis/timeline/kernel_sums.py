@@ -183,8 +183,10 @@ class KernelSums:
         for what, count in zip(whats.tolist(), counts.tolist(), strict=True):
             self._kernels.setdefault(what, _Launches()).setup += count
 
-    def summed(self, ranges: Mapping[int, tuple[str, ...]]) -> SummedKernels:
-        """All of it; `ranges` are those that each configuration was launched in."""
+    def summed(
+        self, ranges: Mapping[int, tuple[str, ...]], operations: Mapping[int, tuple[str, int, int]]
+    ) -> SummedKernels:
+        """All of it; `ranges` are those that each configuration was launched in, `operations` its commonest one."""
         ranked = sorted(self._kernels.items(), key=self._rank)
         counted = [(number, launches) for number, launches in ranked if launches.count]
         places = {number: place for place, (number, _) in enumerate(counted)}
@@ -202,6 +204,7 @@ class KernelSums:
                     ranges.get(number, ()),
                     launches.setup,
                     launches.graph,
+                    *operations.get(number, (None, 0, 0)),
                 )
                 for number, launches in counted
             ),

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from profkit.analysis.timeline.kernel_sums import KernelSums, Medians
 from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Range, Recording
 from profkit.analysis.timeline.windows import RangePaths, TimeWindows
-from profkit.core.types import ApiCall, GpuRange, GpuTrace, Transfer
+from profkit.core.types import ApiCall, GpuRange, GpuTrace, HostMemory, MemoryKind, Transfer
 
 _NEVER = 1 << 62
 
@@ -180,6 +180,7 @@ class RangeSums:
         self._ranges, self._windows, self._paths = ranges, windows, RangePaths(ranges)
         self._inside: Counter[tuple[int, int]] = Counter()  # launches by path and configuration
         self._path_time: Counter[int] = Counter()  # kernel ns by path
+        self._operations: Counter[tuple[int, int]] = Counter()  # launches by configuration and operation
 
     def add(self, rows: Columns, when: Any) -> None:
         """Kernels (columns ACTIVITY), each with the time at which it was launched."""
@@ -195,6 +196,23 @@ class RangeSums:
         spent = np.bincount(where.reshape(-1), rows["end"] - rows["start"])
         for number, nanoseconds in zip(numbers.tolist(), spent.tolist(), strict=True):
             self._path_time[number] += int(nanoseconds)
+        operation = self._paths.find_operations(when, rows["process"], rows["thread"])
+        if operation is None:
+            return
+        pairs, counts = np.unique((rows["what"].astype(np.int64) << 32) | operation, return_counts=True)
+        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+            self._operations[pair >> 32, pair & 0xFFFFFFFF] += count
+
+    def operations(self) -> dict[int, tuple[str, int, int]]:
+        """By configuration the operation that launched it most often, how often, and how many different ones did."""
+        commonest: dict[int, tuple[str, int, int]] = {}
+        for (what, number), count in self._operations.items():
+            operation = self._paths.operations[number]
+            if operation is not None:
+                known, most, different = commonest.get(what, ("", 0, 0))
+                best = (operation, count) if count > most else (known, most)
+                commonest[what] = *best, different + 1
+        return commonest
 
     def names(self) -> dict[int, tuple[str, ...]]:
         """By configuration the ranges in which it was launched."""
@@ -304,17 +322,14 @@ class Sums:
         judged = sum(device.judged for device in devices)
         computing = sum(self._computing[n].worked() for n in working if n in self._computing)
         latency, call = self._host.latencies()
-        kernels = self._kernels.summed(self._ranges.names())
+        kernels = self._kernels.summed(self._ranges.names(), self._ranges.operations())
         return GpuTrace(
             self._recording.tool,
             kernels.times,
             span=sum(span for span, _ in spans) / len(spans) / 1e9 if spans else None,
             busy=sum(busy for _, busy in spans) / len(spans) / 1e9 if spans else None,
             launches=sum(k.launches for k in kernels.times),
-            transfers=tuple(
-                Transfer(self._recording.tables.transfers[kind], count, size, ns / 1e9)
-                for kind, (count, size, ns) in sorted(self._transfers.items(), key=lambda t: -t[1][2])
-            ),
+            transfers=self._summed_transfers(),
             ranges=self._ranges.ranges(),
             api=self._host.api(self._recording.tables.calls),
             launch_latency=_seconds(latency),
@@ -334,6 +349,26 @@ class Sums:
             order=kernels.order,
             setup=kernels.setup,
         )
+
+    def _summed_transfers(self) -> tuple[Transfer, ...]:
+        """By kind, most time first; of each the kinds of memory on the host's side."""
+        kinds: dict[str, list[tuple[MemoryKind | None, int, int, float]]] = {}
+        for number, (count, size, ns) in sorted(self._transfers.items(), key=lambda item: -item[1][2]):
+            kind = self._recording.tables.transfers[number]
+            kinds.setdefault(kind.name, []).append((kind.memory, count, size, ns / 1e9))
+        transfers = (
+            Transfer(
+                name,
+                sum(count for _, count, _, _ in parts),
+                sum(size for _, _, size, _ in parts),
+                sum(seconds for _, _, _, seconds in parts),
+                tuple(
+                    HostMemory(part[0], part[1], part[2], part[3]) for part in parts if part[0] is not None
+                ),
+            )
+            for name, parts in kinds.items()
+        )
+        return tuple(sorted(transfers, key=lambda transfer: -transfer.seconds))
 
 
 def _seconds(nanoseconds: float | None) -> float | None:

@@ -27,9 +27,8 @@ _EVENTS = "NVTX_EVENTS"
 _PUSH_POP, _START_END, _DOMAIN = 59, 60, 75  # ENUM_NSYS_EVENT_TYPE
 _NVTXT = {70: _PUSH_POP, 71: _START_END}  # the same from a text file
 MOST_RANGES = 1 << 20
-_NUMBERED = re.compile(
-    r", (?:seq|op_id) = \d+"
-)  # by which torch.autograd.profiler.emit_nvtx tells its entries apart
+# By which torch.autograd.profiler.emit_nvtx tells its entries, and where their inputs are from.
+_NUMBERED = re.compile(r", (?:(?:seq|op_id) = \d+|input_op_ids = \[[^\]]*\])")
 
 
 def read_ranges(

@@ -109,10 +109,27 @@ _PRIVATE = (
 )
 
 
+# Of `perf data convert --to-json`: "hostname": "vm", and the command as a list with a word on each line.
+_JSON_HOST = re.compile(r'(\s*"(?:hostname|nodename)"\s*:\s*")[^"\n]*')
+_JSON_COMMAND = re.compile(r'\s*"cmdline"\s*:\s*\[')
+
+
 def scrub(source: Path, output: Path, redactor: Redactor) -> None:
     """Copy the text line by line to `output`, which must not be there yet."""
+    in_command = False
 
     def changed(line: str) -> str:
+        nonlocal in_command
+        if in_command:
+            in_command = "]" not in line
+            return "" if in_command else line[line.index("]") :]
+        if (match := _JSON_COMMAND.match(line)) is not None:
+            redactor.note(COMMAND)
+            in_command = "]" not in line
+            return match[0] + ("" if in_command else line[line.rindex("]") :])
+        if (match := _JSON_HOST.match(line)) is not None:
+            redactor.note(HOST)
+            return match[1] + "host" + redactor.text(line[match.end() :])
         for pattern, kind, instead in _PRIVATE:
             if (match := pattern.match(line)) is not None:
                 redactor.note(kind)
@@ -146,6 +163,14 @@ class Perf:
             scrub,
         ),
         Format(
+            "perf-json",
+            name,
+            "perf data convert --to-json",
+            lazy_function("profkit.profilers.perf.convert_json.looks_like_convert_json"),
+            lazy_function("profkit.profilers.perf.convert_json.read_convert_json"),
+            scrub,
+        ),
+        Format(
             "perf-stat-csv",
             name,
             "perf stat -x",
@@ -159,6 +184,14 @@ class Perf:
             "perf stat",
             lazy_function("profkit.profilers.perf.stat_text.looks_like_stat_text"),
             lazy_function("profkit.profilers.perf.stat_text.read_stat_text"),
+            scrub,
+        ),
+        Format(
+            "perf-report",
+            name,
+            "perf report --stdio",
+            lazy_function("profkit.profilers.perf.report_text.looks_like_report_text"),
+            lazy_function("profkit.profilers.perf.report_text.read_report_text"),
             scrub,
         ),
         Format(

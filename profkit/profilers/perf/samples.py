@@ -14,57 +14,59 @@ _CLOCKS = frozenset({"cpu-clock", "task-clock"})
 _MODIFIERS = frozenset("ukhHGDIpPSWeb")
 
 
-def _base_event(event: str) -> str:
+def base_event(event: str) -> str:
     """The event without its modifiers: `cycles:u` -> `cycles`; `cpu_core/cycles/`, `sched:switch` stay."""
     name, colon, modifiers = event.rpartition(":")
     return name if colon and name and modifiers and set(modifiers) <= _MODIFIERS else event
 
 
-def _is_user_only(event: str) -> bool:
+def is_user_only(event: str) -> bool:
     """True where a modifier leaves the kernel out; perf adds `:u` by itself for unprivileged users."""
-    name = _base_event(event)
+    name = base_event(event)
     modifiers = event[len(name) :] if name != event else event.rpartition("/")[2] if "/" in event else ""
     return "u" in modifiers and "k" not in modifiers
 
 
-def _unit_of(event: str, *, with_period: bool) -> tuple[str, float]:
+def scale_of(event: str, *, with_period: bool) -> tuple[str, float]:
     """Unit of a sample's weight, and the divisor into it: seconds for clocks, else the event or `samples`."""
     if not with_period:
         return "samples", 1
-    base = _base_event(event)
+    base = base_event(event)
     return ("s", 1e9) if base in _CLOCKS else (base, 1)
 
 
-def _thread_profile(title: str, unit: str, weights: Mapping[bytes, float], per: float) -> Profile:
-    """A thread has no callers, so own and inclusive weight are the same."""
-    rows = sorted((-weight, name.decode("utf-8", "replace")) for name, weight in weights.items())
-    hotspots = tuple(Hotspot(name, own=-weight / per, total=-weight / per) for weight, name in rows)
+def by_thread(title: str, unit: str, weights: Mapping[str, float], per: float = 1) -> Profile:
+    """The table by thread name. A thread has no callers, so own and inclusive weight are the same."""
+    rows = sorted(weights.items(), key=lambda row: (-row[1], row[0]))
+    hotspots = tuple(Hotspot(name, own=weight / per, total=weight / per) for name, weight in rows)
     return Profile(f"{title} by thread", unit, sum(weights.values()) / per, hotspots, "threads")
 
 
 MOST_EVENTS = 1000  # perf itself takes far fewer; more are a sign of another kind of file
 MOST_THREADS = 10_000
 
+Name = str | bytes  # bytes are decoded at the end: a reader of millions of samples need not do so for each
+
 
 class MergedEvents:
-    """One StackMerger per event, and the weight per thread name. Names are bytes, decoded once at the end."""
+    """One StackMerger per event, and the weight per thread name."""
 
     def __init__(self, table: FrameTable) -> None:
         self._table = table
-        self._events: dict[tuple[bytes, bool], tuple[StackMerger, dict[bytes, float]]] = {}
+        self._events: dict[tuple[Name, bool], tuple[StackMerger, dict[Name, float]]] = {}
 
-    def add(self, event: bytes, period: int | None, thread: bytes, ids: tuple[int, ...]) -> None:
+    def add(self, event: Name, period: int | None, thread: Name, ids: tuple[int, ...]) -> None:
         """Count one sample (frames innermost first). Without a period it weighs 1, in `samples`."""
-        sums = self._events.get((event, period is None))
-        if sums is None:
+        found = self._events.get((event, period is None))
+        if found is None:
             if len(self._events) >= MOST_EVENTS:
                 raise UnreadableReport(f"it names more than {MOST_EVENTS} events: not a recording of perf")
-            sums = self._events[event, period is None] = (StackMerger(self._table), {})
-        merger, threads = sums
+            found = self._events[event, period is None] = (StackMerger(self._table), {})
+        merger, threads = found
         weight = 1 if period is None else period
         merger.add(ids, weight)
         if thread not in threads and len(threads) >= MOST_THREADS:
-            thread = b"[more threads]"
+            thread = "[more threads]"
         threads[thread] = threads.get(thread, 0) + weight
 
     @property
@@ -79,23 +81,23 @@ class MergedEvents:
 
     def warnings(self) -> list[str]:
         """Where bounds were reached, and what the events leave out."""
-        texts = [
+        found = [
             f"{_decode_name(event) or 'samples'}: too many distinct stacks; the inner frames of "
             f"{100 * merger.cut / merger.weight:.1f} % of the weight are not kept apart in the stacks "
             "(the tables are exact)"
             for (event, _), (merger, _) in self._events.items()
             if merger.cut
         ]
-        texts += [
-            f"{event}: user space only; what the kernel did is not in it"
-            for event in dict.fromkeys(_decode_name(event) for event, _ in self._events)
-            if _is_user_only(event)
+        found += [
+            f"{_decode_name(event)}: user space only; what the kernel did is not in it"
+            for event in dict.fromkeys(event for event, _ in self._events)
+            if is_user_only(_decode_name(event))
         ]
         if self._table.full:
-            texts.append("too many different functions: the later ones are not told apart")
-        return texts
+            found.append("too many different functions: the later ones are not told apart")
+        return found
 
-    def merged(self) -> tuple[tuple[Stacks, ...], tuple[Profile, ...]]:
+    def answer(self) -> tuple[tuple[Stacks, ...], tuple[Profile, ...]]:
         """Stacks of each event, the one with most samples first; tables by function, library and thread of each.
 
         The table by thread is left out where there is but one name.
@@ -104,16 +106,19 @@ class MergedEvents:
         profiles: list[Profile] = []
         for (event, bare), (merger, threads) in sorted(self._events.items(), key=lambda e: -e[1][0].samples):
             title = _decode_name(event) or "samples"
-            unit, per = _unit_of(title, with_period=not bare)
+            unit, per = scale_of(title, with_period=not bare)
             stacks.append(merger.stacks(title, unit, per))
             profiles += merger.profiles(title, unit, per)
             if len(threads) > 1:
-                profiles.append(_thread_profile(title, unit, threads, per))
+                names: dict[str, float] = {}
+                for name, weight in threads.items():
+                    names[_decode_name(name)] = names.get(_decode_name(name), 0) + weight
+                profiles.append(by_thread(title, unit, names, per))
         return tuple(stacks), tuple(profiles)
 
 
-def _decode_name(name: bytes) -> str:
-    return name.decode("utf-8", "replace")
+def _decode_name(name: Name) -> str:
+    return name if isinstance(name, str) else name.decode("utf-8", "replace")
 
 
 # What run-times that compile on the fly leave for perf: a map, or an image per function after `perf inject`.
@@ -134,10 +139,10 @@ def frame_of(symbol: str, dso: str | None) -> Frame:
         return Frame(function or UNKNOWN, PYTHON, file or None)
     if not symbol or _HEX.fullmatch(symbol):
         symbol = UNKNOWN
-    return Frame(symbol, _library_of(dso))
+    return Frame(symbol, library_of(dso))
 
 
-def _library_of(dso: str | None) -> str | None:
+def library_of(dso: str | None) -> str | None:
     """The library's name for perf's dso: base name without `(deleted)`; None where perf does not know it."""
     if not dso:
         return None

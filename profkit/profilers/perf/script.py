@@ -394,7 +394,7 @@ def read_script(path: Path) -> Report:
                 "record less: a lower frequency, frame pointers instead of copies of the stack",
             )
         raise UnreadableReport(f"{path} holds no sample of perf script")
-    stacks, profiles = events.merged()
+    stacks, profiles = events.answer()
     return Report(
         "perf",
         "perf-script",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from profkit.analysis.insights import find_insights
-from profkit.core.types import GpuRange, Insight, Kernel, KernelTime, Transfer
+from profkit.core.types import GpuRange, HostMemory, Insight, Kernel, KernelTime, MemoryKind, Transfer
 from tests import kernel_documents
 
 
@@ -44,6 +44,37 @@ def test_copies_beside_enough_kernels_can_be_hidden_at_most_once() -> None:
     gain = found["exposed-copies"].gain
     assert gain is not None
     assert gain.at_most == pytest.approx(0.4)
+
+
+def held(memory: MemoryKind, seconds: float, size: int = 36_600_000_000) -> tuple[Transfer, ...]:
+    return (Transfer("host to device", 384, size, seconds, (HostMemory(memory, 384, size, seconds),)),)
+
+
+def test_pageable_memory_is_to_be_pinned_before_anything_else() -> None:
+    """Asynchronous copies of it are none."""
+    found = insights({"gemm": (96, 0.5)}, span=1.0, busy=0.9, copying=0.4, transfers=held("pageable", 0.5))
+    assert found["exposed-copies"].title == "Pin the host memory, then copy while kernels run"
+    assert "100 % of that time with pageable memory" in found["exposed-copies"].evidence
+    assert "pin_memory()" in found["exposed-copies"].change
+    alone = insights({"gemm": (96, 0.02)}, span=1.0, busy=0.9, copying=0.88, transfers=held("pageable", 0.88))
+    assert alone["exposed-copies"].title.startswith("Pin the host memory, and move less")
+
+
+def test_the_rate_of_pinned_memory_beside_it_says_what_the_link_can_do() -> None:
+    fast = replace(held("pinned", 0.1, 5_500_000_000)[0], kind="device to host")
+    transfers = (*held("pageable", 0.4, 2_400_000_000), fast)
+    found = insights({"gemm": (96, 0.5)}, span=1.0, busy=0.9, copying=0.4, transfers=transfers)
+    assert "pinned memory gave 55.0 GB/s in the same run" in found["exposed-copies"].evidence
+
+
+def test_memory_that_is_pinned_is_not_to_be_pinned() -> None:
+    found = insights({"gemm": (96, 0.5)}, span=1.0, busy=0.9, copying=0.4, transfers=held("pinned", 0.5))
+    copying = found["exposed-copies"]
+    assert "what the link gave" in copying.evidence
+    assert "pin" not in f"{copying.title} {copying.change}".lower()
+    small = held("pinned", 0.5, 384 * 4096)  # a rate that the start of each copy decides
+    found = insights({"gemm": (96, 0.5)}, span=1.0, busy=0.9, copying=0.4, transfers=small)
+    assert "link" not in found["exposed-copies"].evidence
 
 
 def test_copies_that_kernels_hide_already_are_no_problem() -> None:
@@ -106,6 +137,12 @@ def test_conversions_of_types_in_every_step_are_named() -> None:
     assert found.gain.at_most == pytest.approx(0.09 * 0.5 / 0.6)
 
 
+def test_conversions_that_tell_their_shapes_are_the_same_conversions() -> None:
+    to = tuple(GpuRange(f"aten::to, sizes = [[{n}], [], []]", None, 500, 0.1, 500, 0.02) for n in (64, 768))
+    found = insights({"gemm": (400, 0.5)}, span=0.6, busy=0.5, ranges=to)["repeated-conversions"]
+    assert "1000 kernels of aten::to" in found.evidence
+
+
 def test_a_kernels_gain_counts_only_the_time_in_which_kernels_run() -> None:
     """Half of the busy time is copies: what a kernel could win is half as much."""
     name = "void cutlass_75_tensorop_bf16_s1688gemm_bf16_128x128_nt_align1"
@@ -115,3 +152,46 @@ def test_a_kernels_gain_counts_only_the_time_in_which_kernels_run() -> None:
     assert beside.gain is not None
     assert alone.gain.at_most == pytest.approx(beside.gain.at_most)
     assert alone.gain.at_most == pytest.approx(0.4)
+
+
+ALIGN1 = "void cutlass_75_tensorop_bf16_s1688gemm_bf16_128x128_nt_align1"
+
+
+def unaligned(*operations: tuple[str, int, int]) -> Insight:
+    """Of products whose kernels were launched 10 times, by `(operation, how often by it, of how many)`."""
+    document = kernel_documents.document({})
+    assert document.trace is not None
+    times = tuple(
+        KernelTime(Kernel(ALIGN1, (n + 1, 1, 1), (256, 1, 1)), 10, 0.1, 0.01, operation=name,
+                   operation_launches=launches, operations=different)
+        for n, (name, launches, different) in enumerate(operations)
+    )  # fmt: skip
+    made = replace(document.trace, tool="nsys", kernels=times, span=1.0, busy=0.9)
+    (found,) = (one for one in find_insights(replace(document, trace=made)) if one.rule.startswith("unal"))
+    return found
+
+
+FORWARD = "aten::mm [4096,768] x [768,50257]"
+BACKWARD = "aten::mm [50257,4096] x [4096,768]"
+
+
+def test_the_dimension_to_be_padded_is_named_where_the_operations_tell_it() -> None:
+    found = unaligned((FORWARD, 10, 1), (BACKWARD, 10, 1))
+    assert found.title == "Pad the dimension of 50,257 to 50,304"
+    assert found.where.operation == FORWARD
+    # The begin of the recording cut off the calls of the other launches.
+    assert unaligned((FORWARD, 4, 1)).title == found.title
+    assert unaligned(("aten::bmm [12,512,100] x [12,100,512]", 10, 1)).title.endswith("of 100 to 104")
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        ("aten::mm [4095,768] x [768,50257]", 10, 1),  # two of them: either
+        ("aten::mm [4096,768] x [768,512]", 10, 1),  # a view at an odd offset
+        (FORWARD, 4, 3),  # of others, too
+        ("aten::convolution [8,3,225,225], [64,3,7,7]", 10, 1),
+    ],
+)
+def test_a_dimension_is_not_named_where_it_may_be_another(operation: tuple[str, int, int]) -> None:
+    assert "multiple of 8" in unaligned(operation).title

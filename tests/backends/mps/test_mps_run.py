@@ -103,7 +103,7 @@ def test_a_chip_without_a_set_of_counters_is_told_by_xctraces_own_words(mac_run:
 
 def test_a_workload_that_fails_under_xctrace_alone_is_told_with_its_code(mac_run: MakeRun) -> None:
     script = "import os, sys\nif 'trace' in os.environ.get('PROFKIT_DIRECTIVE', ''): sys.exit(7)\n"
-    run = mac_run({}, script)
+    run = mac_run({}, script, "timing,trace")
     result = run.of("trace")
     assert result.state == "failed"
     assert "the workload exited with 7 in trace" in str(result.reason)

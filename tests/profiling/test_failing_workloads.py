@@ -1,0 +1,73 @@
+"""A workload that fails is told in every pass, with exit code 4, unless its exit code was said to be none."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from cli_runner import profkit, runs
+
+FAILS = "print('cannot open the data'); raise SystemExit(7)"
+PASSES = ("timing", "cprofile", "tracemalloc", "trace", "counters")
+
+
+@pytest.fixture(params=PASSES)
+def one_pass(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, ...]:
+    line = ("profile", "--backend", "cpu", "--passes", request.param, "--depth", "gate", "--quiet")
+    plan = profkit(
+        *line, "--plan", "--format", "json", "--", sys.executable, "-c", FAILS, cwd=tmp_path
+    ).json()
+    if all(planned["skipped"] for planned in plan["passes"]):
+        pytest.skip(plan["passes"][0]["skipped"])
+    return line
+
+
+def test_a_failing_workload_is_exit_code_4_in_every_pass(tmp_path: Path, one_pass: tuple[str, ...]) -> None:
+    said = profkit(*one_pass, "--", sys.executable, "-c", FAILS, cwd=tmp_path)
+    assert said.code == 4
+    assert "the workload exited with 7" in said.err
+    assert "cannot open the data" in said.err
+    (run,) = runs(tmp_path / "reports")
+    assert run["state"] == "failed"
+    assert "exited with 7" in run["failure"]
+    checked = profkit("check", next((tmp_path / "reports").iterdir()), cwd=tmp_path)
+    assert checked.code == 4
+    assert "exited with 7" in checked.out
+
+
+def test_a_missing_script_is_told_with_what_python_says(tmp_path: Path, one_pass: tuple[str, ...]) -> None:
+    said = profkit(*one_pass, "--", sys.executable, "absent.py", cwd=tmp_path)
+    assert said.code == 4
+    assert "absent.py" in said.err
+    assert "No such file" in said.err
+
+
+def test_an_accepted_exit_code_is_no_failure(tmp_path: Path, one_pass: tuple[str, ...]) -> None:
+    quick = ("--budget", "0.1", "--precision", "0.5", "--accept-exit", "0,7")
+    said = profkit(*one_pass, *quick, "--", sys.executable, "-c", FAILS, cwd=tmp_path)
+    assert said.code == 0, said.err
+    (run,) = runs(tmp_path / "reports")
+    assert run["state"] == "complete"
+    assert {result["state"] for result in run["passes"]} == {"finished"}
+
+
+def test_another_exit_code_than_the_accepted_one_is_a_failure(tmp_path: Path) -> None:
+    line = ("profile", "--passes", "cprofile", "--quiet", "--accept-exit", "1", "--")
+    assert profkit(*line, sys.executable, "-c", FAILS, cwd=tmp_path).code == 4
+    assert profkit(*line, sys.executable, "-c", "pass", cwd=tmp_path).code == 0
+
+
+@pytest.mark.parametrize("codes", ["x", "", "1,", "-1", "137"])
+def test_codes_that_no_program_ends_with_are_refused(tmp_path: Path, codes: str) -> None:
+    said = profkit("profile", f"--accept-exit={codes}", "--", "touch", "ran", cwd=tmp_path)
+    assert said.code == 2
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_pass_whose_workload_fails_after_it_ran_well_is_the_instruments(tmp_path: Path) -> None:
+    once = "import sys; sys.exit(3 if 'tracemalloc' in sys.modules else 0)"
+    line = ("profile", "--passes", "cprofile,tracemalloc", "--quiet", "--")
+    assert profkit(*line, sys.executable, "-c", once, cwd=tmp_path).code == 0
+    states = {result["name"]: result["state"] for result in runs(tmp_path / "reports")[0]["passes"]}
+    assert states == {"cprofile": "finished", "tracemalloc": "failed"}
