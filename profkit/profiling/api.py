@@ -17,8 +17,8 @@ from profkit.core.run_folder import FILE_NAME
 from profkit.core.types import Reading, RunDocument, Scope, Timing
 from profkit.profiling.summarize import read_judged
 from profkit.reporting.plain_text import without_control_characters
+from profkit.reporting.views.run_insights import to_do_lines
 from profkit.reporting.views.run_text import SIGNS, WORDS, time_line, worst_first
-from profkit.reporting.views.run_todo import to_do_lines
 
 Cell: TypeAlias = "str | int | float | bool | None"
 Row: TypeAlias = "dict[str, Cell]"

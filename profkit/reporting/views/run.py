@@ -40,7 +40,13 @@ from profkit.reporting.view import (
     table,
 )
 from profkit.reporting.views import run_about, run_charts, run_metal
-from profkit.reporting.views.run_insights import nsight_section, time_split_text
+from profkit.reporting.views.run_insights import (
+    concluded,
+    more_on_screen,
+    nsight_section,
+    time_split_text,
+    to_do_section,
+)
 from profkit.reporting.views.run_kernels import kernel_table, kernels_of, references
 from profkit.reporting.views.run_source import instructions_section
 from profkit.reporting.views.run_text import (
@@ -62,7 +68,6 @@ from profkit.reporting.views.run_text import (
     with_command,
     worst_first,
 )
-from profkit.reporting.views.run_todo import concluded, more_on_screen, to_do_section
 
 STATUSES: dict[VerdictWord, Status] = {
     "fail": Status.FAIL,

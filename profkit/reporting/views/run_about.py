@@ -30,6 +30,7 @@ from profkit.reporting.view import (
     strong,
     table,
 )
+from profkit.reporting.views.run_insights import to_do_lines
 from profkit.reporting.views.run_text import (
     WORDS,
     command_line,
@@ -42,7 +43,6 @@ from profkit.reporting.views.run_text import (
     time_line,
     unfinished_passes,
 )
-from profkit.reporting.views.run_todo import to_do_lines
 
 _FACT = 64  # characters of a fact about the tool's session: longer ones are lists of metrics
 _MOST_FILES = 500  # that are listed
