@@ -62,6 +62,14 @@ def test_memory_that_is_hardly_used_is_no_problem() -> None:
     assert insights({**CHASE, "dram.read": 1e6}) == {}
 
 
+@pytest.mark.parametrize("change", [{"flops.share": 64.0}, {"time.interval": 200.0}])
+def test_a_program_that_computes_or_whose_time_is_noise_does_not_follow_pointers(
+    change: dict[str, float],
+) -> None:
+    """A matrix product on a busy machine: by chance its time is that of its lines, one after the other."""
+    assert "memory-latency" not in insights({**CHASE, **change})
+
+
 def test_a_rate_that_no_machine_reaches_is_believed_by_no_rule() -> None:
     assert insights({**STREAM, "bandwidth.dram.share": 140.0}) == {}
 
