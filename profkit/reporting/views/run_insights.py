@@ -41,6 +41,7 @@ _NAME = 44  # characters of a kernel's name
 _COMMAND = 48  # characters of a command that stands in a line to type; a longer one is COMMAND
 _TOLD = 4  # targets that are named
 _NEAR = 80.0  # %; a kernel whose busiest unit is that near to its peak has little left to win
+_ROOFS = ("dram", "tensor", "fp32", "fp64", "fp16")  # a kernel limited by a cache may still reuse more
 _MOST = 0.9  # of the GPU time
 _FEW = 3  # met targets: fewer are too little to say that nothing is wrong
 INITIALISERS = (
@@ -277,10 +278,10 @@ def nothing_text(document: RunDocument) -> str | None:
     """That nothing to change was found, with what was looked at; None where that is too little to say so."""
     whole = [verdict for verdict in document.verdicts if verdict.scope.kind in ("run", "region")]
     words = [verdict.verdict for verdict in whole if verdict.metric != "time.interval"]
-    if document.state != "complete" or "fail" in words:
+    if document.state != "complete" or "fail" in words or "unknown" in words:
         return None
     looked = _near_limits(document) if backend_named(document.backend).per_kernel else None
-    if looked is None and not document.kernels and "unknown" not in words and words.count("pass") >= _FEW:
+    if looked is None and not document.kernels and words.count("pass") >= _FEW:
         looked = f"all {words.count('pass')} targets that apply are met"
     return f"Nothing to change was found: {looked}." if looked is not None else None
 
@@ -288,7 +289,11 @@ def nothing_text(document: RunDocument) -> str | None:
 def _near_limits(document: RunDocument) -> str | None:
     """How near to the limit of their busiest unit the kernels run that take nine tenths of the GPU time."""
     rows = kernel_rows(document)
-    near = [row for row in rows if row.bound is not None and (row.bound.nearest or 0.0) >= _NEAR]
+    near = [
+        row
+        for row in rows
+        if row.bound is not None and row.bound.bound in _ROOFS and (row.bound.nearest or 0.0) >= _NEAR
+    ]
     known = any(row.share is not None for row in rows)
     share = sum(row.share or 0.0 for row in near) if known else len(near) / max(1, len(rows))
     trace = document.trace
