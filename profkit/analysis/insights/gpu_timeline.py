@@ -110,8 +110,6 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
     """A device that waits again and again because the host has launched nothing. One long gap is no "
     "such loop."""
     trace = run.trace
-    if run.document.metal is not None:
-        return  # its targets tell what submits too late, and how it is mended there
     if trace is None or not trace.span or trace.busy is None or trace.starved is None:
         return
     idle = max(0.0, trace.span - trace.busy)
