@@ -11,7 +11,7 @@ from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.reporting.view import plain_text
 from profkit.reporting.views.run_insights import place_text
 from tests import gpu_documents as gpu
-from tests.reporting.shown import run_markdown, run_text
+from tests.reporting.shown import run_markdown, run_page, run_text
 
 
 def test_what_a_rule_says_of_several_kernels_is_one_item_that_counts_them() -> None:
@@ -70,3 +70,11 @@ def test_kernels_at_their_limit_are_nothing_to_change() -> None:
     for nearest, told in ((93.0, True), (60.0, False)):
         one = replace(document, kernels=(replace(bound, nearest=nearest),))
         assert (near in " ".join(run_text(one, color=False).split())) is told
+
+
+def test_a_page_draws_the_bound_beside_its_number() -> None:
+    gain = Gain(0.25, "the GPU time", "all of them")
+    one = Insight("s", "Fuse it", "many small kernels", "Fuse.", gain=gain)
+    page = run_page(gpu.report(insights=(one, replace(one, rule="t", title="Ask first", gain=None))))
+    assert page.count('<rect width="25.0" height="4" class="won">') == page.count('class="won"') == 1
+    assert '<span class="soft">why</span><span>many small kernels.</span>' in page

@@ -137,7 +137,8 @@ class PageBlocks:
             case Paragraph():
                 return element("p", self.text(block.text))
             case Items():
-                return element("ol" if block.ordered else "ul", *map(self._item, block.items), class_="notes")
+                kind = "notes ordered" if block.ordered else "notes"
+                return element("ol" if block.ordered else "ul", *map(self._item, block.items), class_=kind)
             case Facts():
                 return self._facts(block)
             case DataTable():
@@ -209,8 +210,17 @@ class PageBlocks:
 
     def _item(self, item: Text | Item) -> Html:
         known = item if isinstance(item, Item) else Item(item)
-        below = [element("div", self.text(text), class_="because") for text in known.below]
-        return element("li", self.text(known.text), *below)
+        below = [self._line_below(text) for text in known.below]
+        bar = _share_bar(known.share) if known.share is not None else ""
+        return element("li", self.text(known.text), bar, *below)
+
+    def _line_below(self, text: Text) -> Html:
+        """A line below an item; where it begins with a soft word that is its label, in a column of its own."""
+        first, *rest = spans(text) or (Span(""),)
+        if first.style is Style.SOFT and rest and first.text.endswith("  "):
+            label = element("span", first.text.strip(), class_="soft")
+            return element("div", label, element("span", self.text(tuple(rest))), class_="because labelled")
+        return element("div", self.text(text), class_="because")
 
     def _facts(self, facts: Facts) -> Html:
         rows = [
@@ -374,6 +384,22 @@ def _lines(lines: Sequence[str]) -> Html:
     """Lines as they are, each by itself."""
     inside = Html("\n").join(map(text, lines))
     return element("pre", element("code", Html(inside)), class_="command", tabindex="0")
+
+
+def _share_bar(share: float) -> Html:
+    """A bar for the eye: the number stands beside it in words."""
+    width = f"{100 * min(1.0, max(0.0, share)):.1f}"
+    filled = element("rect", width=width, height="4", class_="won")
+    whole = element("rect", width="100", height="4", class_="whole")
+    return element(
+        "svg",
+        whole,
+        filled,
+        viewBox="0 0 100 4",
+        preserveAspectRatio="none",
+        class_="bound",
+        aria_hidden="true",
+    )
 
 
 def _sign(status: Status) -> Html:
