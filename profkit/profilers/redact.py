@@ -29,7 +29,10 @@ IN_PATH = r"[^\s/\\\"'`<>|:;,*?(){}\[\]\x00-\x1f=]"
 # Two parts at least, and nothing before it that makes it a part of a word, a ratio or a web address. A blank may
 # stand inside a folder's name: only known folders are found then (as literals).
 PATH_FORM = re.compile(rf"(?:(?<![\w:/.\\~-])|(?<=-[ILoB]))(?:~|file:(?://)?)?(?:/{IN_PATH}+){{2,}}/?")
-WINDOWS = re.compile(r"(?<!\w)[A-Za-z]:\\{1,2}(?:[^\s\\\"'<>|:*?]+\\{1,2})+[^\s\\\"'<>|:*?]*")
+WINDOWS = re.compile(
+    r"(?<!\w)[A-Za-z]:\\{1,2}(?:[^\s\\\"'<>|:*?]+\\{1,2})+[^\s\\\"'<>|:*?]*"
+    r"|(?<![\w/\\.-])[A-Za-z]:/{1,2}(?:[^\s/\\\"'<>|:*?]+[/\\]{1,2})+[^\s/\\\"'<>|:*?]*"
+)
 # What is the same on every machine tells nothing of this one.
 PUBLIC = re.compile(
     r"/(?:usr/(?:lib|lib64|lib32|libexec|bin|sbin|include|share|local/cuda[\w.-]*)|etc/ssl|lib|lib64|bin|sbin|proc/self|proc/sys|dev|sys)/"
@@ -251,7 +254,7 @@ class Redactor:
         text = IPV4.sub(lambda found: self._address(found[0], counted), text)
         text = MAC.sub(lambda _: counted(ADDRESS, "<address>"), text)
         text = PATH_FORM.sub(lambda found: self._path(found[0], counted), text)
-        text = WINDOWS.sub(lambda found: self._path(re.sub(r"\\+", "/", found[0]), counted), text)
+        text = WINDOWS.sub(lambda found: self._path(re.sub(r"[\\/]+", "/", found[0]), counted), text)
         return text, tuple(counts.items())
 
     def _literal(self, literal: str, counted: _Counted) -> str:

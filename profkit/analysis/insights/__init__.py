@@ -26,6 +26,7 @@ RULES: tuple[Rule, ...] = (
     Rule("waiting-program", host.waiting_program),
     Rule("heavy-imports", host.heavy_imports),
     Rule("hot-python-function", host.hottest_function),
+    Rule("spinning-threads", host.spinning_threads),
     Rule("memory-latency", host_memory.memory_latency),
     Rule("memory-bandwidth", host_memory.memory_bandwidth),
     Rule("mispredicted-branches", host_memory.mispredicted_branches),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from profkit.analysis.insights.evidence import RunEvidence, main_operation
 from profkit.analysis.insights.rule import percent_text
 from profkit.analysis.timeline.operations import operation_name
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Gain, Insight, Place
+from profkit.core.types import Gain, Insight, MemoryKind, Place, Transfer
 
 LEAST = 0.03  # of the time: less is not worth a change
 MANY_LAUNCHES = 20  # fewer are no loop
@@ -18,13 +18,16 @@ _ELEMENTWISE = re.compile(
     r"elementwise|direct_copy|CatArrayBatchedCopy|index_|softmax_warp|fill_|reduce_kernel"
 )
 _CONVERSIONS = ("aten::to", "aten::_to_copy")
+LARGE_COPY = 1 << 20  # bytes: with less the start of a copy is a part of its time
+_PAGEABLE = "copies of pageable memory go through a buffer of the driver, are slower and make the host wait."
+_PIN = "PyTorch: tensor.pin_memory(), DataLoader(pin_memory=True); CUDA: cudaHostAlloc, cudaHostRegister."
 _HOST_COPIES = ("host to device", "device to host")
 
 
 def exposed_copies(run: RunEvidence) -> Iterator[Insight]:
     """Copies between host and device while no kernel runs. Overlap hides no more than kernels run "
     "meanwhile."""
-    trace = run.document.trace
+    trace = run.trace
     if trace is None or not trace.span or trace.busy is None or not trace.copying:
         return
     copies = [one for one in trace.transfers if one.kind in _HOST_COPIES]
@@ -34,20 +37,25 @@ def exposed_copies(run: RunEvidence) -> Iterator[Insight]:
         return
     kernels = max(0.0, trace.busy - trace.copying) / trace.span
     first = max(copies, key=lambda one: one.seconds)
+    memory = _memory_seconds(copies)
+    pageable = memory["pageable"] > 0.5 * seconds
     evidence = (
         f"for {percent_text(100 * exposed)} of the time the GPU only copies: {format_quantity(moved, 'B')} "
         "between host and device "
         f"in {plural(sum(one.count for one in copies), 'copy', 'copies')}, at "
-        f"{format_quantity(moved / seconds, 'B/s')}"
+        f"{format_quantity(moved / seconds, 'B/s')}{_memory_text(copies, memory, seconds)}"
     )
+    pin = f"First pin the memory: {_PAGEABLE} {_PIN} Then " if pageable else ""
     if kernels >= exposed / 2:
+        pinned = memory["pinned"] > 0.5 * seconds
+        how = "" if pageable or pinned else "pinned memory and "
+        loader = "" if pageable or pinned else "DataLoader(pin_memory=True), "
         yield Insight(
             "exposed-copies",
-            "Copy while kernels run",
+            "Pin the host memory, then copy while kernels run" if pageable else "Copy while kernels run",
             evidence,
-            "Use pinned memory and asynchronous copies on a stream of their own, and copy the next "
-            "batch while this one is "
-            "worked on. PyTorch: DataLoader(pin_memory=True), .to(device, non_blocking=True).",
+            f"{pin}{'use' if pin else 'Use'} {how}asynchronous copies on a stream of their own, and copy the next "
+            f"batch while this one is worked on. PyTorch: {loader}.to(device, non_blocking=True).",
             gain=Gain(
                 min(exposed, kernels),
                 run.time_name,
@@ -55,24 +63,53 @@ def exposed_copies(run: RunEvidence) -> Iterator[Insight]:
             ),
         )
     else:
+        where = "from the host to the device" if first.kind == "host to device" else "back to the host"
         yield Insight(
             "exposed-copies",
-            "Move less data from the host to the device"
-            if first.kind == "host to device"
-            else "Move less data back to the host",
+            f"{'Pin the host memory, and move' if pageable else 'Move'} less data {where}",
             f"{evidence}; kernels run for {percent_text(100 * kernels)}, so overlap could hide no "
             "more than that",
-            "Keep on the device what is used again (weights that are offloaded, tables, intermediate "
-            "results), copy it once, "
-            "and in a smaller type.",
+            f"{pin}{'keep' if pin else 'Keep'} on the device what is used again (weights that are offloaded, tables, "
+            "intermediate results), copy it once, and in a smaller type.",
             gain=Gain(exposed, run.time_name, "as if nothing were copied"),
         )
+
+
+def _memory_seconds(copies: Sequence[Transfer]) -> dict[MemoryKind, float]:
+    """The time of the copies by the memory on the host's side, as far as it is told."""
+    seconds: dict[MemoryKind, float] = {"pageable": 0.0, "pinned": 0.0, "managed": 0.0}
+    for transfer in copies:
+        for memory in transfer.memory:
+            seconds[memory.kind] += memory.seconds
+    return seconds
+
+
+def _memory_text(copies: Sequence[Transfer], seconds: dict[MemoryKind, float], total: float) -> str:
+    """Which memory that was. The rate of large copies of pinned memory is what the link gave, whatever it can give."""
+    if seconds["pageable"] > 0.5 * total:
+        pinned = [part for copy in copies for part in copy.memory if part.kind == "pinned"]
+        moved, spent = sum(part.bytes for part in pinned), sum(part.seconds for part in pinned)
+        large = pinned and moved >= LARGE_COPY * sum(part.count for part in pinned) and spent > 0
+        beside = (
+            f"; pinned memory gave {format_quantity(moved / spent, 'B/s')} in the same run" if large else ""
+        )
+        return (
+            f", {percent_text(100 * seconds['pageable'] / total)} of that time with pageable memory{beside}"
+        )
+    if seconds["pinned"] <= 0.5 * total:
+        return ""
+    moved, count = sum(copy.bytes for copy in copies), sum(copy.count for copy in copies)
+    return (
+        ", with pinned memory: that is what the link gave"
+        if moved >= LARGE_COPY * count
+        else ", with pinned memory"
+    )
 
 
 def late_launches(run: RunEvidence) -> Iterator[Insight]:
     """A device that waits again and again because the host has launched nothing. One long gap is no "
     "such loop."""
-    trace = run.document.trace
+    trace = run.trace
     if trace is None or not trace.span or trace.busy is None or trace.starved is None:
         return
     if run.document.metal is not None:  # which has no graphs to capture a step in
@@ -101,7 +138,7 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
 
 def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
     """Many kernels of PyTorch that each apply one operation to every element: a compiler fuses them."""
-    trace = run.document.trace
+    trace = run.trace
     if trace is None or not trace.kernels or any(kernel.owner == "inductor" for kernel in run.kernels):
         return
     total = sum(one.total for one in trace.kernels)
@@ -133,7 +170,7 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
 
 def repeated_conversions(run: RunEvidence) -> Iterator[Insight]:
     """Conversions of types (`.to`, autocast) that take a part of every repetition."""
-    trace = run.document.trace
+    trace = run.trace
     if trace is None or not trace.span:
         return
     ranges = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import RunEvidence
@@ -12,6 +13,11 @@ from profkit.core.types import Gain, Hotspot, Insight, Place, Profile, ProfileKi
 WAITS = 0.2  # of the wall time: less is what any program that reads its files has
 WORTH = 0.15  # of the time: a function with less is not where one would begin
 IMPORTS = 0.2
+INTERPRETED = 0.4  # of the instructions or samples: below, native code does the work
+SPINS = 0.25  # of the samples: what threads wait at barriers of balanced work is less
+_INTERPRETER = re.compile(r"(^|/)(lib)?python[\d.]*(\.so[\d.]*)?$")
+_OPENMP = re.compile(r"lib(gomp|iomp5|omp)\b")
+_ARRAYS = frozenset({"numpy", "torch", "pandas", "jax", "scipy"})
 _SLEEPS = ("time.sleep", "'sleep'")
 _NETWORK = ("socket", "recv", "send", "connect", "ssl", "getaddrinfo")
 _LOCKS = ("acquire", "_thread.lock", "'wait'")
@@ -111,26 +117,79 @@ def heavy_imports(run: RunEvidence) -> Iterator[Insight]:
 
 
 def hottest_function(run: RunEvidence) -> Iterator[Insight]:
-    """The function of the user's own code in which the interpreter itself spends the most time."""
+    """The function of the user's own code in which the interpreter itself spends the most time.
+
+    cProfile counts the operators of arrays and tensors as their caller's own time. So where native code was sampled or
+    counted, the interpreter must be what works; where it was not, and such a library is loaded, the advice is for both.
+    """
     profile = _profile(run.document, "own-time") or _profile(run.document, "python-functions")
     if profile is None or profile.total <= 0:
         return
-    own = [one for one in profile.hotspots if is_users_code(one.file)]
-    first = max(own, key=lambda one: one.own, default=None)
-    if first is None or first.own < WORTH * profile.total:
+    own = [hotspot for hotspot in profile.hotspots if is_users_code(hotspot.file)]
+    first = max(own, key=lambda hotspot: hotspot.own, default=None)
+    interpreter = interpreter_share(run.document)
+    if (
+        first is None
+        or first.own < WORTH * profile.total
+        or (interpreter is not None and interpreter < INTERPRETED)
+    ):
         return
     share = first.own / profile.total
     calls = f", in {first.calls} calls" if first.calls else ""
     each = f" of {format_quantity(first.own / first.calls, profile.unit)}" if first.calls else ""
+    arrays = interpreter is None and bool(_ARRAYS & run.document.packages.keys())
+    loop = (
+        "move its loop into a library that works on whole arrays (numpy, pandas, torch), call it less often or "
+        "cache its results (functools.cache), or compile it (numba, Cython)."
+    )
     yield Insight(
         "hot-python-function",
-        f"Speed up {first.function}: Python itself works there",
+        f"Look at {first.function} first"
+        if arrays
+        else f"Speed up {first.function}: Python itself works there",
         f"{percent_text(100 * share)} of the profiled time is in the lines of {first.function}{calls}{each}",
-        "Move its loop into a library that works on whole arrays (numpy, pandas, torch), "
-        "call it less often or cache its "
-        "results (functools.cache), or compile it (numba, Cython).",
+        f"If it works on single elements: {loop} If it works on whole arrays: fewer and larger operations, smaller "
+        "types, torch.compile or numba."
+        if arrays
+        else loop[0].upper() + loop[1:],
         Place(function=first.function, file=first.file, line=first.line),
         Gain(share, "the profiled time", "its own time, as if it took none"),
+    )
+
+
+def interpreter_share(document: RunDocument) -> float | None:
+    """Share (0..1) of the instructions, or else of the samples, in Python's own interpreter; None: nobody looked."""
+    for kind in ("counted-functions", "libraries"):
+        profile = _profile(document, kind)
+        if profile is not None and profile.total > 0:
+            inside = sum(
+                one.own for one in profile.hotspots if _INTERPRETER.search(one.library or one.function)
+            )
+            return inside / profile.total
+    return None
+
+
+def spinning_threads(run: RunEvidence) -> Iterator[Insight]:
+    """Threads of OpenMP that wait for each other and keep their processors busy with it."""
+    libraries = _profile(run.document, "libraries")
+    if libraries is None or libraries.total <= 0:
+        return
+    spinning = sum(one.own for one in libraries.hotspots if _OPENMP.search(one.library or one.function))
+    share = spinning / libraries.total
+    if share < SPINS:
+        return
+    yield Insight(
+        "spinning-threads",
+        "Use fewer threads",
+        f"{percent_text(100 * share)} of the samples are in OpenMP's own library: threads wait for each other, and "
+        "keep their processors busy with it",
+        "The work between two barriers is too small, or there are fewer free processors than threads. Try "
+        "OMP_NUM_THREADS=1 (torch.set_num_threads), leave busy processors out, and give each parallel part more work.",
+        gain=Gain(
+            share,
+            "the CPU time",
+            "the processor time that is spent waiting; the time by the clock may not change",
+        ),
     )
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import RunEvidence
+from profkit.analysis.insights.host import INTERPRETED, interpreter_share
 from profkit.analysis.insights.rule import percent_text
 from profkit.core.formatting import format_quantity
-from profkit.core.types import Gain, Hotspot, Insight, Place
+from profkit.core.types import Gain, Insight, Place
 
 LINE_BYTES = 64
 # From the load to the value, of servers and desktops alike 80 to 120 ns (Intel's Memory Latency Checker).
@@ -25,15 +26,19 @@ STREAMS = 60.0  # % of the measured bandwidth: the target's own threshold
 # and VIA CPUs").
 MISPREDICTION_CYCLES = 15
 USUAL_CLOCK = 3e9  # Hz, where the machine does not tell its own
+COMPUTES = 10.0  # % of the arithmetic peak: a program that follows pointers computes next to nothing
+NOISE = 30.0  # %, half the interval of the median time
 COSTS = 0.1  # of the time: less is not worth a change
 SCALAR = 50.0  # % of the arithmetic that is SIMD: below, scalar instructions take most of its time
 
 
 def memory_latency(run: RunEvidence) -> Iterator[Insight]:
     """Loads from memory that wait for each other: lists, trees, tables that are larger than the caches."""
-    moved, seconds = run.values.get("dram.read", run.values.get("dram.bytes")), run.values.get("time.median")
+    moved, seconds = run.values.get("dram.read", run.values.get("dram.bytes")), _working_seconds(run)
     share = run.values.get("bandwidth.dram.share")
     if not moved or not seconds or share is None or share >= STREAMS or not _is_native(run):
+        return
+    if not _time_is_known(run) or run.values.get("flops.share", 0.0) > COMPUTES:
         return
     under_way = moved / LINE_BYTES * MEMORY_SECONDS / seconds
     if not ONE_BY_ONE[0] <= under_way <= ONE_BY_ONE[1]:
@@ -85,8 +90,8 @@ def memory_bandwidth(run: RunEvidence) -> Iterator[Insight]:
 def mispredicted_branches(run: RunEvidence) -> Iterator[Insight]:
     """Branches that depend on the data, where their mispredictions take a good part of the time."""
     rate, count = run.values.get("branch.miss_rate"), run.values.get("branch.count")
-    seconds = run.values.get("time.median")
-    if rate is None or count is None or not seconds or not _is_native(run):
+    seconds = _working_seconds(run)
+    if rate is None or count is None or not seconds or not _is_native(run) or not _time_is_known(run):
         return
     machine = run.document.machine
     clock = machine.max_mhz * 1e6 if machine is not None and machine.max_mhz else USUAL_CLOCK
@@ -130,21 +135,31 @@ def scalar_arithmetic(run: RunEvidence) -> Iterator[Insight]:
     )
 
 
+def _working_seconds(run: RunEvidence) -> float | None:
+    """The median time without the part in which the whole process waited, as far as that was looked at."""
+    seconds, split = run.values.get("time.median"), run.document.time_split
+    timings = run.document.timings
+    if seconds is None or split is None or not timings or timings[0].kind != "process" or split.wall <= 0:
+        return seconds
+    idle = min(0.95, ((split.waiting or 0.0) + (split.queued or 0.0)) / split.wall)
+    return seconds * (1 - idle)
+
+
+def _time_is_known(run: RunEvidence) -> bool:
+    """Whether the median time is known well enough to hold counts against it."""
+    return run.values.get("time.interval", 0.0) <= NOISE
+
+
 def _is_native(run: RunEvidence) -> bool:
-    """Whether compiled code does the work: of an interpreter's own caches and branches nobody "
-    "can change anything."""
-    return not any(
-        (
-            profile.kind == "own-time"
-            and profile.total > 0
-            and _interpreted_share(profile.hotspots, profile.total) > 0.3
-        )
-        for profile in run.document.profiles
-    )
-
-
-def _interpreted_share(hotspots: tuple[Hotspot, ...], total: float) -> float:
-    return sum(one.own for one in hotspots if one.file is not None and one.file.endswith(".py")) / total
+    """Whether compiled code does the work: of an interpreter's own caches and branches nobody can change anything."""
+    interpreter = interpreter_share(run.document)
+    if interpreter is not None:
+        return interpreter < INTERPRETED
+    profile = next((one for one in run.document.profiles if one.kind == "own-time" and one.total > 0), None)
+    if profile is None:
+        return True
+    own = sum(one.own for one in profile.hotspots if one.file is not None and one.file.endswith(".py"))
+    return own < 0.3 * profile.total
 
 
 def _hottest_native(run: RunEvidence, *counters: str) -> Place:

@@ -88,7 +88,7 @@ class Formula:
             over = f"most({', '.join(part.text for part in self.most_of)})"
         else:
             over = _bracket(self.over, always=bool(factor) or self.under is not None)
-        return f"{factor}{over}" if self.under is None else f"{factor}{over} / {_bracket(self.under)}"
+        return f"{factor}{over}" if self.under is None else f"{factor}{over} / {_divisor(self.under)}"
 
     def above(self, counts: Mapping[str, float]) -> float:
         """What stands above the line, without the scale; `counts` must hold every name."""
@@ -97,6 +97,11 @@ class Formula:
 
 def _bracket(part: Sum, always: bool = True) -> str:
     return f"({part.text})" if always and len(part.terms) > 1 else part.text
+
+
+def _divisor(part: Sum) -> str:
+    """In brackets where it is more than one factor: `a / b*c` is read as `(a / b) * c`."""
+    return f"({part.text})" if len(part.terms) > 1 or "*" in part.text else part.text
 
 
 def parse_sum(text: str) -> Sum:

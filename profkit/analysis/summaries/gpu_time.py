@@ -20,6 +20,7 @@ from profkit.core.types import (
     Source,
     Summary,
     Table,
+    Transfer,
 )
 
 DEVICES = 4  # of which each is told; of more the least and the most
@@ -265,7 +266,7 @@ def _queue_text(trace: GpuTrace) -> str:
 
 
 def _transfer_table(trace: GpuTrace) -> Table:
-    rows = tuple(
+    rows: list[tuple[str, ...]] = [
         (
             copies.kind,
             str(copies.count),
@@ -276,10 +277,23 @@ def _transfer_table(trace: GpuTrace) -> Table:
             format_quantity(copies.bytes / copies.seconds, "B/s")
             if copies.seconds > 0 and copies.bytes > 0
             else "-",
+            _memory_text(copies),
         )
         for copies in sorted(trace.transfers, key=lambda copies: -copies.seconds)
-    )
-    return Table("Copies", ("kind", "count", "bytes", "time", "rate"), rows, main=True)
+    ]
+    titles = ("kind", "count", "bytes", "time", "rate", "host memory")
+    told = any(transfer.memory for transfer in trace.transfers)
+    shown = len(titles) if told else len(titles) - 1
+    return Table("Copies", titles[:shown], tuple(row[:shown] for row in rows), main=True)
+
+
+def _memory_text(transfer: Transfer) -> str:
+    """`pinned`, or `pageable 90 %, pinned 10 %` of the time."""
+    if len(transfer.memory) == 1 and transfer.memory[0].count == transfer.count:
+        return transfer.memory[0].kind
+    total = sum(memory.seconds for memory in transfer.memory) or 1.0
+    parts = (f"{memory.kind} {format_percent(100 * memory.seconds / total)} %" for memory in transfer.memory)
+    return ", ".join(parts) or "-"
 
 
 def _range_table(trace: GpuTrace) -> Table:
@@ -401,7 +415,8 @@ def _limits_breakdown(document: RunDocument, rows: Sequence[KernelRow]) -> TimeB
 
 def _share_reading(trace: GpuTrace, share: float, formula: str) -> Reading:
     """A share of the time as a reading: it leads to the tool that timed it and to how it was computed."""
-    return Reading("GPU time, share", 100 * share, "%", "measured", RUN, Source(trace.tool, formula=formula))
+    source = Source(trace.tool, formula=f"100 * {formula}")
+    return Reading("GPU time, share", 100 * share, "%", "measured", RUN, source)
 
 
 def _kernels_breakdown(document: RunDocument, rows: Sequence[KernelRow]) -> TimeBreakdown | None:

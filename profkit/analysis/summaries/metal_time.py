@@ -296,5 +296,5 @@ def work_breakdown(title: str, works: tuple[MetalWork, ...]) -> TimeBreakdown | 
 
 
 def share_reading(name: str, value: float, table: str, formula: str) -> Reading:
-    """A share in % as a reading: it leads to the table that it was computed from, and to how."""
-    return Reading(name, value, "%", "measured", RUN, Source(TOOL, table, formula=formula))
+    """A share in % as a reading: it leads to the table that it was computed from, and to how (`formula`, 0..1)."""
+    return Reading(name, value, "%", "measured", RUN, Source(TOOL, table, formula=f"100 * {formula}"))

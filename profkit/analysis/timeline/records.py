@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from profkit.core.types import MemoryKind
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -58,6 +60,14 @@ class Configuration:
 
 
 @dataclass(frozen=True)
+class TransferKind:
+    """A kind of copy, and the memory on the host's side of it where that is told."""
+
+    name: str
+    memory: MemoryKind | None = None
+
+
+@dataclass(frozen=True)
 class Range:
     """One entry of a marked range, in ns. `end` None: it was still open. `thread` None: it is of the whole process."""
 
@@ -74,7 +84,7 @@ class Tables:
     """What the numbers in the columns mean. Grows while the columns are read."""
 
     configurations: list[Configuration] = field(default_factory=list)
-    transfers: list[str] = field(default_factory=list)
+    transfers: list[TransferKind] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
 
 
@@ -161,9 +171,11 @@ class Collected:
         self.kernels += 1
         self._activity(KERNEL, number, start, end, key, device, 0)
 
-    def transfer(self, kind: str, start: int, end: int, size: int, *, key: int = -1, device: int = 0) -> None:
+    def transfer(
+        self, kind: TransferKind, start: int, end: int, size: int, *, key: int = -1, device: int = 0
+    ) -> None:
         """One copy or memset of `size` bytes."""
-        number = self._number(("transfer", kind), kind, self.tables.transfers)
+        number = self._number(kind, kind, self.tables.transfers)
         self._activity(TRANSFER, number, start, end, key, device, size)
 
     def call(self, name: str, start: int, end: int, *, key: int = -1, thread: int = 0) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from profkit.analysis.timeline.kernel_sums import KernelSums, Medians
 from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Range, Recording
 from profkit.analysis.timeline.windows import RangePaths, TimeWindows
-from profkit.core.types import ApiCall, GpuRange, GpuTrace, Transfer
+from profkit.core.types import ApiCall, GpuRange, GpuTrace, HostMemory, MemoryKind, Transfer
 
 _NEVER = 1 << 62
 
@@ -329,10 +329,7 @@ class Sums:
             span=sum(span for span, _ in spans) / len(spans) / 1e9 if spans else None,
             busy=sum(busy for _, busy in spans) / len(spans) / 1e9 if spans else None,
             launches=sum(k.launches for k in kernels.times),
-            transfers=tuple(
-                Transfer(self._recording.tables.transfers[kind], count, size, ns / 1e9)
-                for kind, (count, size, ns) in sorted(self._transfers.items(), key=lambda t: -t[1][2])
-            ),
+            transfers=self._summed_transfers(),
             ranges=self._ranges.ranges(),
             api=self._host.api(self._recording.tables.calls),
             launch_latency=_seconds(latency),
@@ -352,6 +349,26 @@ class Sums:
             order=kernels.order,
             setup=kernels.setup,
         )
+
+    def _summed_transfers(self) -> tuple[Transfer, ...]:
+        """By kind, most time first; of each the kinds of memory on the host's side."""
+        kinds: dict[str, list[tuple[MemoryKind | None, int, int, float]]] = {}
+        for number, (count, size, ns) in sorted(self._transfers.items(), key=lambda item: -item[1][2]):
+            kind = self._recording.tables.transfers[number]
+            kinds.setdefault(kind.name, []).append((kind.memory, count, size, ns / 1e9))
+        transfers = (
+            Transfer(
+                name,
+                sum(count for _, count, _, _ in parts),
+                sum(size for _, _, size, _ in parts),
+                sum(seconds for _, _, _, seconds in parts),
+                tuple(
+                    HostMemory(part[0], part[1], part[2], part[3]) for part in parts if part[0] is not None
+                ),
+            )
+            for name, parts in kinds.items()
+        )
+        return tuple(sorted(transfers, key=lambda transfer: -transfer.seconds))
 
 
 def _seconds(nanoseconds: float | None) -> float | None:

@@ -89,7 +89,7 @@ class TraceEvents:
                 name, args = self._kernel(what, tables)
                 place = self._place(DEVICES + device, "kernels", 0, start, end)
             else:
-                name, args = tables.transfers[what], f'{{"bytes": {size}}}'
+                name, args = tables.transfers[what].name, f'{{"bytes": {size}}}'
                 place = self._place(DEVICES + device, "copies", 0, start, end)
             yield _slice_event(name, "gpu", start, end, place, args)
             if key >= 0:

@@ -27,10 +27,12 @@ from profkit.core.types.gpu import Gpu as Gpu
 from profkit.core.types.gpu import GpuRange as GpuRange
 from profkit.core.types.gpu import GpuToolLines as GpuToolLines
 from profkit.core.types.gpu import GpuTrace as GpuTrace
+from profkit.core.types.gpu import HostMemory as HostMemory
 from profkit.core.types.gpu import Kernel as Kernel
 from profkit.core.types.gpu import KernelBottleneck as KernelBottleneck
 from profkit.core.types.gpu import KernelInstruction as KernelInstruction
 from profkit.core.types.gpu import KernelTime as KernelTime
+from profkit.core.types.gpu import MemoryKind as MemoryKind
 from profkit.core.types.gpu import ToolRule as ToolRule
 from profkit.core.types.gpu import Transfer as Transfer
 from profkit.core.types.gpu import TritonWork as TritonWork

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from profkit.core.types.readings import Bound, Scope
 
@@ -77,14 +78,31 @@ class KernelTime:
     operations: int = 0
 
 
+MemoryKind = Literal["pageable", "pinned", "managed"]
+
+
+@dataclass(frozen=True)
+class HostMemory:
+    """Those copies of one kind whose host side is memory of this kind."""
+
+    kind: MemoryKind
+    count: int
+    bytes: int
+    seconds: float
+
+
 @dataclass(frozen=True)
 class Transfer:
-    """Copies (or memsets) of one kind: "host to device", "device to device", "memset"."""
+    """Copies (or memsets) of one kind: "host to device", "device to device", "memset".
+
+    `memory`: the host's side of them, most time first, as far as it is told.
+    """
 
     kind: str
     count: int
     bytes: int
     seconds: float
+    memory: tuple[HostMemory, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,25 @@ from profkit.profilers.ncu.blocks import LENGTH, Buffer, MalformedMessage, Repor
 from profkit.profilers.redact import PATH, Redactor
 
 _DEEPEST = 12
-_PART = rb"[A-Za-z0-9_.+@%~ -]"
+_PART = rb"[A-Za-z0-9_.+@%~() -]"
+_WORD = rb"[A-Za-z0-9_.+@%~-]"
 # In a binary a path stands after a NUL or another byte that belongs to no word; after `-I` and the like too.
-_FURTHER = rb"(?:/[A-Za-z0-9_.+@%~-]+)*"
-_PATH = rb"(?:(?<![\w:/.\\~-])|(?<=-[ILoB]))(?:/[A-Za-z0-9_.+@%~-]{2,}){2}" + _FURTHER + b"/?"
+_FURTHER = rb"(?:[\\/]{1,2}" + _WORD + rb"+)*"
+_PATH = rb"(?:(?<![\w:/.\\~-])|(?<=-[ILoB]))(?:/" + _WORD + rb"{2,}){2}(?:/" + _WORD + rb"+)*/?"
 # Any six bytes of machine code may look like `/ab/cd`, so in a binary it takes ten, and an end as texts have one.
 _PATH_IN_BINARY = rb"(?=[^\x00-\x20]{10})" + _PATH + rb"(?=[\x00-\x20\"'])"
-_ANY = re.compile(rb"(?:/[A-Za-z0-9_.+@%~-]{2,}){2,}|[A-Za-z]:\\")
-_WINDOWS = re.compile(rb"(?<!\w)[A-Za-z]:\\(?:" + _PART + rb"+\\)+" + _PART + rb"*")
+# Where people live no length and no letter before it matters: a number in front of a name may look like one.
+_HOME = rb"/(?:home|Users|root|export/home)/"
+_WINDOWS_HOME = rb"[A-Za-z]:[\\/]{1,2}(?:Users|Documents and Settings)[\\/]{1,2}"
+_HOMES_IN_TEXT = rb"(?<![\w:/.\\~-])" + _HOME + rb"[^\s\"'<>|:;,()]+"
+_HOMES_IN_BINARY = b"(?:" + _HOME + b"|" + _WINDOWS_HOME + rb")[^\x00-\x1f\"'<>|\x7f]+"
+_DRIVE = rb"(?<![\w/\\.-])[A-Za-z]:[\\/]{1,2}(?:" + _PART + rb"+[\\/]{1,2})+"
+_WINDOWS = _DRIVE + _WORD + b"*"
+_WINDOWS_IN_BINARY = rb"(?=[^\x00-\x1f]{10})" + _DRIVE + _PART + rb"*(?=[\x00-\x1f\"'])"
+_ANY = re.compile(rb"(?:/" + _WORD + rb"{2,}){2,}|" + _HOME + rb"|[A-Za-z]:[\\/]")
 _PUBLIC = re.compile(
     rb"/(?:usr/(?:lib|lib64|include|share|bin|local/cuda[\w.-]*)|lib|lib64|bin|proc/self|dev|sys)/|/(?:tmp|dvs)/tmpxft_"
+    rb"|[A-Za-z]:[\\/]+Program Files[\\/]+NVIDIA GPU Computing Toolkit[\\/]"
 )
 # Fields of a ProfileResult that hold nothing but numbers, names of kernels, or bits of the device.
 _HARMLESS = {5, 6, 7, 9, 10, 11, 24, 25, 31, 33, 34}
@@ -117,19 +126,18 @@ class Masker:
         """What finds paths in text and in binaries: the folders that are known (blanks inside or not), else any."""
         if self._known is None:
             folders = sorted((f for f in self._folders if f.count(b"/") > 1), key=lambda folder: -len(folder))
-            known = b"".join(re.escape(f) + rb"(?![A-Za-z0-9_.+@%~-])" + _FURTHER + b"|" for f in folders)
-            self._known = re.compile(known + _PATH), re.compile(known + _PATH_IN_BINARY)
+            known = b"".join(_either_slash(f) + b"(?!" + _WORD + b")" + _FURTHER + b"|" for f in folders)
+            forms = (_HOMES_IN_TEXT, _PATH, _WINDOWS), (_HOMES_IN_BINARY, _PATH_IN_BINARY, _WINDOWS_IN_BINARY)
+            in_text, in_binary = (re.compile(known + b"|".join(each)) for each in forms)
+            self._known = in_text, in_binary
         return self._known
 
     def _blob(self, copy: bytearray, at: int, end: int) -> None:
         """Text, or a binary with texts in it."""
         before = bytes(copy[at:end])
         in_text, in_binary = self._patterns()
-        if _is_text(before):
-            after = in_text.sub(lambda found: self._mask(found[0]), before)
-            after = _WINDOWS.sub(lambda found: self._mask(found[0]), after)
-        else:
-            after = in_binary.sub(lambda found: self._mask(found[0]), before)
+        pattern = in_text if _is_text(before) else in_binary
+        after = pattern.sub(lambda found: self._mask(found[0]), before)
         if after != before:
             copy[at:end] = after
             self._redactor.note(PATH)
@@ -148,8 +156,8 @@ class Masker:
     def _mask(self, path: bytes) -> bytes:
         if _PUBLIC.match(path):
             return path
-        if path in self._folders:
-            return self._folders[path]
+        if _plain(path) in self._folders:
+            return self._folder(path)
         return self._mask_name(path)
 
     def _mask_name(self, path: bytes) -> bytes:
@@ -161,17 +169,35 @@ class Masker:
             return path
         if b"." not in path[cut + 1 :].strip(b"."):
             return self._folder(path)
-        return self._folder(path[:cut]) + path[cut:]
+        folder = path[:cut].rstrip(b"/\\")
+        return self._folder(folder) + path[len(folder) :]
 
     def _folder(self, folder: bytes) -> bytes:
-        if folder not in self._folders:
-            shape = bytearray(re.sub(rb"[^/\\]", b"x", folder))
+        """What stands instead of it, with its own slashes: Windows takes either, and a backslash doubled in quotes."""
+        plain = _plain(folder)
+        if plain not in self._folders:
+            shape = bytearray(re.sub(rb"[^/]", b"x", plain))
             number = str(len(self._folders) + 1).encode()
-            tail = len(shape) - max(shape.rfind(b"/"), shape.rfind(b"\\")) - 1
-            if len(number) <= tail:
+            if len(number) <= len(shape) - shape.rfind(b"/") - 1:
                 shape[len(shape) - len(number) :] = number
-            self._folders[folder] = bytes(shape)
-        return self._folders[folder]
+            self._folders[plain] = bytes(shape)
+        words = filter(None, self._folders[plain].split(b"/"))
+        return b"".join(
+            part if part[:1] in b"/\\" else next(words) for part in _SLASHES.split(folder) if part
+        )
+
+
+_SLASHES = re.compile(rb"(\\{1,2}|/{1,2})")
+
+
+def _plain(path: bytes) -> bytes:
+    """The path with single forward slashes: the same for every way of writing it."""
+    return re.sub(rb"[\\/]{1,2}", b"/", path)
+
+
+def _either_slash(folder: bytes) -> bytes:
+    """A pattern that finds a plain path however its slashes are written."""
+    return rb"[\\/]{1,2}".join(map(re.escape, folder.split(b"/")))
 
 
 def _is_text(data: bytes) -> bool:

@@ -20,7 +20,9 @@ from profkit.analysis.timeline.records import (
     Columns,
     Configuration,
     Tables,
+    TransferKind,
 )
+from profkit.core.types import MemoryKind
 from profkit.profilers.nsys.database import Database, call_name
 
 
@@ -191,6 +193,11 @@ COPY_KINDS = {
     13: "device to device (managed)",
 }
 MEMSET = "memset"
+_FROM_HOST, _TO_HOST, _OF_ARRAYS = (1, 3), (2, 4), (3, 4)  # of the copies those with one side on the host
+# ENUM_CUDA_MEM_KIND, the same in every export that tells it. CUPTI's own numbers are others, where 2 is pinned.
+_HOST_MEMORY: dict[int, MemoryKind] = {0: "pageable", 1: "pinned", 4: "managed", 6: "managed"}
+_DEVICE_MEMORY, _ARRAY = (2, 4, 5, 6), (3,)
+_UNKNOWN_MEMORY = 7
 
 
 class NonNumericColumn(Exception):
@@ -221,8 +228,11 @@ class DeviceActivities:
         """All of it, in the order of the starts. Raises OutOfOrder, NotNumbers."""
         import numpy as np
 
-        copies = self._transfers(COPIES, self._number(COPIES, "copyKind"), COPY_KINDS)
-        fills = self._transfers(FILLS, "0", {0: MEMSET})
+        sides = (self.database.number(COPIES, side, _UNKNOWN_MEMORY) for side in ("srcKind", "dstKind"))
+        source, destination = (f"({side} & 255)" for side in sides)
+        copy_kind = f"({self._number(COPIES, 'copyKind')} << 16) | ({source} << 8) | {destination}"
+        copies = self._transfers(COPIES, copy_kind, _copy_kind)
+        fills = self._transfers(FILLS, "0", lambda _: TransferKind(MEMSET))
         streams = (self._kernel_blocks(), copies, fills, self._graph_blocks())
         for block in merge_blocks([check_order(map(self._sane, stream)) for stream in streams]):
             self.kernels += int(np.count_nonzero(block["kind"] == KERNEL))
@@ -294,7 +304,7 @@ class DeviceActivities:
             return "0"
         return "(coalesce(graphNodeId | 0, 0) <> 0)"
 
-    def _transfers(self, table: str, kind: str, names: dict[int, str]) -> Iterator[Columns]:
+    def _transfers(self, table: str, kind: str, named: Callable[[int], TransferKind]) -> Iterator[Columns]:
         import numpy as np
 
         number = self._number
@@ -304,16 +314,16 @@ class DeviceActivities:
         )
         for rows in self._fetched(table, fields):
             block = self._blank(rows, TRANSFER)
-            kinds = {k: self._transfer(names.get(k, "copy")) for k in np.unique(rows[:, 4]).tolist()}
+            kinds = {k: self._transfer(named(k)) for k in np.unique(rows[:, 4]).tolist()}
             block["what"] = [kinds[k] for k in rows[:, 4].tolist()]
             block["device"], block["bytes"] = rows[:, 5] & 0x7FFF, np.maximum(rows[:, 6], 0)
             block["graph"] = rows[:, 7] != 0
             yield block
 
-    def _transfer(self, name: str) -> int:
-        if name not in self.tables.transfers:
-            self.tables.transfers.append(name)
-        return self.tables.transfers.index(name)
+    def _transfer(self, kind: TransferKind) -> int:
+        if kind not in self.tables.transfers:
+            self.tables.transfers.append(kind)
+        return self.tables.transfers.index(kind)
 
     def _graph_blocks(self) -> Iterator[Columns]:
         number = self._number
@@ -356,6 +366,18 @@ class DeviceActivities:
             return block
         self.odd += int(len(block) - good.sum())
         return block[good]
+
+
+def _copy_kind(number: int) -> TransferKind:
+    """The kind of a copy by its direction and the memory on both sides; that of the device has to be memory of one."""
+    copy, source, destination = number >> 16, number >> 8 & 255, number & 255
+    name = COPY_KINDS.get(copy, "copy")
+    host, device = (source, destination) if copy in _FROM_HOST else (destination, source)
+    if copy not in (*_FROM_HOST, *_TO_HOST) or device not in (
+        _ARRAY if copy in _OF_ARRAYS else _DEVICE_MEMORY
+    ):
+        return TransferKind(name)
+    return TransferKind(name, _HOST_MEMORY.get(host))
 
 
 def _renumber(values: Any, numbers: dict[int, int]) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from profkit.analysis.timeline.records import Collected, Configuration, Recording
+from profkit.analysis.timeline.records import Collected, Configuration, Recording, TransferKind
 from profkit.analysis.timeline.trace import build_trace
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import ApiCall, GpuRange, GpuTrace, Kernel, KernelTime, Report, Transfer
@@ -251,7 +251,8 @@ class LaunchRows:
         key = -1 if key is None else key
         if COPY.match(name):
             size = cell_bytes(section, row, "bytes") or 0
-            self.collected.transfer(copy_kind(name), begin, end, size, key=key, device=device)
+            kind = TransferKind(copy_kind(name))
+            self.collected.transfer(kind, begin, end, size, key=key, device=device)
         else:
             self.collected.kernel(_configuration(section, row), begin, end, key=key, device=device)
 

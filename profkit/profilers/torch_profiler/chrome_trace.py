@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TextIO, cast
 
-from profkit.analysis.timeline.records import Collected, Configuration, Range
+from profkit.analysis.timeline.records import Collected, Configuration, Range, TransferKind
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import Gpu, Report
+from profkit.core.types import Gpu, MemoryKind, Report
 from profkit.profilers.files import check_unpacked
 from profkit.profilers.json_stream import JsonStream, TruncatedJson
 from profkit.profilers.redact import COMMAND, HOST, PROCESS, USER, Redactor
@@ -41,6 +41,7 @@ _DIRECTIONS = {
     "HtoH": "host to host",
     "PtoP": "peer to peer",
 }
+_MEMORY: dict[str, MemoryKind] = {"Pageable": "pageable", "Pinned": "pinned"}
 
 
 @dataclass
@@ -89,9 +90,10 @@ class TorchEvents:
         else:
             direction = next((words for sign, words in _DIRECTIONS.items() if sign in name), "copy")
             what = "memset" if kind == _FILL else direction
-            self.collected.transfer(
-                what, start, end, max(_whole_number(args.get("bytes"), 0), 0), key=key, device=device
-            )
+            # `Memcpy HtoD (Pageable -> Device)`
+            memory = next((kind for sign, kind in _MEMORY.items() if sign in name), None)
+            size = max(_whole_number(args.get("bytes"), 0), 0)
+            self.collected.transfer(TransferKind(what, memory), start, end, size, key=key, device=device)
 
     def _range(self, name: str, event: Mapping[str, Any], start: int, end: int, domain: object) -> None:
         if _STEP.match(name):

@@ -130,7 +130,7 @@ def _timed_columns(document: RunDocument) -> tuple[KernelColumn, ...]:
         return KernelColumn(title, unit, value, reading, formula)
 
     return (
-        column("Share", "%", _share, "GPU time, share", "its time / the time of all kernels"),
+        column("Share", "%", _share, "GPU time, share", "100 * its time / the time of all kernels"),
         column(
             "GPU time",
             "s",

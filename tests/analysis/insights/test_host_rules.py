@@ -121,6 +121,33 @@ def test_functions_of_packages_and_small_ones_are_nobodys_to_speed_up(hotspot: H
     assert "hot-python-function" not in insights(run(own_time(hotspot)))
 
 
+def sampled(**shares: float) -> Profile:
+    names = {"python": "libpython3.11.so.1.0", "torch": "libtorch_cpu.so", "openmp": "libgomp.so.1"}
+    hotspots = tuple(Hotspot(names[name], share, library=names[name]) for name, share in shares.items())
+    return Profile("cpu-clock by library", "s", 1.0, hotspots, "libraries")
+
+
+def test_a_function_whose_operators_run_in_a_library_is_no_slow_python() -> None:
+    """cProfile counts `x @ w` of tensors as the function's own time; the samples are in torch."""
+    assert "hot-python-function" not in insights(run(own_time(LOOP), sampled(torch=0.95, python=0.02)))
+    assert "hot-python-function" in insights(run(own_time(LOOP), sampled(python=0.9)))
+
+
+def test_where_nobody_sampled_the_advice_is_for_arrays_as_well() -> None:
+    document = replace(run(own_time(LOOP)), packages={"numpy": "2.4"})
+    found = insights(document)["hot-python-function"]
+    assert "Python itself" not in found.title
+    assert "whole arrays" in found.change
+
+
+def test_threads_that_spin_at_barriers_are_too_many() -> None:
+    found = insights(run(sampled(openmp=0.94, torch=0.04)))["spinning-threads"]
+    assert "OMP_NUM_THREADS" in found.change
+    assert found.gain is not None
+    assert found.gain.of == "the CPU time"
+    assert "spinning-threads" not in insights(run(sampled(openmp=0.1, torch=0.9)))
+
+
 @pytest.mark.parametrize(
     ("file", "users"),
     [

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from profkit.analysis.insights import find_insights
-from profkit.core.types import GpuRange, Insight, Kernel, KernelTime, Transfer
+from profkit.core.types import GpuRange, HostMemory, Insight, Kernel, KernelTime, MemoryKind, Transfer
 from tests import kernel_documents
 
 
@@ -44,6 +44,37 @@ def test_copies_beside_enough_kernels_can_be_hidden_at_most_once() -> None:
     gain = found["exposed-copies"].gain
     assert gain is not None
     assert gain.at_most == pytest.approx(0.4)
+
+
+def held(memory: MemoryKind, seconds: float, size: int = 36_600_000_000) -> tuple[Transfer, ...]:
+    return (Transfer("host to device", 384, size, seconds, (HostMemory(memory, 384, size, seconds),)),)
+
+
+def test_pageable_memory_is_to_be_pinned_before_anything_else() -> None:
+    """Asynchronous copies of it are none."""
+    found = insights({"gemm": (96, 0.5)}, span=1.0, busy=0.9, copying=0.4, transfers=held("pageable", 0.5))
+    assert found["exposed-copies"].title == "Pin the host memory, then copy while kernels run"
+    assert "100 % of that time with pageable memory" in found["exposed-copies"].evidence
+    assert "pin_memory()" in found["exposed-copies"].change
+    alone = insights({"gemm": (96, 0.02)}, span=1.0, busy=0.9, copying=0.88, transfers=held("pageable", 0.88))
+    assert alone["exposed-copies"].title.startswith("Pin the host memory, and move less")
+
+
+def test_the_rate_of_pinned_memory_beside_it_says_what_the_link_can_do() -> None:
+    fast = replace(held("pinned", 0.1, 5_500_000_000)[0], kind="device to host")
+    transfers = (*held("pageable", 0.4, 2_400_000_000), fast)
+    found = insights({"gemm": (96, 0.5)}, span=1.0, busy=0.9, copying=0.4, transfers=transfers)
+    assert "pinned memory gave 55.0 GB/s in the same run" in found["exposed-copies"].evidence
+
+
+def test_memory_that_is_pinned_is_not_to_be_pinned() -> None:
+    found = insights({"gemm": (96, 0.5)}, span=1.0, busy=0.9, copying=0.4, transfers=held("pinned", 0.5))
+    copying = found["exposed-copies"]
+    assert "what the link gave" in copying.evidence
+    assert "pin" not in f"{copying.title} {copying.change}".lower()
+    small = held("pinned", 0.5, 384 * 4096)  # a rate that the start of each copy decides
+    found = insights({"gemm": (96, 0.5)}, span=1.0, busy=0.9, copying=0.4, transfers=small)
+    assert "link" not in found["exposed-copies"].evidence
 
 
 def test_copies_that_kernels_hide_already_are_no_problem() -> None:

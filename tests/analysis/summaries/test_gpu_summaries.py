@@ -20,6 +20,7 @@ from profkit.core.types import (
     RUN,
     Counter,
     GpuTrace,
+    HostMemory,
     KernelBottleneck,
     Reading,
     RunDocument,
@@ -154,6 +155,15 @@ def test_the_timeline_shows_idle_copies_ranges_and_the_host() -> None:
     assert table(summary, "Copies").rows[0] == ("host to device", "10", "160 MiB", "3.00 ms", "55.9 GB/s")
     assert table(summary, "Marked ranges").rows[0][0] == "mlp"
     assert table(summary, "The host's calls").rows[0] == ("cudaLaunchKernel", "80", "400 µs")
+
+
+def test_copies_say_which_memory_the_host_holds_for_them() -> None:
+    copies, memset = gpu.trace().transfers
+    parts = (HostMemory("pageable", 8, 128 << 20, 2.7e-3), HostMemory("pinned", 2, 32 << 20, 0.3e-3))
+    both, pinned = replace(copies, memory=parts), replace(copies, count=2, memory=parts[1:])
+    trace = replace(gpu.trace(), transfers=(both, pinned, memset))
+    rows = table(summed(replace(gpu.of_trace(), trace=trace))["gpu"], "Copies").rows
+    assert [row[-1] for row in rows] == ["pageable 90.0 %, pinned 10.0 %", "pinned", "-"]
 
 
 def test_a_range_has_its_domain_beside_it_where_they_have_several() -> None:

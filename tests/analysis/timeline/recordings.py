@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.analysis.timeline.records import Collected, Configuration, Range, Recording
+from profkit.analysis.timeline.records import Collected, Configuration, Range, Recording, TransferKind
 
 
 def configuration(name: str, grid: int = 1) -> Configuration:
@@ -34,7 +34,7 @@ def recording(
     for name, begin, end in calls:
         collected.call(name, begin, end)
     for kind, begin, end, size in copies:
-        collected.transfer(kind, begin, end, size)
+        collected.transfer(TransferKind(kind), begin, end, size)
     return Recording(
         "test",
         collected.activities(),

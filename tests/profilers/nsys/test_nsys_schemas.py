@@ -270,6 +270,49 @@ def test_copies_and_memsets_are_told_by_kind_and_bytes(file: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("copy", "memory"),
+    [
+        ((1, 0, 2), "pageable"),
+        ((1, 1, 2), "pinned"),
+        ((2, 2, 1), "pinned"),
+        ((2, 2, 0), "pageable"),
+        ((1, 4, 2), "managed"),
+        ((3, 1, 3), "pinned"),
+        ((1, 1, 3), None),  # CUPTI's own numbers, where 1 is pageable and 3 the device
+        ((8, 2, 2), None),
+        ((10, 2, 2), None),
+        ((1, 7, 2), None),
+        ((1, None, None), None),
+    ],
+)
+def test_the_memory_on_the_hosts_side_of_a_copy_is_told(
+    file: Path, copy: tuple[int, int | None, int | None], memory: str | None
+) -> None:
+    row = {"start": 10, "end": 25, "deviceId": 0, "globalPid": PID, "correlationId": 1, "bytes": 64}
+    kinds = dict(zip(("copyKind", "srcKind", "dstKind"), copy, strict=True))
+    export(file, {"CUPTI_ACTIVITY_KIND_MEMCPY": ([*COPY, "srcKind", "dstKind"], [row | kinds])}, STRINGS)
+    trace = read_sqlite(file).trace
+    assert trace is not None
+    (transfer,) = trace.transfers
+    expected = [(memory, 1, 64, pytest.approx(15 * NS))] if memory is not None else []
+    assert [(one.kind, one.count, one.bytes, one.seconds) for one in transfer.memory] == expected
+
+
+def test_copies_of_one_kind_stay_together_whatever_the_memory(file: Path) -> None:
+    copies = [
+        {"start": n, "end": n + length, "globalPid": PID, "correlationId": n, "bytes": 4,
+         "copyKind": 1, "srcKind": source, "dstKind": 2}
+        for n, length, source in ((10, 1, 0), (20, 5, 1), (30, 1, 0))
+    ]  # fmt: skip
+    export(file, {"CUPTI_ACTIVITY_KIND_MEMCPY": ([*COPY, "srcKind", "dstKind"], copies)}, STRINGS)
+    trace = read_sqlite(file).trace
+    assert trace is not None
+    (transfer,) = trace.transfers
+    assert (transfer.count, transfer.bytes, transfer.seconds) == (3, 12, pytest.approx(7 * NS))
+    assert [(one.kind, one.count) for one in transfer.memory] == [("pinned", 1), ("pageable", 2)]
+
+
 def test_times_that_make_no_sense_are_left_out_and_counted(file: Path) -> None:
     tables = ordinary()
     odd = [kernel(9000, 8000, key=9), kernel(-(1 << 62), 5, key=8), kernel(5, 1 << 62, key=7)]

@@ -16,6 +16,9 @@ from profkit.profilers.redact import PATH, TOKEN, Redactor, environment_variable
         ("-I/home/ann/inc -o/home/ann/x.o", "-I/folder-1 -o/folder-2/x.o"),
         ("~/net/train.py", "/folder-1/train.py"),
         (r"C:\Users\ann\net.cu", "/folder-1/net.cu"),
+        ("C:/Users/ann/net.cu", "/folder-1/net.cu"),
+        ("at C://Users//ann//net.cu:12", "at /folder-1/net.cu:12"),
+        ("a ratio 3 a:/b per c", "a ratio 3 a:/b per c"),
         ("file:/home/ann/a.py", "/folder-1/a.py"),
         (
             "/home/ann/.venv/lib/python3.11/site-packages/torch/nn/modules/linear.py",

@@ -188,6 +188,51 @@ def test_machine_code_that_looks_like_a_path_is_not_touched(tmp_path: Path) -> N
     assert code in (tmp_path / "clean.ncu-rep").read_bytes()
 
 
+# As line tables hold them: folders that end with NUL, then files with numbers between, which may look like letters.
+HOMES = (
+    "/home/jq", "/home/jq/a", "/home/jq/b/c", "/Users/jq/k", "/root/jq", "/home/jüq/net", "/home/ann jq/net (2)",
+    "C:/Users/jq", "C:/Users/jq/k", r"C:\Users\jq\src", r"C:\\Users\\jq\\inc", "D:/work/jq/kernels", r"D:\work\jq\inc",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("before", ["\0", "\x01", "k.cu\0\x01\x7fw"])
+@pytest.mark.parametrize("home", HOMES)
+def test_a_short_home_and_one_of_windows_are_found_in_a_line_table(
+    tmp_path: Path, home: str, before: str
+) -> None:
+    if home.startswith("D:") and before.endswith("w"):
+        pytest.skip("a letter before a drive that may be any: machine code looks so")
+    table = b"\x7fELF\x02\x01\x00" + f"{before}{home}\0k.cu\0".encode() + b"\x00\xff\x80" * 9
+    path = tmp_path / "out.ncu-rep"
+    path.write_bytes(report(block(details=session()), block([], sources=[number(1, 1) + lump(4, table)])))
+    removed = cleaned(path, tmp_path / "clean.ncu-rep")
+    raw = (tmp_path / "clean.ncu-rep").read_bytes()
+    assert b"jq" not in raw
+    assert len(raw) - raw.index(b"\x7fELF") == len(table)
+    assert b"\0k.cu\0" in raw
+    assert removed["paths"].count == 1
+
+
+def test_a_windows_source_and_its_line_table_still_name_the_same_folder(tmp_path: Path) -> None:
+    """The compiler writes forward slashes, Nsight Compute backward ones, and PTX doubles them."""
+    source = (
+        number(1, 1)
+        + lump(3, '.file 1 "C:\\\\Users\\\\ann\\\\my net\\\\mlp.cu"\n')
+        + lump(4, b"\x7fELF\x02\x01\x00" + b"\0C:/Users/ann/my net\0mlp.cu\0" + b"\x00\xff" * 9)
+        + lump(8, lump(1, lump(1, r"C:\Users\ann\my net\mlp.cu")))
+    )
+    path = tmp_path / "out.ncu-rep"
+    path.write_bytes(report(block(details=session()), block([], sources=[source])))
+    cleaned(path, tmp_path / "clean.ncu-rep")
+    raw = (tmp_path / "clean.ncu-rep").read_bytes()
+    for kept in (
+        rb"xx\xxxxx\xxx\xxxxx1\mlp.cu",
+        b"\0xx/xxxxx/xxx/xxxxx1\0",
+        b'"xx\\\\xxxxx\\\\xxx\\\\xxxxx1\\\\mlp.cu"',
+    ):
+        assert kept in raw, kept
+
+
 def dump(path: Path) -> list[object]:
     """Everything that NVIDIA's own package tells of a report's kernels."""
     ncu_report = pytest.importorskip("ncu_report")
