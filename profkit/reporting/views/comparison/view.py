@@ -41,7 +41,7 @@ from profkit.reporting.view import (
     strong,
     table,
 )
-from profkit.reporting.views.comparison_roles import compared_insights, paired_kernels
+from profkit.reporting.views.comparison.roles import compared_insights, paired_kernels
 
 OUTCOMES: dict[ComparisonOutcome, Status] = {
     "regressed": Status.FAIL,
