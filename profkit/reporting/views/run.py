@@ -52,6 +52,7 @@ from profkit.reporting.views.run_insights import (
     time_split_text,
 )
 from profkit.reporting.views.run_kernels import kernel_table, kernels_of, references
+from profkit.reporting.views.run_source import instructions_section
 from profkit.reporting.views.run_text import (
     LAST,
     WORDS,
@@ -181,6 +182,7 @@ def _blocks(document: RunDocument, folder: Path | None, extras: Extras) -> Itera
     yield run_charts.time_section(document, kernels)
     yield from _gpu_sections(document, kernels)
     yield _verdicts(document)
+    yield instructions_section(document)
     yield nsight_section(document.insights)
     yield run_charts.roofline_section(document, kernels)
     yield run_charts.occupancy_section(document, kernels)
