@@ -31,6 +31,8 @@ SIMULATED = f"""
 import time
 clock = SimulatedClock()
 time.perf_counter, time.sleep = clock.read, clock.sleep
+from profkit.runtime.passes.processor_wait import ProcessorWatch
+ProcessorWatch.waited = lambda *_: False
 """
 
 

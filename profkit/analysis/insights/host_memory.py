@@ -34,7 +34,7 @@ SCALAR = 50.0  # % of the arithmetic that is SIMD: below, scalar instructions ta
 
 def memory_latency(run: RunEvidence) -> Iterator[Insight]:
     """Loads from memory that wait for each other: lists, trees, tables that are larger than the caches."""
-    moved, seconds = run.values.get("dram.read", run.values.get("dram.bytes")), run.values.get("time.median")
+    moved, seconds = run.values.get("dram.read", run.values.get("dram.bytes")), _working_seconds(run)
     share = run.values.get("bandwidth.dram.share")
     if not moved or not seconds or share is None or share >= STREAMS or not _is_native(run):
         return
@@ -90,7 +90,7 @@ def memory_bandwidth(run: RunEvidence) -> Iterator[Insight]:
 def mispredicted_branches(run: RunEvidence) -> Iterator[Insight]:
     """Branches that depend on the data, where their mispredictions take a good part of the time."""
     rate, count = run.values.get("branch.miss_rate"), run.values.get("branch.count")
-    seconds = run.values.get("time.median")
+    seconds = _working_seconds(run)
     if rate is None or count is None or not seconds or not _is_native(run) or not _time_is_known(run):
         return
     machine = run.document.machine
@@ -133,6 +133,16 @@ def scalar_arithmetic(run: RunEvidence) -> Iterator[Insight]:
         _hottest_native(run, "Ir", "cycles"),
         Gain(min(left, 0.75), "the time of an iteration", "four elements at a time instead of one"),
     )
+
+
+def _working_seconds(run: RunEvidence) -> float | None:
+    """The median time without the part in which the whole process waited, as far as that was looked at."""
+    seconds, split = run.values.get("time.median"), run.document.time_split
+    timings = run.document.timings
+    if seconds is None or split is None or not timings or timings[0].kind != "process" or split.wall <= 0:
+        return seconds
+    idle = min(0.95, ((split.waiting or 0.0) + (split.queued or 0.0)) / split.wall)
+    return seconds * (1 - idle)
 
 
 def _time_is_known(run: RunEvidence) -> bool:

@@ -151,11 +151,14 @@ class Bench:
                 remarks=timed.remarks,
             )
         else:
+            from profkit.runtime.passes.processor_wait import ProcessorWatch
             from profkit.runtime.passes.timing import TimedCalls, time_calls
 
-            samples = time_calls(TimedCalls(call), precision=timing.precision, budget=timing.budget)
+            calls = TimedCalls(call)
+            with ProcessorWatch() as calls.watch:
+                samples = time_calls(calls, precision=timing.precision, budget=timing.budget)
             seconds, precise = samples.seconds, samples.precise
-            result = replace(result, clock="wall", cache="warm")
+            result = replace(result, clock="wall", cache="warm", remarks=samples.remarks)
         return replace(
             result,
             state="measured",

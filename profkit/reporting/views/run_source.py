@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from profkit.analysis.kernel_names import short_name
 from profkit.core.formatting import format_percent
 from profkit.core.types import KernelInstruction, RunDocument, Scope
-from profkit.reporting.view import DataTable, Detail, Fold, Section, Text, code, table
+from profkit.reporting.view import DataTable, Detail, Fold, Section, TableColumn, Text, code, table
 
 MOST = 6  # instructions of a kernel
 KERNELS = 5
 LEAST = 0.05  # of the kernel's samples, wasted sectors or conflicts
 NAME = 60  # characters of a kernel's name
 NOTHING = "-"
+WORDS = 2  # columns behind this one hold numbers
 
 
 def instructions_section(document: RunDocument) -> Section | None:
@@ -30,7 +31,8 @@ def instructions_section(document: RunDocument) -> Section | None:
 
 
 def _table(kernel: Scope, instructions: Sequence[KernelInstruction]) -> DataTable:
-    columns = (
+    """Its instructions; columns in which nothing stands are left out."""
+    titles = (
         "line",
         "instruction",
         "waits for",
@@ -38,8 +40,11 @@ def _table(kernel: Scope, instructions: Sequence[KernelInstruction]) -> DataTabl
         "of the wasted sectors",
         "of the conflicts",
     )
-    rows = tuple(tuple(_cells(instruction)) for instruction in instructions[:MOST])
-    return table(columns, rows, words=3, title=short_name(kernel.name or "?", NAME))
+    rows = [tuple(_cells(instruction)) for instruction in instructions[:MOST]]
+    used = [place for place in range(len(titles)) if any(row[place] != NOTHING for row in rows)]
+    columns = [TableColumn(titles[place], numeric=place > WORDS) for place in used]
+    cells = [[row[place] for place in used] for row in rows]
+    return table(columns, cells, title=short_name(kernel.name or "?", NAME))
 
 
 def _cells(instruction: KernelInstruction) -> Iterator[Text]:

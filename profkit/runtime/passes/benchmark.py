@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from profkit.core import statistics
 from profkit.core.statistics import median
 from profkit.core.types import Directive, SampleSet
+from profkit.runtime.passes.processor_wait import ProcessorWatch
 from profkit.runtime.passes.timing import TimedCalls, TimingProgress, time_calls
 from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE, mps
 from profkit.runtime.region.cuda_driver import CudaDriver, DriverError, driver_in_use, uses_cuda
@@ -89,8 +90,9 @@ def time_function(
         calls.wait_for(driver.synchronize)
     # what a device was given by the first call is not in its seconds: then that is no first time
     before = () if first is None or driver is not None else (first,)
-    samples = time_calls(calls, warmup=warmup, progress=progress, before=before, **overrides)
-    return replace(samples, remarks=(remark,)) if remark is not None else samples
+    with ProcessorWatch() as calls.watch:
+        samples = time_calls(calls, warmup=warmup, progress=progress, before=before, **overrides)
+    return replace(samples, remarks=(remark, *samples.remarks)) if remark is not None else samples
 
 
 def _find_driver(calls: TimedCalls, device: DeviceChoice | None) -> tuple[CudaDriver | None, float | None]:

@@ -5,13 +5,14 @@ Imports only what timing needs: no profiler, no tracer and no library that start
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 from math import ceil
 from time import perf_counter
 
 from profkit.core.types import SampleSet
 from profkit.runtime.passes import sampling
+from profkit.runtime.passes.processor_wait import ProcessorWatch
 
 # One sample lasts at least this. A clock reading costs 0.05 µs (Linux) to 0.1 µs (Windows): 1 ms keeps that
 # below 0.02 %. Longer samples (pyperf's 100 ms) only average in what a median of many short ones throws out.
@@ -21,6 +22,17 @@ CLOCK_STEPS = 1000  # and this many steps of the clock, where the clock is coars
 # processor that is still raising its frequency is narrow and wrong.
 SPREAD_SECONDS = 0.2
 MOST_SAMPLES = 10_000  # in one budget: samples get longer instead
+HOPELESS = (
+    2  # so many times the samples that a first look takes, and each waited: then waiting is all there is
+)
+ALWAYS_WAITED = (
+    "threads of it waited for a processor in every sample: other programs were busy, or it has more threads than there "
+    "are processors; alone it may be far faster"
+)
+OFTEN_WAITED = (
+    "most samples were thrown away: threads of it waited for a processor, since other programs were busy"
+)
+MUCH_THROWN = 0.5  # of all samples; less is not worth a word
 TimingProgress = Callable[[float, int, "float | None"], None]  # seconds gone, samples, relative half-width
 
 
@@ -35,6 +47,8 @@ class TimedCalls:
     ) -> None:
         self.fn, self.setup, self._synchronize = fn, setup, synchronize
         self.loops = 1
+        self.watch: ProcessorWatch | None = None
+        self.waited = False  # in the last sample, as the watch saw it
 
     def sample(self) -> float:
         """Seconds per call over `loops` calls, the work they left to a device included."""
@@ -43,12 +57,17 @@ class TimedCalls:
             self.setup()
         if wait is not None:
             wait()
+        watch = self.watch
+        if watch is not None:
+            watch.begin()
         begin = perf_counter()
         for _ in repeat(None, self.loops):
             fn()
         if wait is not None:
             wait()
-        return (perf_counter() - begin) / self.loops
+        seconds = perf_counter() - begin
+        self.waited = watch is not None and watch.waited(seconds)
+        return seconds / self.loops
 
     def wait_for(self, synchronize: Callable[[], object]) -> None:
         """Wait for a device as well, in every sample from now on."""
@@ -87,12 +106,16 @@ def calibrate_loops(calls: TimedCalls, least: float, most: float) -> list[float]
     it is taken once more, unless it took more than `most` seconds.
     """
     samples = [calls.sample()]
+    retaken = 0.0  # seconds of samples whose process waited for a processor
     while calls.setup is None:
         if samples[-1] * calls.loops < least:
             calls.loops *= 2
         elif samples[-1] * calls.loops > most:
             break
         samples.append(calls.sample())
+        while calls.waited and retaken < most:
+            retaken += samples[-1] * calls.loops
+            samples.append(calls.sample())
         if min(samples[-1], samples[-2]) * calls.loops >= least:
             break
     return samples
@@ -113,6 +136,8 @@ def time_calls(
     The first call is never a sample, unless it alone takes the budget: then it is the only one. Asks first
     after SPREAD_SECONDS and 16 samples, then on a geometric schedule. A KeyboardInterrupt passes through.
     `before` are calls that the caller has timed already, and `least` how long a sample lasts at least (seconds).
+    With a watch (`calls.watch`) samples in which the process waited for a processor are taken again; where all are
+    such, they stay, and a remark says so.
     """
     begin = perf_counter()
     least = max(SAMPLE_SECONDS, least, CLOCK_STEPS * clock_step(), budget / MOST_SAMPLES)
@@ -120,11 +145,20 @@ def time_calls(
     while len(warm) < warmup and perf_counter() - begin < budget / 2:
         warm.append(calls.sample())
     samples: list[float] = []
+    thrown: list[float] = []  # their process waited for a processor
+    always_waits = False
     sample_seconds = warm[-1] * calls.loops
     ask = max(sampling.LEAST_SAMPLES, ceil(min(SPREAD_SECONDS, budget / 4) / max(sample_seconds, 1e-9)))
     while perf_counter() - begin + sample_seconds < budget:
-        samples.append(calls.sample())
-        sample_seconds = samples[-1] * calls.loops
+        seconds = calls.sample()
+        sample_seconds = seconds * calls.loops
+        if not calls.waited or always_waits:
+            samples.append(seconds)
+        else:
+            thrown.append(seconds)
+            if samples or len(thrown) < HOPELESS * ask:
+                continue
+            samples, thrown, always_waits = thrown, [], True
         if len(samples) < ask:
             continue
         assessment = sampling.assess_samples(samples, precision)
@@ -134,6 +168,9 @@ def time_calls(
             break
         ask = sampling.next_sample_count(len(samples))
         calls.sample()  # looking has emptied the caches: the call that fills them again is not counted
+    if not samples and thrown:
+        samples, thrown, always_waits = thrown, [], True
+    remarks = tuple(_waiting_remarks(len(samples), len(thrown), always_waits=always_waits))
     if not samples:
         samples, warm = [warm[-1]], warm[:-1]
     assessment = sampling.assess_samples(samples, precision)
@@ -142,6 +179,14 @@ def time_calls(
         loops=calls.loops,
         warmup=(*warm, *samples[: assessment.warmup]),
         warm=assessment.warm and bool(warm),
-        precise=assessment.precise,
+        precise=assessment.precise and not always_waits,
         spent=perf_counter() - begin,
+        remarks=remarks,
     )
+
+
+def _waiting_remarks(count: int, thrown: int, *, always_waits: bool) -> Iterator[str]:
+    if always_waits:
+        yield ALWAYS_WAITED
+    elif thrown > MUCH_THROWN * (thrown + count):
+        yield OFTEN_WAITED

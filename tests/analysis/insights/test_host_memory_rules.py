@@ -8,18 +8,21 @@ import pytest
 
 from profkit.analysis.insights import find_insights
 from profkit.analysis.metrics import metric
-from profkit.core.types import RUN, Hotspot, Insight, Profile, Reading, Source
+from profkit.core.types import RUN, Hotspot, Insight, Profile, Reading, SampleSet, Source, TimeSplit, Timing
 from tests import documents
 
 MILLION = 1_000_000
 
 
-def insights(values: dict[str, float], *profiles: Profile) -> dict[str, Insight]:
+def insights(
+    values: dict[str, float], *profiles: Profile, timing: Timing | None = None, split: TimeSplit | None = None
+) -> dict[str, Insight]:
     readings = tuple(
         Reading(name, value, metric(name).unit, "simulated", RUN, Source("valgrind"))
         for name, value in values.items()
     )
-    document = replace(documents.empty(), readings=readings, profiles=profiles)
+    document = replace(documents.empty(), readings=readings, profiles=profiles, time_split=split)
+    document = replace(document, timings=(timing,) if timing is not None else ())
     return {insight.rule: insight for insight in find_insights(document)}
 
 
@@ -60,6 +63,15 @@ def test_of_a_stream_only_what_it_need_not_move_can_be_won() -> None:
 
 def test_memory_that_is_hardly_used_is_no_problem() -> None:
     assert insights({**CHASE, "dram.read": 1e6}) == {}
+
+
+def test_time_without_a_processor_is_no_time_of_memory() -> None:
+    """The same program beside others, four times as slow: it still follows pointers when it runs."""
+    readings = {**CHASE, "time.median": 4 * CHASE["time.median"]}
+    timing = Timing("process", "process", (SampleSet((0.36, 0.36)),), 0.01)
+    split = TimeSplit(0.36, waiting=0.0, queued=0.27, cpu=0.09)
+    assert "memory-latency" in insights(readings, timing=timing, split=split)
+    assert "memory-latency" not in insights(readings)
 
 
 @pytest.mark.parametrize("change", [{"flops.share": 64.0}, {"time.interval": 200.0}])
