@@ -97,7 +97,7 @@ def test_the_doctor_speaks_of_a_mac_and_of_nothing_that_only_linux_has(
     checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
     failed = [check["detail"] for check in checks.values() if "this check failed" in check["detail"]]
     assert failed == []
-    assert "Apple M3 Max (Apple), 16 usable core(s)" in checks["processor"]["detail"]
+    assert "Apple M3 Max (Apple), 16 usable cores" in checks["processor"]["detail"]
     assert "400 GB/s" in checks["GPU 0"]["detail"]
     assert {
         name: checks[name]["state"] for name in ("Xcode", "xctrace", "developer mode", "torch on MPS")

@@ -71,7 +71,8 @@ class Project:
 
 def make_project(folder: Path) -> Project:
     shutil.copytree(ROOT / "wrappers", folder / "pro fkit" / "wrappers")
-    shutil.copy(ROOT / "analyze_multibackend.sh", folder / "pro fkit")
+    for front in ("analyze_multibackend.sh", "analyze.sh"):
+        shutil.copy(ROOT / front, folder / "pro fkit")
     project = Project(folder / "pro fkit", folder / "notes")
     project.environment = {"PATH": os.environ["PATH"], "STUB_NOTES": str(project.notes)}
     return project

@@ -77,6 +77,23 @@ def test_analyze_on_a_gpu_judges_the_report_it_left(project: Project) -> None:
     assert [call[3:] for call in project.told()][1:] == [["check", "out.ncu-rep"]]
 
 
+def test_one_kernel_is_counted_by_its_name_and_judged(project: Project) -> None:
+    done = project.call("analyze.sh", "out.ncu-rep", "silu mul", "python", "a b")
+
+    assert done.returncode == 0, done.stderr
+    record, check = (call[3:] for call in project.told())
+    asked = ["record", "--tool", "ncu", "--report", "out.ncu-rep", "--kernel", "silu mul"]
+    assert record == [*asked, "--", "python", "a b"]
+    assert check == ["check", "out.ncu-rep"]
+
+
+@pytest.mark.parametrize("verb", ["record", "check"])
+def test_the_exit_code_of_one_kernels_recording_and_verdict_comes_back(project: Project, verb: str) -> None:
+    done = project.call("analyze.sh", "out.ncu-rep", "silu", "true", **{f"STUB_CODE_{verb}": "3"})
+    assert done.returncode == 3
+    assert project.call("analyze.sh", "out.ncu-rep", "silu").returncode == 2
+
+
 def test_analyze_mixes_nothing_with_a_former_run(project: Project) -> None:
     (project.folder / "out.data.runs").mkdir()
 

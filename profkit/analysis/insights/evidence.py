@@ -120,6 +120,11 @@ class RunEvidence:
     busy: float | None  # share of the traced time in which a kernel ran, 0..1; None: no timeline
 
     @property
+    def trace(self) -> GpuTrace | None:
+        """The timeline that these rules speak of. Their advice is in words of CUDA: a recording of Metal has none."""
+        return self.document.trace if self.document.metal is None else None
+
+    @property
     def gpu_share(self) -> float:
         """What a share of the kernels' time is of the whole time that `time_name` names."""
         return self.busy if self.busy is not None else 1.0
@@ -129,7 +134,7 @@ class RunEvidence:
         """What gains are shares of."""
         if self.busy is None:
             return "the GPU time"
-        trace = self.document.trace
+        trace = self.trace
         if trace is not None and trace.repeats and not trace.marked:
             return "a step"
         return "the marked region" if trace is not None and trace.marked else "the traced time"
@@ -144,7 +149,7 @@ def evidence_of(document: RunDocument) -> RunEvidence:
     for counter in document.counters:
         if counter.scope.kind == "kernel" and counter.value is not None:
             counters.setdefault((counter.scope.name, counter.scope.id), {})[counter.name] = counter.value
-    rows = kernel_rows(document)
+    rows = kernel_rows(document) if document.metal is None else ()
     known = any(row.share is not None for row in rows)
     gpu = document.gpus[0] if document.gpus else None
     kernels = []

@@ -27,7 +27,7 @@ _HOST_COPIES = ("host to device", "device to host")
 def exposed_copies(run: RunEvidence) -> Iterator[Insight]:
     """Copies between host and device while no kernel runs. Overlap hides no more than kernels run "
     "meanwhile."""
-    trace = run.document.trace
+    trace = run.trace
     if trace is None or not trace.span or trace.busy is None or not trace.copying:
         return
     copies = [one for one in trace.transfers if one.kind in _HOST_COPIES]
@@ -109,7 +109,7 @@ def _memory_text(copies: Sequence[Transfer], seconds: dict[MemoryKind, float], t
 def late_launches(run: RunEvidence) -> Iterator[Insight]:
     """A device that waits again and again because the host has launched nothing. One long gap is no "
     "such loop."""
-    trace = run.document.trace
+    trace = run.trace
     if trace is None or not trace.span or trace.busy is None or trace.starved is None:
         return
     idle = max(0.0, trace.span - trace.busy)
@@ -136,7 +136,7 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
 
 def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
     """Many kernels of PyTorch that each apply one operation to every element: a compiler fuses them."""
-    trace = run.document.trace
+    trace = run.trace
     if trace is None or not trace.kernels or any(kernel.owner == "inductor" for kernel in run.kernels):
         return
     total = sum(one.total for one in trace.kernels)
@@ -168,7 +168,7 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
 
 def repeated_conversions(run: RunEvidence) -> Iterator[Insight]:
     """Conversions of types (`.to`, autocast) that take a part of every repetition."""
-    trace = run.document.trace
+    trace = run.trace
     if trace is None or not trace.span:
         return
     ranges = {

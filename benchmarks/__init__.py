@@ -1,0 +1,1 @@
+"""The comprehensive benchmark under the name that its guide gives it; the workloads themselves are in `benchmark/`."""
