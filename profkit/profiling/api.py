@@ -17,7 +17,8 @@ from profkit.core.run_folder import FILE_NAME
 from profkit.core.types import Reading, RunDocument, Scope, Timing
 from profkit.profiling.summarize import read_judged
 from profkit.reporting.plain_text import without_control_characters
-from profkit.reporting.views.run_text import SIGNS, WORDS, actions, time_line, worst_first
+from profkit.reporting.views.run_insights import to_do_lines
+from profkit.reporting.views.run_text import SIGNS, WORDS, time_line, worst_first
 
 Cell: TypeAlias = "str | int | float | bool | None"
 Row: TypeAlias = "dict[str, Cell]"
@@ -110,7 +111,8 @@ class Run:
         document = self.document
         head = f"<b>{_escape_html(self.name)}</b> ({document.backend}, {document.state})"
         todo = "".join(
-            f"<li><b>{_escape_html(a.what)}</b><br>{_escape_html(a.why)}</li>" for a in actions(document)
+            f"<li><b>{_escape_html(what)}</b><br>{_escape_html(why)}</li>"
+            for what, why in to_do_lines(document)
         )
         return "<br>".join([head, *map(_escape_html, self._headline())]) + (
             f"<ol>{todo}</ol>" if todo else ""

@@ -191,10 +191,11 @@ class Items(Block):
 
 @dataclass(frozen=True)
 class Item:
-    """An item with lines of its own below."""
+    """An item with lines of its own below. `share` (0..1) is what the text says of a whole, for a format with bars."""
 
     text: Text
     below: tuple[Text, ...] = ()
+    share: float | None = None
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def test_it_fits_the_screen(document: RunDocument, width: int, *, details: bool)
 
 
 def test_a_line_to_type_is_whole_wherever_it_stands() -> None:
-    """Among what to do first, under a verdict and behind what is not known: broken in two it cannot be copied."""
+    """In the last line, under a verdict and behind what is not known: broken in two it cannot be copied."""
     table = "metal-gpu-intervals"
     line = (
         f"xctrace export --input TRACE --xpath '//{'table' * 15}[@schema=\"{table}\"]' --output {table}.xml"
@@ -75,12 +75,12 @@ def test_a_line_to_type_is_whole_wherever_it_stands() -> None:
     absent = (MetalAbsent(table, "the table was not exported", line),)
     document = judged(metal.report(MetalTrace(absent=absent)))
     lines = run_text(document, color=False, width=80).splitlines()
-    assert f"  1. {line}" in lines
+    assert f"  {line}" in lines
     assert f"            try: {line}" in lines
     assert f"    {line}" in lines
     assert all(found.endswith(line) for found in lines if "xctrace export" in found)
     text = run_markdown(document)
-    assert f"**`{line}`**" in text
+    assert f": `{line}`" in text
     assert f"was not exported: `{line}`" in text
 
 

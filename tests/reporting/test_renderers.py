@@ -218,7 +218,7 @@ def test_without_details_a_run_fits_two_screens_and_has_every_verdict_and_headli
 
 
 def test_where_the_files_are_and_what_to_type_next_stand_at_the_end() -> None:
-    tail = run_text(judged(), FOLDER, color=False).split("\n")[-9:]
+    tail = run_text(judged(), FOLDER, color=False).split("\n")[-12:]
     assert f"  profkit summarize {FOLDER}" in "\n".join(tail)
     assert f"  profkit compare {FOLDER} LATER_RUN" in "\n".join(tail)
     assert any("run.json" in line for line in tail)
@@ -264,7 +264,7 @@ def verdict(word: str, target: str, advice: str | None, kind: str = "run") -> Ve
     return Verdict(target, "ipc", word, f"because {target}", "> 2", 1.0, "", scope, "measured", tries)  # type: ignore[arg-type]
 
 
-def test_three_actions_worst_first_and_none_twice() -> None:
+def test_of_the_verdicts_only_missed_targets_are_to_be_done_and_none_twice() -> None:
     verdicts = (
         verdict("unknown", "a", "install it"),
         verdict("pass", "b", "nothing"),
@@ -276,22 +276,52 @@ def test_three_actions_worst_first_and_none_twice() -> None:
         verdict("unknown", "g", "last"),
     )
     found = views_run_text.actions(replace(documents.empty(), verdicts=verdicts))
-    assert [action.what for action in found] == ["outer", "inner", "install it"]
+    assert [action.what for action in found] == ["outer", "inner"]
     assert found[1].why == "in f: because c"
 
 
-def test_a_time_without_a_centre_is_the_first_thing_to_do() -> None:
-    failed = verdict("fail", "a", "block the loops")
-    for half, first in ((163.0, "quiet the machine"), (4.0, "block the loops")):
+def test_what_would_be_known_by_measuring_stands_in_the_last_line_alone() -> None:
+    verdicts = (
+        verdict("fail", "d", "outer"),
+        verdict("unknown", "a", "install it"),
+        verdict("unknown", "e", "install it"),
+        verdict("unknown", "g", "last"),
+    )
+    document = replace(documents.empty(), verdicts=verdicts)
+    text = run_text(document, color=False, details=False)
+    assert text.rstrip("\n").split("\n")[-1] == "To know more (a, e): install it"
+    assert text.count("To know more") == run_markdown(document).count("To know more") == 1
+    assert run_markdown(document).index("1. **outer**") < run_markdown(document).index("**To know more**")
+    known = replace(document, verdicts=verdicts[:1])
+    assert "To know more" not in run_text(known, color=False) + run_markdown(known)
+
+
+def test_a_time_that_is_mostly_noise_is_what_to_measure_again() -> None:
+    others = (verdict("unknown", "a", "install it"), verdict("unknown", "e", "install it"))
+    for half, first in ((163.0, "t"), (4.0, "a, e")):
         noisy = replace(verdict("unknown", "t", "quiet the machine"), metric="time.interval", value=half)
-        found = views_run_text.actions(replace(documents.empty(), verdicts=(failed, noisy)))
-        assert found[0].what == first
+        text = run_text(replace(documents.empty(), verdicts=(*others, noisy)), color=False)
+        assert f"To know more ({first}): " in text
 
 
 def test_nothing_to_do_is_not_spoken_of() -> None:
     document = replace(documents.document(), verdicts=(verdict("pass", "a", None),))
     assert "What to do" not in run_text(document, color=False)
     assert "What to do" not in run_markdown(document)
+
+
+def test_where_all_is_as_it_should_be_it_is_said_with_what_was_looked_at() -> None:
+    met = tuple(verdict("pass", name, None) for name in "abc")
+    sentence = "Nothing to change was found: all 3 targets that apply are met."
+    for verdicts, told in (
+        (met, True),
+        ((*met, replace(verdict("unknown", "t", "more"), metric="time.interval")), True),
+        (met[:2], False),
+        ((*met, verdict("unknown", "d", "more")), False),
+        ((*met, verdict("fail", "d", None)), False),
+    ):
+        document = replace(documents.empty(), state="complete", verdicts=verdicts)
+        assert (sentence in run_text(document, color=False)) is told
 
 
 # ---------------------------------------------------------------- markdown

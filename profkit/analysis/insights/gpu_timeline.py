@@ -112,6 +112,8 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
     trace = run.trace
     if trace is None or not trace.span or trace.busy is None or trace.starved is None:
         return
+    if run.document.metal is not None:  # which has no graphs to capture a step in
+        return
     idle = max(0.0, trace.span - trace.busy)
     starved = idle * trace.starved
     gap = trace.largest_gap or 0.0

@@ -59,6 +59,13 @@ def kernel_owner(name: str) -> KernelOwner:
     return next((owner for owner, pattern in _OWNERS if pattern.search(plain)), "user")
 
 
+def is_initialiser(name: str) -> bool:
+    """Whether it is a kernel of PyTorch that fills a tensor with random numbers: the set-up of a program."""
+    return (
+        kernel_owner(name) == "random" and re.search(r"distribution_(nullary_|elementwise)", name) is not None
+    )
+
+
 def owner_title(owner: KernelOwner) -> str:
     """The owner as people call it."""
     return _TITLES[owner]

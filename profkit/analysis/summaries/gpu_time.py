@@ -167,6 +167,19 @@ def _short_labels(rows: Sequence[KernelRow]) -> dict[str, str]:
     return {row.label: row.brief for row in largest[:NAMED]}
 
 
+_TOLD = 0.001  # of the traced time: less is nothing to speak of
+
+
+def _lost_time_text(trace: GpuTrace, largest: str) -> str:
+    """`, waiting for launches 15.1 %, only copying 0.3 %`, but for what is the largest part and told as that."""
+    if not trace.span or trace.busy is None:
+        return ""
+    starved = max(0.0, trace.span - trace.busy) * (trace.starved or 0.0) / trace.span
+    parts = [("waiting for launches", starved if largest != "the host" else 0.0)]
+    parts.append(("only copying", (trace.copying or 0.0) / trace.span if largest != "copies" else 0.0))
+    return "".join(f", {what} {format_percent(100 * part)} %" for what, part in parts if part >= _TOLD)
+
+
 def _gpu_headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
     if trace.span is None or trace.busy is None:
         if not trace.kernels:
@@ -189,6 +202,7 @@ def _gpu_headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
     if not trace.kernels:
         return f"{busy}; which kernels ran is not in the trace."
     name, part = time_by_limit(trace, rows)[0]
+    busy += _lost_time_text(trace, name)
     share = f"{format_percent(100 * part)} %"
     if part < LARGE_SHARE:
         return f"{busy}. No single cause: the largest part, {name}, is {share}."

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from profkit.analysis.kernel_names import short_name
-from profkit.analysis.kernel_names.owner import OWN_CODE, kernel_owner, owner_title
+from profkit.analysis.kernel_names.owner import OWN_CODE, is_initialiser, kernel_owner, owner_title
 from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.readings import absent_reading
 from profkit.analysis.targets.conditions import TargetContext, surest_reading
@@ -31,6 +31,7 @@ from profkit.core.types import (
 DECIDING_SHARE = 0.05
 LISTED = 50  # kernels that get verdicts of their own; all of them count for the run's
 NAMED = 3  # in a sentence
+_SET_UP = "it fills tensors with random numbers: the set-up of a program, and not its work"
 _NAME = 40  # characters of a kernel's name in a sentence
 
 
@@ -62,6 +63,7 @@ def evaluate_kernel_targets(
     shares = _shares(document.kernels)
     metrics = {r.metric for r in document.readings if r.scope.kind == "kernel"}
     busy = _busy_share(document)
+    set_up = all(is_initialiser(kernel.scope.name or "") for kernel in document.kernels)
     on_run: list[Verdict] = []
     on_kernels: dict[Scope, list[Verdict]] = {}
     for target in spoken:
@@ -85,6 +87,8 @@ def evaluate_kernel_targets(
             if target.own_code and owner not in OWN_CODE and verdict.verdict in ("fail", "unknown"):
                 reason = f"a kernel of {owner_title(owner)}: only the call of it can be changed"
                 verdict = replace(verdict, verdict="not-applicable", reason=reason, advice=(), gain=None)
+            if set_up:
+                verdict = replace(verdict, verdict="not-applicable", reason=_SET_UP, advice=(), gain=None)
             known = verdict.gain is not None and kernel.share is not None
             gain = (kernel.share or 0.0) * (verdict.gain or 0.0) * busy if known else None
             verdict = replace(verdict, weight=kernel.share, gain=gain)

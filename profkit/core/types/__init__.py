@@ -14,8 +14,11 @@ from profkit.core.types.comparison import Direction as Direction
 from profkit.core.types.comparison import Feature as Feature
 from profkit.core.types.comparison import Fingerprint as Fingerprint
 from profkit.core.types.comparison import FunctionChange as FunctionChange
+from profkit.core.types.comparison import InsightChange as InsightChange
+from profkit.core.types.comparison import InsightWord as InsightWord
 from profkit.core.types.comparison import KernelChange as KernelChange
 from profkit.core.types.comparison import KernelChangeWord as KernelChangeWord
+from profkit.core.types.comparison import RoleSign as RoleSign
 from profkit.core.types.comparison import Sample as Sample
 from profkit.core.types.comparison import Side as Side
 from profkit.core.types.comparison import Tier as Tier

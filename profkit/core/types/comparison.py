@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from profkit.core.types.insights import Insight
 from profkit.core.types.readings import RUN, Scope
 
 # How much a field of the fingerprint weighs. `must`: where it differs there is no comparison, and a history begins a
@@ -97,6 +98,12 @@ class Change:
 KernelChangeWord = Literal["appeared", "vanished", "slower", "faster", "same", "ambiguous"]
 
 
+# Why a kernel of one run is another one of the other run: a similar name, the same operation of a framework, the same
+# kernels launched before and after it, the same grid and block, as many calls per iteration, the only own code without
+# a counterpart, the only kernel of both runs of one program, a library's kernel of the same kind (a matrix product).
+RoleSign = Literal["name", "operation", "neighbours", "shape", "calls", "alone", "only", "library"]
+
+
 @dataclass(frozen=True)
 class KernelChange:
     """One kernel in both runs. Seconds are GPU time per iteration; None where the kernel is not in that run."""
@@ -110,6 +117,10 @@ class KernelChange:
     candidate_calls: float | None = None
     launch: str | None = None  # grid and block, as the candidate has them where it has the kernel
     share: float = 0.0  # of the GPU time, 0..1, in the run in which it has more
+    # Where it has another name in the baseline and was paired by its role: that name, its grid and block, and why.
+    baseline_name: str | None = None
+    baseline_launch: str | None = None
+    paired_by: tuple[RoleSign, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -134,6 +145,23 @@ class Cause:
     sentence: str
     scope: Scope = RUN
     evidence: tuple[str, ...] = ()  # "registers per thread 40 -> 64"
+
+
+InsightWord = Literal["fixed", "new", "remains", "unknown"]
+
+
+@dataclass(frozen=True)
+class InsightChange:
+    """What became of one insight. `unknown`: one run lacks it, and did not measure enough to say that it is not there.
+
+    `reason`: the values that it rested on, in both runs.
+    """
+
+    rule: str
+    word: InsightWord
+    reason: str
+    baseline: Insight | None = None
+    candidate: Insight | None = None
 
 
 @dataclass(frozen=True)
@@ -165,3 +193,4 @@ class Comparison:
     looked_at: int = 0  # how many metrics were tested, which the adjustment is for
     notes: tuple[str, ...] = ()
     fix: str | None = None  # what would change a refusal, or decide what is open
+    insights: tuple[InsightChange, ...] = ()  # fixed, new, still there, in this order

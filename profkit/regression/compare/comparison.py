@@ -13,6 +13,7 @@ from profkit.regression.compare.causes import causes_of
 from profkit.regression.compare.causes.evidence import Evidence
 from profkit.regression.compare.causes.machine_state import without_machine_effects, without_state_effects
 from profkit.regression.compare.decisions import decide_pairs, tested_count
+from profkit.regression.compare.insights import insight_changes
 from profkit.regression.compare.kernels import (
     KernelPair,
     MatchedKernels,
@@ -22,6 +23,7 @@ from profkit.regression.compare.kernels import (
 )
 from profkit.regression.compare.outcome import outcome_of, worst_first
 from profkit.regression.compare.pairs import KERNEL_SHARE, MetricPair, pairs_of
+from profkit.regression.compare.roles import pair_by_role
 from profkit.regression.compare.sweeps import (
     MEAN_METRIC,
     SweepDecision,
@@ -73,7 +75,9 @@ def compare(
     barred = [d for d in differences if d.tier == "must" and d.tools] if not options.force else []
     barred_tools = {tool for difference in barred if not difference.metrics for tool in difference.tools}
     traced = not barred_tools & _tracing_tools(baseline, candidate)
-    matched = match_kernels(baseline, candidate) if traced else MatchedKernels((), (), ())
+    matched = MatchedKernels((), (), ())
+    if traced:
+        matched = pair_by_role(baseline, candidate, match_kernels(baseline, candidate))
     kernels = kernel_changes(baseline, candidate, matched, options.floor) if not options.metrics else ()
     kernels, disturbed = without_state_effects(kernels, baseline, candidate)
     decided = _decide_metrics(baseline, candidate, options, _main_kernels(matched, kernels), barred)
@@ -104,6 +108,7 @@ def compare(
         looked_at=tested_count(changes),
         notes=(*notes, *filter(None, [decided.grouped.note])),
         fix=fix,
+        insights=insight_changes(baseline, candidate, matched) if not options.metrics and not barred else (),
     )
 
 

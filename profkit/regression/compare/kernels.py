@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from profkit.analysis.kernel_names import same_name
+from profkit.analysis.kernel_names import same_name, short_name
 from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.formatting import format_figures, format_quantity, plural, signed
 from profkit.core.types import (
@@ -19,6 +19,7 @@ from profkit.core.types import (
     KernelChangeWord,
     KernelTime,
     Profile,
+    RoleSign,
     RunDocument,
 )
 from profkit.profilers.registry import find_profiler
@@ -28,11 +29,12 @@ _LONGEST = 20_000  # characters of a name that are looked at
 
 @dataclass(frozen=True)
 class KernelPair:
-    """One kernel in both runs; `reshaped`: launched with another grid or block."""
+    """One kernel in both runs; `reshaped`: launched in another shape; `signs`: why it is one under two names."""
 
     before: KernelTime
     after: KernelTime
     reshaped: bool = False
+    signs: tuple[RoleSign, ...] = ()
 
     @property
     def baseline(self) -> Kernel:
@@ -209,6 +211,9 @@ def _kernel_change(pair: KernelPair, before: _TracedRun, after: _TracedRun, floo
     )
     if not after.counted and abs(calls[1] - calls[0]) > 0.005 * calls[0]:
         reason += f"; {format_figures(calls[0])} calls became {format_figures(calls[1])}"
+    if pair.signs:
+        names = f"{short_name(pair.baseline.name)} became {short_name(pair.candidate.name)}"
+        reason += f"; paired by its role: {names}"
     if pair.reshaped:
         reason += f"; launched as {pair.candidate.id}, before as {pair.baseline.id}"
     return KernelChange(
@@ -220,6 +225,9 @@ def _kernel_change(pair: KernelPair, before: _TracedRun, after: _TracedRun, floo
         *calls,
         pair.candidate.id,
         max(before.share(pair.before), after.share(pair.after)),
+        baseline_name=pair.baseline.name if pair.signs else None,
+        baseline_launch=pair.baseline.id if pair.signs else None,
+        paired_by=pair.signs,
     )
 
 

@@ -13,14 +13,11 @@ from profkit.core.formatting import format_percent, format_utc_time, plural
 from profkit.core.types import Reading, RunDocument, Scope, Summary, Table, Verdict, VerdictWord
 from profkit.reporting.extras import Extras
 from profkit.reporting.footnotes import reading_span, verdict_span
-from profkit.reporting.plain_text import split_command
 from profkit.reporting.screen import is_number
 from profkit.reporting.view import (
     Block,
     DataTable,
     Detail,
-    Finding,
-    Findings,
     Fold,
     Items,
     Label,
@@ -42,14 +39,13 @@ from profkit.reporting.view import (
     strong,
     table,
 )
-from profkit.reporting.view import (
-    command as to_type,
-)
 from profkit.reporting.views import run_about, run_charts, run_metal
 from profkit.reporting.views.run_insights import (
-    insights_section,
+    concluded,
+    more_on_screen,
     nsight_section,
     time_split_text,
+    to_do_section,
 )
 from profkit.reporting.views.run_kernels import kernel_table, kernels_of, references
 from profkit.reporting.views.run_source import instructions_section
@@ -63,11 +59,13 @@ from profkit.reporting.views.run_text import (
     count_verdicts,
     gain_clause,
     gpu_lines,
+    is_answered,
     machine_line,
     scope_name,
     time_line,
     title_of,
     unfinished_passes,
+    with_command,
     worst_first,
 )
 
@@ -111,12 +109,12 @@ def view(document: RunDocument, folder: Path | None = None, extras: Extras | Non
 
 
 def _facts(document: RunDocument) -> Iterator[tuple[str, Text]]:
+    if (split := time_split_text(document.time_split)) is not None:
+        yield "Split", split
     if (line := time_line(document)) is not None:
         readings = [r for s in document.summaries if s.concern == "time" for r in s.readings]
         median = next((r for r in readings if r.metric == "time.median" and r.value is not None), None)
         yield "Time", replace(reading_span(median, line, Style.STRONG), mark="") if median else strong(line)
-    if (split := time_split_text(document.time_split)) is not None:
-        yield "Split", split
     gpu = next((s.headline for s in document.summaries if s.concern == "gpu"), None)
     if gpu is not None:
         yield "GPU", strong(gpu)
@@ -177,7 +175,7 @@ def _verdict(verdicts: Sequence[Verdict]) -> tuple[Label | None, Text]:
 
 def _blocks(document: RunDocument, folder: Path | None, extras: Extras) -> Iterator[Block | None]:
     kernels = kernels_of(document)
-    yield insights_section(document.insights) or _to_do(document)
+    yield to_do_section(document)
     yield run_metal.use_section(document)
     yield run_charts.time_section(document, kernels)
     yield from _gpu_sections(document, kernels)
@@ -210,29 +208,11 @@ def _blocks(document: RunDocument, folder: Path | None, extras: Extras) -> Itera
     yield run_about.files_section(extras)
     if folder is not None:
         yield from run_about.next_sections(document, folder)
+    yield more_on_screen(document)
     yield run_about.cases_of(document)
 
 
 # ---------------------------------------------------------------- what to do, and the verdicts
-
-
-def with_command(text: str) -> Text:
-    """A sentence whose line to type, at its end, is one."""
-    words, typed = split_command(text)
-    if typed is None:
-        return text
-    return (f"{words}: ", to_type(typed)) if words else to_type(typed)
-
-
-def _to_do(document: RunDocument) -> Section | None:
-    to_do = actions(document)
-    if not to_do:
-        return None
-    rows = tuple(
-        Finding(STATUSES[action.verdict], WORDS[action.verdict], with_command(action.what), action.why)
-        for action in to_do
-    )
-    return Section("What to do first" if len(rows) > 1 else "What to do", (Findings(rows),), anchor="actions")
 
 
 def _verdicts(document: RunDocument) -> Section | None:
@@ -256,7 +236,7 @@ def _verdicts(document: RunDocument) -> Section | None:
         left = len(inner) - len(rows)
         more: tuple[Block, ...] = (Paragraph(soft(f"{left} more stand in run.json.")),) if left else ()
         body = Section(f"In single {kind}", (Statuses(rows), *more), count_verdicts(inner), Fold.FOLDED)
-        blocks.append(OnScreen(tuple(_worst_parts(inner, whole)), (body,)))
+        blocks.append(OnScreen(tuple(_worst_parts(document, inner, whole)), (body,)))
     return Section("Verdicts", tuple(blocks))
 
 
@@ -297,7 +277,7 @@ def _brief_rows(
     causes = common_causes(whole)
     of_gpu = any(verdict.scope.kind == "kernel" for verdict in inner)
     several = len({verdict.scope.name for verdict in whole if verdict.scope.kind == "region"}) > 1
-    shown = of_gpu and insights_section(document.insights) is None
+    shown = of_gpu and not concluded(document)
     above = [action.about for action in actions(document)] if shown else []
     together = [verdict for same in causes.values() for verdict in same]
     for word, status in STATUSES.items():
@@ -311,13 +291,20 @@ def _brief_rows(
                 yield StatusRow(status, WORDS[word], tuple(v.target for v in known), "")
             continue
         for verdict in known:
-            row = _short_row(verdict, advice=int(of_gpu))
+            row = _short_row(verdict, advice=_tries(document, verdict, of_gpu=of_gpu))
             yield replace(row, place=verdict.scope.name or "") if several else row
         if word == "unknown":
             yield from (replace(_shared_row(cause, same), below=()) for cause, same in causes.items())
 
 
-def _worst_parts(inner: Sequence[Verdict], whole: Sequence[Verdict]) -> Iterator[Block]:
+def _tries(document: RunDocument, verdict: Verdict, *, of_gpu: bool) -> int:
+    """How many lines to try a short screen has: none where an insight says what to do."""
+    return int(of_gpu and verdict.verdict == "fail" and not is_answered(verdict, document.insights))
+
+
+def _worst_parts(
+    document: RunDocument, inner: Sequence[Verdict], whole: Sequence[Verdict]
+) -> Iterator[Block]:
     """For a screen: of the largest functions or kernels what failed, but for what decided the run's verdict."""
     scopes: dict[Scope, list[Verdict]] = {}
     for verdict in inner:
@@ -332,7 +319,7 @@ def _worst_parts(inner: Sequence[Verdict], whole: Sequence[Verdict]) -> Iterator
             (soft("in "), strong(scope_name(scope)), soft(f"{share}: {count_verdicts(verdicts)}"))
         )
         failed = [v for v in worst_first(verdicts) if v.verdict == "fail" and not _decides_run(v, whole)]
-        rows = Statuses(tuple(_short_row(v, advice=int(of_kernels)) for v in failed))
+        rows = Statuses(tuple(_short_row(v, advice=_tries(document, v, of_gpu=of_kernels)) for v in failed))
         blocks = (line, *((rows,) if failed else ()))
         yield from blocks if of_kernels else (Detail(blocks),)
 

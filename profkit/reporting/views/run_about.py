@@ -26,14 +26,13 @@ from profkit.reporting.view import (
     between,
     code,
     joined,
-    plain_text,
     soft,
     strong,
     table,
 )
+from profkit.reporting.views.run_insights import to_do_lines
 from profkit.reporting.views.run_text import (
     WORDS,
-    actions,
     command_line,
     cost_text,
     gain_clause,
@@ -275,9 +274,9 @@ def _pass_case(document: RunDocument, result: PassResult) -> Case:
 
 
 def _output(document: RunDocument) -> Iterator[str]:
-    for number, action in enumerate(actions(document), 1):
+    for number, (what, why) in enumerate(to_do_lines(document), 1):
         yield from (["What to do first"] if number == 1 else [])
-        yield f"{number}. {plain_text(action.what)} ({action.why})"
+        yield f"{number}. {what} ({why})"
     for verdict in document.verdicts:
         if verdict.scope.kind == "kernel" and verdict.verdict == "fail":
             yield f"{WORDS[verdict.verdict]} {verdict.target} in {scope_name(verdict.scope)}: {verdict.reason}"

@@ -1,44 +1,122 @@
-"""What to do: the insights of a run, the largest gain first, each with its evidence, place, change and bound."""
+"""What to do: the insights of a run, the largest gain first, or that nothing was found; and what to measure next."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import TypeAlias
 
+from profkit.analysis.kernel_names import short_name
+from profkit.analysis.kernel_names.owner import is_initialiser
+from profkit.analysis.summaries.kernels import kernel_rows
+from profkit.backends import backend_named
 from profkit.core.formatting import format_percent, format_quantity, plural
-from profkit.core.types import Gain, Insight, Place, TimeSplit
+from profkit.core.types import Gain, Insight, RunDocument, TimeSplit, Verdict
 from profkit.reporting.view import (
+    Block,
+    Finding,
+    Findings,
     Fold,
     Item,
     Items,
+    OnScreen,
+    Paragraph,
     Section,
+    Status,
     Text,
+    between,
     code,
+    command,
     joined,
+    plain_text,
     soft,
     strong,
 )
+from profkit.reporting.views.run_text import NOISE, WORDS, actions, command_line, with_command
 
 BRIEF = 5  # of them on a short screen
+_NAME = 44  # characters of a kernel's name
+_COMMAND = 48  # characters of a command that stands in a line to type; a longer one is COMMAND
+_TOLD = 4  # targets that are named
+_NEAR = 80.0  # %; a kernel whose busiest unit is that near to its peak has little left to win
+_ROOFS = ("dram", "tensor", "fp32", "fp64", "fp16")  # a kernel limited by a cache may still reuse more
+_MOST = 0.9  # of the GPU time
+_FEW = 3  # met targets: fewer are too little to say that nothing is wrong
+INITIALISERS = (
+    "The counted kernels are PyTorch's initialisers, which fill tensors with random numbers:"
+    " set-up, and not your work."
+)
+Labels: TypeAlias = Mapping[str | None, tuple[str, ...]]  # of a kernel's launch configurations
+_NAMED = 3  # of the kernels that share an insight
 
 
-def insights_section(insights: Sequence[Insight]) -> Section | None:
+@dataclass(frozen=True)
+class JoinedInsight:
+    """What one rule says of one or several kernels: the largest, and what is won with all of them."""
+
+    insight: Insight
+    others: tuple[Insight, ...] = ()
+
+    @property
+    def gain(self) -> Gain | None:
+        """The most that can be won with all of them: shares of the time of different kernels."""
+        gain = self.insight.gain
+        if gain is None:
+            return None
+        total = sum(one.gain.at_most for one in (self.insight, *self.others) if one.gain is not None)
+        return replace(gain, at_most=min(1.0, total))
+
+
+def join_insights(insights: Sequence[Insight]) -> list[JoinedInsight]:
+    """profkit's insights, the largest gain first; what a rule says of several kernels in one."""
+    groups: dict[tuple[object, ...], list[Insight]] = {}
+    for number, insight in enumerate(insights):
+        if insight.source == "profkit":
+            of_kernel = insight.where.kernel is not None and insight.where.function is None
+            unit = insight.gain.of if insight.gain is not None else None
+            key = (insight.rule, insight.title, unit) if of_kernel else (number,)
+            groups.setdefault(key, []).append(insight)
+    together = [JoinedInsight(same[0], tuple(same[1:])) for same in groups.values()]
+    return sorted(together, key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0))
+
+
+def insight_items(document: RunDocument) -> Items | None:
     """A numbered list; None where nothing was found."""
-    insights = [insight for insight in insights if insight.source == "profkit"]
-    if not insights:
-        return None
-    title = "What to do first" if len(insights) > 1 else "What to do"
-    items = tuple(_item(insight) for insight in insights)
-    return Section(title, (Items(items, ordered=True, brief=BRIEF),), anchor="actions")
+    labels: dict[str | None, tuple[str, ...]] = {}
+    for row in kernel_rows(document):
+        labels[row.scope.name] = (*labels.get(row.scope.name, ()), row.brief)
+    items = tuple(_item(one, labels, document.workload.folder) for one in join_insights(document.insights))
+    return Items(items, ordered=True, brief=BRIEF) if items else None
 
 
-def _item(insight: Insight) -> Item:
+def _item(one: JoinedInsight, labels: Labels, folder: str) -> Item:
+    insight = one.insight
     below: list[Text] = [joined(soft("why    "), f"{insight.evidence}.")]
-    if (place := place_text(insight.where)) is not None:
+    if one.others:
+        below.append(joined(soft("also   "), _others_text(one.others, labels)))
+    if (place := place_text(insight, labels, folder)) is not None:
         below.append(joined(soft("where  "), place))
     below.append(joined(soft("how    "), insight.change))
     if insight.gain is not None and insight.gain.bound:
         below.append(joined(soft("bound  "), f"{insight.gain.bound}."))
-    return Item(joined(strong(insight.title), gain_text(insight)), tuple(below))
+    share = one.gain.at_most if one.gain is not None else None
+    return Item(joined(strong(insight.title), gain_text(one.gain)), tuple(below), share)
+
+
+def _others_text(others: Sequence[Insight], labels: Labels) -> Text:
+    """`sgemm_b (3.4 %), sgemm_c (1.2 %) and 2 more kernels`, each with the most that can be won."""
+    named = [
+        joined(
+            code(_kernel_label(one, labels)),
+            f" ({format_percent(100 * one.gain.at_most)} %)" if one.gain is not None else "",
+        )
+        for one in others[:_NAMED]
+    ]
+    left = len(others) - len(named)
+    more = f" and {plural(left, 'more kernel', 'more kernels')}" if left else ""
+    return joined(*between(", ", named), more)
 
 
 def time_split_text(split: TimeSplit | None) -> str | None:
@@ -59,11 +137,9 @@ def time_split_text(split: TimeSplit | None) -> str | None:
     return f"{format_quantity(split.wall, 's')}: {', '.join(parts)}{start}"
 
 
-def gain_text(insight: Insight) -> Text:
+def gain_text(gain: Gain | None) -> Text:
     """` - at most 37 % of the GPU time`; nothing where no bound is known."""
-    if insight.gain is None:
-        return ""
-    return f" - at most {format_percent(100 * insight.gain.at_most)} % of {insight.gain.of}"
+    return f" - at most {format_percent(100 * gain.at_most)} % of {gain.of}" if gain is not None else ""
 
 
 def nsight_section(insights: Sequence[Insight]) -> Section | None:
@@ -91,13 +167,229 @@ def _objection(gain: Gain) -> tuple[Text, ...]:
     return (strong(f"{objection}."),) if objection else ()
 
 
-def place_text(place: Place) -> Text | None:
-    """`at train.py:12 in step, aten::mm [64, 32] x [32, 8]`; None where only the kernel is known."""
+def place_text(insight: Insight, labels: Labels, folder: str = "") -> Text | None:
+    """`at train.py:12 in step, aten::mm [64, 32] x [32, 8]`; None where all that is known stands in the evidence.
+
+    Where no line is known the kernel is named, unless the evidence begins with it.
+    """
+    place = insight.where
     parts: list[Text] = []
     if place.file is not None:
-        parts.append(joined("at ", code(place.file if place.line is None else f"{place.file}:{place.line}")))
+        file = relative_path(place.file, folder)
+        parts.append(joined("at ", code(file if place.line is None else f"{file}:{place.line}")))
     if place.function is not None:
         parts.append(joined("in ", code(place.function)))
     if place.operation is not None:
         parts.append(joined(", " if parts else "", code(place.operation)))
-    return joined(*(piece for part in parts for piece in (part, " "))) if parts else None
+    named = (*labels.get(place.kernel, ()), place.kernel or "")
+    if place.kernel is not None and place.line is None and not insight.evidence.startswith(named):
+        parts.append(joined("in the kernel ", code(_kernel_label(insight, labels))))
+    return joined(*between(" ", parts)) if parts else None
+
+
+def _kernel_label(insight: Insight, labels: Labels) -> str:
+    """The kernel as the evidence or the tables call it; by its name alone where it ran in several configurations."""
+    known = labels.get(insight.where.kernel, ())
+    named = next((label for label in known if insight.evidence.startswith(label)), None)
+    if named is None and len(known) == 1:
+        named = known[0]
+    return named or short_name(insight.where.kernel or "?", _NAME)
+
+
+def relative_path(file: str, folder: str) -> str:
+    """The file as seen from the workload's folder, or from the current one; as it is where it is in neither."""
+    for base in (folder, os.getcwd()):
+        if base and file.startswith(base.rstrip("/") + "/"):
+            return file[len(base.rstrip("/")) + 1 :]
+    return file
+
+
+# ---------------------------------------------------------------- what stands first, and what stands last
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What to type to know more, and what that would tell."""
+
+    tells: tuple[str, ...]
+    line: Text
+
+
+def concluded(document: RunDocument) -> bool:
+    """Whether an insight says what to do."""
+    return any(insight.source == "profkit" for insight in document.insights)
+
+
+def to_do_section(document: RunDocument) -> Section | None:
+    """The insights, or what missed targets say; else that nothing was found, if enough was looked at.
+
+    Below stands what a further measurement would tell. A screen has that at its end: see `more_on_screen`.
+    """
+    blocks: list[Block] = []
+    count = 0
+    items = insight_items(document)
+    if only_initialisers(document):
+        blocks.append(Paragraph(INITIALISERS))
+    elif items is not None:
+        count = len(items.items)
+        blocks.append(items)
+    elif rows := actions(document):
+        count = len(rows)
+        blocks.append(
+            Findings(
+                tuple(Finding(Status.FAIL, WORDS["fail"], with_command(row.what), row.why) for row in rows)
+            )
+        )
+    elif (sentence := nothing_text(document)) is not None:
+        blocks.append(Paragraph(sentence))
+    title = "What to do first" if count > 1 else "What to do" if blocks else "To know more"
+    if (more := more_text(document)) is not None:
+        blocks.append(OnScreen((), (Paragraph(more),)))
+    return Section(title, tuple(blocks), anchor="actions") if blocks else None
+
+
+def more_on_screen(document: RunDocument) -> OnScreen | None:
+    """The line on further measurements as the last one of a screen."""
+    more = more_text(document)
+    return OnScreen((Paragraph(""), Paragraph(more)), ()) if more is not None else None
+
+
+def to_do_lines(document: RunDocument) -> list[tuple[str, str]]:
+    """What to do and why, as plain texts: for test reports and notebooks."""
+    if only_initialisers(document):
+        return []
+    insights = [
+        (f"{one.insight.title}{plain_text(gain_text(one.gain))}", one.insight.evidence)
+        for one in join_insights(document.insights)
+    ]
+    return insights or [(action.what, action.why) for action in actions(document)]
+
+
+def only_initialisers(document: RunDocument) -> bool:
+    """Whether all kernels of a document are set-up: nothing follows from their values."""
+    kernels = document.kernels
+    return bool(kernels) and all(is_initialiser(kernel.scope.name or "") for kernel in kernels)
+
+
+# ---------------------------------------------------------------- nothing was found
+
+
+def nothing_text(document: RunDocument) -> str | None:
+    """That nothing to change was found, with what was looked at; None where that is too little to say so."""
+    whole = [verdict for verdict in document.verdicts if verdict.scope.kind in ("run", "region")]
+    words = [verdict.verdict for verdict in whole if verdict.metric != "time.interval"]
+    if document.state != "complete" or "fail" in words or "unknown" in words:
+        return None
+    looked = _near_limits(document) if backend_named(document.backend).per_kernel else None
+    if looked is None and not document.kernels and words.count("pass") >= _FEW:
+        looked = f"all {words.count('pass')} targets that apply are met"
+    return f"Nothing to change was found: {looked}." if looked is not None else None
+
+
+def _near_limits(document: RunDocument) -> str | None:
+    """How near to the limit of their busiest unit the kernels run that take nine tenths of the GPU time."""
+    rows = kernel_rows(document)
+    near = [
+        row
+        for row in rows
+        if row.bound is not None and row.bound.bound in _ROOFS and (row.bound.nearest or 0.0) >= _NEAR
+    ]
+    known = any(row.share is not None for row in rows)
+    share = sum(row.share or 0.0 for row in near) if known else len(near) / max(1, len(rows))
+    trace = document.trace
+    idle = trace is not None and trace.span and trace.busy is not None and trace.busy < _MOST * trace.span
+    if not near or share < _MOST or idle:
+        return None
+    least = min(row.bound.nearest or 0.0 for row in near if row.bound is not None)
+    far = max(1, ceil(100 - least))
+    if len(rows) == 1:
+        return f"its kernel runs within {far} % of what limits it"
+    part = f"{format_percent(100 * min(1.0, share))} % of the GPU time"
+    return f"kernels with {part} run within {far} % of what limits them"
+
+
+# ---------------------------------------------------------------- what a further measurement would tell
+
+
+def more_text(document: RunDocument) -> Text | None:
+    """`To know more (coalescing, spills): profkit profile --depth full -- COMMAND`; None where nothing is missing."""
+    measurement = most_telling(document)
+    if measurement is None:
+        return None
+    named, left = measurement.tells[:_TOLD], len(measurement.tells) - _TOLD
+    tells = ", ".join(named) + (f" and {left} more" if left > 0 else "")
+    return joined(strong("To know more"), f" ({tells}): ", measurement.line)
+
+
+def most_telling(document: RunDocument) -> Measurement | None:
+    """The measurement that answers the most open questions; before them all one of a time that is mostly noise."""
+    lines = backend_named(document.backend).tool_lines
+    if only_initialisers(document):
+        mark = "or mark the part that counts: with profkit.region(NAME)"
+        other = lines.count_other or "another part of the program"
+        return Measurement(("the kernels that do the work",), f"{other}; {mark}")
+    groups: dict[Text, list[str]] = {}
+    for verdict in document.verdicts:
+        if verdict.verdict != "unknown" or verdict.scope.kind not in ("run", "region"):
+            continue
+        line = _line_for(document, verdict)
+        if line is None:
+            continue
+        if verdict.metric == "time.interval" and (verdict.value or 0.0) > NOISE:
+            return Measurement((verdict.target,), line)
+        groups.setdefault(line, []).append(verdict.target)
+    if groups:
+        line = max(groups, key=lambda one: len(groups[one]))
+        return Measurement(tuple(dict.fromkeys(groups[line])), line)
+    return _deeper(document)
+
+
+def _line_for(document: RunDocument, verdict: Verdict) -> Text | None:
+    """What to type to have a value for the verdict; None where nobody knows."""
+    lines = backend_named(document.backend).tool_lines
+    typed = verdict.advice[0] if verdict.advice else None
+    advice = with_command(typed) if typed is not None else None
+    if document.plan is None and not document.passes:
+        counted = any(counter.scope.kind == "kernel" for counter in document.counters)
+        traced = document.trace is not None and bool(document.trace.kernels)
+        if lines.count and traced and not counted:
+            return lines.count
+        return lines.count_all if lines.count_all and verdict.code in ("not-collected", "deeper") else advice
+    if verdict.metric == "time.interval":
+        return _profile_line(document, "--budget SECONDS")
+    if verdict.code == "not-asked" and typed is not None:
+        return _profile_line(document, typed)
+    depth = document.plan.depth if document.plan is not None else None
+    counters = next((result for result in document.passes if result.name == "counters"), None)
+    finished = counters is not None and counters.state == "finished"
+    if depth in ("gate", "standard") and (
+        verdict.code in ("not-collected", "deeper")
+        or (finished and backend_named(document.backend).per_kernel and bool(document.kernels))
+    ):
+        standard = depth == "gate" and verdict.code == "deeper"
+        return _profile_line(document, "--depth standard" if standard else "--depth full")
+    return advice
+
+
+def _deeper(document: RunDocument) -> Measurement | None:
+    """What a deeper look at kernels tells, where every target is known."""
+    backend = backend_named(document.backend)
+    counted = any(
+        reading.scope.kind == "kernel" and reading.value is not None for reading in document.readings
+    )
+    if not backend.per_kernel or not counted:
+        return None
+    depth = document.plan.depth if document.plan is not None else None
+    if not document.instructions and (depth in ("gate", "standard") or not document.passes):
+        tells = ("which instructions and source lines take the time",)
+        line = backend.tool_lines.count_all
+        return Measurement(tells, _profile_line(document, "--depth full") if document.passes else line)
+    trace = document.trace
+    if document.plan is None and not document.passes and (trace is None or trace.span is None):
+        return Measurement(("how busy the GPU is",), backend.tool_lines.trace)
+    return None
+
+
+def _profile_line(document: RunDocument, options: str) -> Text:
+    typed = command_line(document)
+    return command(f"profkit profile {options} -- {typed if len(typed) <= _COMMAND else 'COMMAND'}")

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 
 from profkit.analysis.kernel_names import shape, short_name
 from profkit.core.formatting import format_percent, format_quantity, plural
-from profkit.core.types import Gpu, PassResult, RunDocument, Scope, Verdict, VerdictWord
+from profkit.core.types import Gpu, Insight, PassResult, RunDocument, Scope, Verdict, VerdictWord
+from profkit.reporting.plain_text import split_command
+from profkit.reporting.view import Text, command
 
 WORDS: dict[VerdictWord, str] = {
     "fail": "FAIL",
@@ -22,8 +24,18 @@ NOISE = 50.0  # %; beyond half of the value an interval has no centre to speak o
 # Of a single function or kernel less is not worth the first place: the floor under which it fails no run.
 WORTH = 0.05  # of the GPU time
 WON = 0.01  # of the run's time, where it is known what could be won at most
-# What a run's depth leaves out as it should is no thing to do.
 ACTIONS = 3  # more than three things to do first is no order
+# Rules that also speak of what these targets measure, beside the readings that they give.
+_ABOUT: dict[str, tuple[str, ...]] = {
+    "late-launches": ("gpu.utilization",),
+    "exposed-copies": ("gpu.copying", "gpu.utilization"),
+    "waiting-warps": ("throughput.busiest", "occupancy.achieved"),
+    "small-grid": ("launch.waves", "occupancy.achieved", "throughput.busiest", "bandwidth.dram.share"),
+    "last-wave": ("occupancy.achieved",),
+    "wasted-sectors": ("bandwidth.dram.share",),
+    "unaligned-matrix-product": ("memory.coalescing", "occupancy.achieved"),
+    "old-architecture-product": ("occupancy.achieved",),
+}
 
 
 @dataclass(frozen=True)
@@ -51,6 +63,14 @@ def common_causes(verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
     return {cause: same for cause, same in causes.items() if len(same) > 1}
 
 
+def with_command(text: str) -> Text:
+    """A sentence whose line to type, at its end, is one."""
+    words, typed = split_command(text)
+    if typed is None:
+        return text
+    return (f"{words}: ", command(typed)) if words else command(typed)
+
+
 def count_verdicts(verdicts: Sequence[Verdict]) -> str:
     """`2 fail, 1 unknown, 3 pass`; words that do not occur are left out."""
     numbers = [(sum(v.verdict == word for v in verdicts), WORDS[word]) for word in WORDS]
@@ -58,67 +78,58 @@ def count_verdicts(verdicts: Sequence[Verdict]) -> str:
 
 
 def actions(document: RunDocument) -> list[Action]:
-    """The three things to do first: failed before unknown, the whole run before single functions.
+    """What missed targets say to do, three things at most: the whole run before single functions.
 
-    One action for each target, and one for each line to type: the same fix need not be read twice. What says of
-    itself that another target comes first stands behind that one.
+    What an insight is about is left to that. One action for each target, and one for each line to type: the same fix
+    need not be read twice. What says of itself that another target comes first stands behind that one.
     """
     first_actions: list[Action] = []
     mentioned: set[str] = set()
     for verdict in _sorted(document):
         what = verdict.advice[0]
         if verdict.target not in mentioned and what not in mentioned:
-            why = _common_reason(verdict, document) or scope_prefix(
-                verdict.scope
-            ) + verdict.reason + gain_clause(verdict)
+            why = scope_prefix(verdict.scope) + verdict.reason + gain_clause(verdict)
             first_actions.append(Action(why, what, verdict.verdict, verdict))
         mentioned |= {verdict.target, what}
     return first_actions[:ACTIONS]
 
 
-def _common_reason(verdict: Verdict, document: RunDocument) -> str | None:
-    """Why an action is named that would answer several targets at once, which one cause left unknown."""
-    if verdict.verdict != "unknown" or verdict.scope.kind == "kernel":
-        return None
-    for cause, same in common_causes([v for v in document.verdicts if v.scope.kind != "kernel"]).items():
-        if verdict in same:
-            return f"not known: {', '.join(v.target for v in same)}: {cause}"
-    return None
-
-
 def _sorted(document: RunDocument) -> list[Verdict]:
-    """Verdicts that something is to be done about, the most urgent first."""
-    wanted = [v for v in worst_first(document.verdicts) if v.verdict in ("fail", "unknown") and v.advice]
-    of_run = document.plan is not None or bool(document.passes)
-    wanted = sorted((v for v in wanted if _is_worth_showing(v, of_run=of_run)), key=urgency)
-    for verdict in [v for v in wanted if v.verdict == "fail"]:
+    """Missed targets that something is to be done about, the most urgent first."""
+    failed = [v for v in document.verdicts if v.verdict == "fail" and v.advice]
+    worth = [v for v in failed if _is_worth_showing(v) and not is_answered(v, document.insights)]
+    wanted = sorted(worth, key=urgency)
+    for verdict in worth:
         first = next((v for v in wanted if f"see {v.target} first" in verdict.advice[0]), None)
-        if first is not None and first.verdict == "fail" and wanted.index(first) > wanted.index(verdict):
+        if first is not None and wanted.index(first) > wanted.index(verdict):
             wanted.remove(first)
             wanted.insert(wanted.index(verdict), first)
     return wanted
 
 
-def _is_worth_showing(verdict: Verdict, *, of_run: bool) -> bool:
-    part = verdict.scope.kind == "kernel"
-    if verdict.verdict == "unknown":
-        # In a report of others the standard depth is something to do.
-        return not part and verdict.code not in (("not-asked", "deeper") if of_run else ("not-asked",))
-    if not part:
+def is_answered(verdict: Verdict, insights: Sequence[Insight]) -> bool:
+    """Whether an insight says what to do about what the target measures."""
+    kernel = verdict.scope.name if verdict.scope.kind == "kernel" else None
+    return any(
+        insight.source == "profkit"
+        and (kernel is None or insight.where.kernel in (None, kernel))
+        and verdict.metric in (*(r.metric for r in insight.readings), *_ABOUT.get(insight.rule, ()))
+        for insight in insights
+    )
+
+
+def _is_worth_showing(verdict: Verdict) -> bool:
+    if verdict.scope.kind != "kernel":
         return True
     return (verdict.weight is None or verdict.weight >= WORTH) and (
         verdict.gain is None or verdict.gain >= WON
     )
 
 
-def urgency(verdict: Verdict) -> tuple[bool, bool, float, bool, float]:
-    """What to look at first: failures, by what could be won; the whole run before its parts, large before small.
-
-    Before them all stands a time without a centre to speak of: no change could be seen in it.
-    """
+def urgency(verdict: Verdict) -> tuple[bool, float, bool, float]:
+    """What to look at first: failures, by what could be won; the whole run before its parts, large before small."""
     part = verdict.scope.kind in ("function", "kernel")
-    noisy = verdict.metric == "time.interval" and verdict.value is not None and verdict.value > NOISE
-    return not noisy, verdict.verdict != "fail", -(verdict.gain or 0.0), part, -(verdict.weight or 0.0)
+    return verdict.verdict != "fail", -(verdict.gain or 0.0), part, -(verdict.weight or 0.0)
 
 
 def gain_clause(verdict: Verdict) -> str:

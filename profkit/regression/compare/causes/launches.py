@@ -17,7 +17,7 @@ from profkit.regression.compare.causes.evidence import (
     transition,
     work_units,
 )
-from profkit.regression.compare.kernels import KernelPair, added_seconds
+from profkit.regression.compare.kernels import KernelPair, added_seconds, counts_chosen_launches
 
 REPLACED_SHARE = 0.05  # of the GPU time: below it other kernels explain nothing
 SAME_TOTAL = 0.02  # the total is the same within this
@@ -240,6 +240,8 @@ def find_slower_encoders(evidence: Evidence) -> Iterator[Cause]:
 
 def find_call_counts(evidence: Evidence) -> Iterator[Cause]:
     """For each kernel that became slower or faster, and is launched another number of times in each iteration."""
+    if counts_chosen_launches(evidence.baseline.trace) or counts_chosen_launches(evidence.candidate.trace):
+        return
     for k in evidence.kernels:
         before, after = k.baseline_calls, k.candidate_calls
         if k.word not in ("slower", "faster") or k.share < CALLS_SHARE or not before or not after:

@@ -41,6 +41,7 @@ from profkit.reporting.view import (
     strong,
     table,
 )
+from profkit.reporting.views.comparison.roles import compared_insights, paired_kernels
 
 OUTCOMES: dict[ComparisonOutcome, Status] = {
     "regressed": Status.FAIL,
@@ -95,6 +96,7 @@ def _blocks(comparison: Comparison) -> Iterator[Block]:
         )
         yield Section("Not alike", (Items(lines),))
     yield from _means(comparison)
+    yield from paired_kernels(comparison)
     changes = [c for c in comparison.changes if c.word == "different" and c.metric != _GEOMETRIC_MEAN]
     if changes:
         title = "Single cases that stand out" if all(map(_is_case, changes)) else "What changed"
@@ -112,6 +114,7 @@ def _blocks(comparison: Comparison) -> Iterator[Block]:
                 for cause in causes
             )
             yield Section(heading, (Items(tuple(items)),))
+    yield from compared_insights(comparison.insights)
     if comparison.kernels:
         yield _kernels(comparison)
     yield from _functions(comparison.functions)

@@ -1,0 +1,5 @@
+"""A comparison of two runs as blocks."""
+
+from profkit.reporting.views.comparison.view import DISTURBANCES as DISTURBANCES
+from profkit.reporting.views.comparison.view import looked_line as looked_line
+from profkit.reporting.views.comparison.view import view as view

@@ -1,0 +1,88 @@
+"""Of a comparison: which kernels were paired by their role, and what became of the insights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from profkit.analysis.kernel_names import labels, short_name
+from profkit.core.types import Comparison, Insight, InsightChange, InsightWord, RoleSign
+from profkit.reporting.view import (
+    Block,
+    Item,
+    Items,
+    Section,
+    Span,
+    Status,
+    Text,
+    code,
+    joined,
+    soft,
+    strong,
+)
+
+SIGNS: dict[RoleSign, str] = {
+    "operation": "launched by the same operation",
+    "name": "similar names",
+    "neighbours": "the same kernels are launched before and after",
+    "shape": "the same grid and block",
+    "calls": "as many calls in each iteration",
+    "alone": "no other kernel of your own is in one run alone",
+    "only": "each is the only kernel of its run",
+    "library": "library kernels for the same kind of work",
+}
+_INSIGHTS: dict[InsightWord, tuple[Status, str]] = {
+    "fixed": (Status.BETTER, "fixed"),
+    "new": (Status.FAIL, "new"),
+    "remains": (Status.CHANGED, "still there"),
+    "unknown": (Status.UNKNOWN, "cannot tell"),
+}
+_BRIEF = 6  # of a list on a short screen
+_WIDTH = 44  # characters of a kernel's name
+
+
+def paired_kernels(comparison: Comparison) -> Iterator[Block]:
+    """Each kernel that has another name in the baseline, and why it is taken for the same."""
+    pairs = [kernel for kernel in comparison.kernels if kernel.baseline_name is not None]
+    if not pairs:
+        return
+    old = [(kernel.baseline_name or "", kernel.baseline_launch or "") for kernel in pairs]
+    new = [(kernel.name, kernel.launch or "") for kernel in pairs]
+    names = labels([*old, *new], _WIDTH)
+    items = tuple(
+        Item(
+            joined(code(names[before]), " became ", code(names[after])),
+            (soft("; ".join(SIGNS[sign] for sign in kernel.paired_by)),),
+        )
+        for kernel, before, after in zip(pairs, old, new, strict=True)
+    )
+    yield Section(
+        "Paired by its role" if len(pairs) == 1 else "Paired by their role", (Items(items, brief=_BRIEF),)
+    )
+
+
+def compared_insights(changes: Sequence[InsightChange]) -> Iterator[Block]:
+    """What was wrong in the baseline and is not now, what is wrong since, and what still is."""
+    if not changes:
+        return
+    words = [change.word for change in changes]
+    counts = (f"{words.count(word)} {title}" for word, (_, title) in _INSIGHTS.items() if word in words)
+    items = tuple(_insight_item(change) for change in changes)
+    yield Section(f"Insights: {', '.join(counts)}", (Items(items, brief=_BRIEF),))
+
+
+def _insight_item(change: InsightChange) -> Item:
+    status, title = _INSIGHTS[change.word]
+    insight = change.candidate or change.baseline
+    assert insight is not None
+    sign = Span(f"{status.sign} {title}: ", status=status)
+    below: list[Text] = [soft(f"{'was: ' if change.candidate is None else ''}{insight.evidence}")]
+    below += [soft(change.reason)] if change.reason else []
+    return Item(joined(sign, strong(insight.title), _place(insight)), tuple(below))
+
+
+def _place(insight: Insight) -> Text:
+    """The kernel, unless the evidence begins with it."""
+    kernel = insight.where.kernel
+    if kernel is None or insight.evidence.startswith(short_name(kernel)):
+        return ""
+    return joined(" in ", code(short_name(kernel, _WIDTH)))

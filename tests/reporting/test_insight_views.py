@@ -1,0 +1,72 @@
+"""How insights are shown: joined by rule, with their place; and what is said where there is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.core.types import Gain, GpuTrace, Insight, Kernel, KernelBottleneck, KernelTime, Place
+from profkit.profiling.evaluate_targets import judge_document, targets_for
+from profkit.reporting.view import plain_text
+from profkit.reporting.views.run_insights import place_text
+from tests import gpu_documents as gpu
+from tests.reporting.shown import run_markdown, run_text
+
+
+def test_what_a_rule_says_of_several_kernels_is_one_item_that_counts_them() -> None:
+    def insight(kernel: Kernel, share: float) -> Insight:
+        gain = Gain(share, "the GPU time", "of this kernel")
+        return Insight("r", "Pad it", f"{kernel.name} is odd", "Pad.", Place(kernel=kernel.name), gain)
+
+    other = Insight("s", "Fuse it", "many", "Fuse.", gain=Gain(0.25, "the GPU time", "all"))
+    kernels = [replace(gpu.GEMM, name=f"k{number}") for number in range(5)]
+    document = gpu.report(insights=(other, *(insight(kernel, 0.1) for kernel in kernels)))
+    text = " ".join(run_text(document, color=False).split())
+    assert text.count("Pad it - at most 50.0 % of the GPU time") == text.count("Pad it") == 1
+    assert "also k1 (10.0 %), k2 (10.0 %), k3 (10.0 %) and 1 more kernel " in text
+    assert text.index("Pad it") < text.index("Fuse it")
+
+
+@pytest.mark.parametrize(
+    ("evidence", "place", "shown"),
+    [
+        ("40 % is lost", Place(kernel="sgemm"), "in the kernel sgemm"),
+        ("sgemm (40 % of the GPU time): slow", Place(kernel="sgemm"), None),
+        ("slow", Place(kernel="sgemm", file="/home/me/work/a/k.cu", line=3), "at a/k.cu:3"),
+        ("slow", Place(function="f", file="/opt/other.py", line=4), "at /opt/other.py:4 in f"),
+        ("slow", Place(file="/home/me/worker.py", line=1), "at /home/me/worker.py:1"),
+        ("slow", Place(operation="aten::mm"), "aten::mm"),
+    ],
+)
+def test_the_place_of_an_insight_is_named_where_the_evidence_does_not(
+    evidence: str, place: Place, shown: str | None
+) -> None:
+    found = place_text(Insight("r", "t", evidence, "c", place), {"sgemm": ("sgemm",)}, "/home/me/work")
+    assert (plain_text(found) if found is not None else None) == shown
+
+
+def test_kernels_that_only_fill_tensors_with_random_numbers_are_set_up_and_judged_by_nothing() -> None:
+    name = "void at::native::distribution_elementwise_grid_stride_kernel<float, 4>(int)"
+    drawn = replace(gpu.GEMM, name=name)
+    readings = tuple(replace(r, scope=drawn.scope) for r in gpu.readings()[:13])
+    trace = GpuTrace("ncu", (KernelTime(drawn, 1, 1e-3),))
+    document = judge_document(gpu.report(readings=readings, trace=trace), targets_for("cuda"))
+    assert document.kernels
+    assert {verdict.verdict for verdict in document.verdicts} == {"not-applicable"}
+    for text in (run_text(document, color=False), run_markdown(document)):
+        assert "PyTorch's initialisers" in text
+        last = text[text.rindex("To know more") :]
+        assert "regex:NAME" in last
+        assert "--launch-skip" in last
+        assert "profkit.region" in last
+
+
+def test_kernels_at_their_limit_are_nothing_to_change() -> None:
+    document = gpu.report(trace=GpuTrace("ncu", (KernelTime(gpu.ADD, 1, 1e-3),)))
+    bound = KernelBottleneck(gpu.ADD.scope, 1.0, "dram", "DRAM at 93 %", nearest=93.0)
+    document = replace(document, kernels=(bound,), verdicts=(), insights=())
+    near = "Nothing to change was found: its kernel runs within 7 % of what limits it."
+    for nearest, told in ((93.0, True), (60.0, False)):
+        one = replace(document, kernels=(replace(bound, nearest=nearest),))
+        assert (near in " ".join(run_text(one, color=False).split())) is told
