@@ -17,10 +17,11 @@ class ProfkitError(Exception):
 
     exit_code = 2
 
-    def __init__(self, message: str, fix: str | None = None) -> None:
+    def __init__(self, message: str, fix: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.fix = fix
+        self.code = code  # where somebody asks which fault it is
         self.run: Path | None = None  # the folder of the run that met it, which holds what was measured
 
 

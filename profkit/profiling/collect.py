@@ -244,17 +244,18 @@ class RunCollector:
 
     def _read_findings(self, plan: PassPlan, result: PassResult) -> tuple[PassFindings, PassResult]:
         """What the pass left. A failed pass may have left half a file: what cannot be read is not added."""
+        code = None
         try:
             return self._run.findings(plan, result), result
         except UnreadableReport as error:
-            reason = error.message
+            reason, code = error.message, error.code
             fix = error.fix or (f"see {Path(result.log).name}" if result.log is not None else None)
             if plan.tool is None and not result.artifacts:
                 reason = "the program left Python without its exit (os._exit, exec): nothing could be written"
         except OSError as error:
             reason, fix = f"what it found could not be written: {error.strerror or error}", "--output FOLDER"
         if result.state == "finished":
-            result = replace(result, state="failed", reason=reason, fix=fix)
+            result = replace(result, state="failed", reason=reason, fix=fix, code=code)
         return PassFindings(), result
 
     def _skip_pass(self, plan: PassPlan) -> None:

@@ -71,3 +71,11 @@ def test_a_pass_whose_workload_fails_after_it_ran_well_is_the_instruments(tmp_pa
     assert profkit(*line, sys.executable, "-c", once, cwd=tmp_path).code == 0
     states = {result["name"]: result["state"] for result in runs(tmp_path / "reports")[0]["passes"]}
     assert states == {"cprofile": "finished", "tracemalloc": "failed"}
+
+
+def test_a_program_in_another_language_has_no_section_on_python(tmp_path: Path) -> None:
+    line = ("profile", "--passes", "timing,cprofile", "--budget", "0.1", "--depth", "gate", "--quiet")
+    said = profkit(*line, "--format", "json", "--", "sleep", "0.01", cwd=tmp_path)
+    assert said.code == 0, said.err
+    assert "python" not in said.json()["summaries"]
+    assert [result["state"] for result in said.json()["passes"]] == ["finished", "skipped"]

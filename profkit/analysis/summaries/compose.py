@@ -198,7 +198,11 @@ def _has_python(document: RunDocument) -> bool:
     return any(profile.kind in CPROFILE_KINDS for profile in document.profiles)
 
 
-def _python_summary(document: RunDocument) -> Summary:
+def _python_summary(document: RunDocument) -> Summary | None:
+    """None of a program in another language: the passes say that cProfile was skipped, and why."""
+    skipped = any(done.name == "cprofile" and done.state == "skipped" for done in document.passes)
+    if skipped and document.workload.python is None and not _has_python(document):
+        return None
     missing = (
         None
         if _has_python(document)

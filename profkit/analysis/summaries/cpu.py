@@ -223,6 +223,16 @@ def is_sampled(profile: Profile) -> bool:
 
 def summarize_trace(profiles: Sequence[Profile], missing: Reading | None = None) -> Summary | None:
     """Hottest functions and libraries; None where nothing was sampled and `missing` does not say why."""
+    operations = next((p for p in profiles if p.kind == "operations" and p.hotspots), None)
+    if operations is not None:  # timed one by one, not sampled
+        top = operations.hotspots[0]
+        share = share_text(top.own, operations.total)
+        return Summary(
+            "trace",
+            f"{shorten(top.function, 40)} takes {share} of the CPU time of all operations.",
+            (),
+            (_function_table("Operations by CPU time", operations),),
+        )
     traced = [profile for profile in profiles if is_sampled(profile)]
     if not traced:
         if missing is None:

@@ -118,3 +118,4 @@ class PassResult:
     cost: float | None = None  # as a multiple of one plain run, measured
     artifacts: tuple[str, ...] = ()
     log: str | None = None
+    code: str | None = None  # which fault it was, where that decides what follows

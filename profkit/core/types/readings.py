@@ -66,6 +66,7 @@ ProfileKind = Literal[
     "cumulative-time",
     "calls",
     "imports",
+    "operations",
 ]
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 

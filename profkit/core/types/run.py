@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from profkit.core.errors import Fault
 from profkit.core.types.gpu import Gpu, GpuTrace, KernelBottleneck, KernelInstruction, ToolRule, TritonWork
 from profkit.core.types.insights import Insight, TimeSplit
 from profkit.core.types.machine import Machine, Moment, Peaks
@@ -89,6 +90,7 @@ class Report:
     instructions: tuple[KernelInstruction, ...] = ()
     rules: tuple[ToolRule, ...] = ()
     warnings: tuple[str, ...] = ()
+    fault: Fault | None = None  # why the tool lost the kernels that it had recorded
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ import re
 import shlex
 from collections.abc import Mapping
 
+from profkit.core.errors import Fault
 from profkit.core.status import without_wrapper
 from profkit.core.types import Gpu
-from profkit.profilers.nsys.command import explain
+from profkit.profilers.nsys.command import NOT_IMPORTED, explain
 from profkit.profilers.nsys.database import Database
 
 _MOST_ROWS = 10_000
@@ -96,12 +97,18 @@ def was_captured(database: Database) -> bool:
     return any(_CAPTURED in text for _, text in _diagnostics(database))
 
 
+def read_import_fault(database: Database) -> Fault | None:
+    """Why nsys lost what it had recorded while it made the report; None where it says nothing of the kind."""
+    faults = (explain(text, 0) for _, text in _diagnostics(database))
+    return next((fault for fault in faults if fault is not None and fault.code == NOT_IMPORTED), None)
+
+
 def read_complaints(database: Database) -> tuple[str, ...]:
     """What nsys itself marked as an error, in words where they are known."""
     texts = []
     for severity, text in _diagnostics(database):
-        if severity == _ERROR:
-            fault = explain(text, 0)
+        fault = explain(text, 0)
+        if severity == _ERROR or (fault is not None and fault.code == NOT_IMPORTED):
             texts.append(
                 f"{fault.reason} (fix: {fault.fix})"
                 if fault and fault.fix

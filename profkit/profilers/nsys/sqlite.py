@@ -18,10 +18,24 @@ from profkit.analysis.timeline.windows import region_name
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import plural
 from profkit.core.types import GpuTrace, Report
-from profkit.profilers.nsys.activities import CALLS, DeviceActivities, NonNumericColumn, UnorderedTable
+from profkit.profilers.nsys.activities import (
+    CALLS,
+    GRAPHS,
+    KERNELS,
+    DeviceActivities,
+    NonNumericColumn,
+    UnorderedTable,
+)
 from profkit.profilers.nsys.command import GRAPH_FIX
 from profkit.profilers.nsys.database import Database, open_database
-from profkit.profilers.nsys.session import read_complaints, read_facts, read_gpus, read_version, was_captured
+from profkit.profilers.nsys.session import (
+    read_complaints,
+    read_facts,
+    read_gpus,
+    read_import_fault,
+    read_version,
+    was_captured,
+)
 
 _EVENTS = "NVTX_EVENTS"
 _PUSH_POP, _START_END, _DOMAIN = 59, 60, 75  # ENUM_NSYS_EVENT_TYPE
@@ -155,6 +169,7 @@ def check_export(path: Path, database: Database) -> None:
 
 def _read_report(database: Database) -> Report:
     trace, used, warnings = _read_trace_with_retry(database)
+    fault = read_import_fault(database)
     return Report(
         "nsys",
         "nsys-sqlite",
@@ -163,6 +178,7 @@ def _read_report(database: Database) -> Report:
         trace=trace,
         gpus=read_gpus(database, used),
         warnings=(*warnings, *read_complaints(database)),
+        fault=None if _has_kernels(database) else fault,
     )
 
 
@@ -212,8 +228,14 @@ def _read_trace(
     if activities.odd:
         warnings.append(f"{activities.odd} rows were left out: they end before they begin")
     launched = sum(call.calls for call in trace.api if "Launch" in call.name)
-    warnings += _explain_missing_kernels(activities.kernels, activities.graphs, launched)
+    if _has_kernels(database) or read_import_fault(database) is None:
+        warnings += _explain_missing_kernels(activities.kernels, activities.graphs, launched)
     return trace, frozenset(used), (*notes, *warnings)
+
+
+def _has_kernels(database: Database) -> bool:
+    tables = (table for table in (KERNELS, GRAPHS) if table in database.tables)
+    return any(database.rows(f"SELECT 1 FROM {table} LIMIT 1") for table in tables)
 
 
 def _explain_missing_kernels(kernels: int, graphs: int, launched: int) -> Iterator[str]:

@@ -18,6 +18,7 @@ from profkit.core.types import Gpu, MemoryKind, Report
 from profkit.profilers.files import check_unpacked
 from profkit.profilers.json_stream import JsonStream, TruncatedJson
 from profkit.profilers.redact import COMMAND, HOST, PROCESS, USER, Redactor
+from profkit.profilers.torch_profiler.operations import MOST, Operations
 
 LONGEST_NAME = 65536
 MOST_RANGES = 1 << 20
@@ -52,6 +53,7 @@ class TorchEvents:
     ranges: list[Range] = field(default_factory=list)
     steps: list[tuple[int, int | None]] = field(default_factory=list)
     operators: int = 0  # of the CPU
+    operations: Operations = field(default_factory=Operations)
     counted: int = 0  # kernels that were replayed for counters
     other: str | None = None  # what the device is where it is not NVIDIA's
     odd: int = 0
@@ -66,10 +68,15 @@ class TorchEvents:
         if kind not in _NVIDIA:
             self.other = next((what for begin, what in _OTHERS.items() if kind.startswith(begin)), self.other)
         self.operators += kind == "cpu_op"
-        if kind in _TIMED:
+        if kind in _TIMED or kind == "cpu_op":
             start, length = _to_nanoseconds(event.get("ts")), _to_nanoseconds(event.get("dur"))
             if start is None or length is None or length < 0:
                 self.odd += 1
+                return
+            if kind == "cpu_op":
+                if not self.collected.kernels:  # of a device's trace they are not shown
+                    name = str(event.get("name"))[:LONGEST_NAME]
+                    self.operations.add(self._thread(event), start, start + length, name)
                 return
             args = event.get("args")
             self._sort_in(kind, event, start, start + length, args if isinstance(args, dict) else {})
@@ -241,6 +248,14 @@ class _Reader:
         from profkit.analysis.timeline.trace import build_trace
 
         events, collected = self._events, self._events.collected
+        if self._only_cpu():
+            return Report(
+                "torch_profiler",
+                "torch-chrome-trace",
+                facts=dict(self._facts()),
+                profiles=(events.operations.profile(),),
+                warnings=tuple(self._warnings()),
+            )
         trace, notes = build_trace(
             Recording(
                 "torch_profiler",
@@ -260,8 +275,19 @@ class _Reader:
             warnings=(*notes, *self._warnings()) if collected.kernels else tuple(self._warnings()),
         )
 
+    def _only_cpu(self) -> bool:
+        """Whether no device had a part in it: no call of one, no copy, no kernel."""
+        events, collected = self._events, self._events.collected
+        return (
+            events.operators > 0
+            and not (events.counted or events.other)
+            and not (collected.kernels or collected.devices or any(collected.calls()))
+        )
+
     def _warnings(self) -> Iterator[str]:
         events = self._events
+        if events.operations.left_out and self._only_cpu():
+            yield f"{events.operations.left_out} operators behind the first {MOST} are not counted"
         if self._cut_short:
             yield "the trace is cut short, as of a process that was killed; what was read until there is kept"
         if self._seen and not events.collected.kernels:
@@ -286,6 +312,8 @@ class _Reader:
             )
         if events.other:
             return f"it is of an {events.other}, whose activities are not read as kernels"
+        if self._only_cpu():
+            return f"it is of the CPU alone (to trace a GPU as well: {CPU_FIX})"
         return f"the device was not traced, or had nothing to do (fix: {CPU_FIX})"
 
     def _facts(self) -> Iterator[tuple[str, str]]:

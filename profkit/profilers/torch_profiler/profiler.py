@@ -21,6 +21,7 @@ class TorchProfiler:
             lazy_function("profkit.profilers.torch_profiler.chrome_trace.read_chrome_trace"),
             lazy_function("profkit.profilers.torch_profiler.chrome_trace.scrub_chrome_trace"),
             time_line=lazy_function("profkit.profilers.torch_profiler.chrome_trace.time_line"),
+            facts_are_conditions=True,
         ),
     )
     recorder = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from profkit.analysis.insights import find_insights
 from profkit.analysis.kernel_names import short_name
@@ -32,16 +33,18 @@ def insight_changes(
     after = _insights_by_place(find_insights(candidate), {})
     scopes = {pair.baseline.scope: pair.candidate.scope for pair in matched.pairs}
     back = {second: first for first, second in scopes.items()}
+    in_candidate = _Other(baseline, candidate, scopes, "candidate")
+    in_baseline = _Other(candidate, baseline, back, "baseline")
     changes = []
     for place in dict.fromkeys((*before, *after)):
         old, new = before.get(place), after.get(place)
         if old is not None and new is not None:
             changes.append(InsightChange(place[0], "remains", _gain_change(old, new), old, new))
         elif old is not None:
-            word, reason = _missing(old, "fixed", _Other(baseline, candidate, scopes, "candidate"))
+            word, reason = _missing(old, "fixed", in_candidate)
             changes.append(InsightChange(place[0], word, reason, baseline=old))
         elif new is not None:
-            word, reason = _missing(new, "new", _Other(candidate, baseline, back, "baseline"))
+            word, reason = _missing(new, "new", in_baseline)
             changes.append(InsightChange(place[0], word, reason, candidate=new))
     return tuple(sorted(changes, key=lambda change: _ORDER.index(change.word)))
 
@@ -81,18 +84,27 @@ class _Other:
     scopes: Mapping[Scope, Scope]
     name: str
 
+    @cached_property
+    def _values(self) -> Mapping[tuple[str, Scope], float | None]:
+        values: dict[tuple[str, Scope], float | None] = {}
+        for reading in readings_of(self.lacking):
+            values.setdefault((reading.metric, reading.scope), reading.value)
+        return values
+
+    @cached_property
+    def kernels(self) -> frozenset[str | None]:
+        """The names, in the run that has the insight, of the kernels that both have."""
+        return frozenset(scope.name for scope in self.scopes)
+
     def value_of(self, reading: Reading) -> float | None:
-        scope = self.scopes.get(reading.scope, reading.scope)
-        values = (
-            r.value for r in readings_of(self.lacking) if r.metric == reading.metric and r.scope == scope
-        )
-        return next(values, None)
+        """What it is in the run that lacks the insight; None where that did not measure it."""
+        return self._values.get((reading.metric, self.scopes.get(reading.scope, reading.scope)))
 
 
 def _missing(insight: Insight, word: InsightWord, other: _Other) -> tuple[InsightWord, str]:
     """`word` where the other run shows that the insight does not hold there, else `unknown`; and why."""
     kernel = insight.where.kernel
-    if kernel is not None and kernel not in {scope.name for scope in other.scopes}:
+    if kernel is not None and kernel not in other.kernels:
         label = short_name(kernel)
         if counts_chosen_launches(other.lacking.trace) or other.lacking.trace is None:
             return "unknown", f"{label} was not measured in the {other.name}"

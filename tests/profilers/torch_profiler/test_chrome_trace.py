@@ -12,6 +12,7 @@ import pytest
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Report
 from profkit.profilers.registry import recognise_format
+from profkit.profiling.summarize import summarize_report
 from tests.conftest import ROOT
 
 DATA = ROOT / "tests" / "data" / "cuda" / "torch"
@@ -130,10 +131,31 @@ def test_kernels_of_one_graph_launch_are_its_nodes(tmp_path: Path) -> None:
 
 def test_a_trace_of_the_cpu_alone_says_so(tmp_path: Path) -> None:
     report = read(trace(tmp_path, [event("cpu_op", "aten::mm", 1, 2)] * 3))
-    assert report.trace is not None
-    assert report.trace.kernels == ()
+    assert report.trace is None
     assert "3 operators of the CPU and no kernel" in report.warnings[0]
     assert "ProfilerActivity.CUDA" in report.warnings[0]
+
+
+def test_a_trace_of_the_cpu_alone_is_its_operations_by_time_on_the_cpu(tmp_path: Path) -> None:
+    calls = [event("cpu_op", "aten::matmul", 0, 10), event("cpu_op", "aten::mm", 2, 6)]
+    calls += [event("cpu_op", "aten::gelu", 20, 3), event("cpu_op", "aten::gelu", 30, 2)]
+    path = trace(tmp_path, calls[::-1])
+    [profile] = read(path).profiles
+    assert [(s.function, round(s.own * 1e6), s.calls) for s in profile.hotspots] == [
+        ("aten::mm", 6, 1), ("aten::gelu", 5, 2), ("aten::matmul", 4, 1),
+    ]  # fmt: skip
+    assert [round((s.total or 0) * 1e6) for s in profile.hotspots] == [6, 5, 10]
+    document = summarize_report(path)
+    assert document.backend == "cpu"
+    assert document.verdicts == () or {v.verdict for v in document.verdicts} <= {"not-applicable"}
+    [summary] = [one for one in document.summaries if one.concern == "trace"]
+    assert summary.headline == "aten::mm takes 40.0 % of the CPU time of all operations."
+
+
+def test_a_trace_with_calls_of_a_device_stays_one_of_the_device(tmp_path: Path) -> None:
+    report = read(trace(tmp_path, [event("cpu_op", "aten::mm", 1, 2), call("cudaLaunchKernel", 2, 1, 1)]))
+    assert report.trace is not None
+    assert report.profiles == ()
 
 
 @pytest.mark.torch
@@ -208,7 +230,7 @@ def test_a_device_of_another_maker_is_told_for_what_it_is(
     [
         ("mtia_ccp_events", "of an MTIA device"),
         ("cuda_profiler_range", "1 were replayed for counters of CUPTI's range profiler"),
-        ("python_function", "the device was not traced"),
+        ("python_function", "it is of the CPU alone"),
     ],
 )
 def test_why_there_is_no_kernel_is_said(tmp_path: Path, category: str, said: str) -> None:

@@ -132,6 +132,12 @@ def test_two_that_could_be_meant_are_left_alone() -> None:
     assert became(compare(before, after)) == {}
 
 
+def test_one_that_became_two_is_paired_with_neither_though_one_has_its_shape() -> None:
+    before = traced([(GEMM, 100, 1e-2), (kernel("softmax"), 100, 5e-3)])
+    parts = [(kernel("softmax_max"), 100, 2e-3), (kernel("softmax_sum", grid=64), 200, 2e-3)]
+    assert became(compare(before, traced([(GEMM, 100, 1e-2), *parts]))) == {}
+
+
 def test_a_similar_name_alone_is_not_enough() -> None:
     before = traced([(GEMM, 100, 1e-2), (kernel("norm_naive", grid=64), 100, 5e-3)])
     after = traced([(GEMM, 100, 1e-2), (kernel("norm_fast", grid=128), 300, 5e-3)])
