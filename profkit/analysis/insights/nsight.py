@@ -31,9 +31,7 @@ def nsight_insights(run: RunEvidence) -> Iterator[Insight]:
 
 
 def _insight(run: RunEvidence, kernel: KernelEvidence, rule: ToolRule) -> Insight:
-    objection = contradiction(kernel, rule)
     text = rule.text.split(". ")[0].rstrip(".")
-    bound = "NVIDIA's estimate" + (f"; {objection}" if objection else "")
     part = kernel.share * run.gpu_share
     return Insight(
         rule.name,
@@ -41,7 +39,7 @@ def _insight(run: RunEvidence, kernel: KernelEvidence, rule: ToolRule) -> Insigh
         f"{kernel.name}: {text}",
         rule.text,
         kernel.place,
-        Gain(part * rule.speedup, run.time_name, bound),
+        Gain(part * rule.speedup, run.time_name, "NVIDIA's estimate", contradiction(kernel, rule)),
         "nsight",
     )
 

@@ -23,11 +23,15 @@ class Place:
 
 @dataclass(frozen=True)
 class Gain:
-    """The most that can be won: a share (0..1) of the time that `of` names. `bound` says how it follows."""
+    """The most that can be won: a share (0..1) of the time that `of` names. `bound` says how it follows.
+
+    `objection`: of an estimate of others, why it cannot be reached.
+    """
 
     at_most: float
     of: str  # "the GPU time", "the run's time", "the time of a step"
     bound: str
+    objection: str | None = None
 
 
 @dataclass(frozen=True)

@@ -163,8 +163,7 @@ def nsight_section(insights: Sequence[Insight]) -> Section | None:
 
 def _objection(gain: Gain) -> tuple[Text, ...]:
     """What profkit says against an estimate."""
-    objection = gain.bound.partition("; ")[2]
-    return (strong(f"{objection}."),) if objection else ()
+    return (strong(f"{gain.objection}."),) if gain.objection else ()
 
 
 def place_text(insight: Insight, labels: Labels, folder: str = "") -> Text | None:

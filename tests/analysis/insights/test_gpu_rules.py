@@ -327,7 +327,7 @@ def test_an_estimate_of_nvidias_above_what_dram_has_left_is_contradicted(
     theirs = [insight for insight in find_insights(document) if insight.source == "nsight"]
     assert len(theirs) == 1
     assert theirs[0].gain is not None
-    assert ("profkit: at most 12 %" in theirs[0].gain.bound) is contradicted
+    assert ("profkit: at most 12 %" in (theirs[0].gain.objection or "")) is contradicted
 
 
 def test_rules_have_names_of_their_own() -> None:
