@@ -87,12 +87,9 @@ def test_it_goes_through_every_command(call: Callable[[str], Said], monkeypatch:
     assert "hf_" not in Path("public").read_text()
     monkeypatch.setattr("profkit.backends.cpu.CpuBackend.start", lambda _, *run: TicksRun(*run))
     profile = "profile --backend cpu --passes counters"
-    for line in (
-        "summarize out --format json",
-        "summarize public --format json",
-        f"{profile} --format json -- true a",
-    ):
-        counters = call(line).json()["counters"]
+    readers = ("summarize out", "summarize public", f"{profile} --format json -- true a")
+    for line in readers:
+        counters = call(line if "json" in line else f"{line} --format json").json()["counters"]
         assert [(counter["name"], counter["value"]) for counter in counters] == [("ticks", 2.0)]
     for line in ("record --tool ticks --report other", profile):
         assert "it may not count" in call(f"{line} -- false").err
