@@ -495,8 +495,8 @@ def test_a_trace_of_copies_alone_does_not_say_that_the_gpu_is_busy() -> None:
 @pytest.mark.parametrize(
     ("each", "words"),
     [
-        ((0.982, 0.818), "The 2 GPUs are busy 90.0 % of 10.0 ms (98.2 and 81.8 %)."),
-        ((0.9, 0.5, 1.0, 0.9, 1.0), "The 5 GPUs are busy 90.0 % of 10.0 ms (50.0 to 100.0 %)."),
+        ((0.982, 0.818), "The 2 GPUs are busy 90.0 % of 10.0 ms (98.2 and 81.8 %),"),
+        ((0.9, 0.5, 1.0, 0.9, 1.0), "The 5 GPUs are busy 90.0 % of 10.0 ms (50.0 to 100.0 %),"),
     ],
 )
 def test_several_devices_are_told_one_by_one(each: tuple[float, ...], words: str) -> None:
