@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal
 
 from profkit.core.errors import Interrupted, MachineError, UsageError, WorkloadError
-from profkit.core.process import describe_status
 from profkit.core.progress import Progress
 from profkit.core.run_folder import chown_to_sudo_user
 from profkit.core.signals import defer_interrupts, raise_on_signals
@@ -156,7 +155,7 @@ def _raise_faults(recorded: StepOutcome, tool: str, report: Path) -> None:
         if status is not None and read_status(status) is None:
             unknown = f"{tool} {outcome.ending()}, and how the workload ended is not known{left}{printed}"
             raise MachineError(unknown, f"profkit doctor   (tries {tool})")
-        raise WorkloadError(f"the workload {describe_status(recorded.status)}{left}{printed}")
+        raise WorkloadError(f"the workload {recorded.workload_ending()}{left}{printed}")
     if not left and fault is not None:  # ncu and nsys end with 0 where there was nothing to record
         raise MachineError(f"{tool}: {fault.reason}", fault.fix)
     if not left:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from profkit.core import process
 from profkit.core.errors import Fault, MachineError, ProfkitError, UnreadableReport, UsageError, WorkloadError
-from profkit.core.process import ProcessOutcome, describe_status
+from profkit.core.process import ProcessOutcome
 from profkit.core.signals import defer_interrupts
 from profkit.core.statistics import combine_processes
 from profkit.core.status import read_status
@@ -222,7 +222,7 @@ def _find_fault(recorded: StepOutcome, folder: Path) -> Fault | None:
             ended = f"{step.tool or step.name} {outcome.ending()}, and how the workload ended is not known"
             return Fault(ended, f"see {recorded.log.name}")
         return Fault(
-            f"the workload {describe_status(recorded.status)} in {step.name}", f"see {recorded.log.name}"
+            f"the workload {recorded.workload_ending()} in {step.name}", f"see {recorded.log.name}"
         )
     if not _ended_as_workload(recorded) and outcome.returncode not in (0, *step.fine):
         return known or Fault(f"{step.tool or step.name} {outcome.ending()}", f"see {recorded.log.name}")
@@ -263,7 +263,7 @@ def _workload_failure(recorded: StepOutcome) -> str | None:
 def _failure_text(recorded: StepOutcome) -> str:
     last = "\n".join(recorded.text().strip().splitlines()[-12:])
     printed = f"; it said:\n{last}" if last else "; it printed nothing"
-    return f"the workload {describe_status(recorded.status)}{printed}"
+    return f"the workload {recorded.workload_ending()}{printed}"
 
 
 def _signal_of(status: int) -> int:

@@ -85,6 +85,14 @@ class StepOutcome:
             return f"ran past its time limit and was ended after {self.limit:.1f} s"
         return self.outcome.ending()
 
+    def workload_ending(self) -> str:
+        """How the workload ended, in words; both readings where its tool tells a signal and an exit code alike."""
+        words = process.describe_status(self.status)
+        signal_words = process.describe_status(-self.status) if self.status > 0 else ""
+        if self.step.signals_as_codes and signal_words.startswith("died"):
+            return f"{words}, or {signal_words}"
+        return words
+
     def text(self) -> str:
         """What the step printed, its last 64 KiB: error texts are looked for here."""
         return self.outcome.output_tail

@@ -36,7 +36,6 @@ from profkit.backends.cuda.trace import (
 from profkit.backends.passes import RegionWork, read_region_work
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import format_percent, plural
-from profkit.core.status import status_wrapper
 from profkit.core.types import (
     Directive,
     GpuTrace,
@@ -312,9 +311,8 @@ def _counting_step(
     marked: bool,
 ) -> Step:
     folder = context.folder / "artifacts"
-    status = folder / f"{name}.status"
     argv = ncu_argv(
-        status_wrapper(context.workload.command, status),
+        context.workload.command,
         folder / f"{name}.ncu-rep",
         metrics=wanted.metrics,
         sections=wanted.sections,
@@ -337,7 +335,7 @@ def _counting_step(
             entries=task.entries,
         ),
         tool="ncu",
-        workload_status=str(status),
+        signals_as_codes=True,
     )
 
 

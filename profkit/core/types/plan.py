@@ -55,6 +55,7 @@ class Step:
     files: Mapping[str, str] = field(default_factory=dict)
     tool: str | None = None
     workload_status: str | None = None  # file in which the wrapped workload's own wait status is written
+    signals_as_codes: bool = False  # the tool ends with the number of a signal as with an exit code
     after: tuple[tuple[str, ...], ...] = ()  # conversions to run afterwards (perf inject), each an argv
     after_limit: float = 300.0  # seconds that one of them may take
     # How long the tool takes to finish its report once its own time limit came, or once it is asked to end: then SIGINT
