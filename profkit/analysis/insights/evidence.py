@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from profkit.analysis.kernel_names.owner import KernelOwner, kernel_owner
 from profkit.analysis.summaries.bottlenecks import filled_share
@@ -41,14 +41,14 @@ class KernelEvidence:
     instructions: tuple[KernelInstruction, ...] = ()  # the costliest, where they were counted
 
     @property
-    def name(self) -> str:
-        """The kernel as a sentence can bear it."""
-        return self.row.brief
-
-    @property
     def place(self) -> Place:
         """The kernel as a place."""
-        return Place(kernel=self.row.scope.name, operation=self.operation)
+        return Place(
+            kernel=self.row.scope.name,
+            operation=self.operation,
+            label=self.row.brief,
+            share=self.row.share,
+        )
 
     @property
     def operation(self) -> str | None:
@@ -59,7 +59,7 @@ class KernelEvidence:
         """The source line that most of these instructions belong to; the kernel where none is known."""
         lines = [(one.file, one.line) for one in instructions if one.file is not None]
         file, line = max(lines, key=lines.count) if lines else (None, None)
-        return Place(kernel=self.row.scope.name, operation=self.operation, file=file, line=line)
+        return replace(self.place, file=file, line=line)
 
     @property
     def bound(self) -> Bound:
