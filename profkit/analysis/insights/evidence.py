@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from profkit.analysis.kernel_names.owner import KernelOwner, kernel_owner
 from profkit.analysis.summaries.bottlenecks import filled_share
@@ -44,14 +44,10 @@ class KernelEvidence:
     instructions: tuple[KernelInstruction, ...] = ()  # the costliest, where they were counted
 
     @property
-    def name(self) -> str:
-        """The kernel as a sentence can bear it."""
-        return self.row.brief
-
-    @property
     def place(self) -> Place:
         """The kernel as a place, with the line of the program that launched it where that is known."""
-        return launch_place(self.row.time) if self.row.time is not None else Place(kernel=self.row.scope.name)
+        launched = launch_place(self.row.time) if self.row.time is not None else Place()
+        return replace(launched, kernel=self.row.scope.name, label=self.row.brief, share=self.row.share)
 
     @property
     def operation(self) -> str | None:
@@ -64,7 +60,7 @@ class KernelEvidence:
         if not lines:
             return self.place
         file, line = max(lines, key=lines.count)
-        return Place(kernel=self.row.scope.name, operation=self.operation, file=file, line=line)
+        return replace(self.place, file=file, line=line, function=None)
 
     @property
     def bound(self) -> Bound:
