@@ -140,6 +140,8 @@ _SECONDS = 1.0  # how long a benchmarked function is repeated, where its time is
 _LEAST = {"cprofile": 1, "tracemalloc": 32}  # iterations; a leak is a slope, which takes some points
 _MOST = {"cprofile": 100_000, "tracemalloc": 2_000}
 _LONGEST = 60.0  # but never longer than this for the sake of the least
+# Wall seconds after which the instrument stops while the program goes on: so many plain runs, and some seconds.
+_CAPS = {"cprofile": (1.5, 2.0), "tracemalloc": (1.5, 2.0)}
 _FILE = {"cprofile": "cprofile.prof", "tracemalloc": "tracemalloc.json"}
 
 
@@ -158,11 +160,23 @@ def plan_python(
         return PassPlan(kind, None, skipped=reason)
     record = str(context.folder / "artifacts" / f"{kind}.region")
     directive = Directive(
-        kind, record, iterations=_iterations(kind, state.iteration_seconds), seconds=_SECONDS
+        kind,
+        record,
+        iterations=_iterations(kind, state.iteration_seconds),
+        seconds=_SECONDS,
+        longest=_longest(context, state, kind),
     )
     step = Step(kind, tuple(argv), (f"artifacts/{_FILE[kind]}",), directive=directive)
     cost = _COST["region" if late else kind]
     return PassPlan(kind, None, (step,), cost=cost, cost_note="typical; grows with calls and allocations")
+
+
+def _longest(context: RunContext, state: PlanState, kind: Literal["cprofile", "tracemalloc"]) -> float | None:
+    """Wall seconds that the instrument may look; None where it is asked for all, or nobody knows how long a run is."""
+    if context.depth == "full" or state.plain_seconds is None:
+        return None
+    runs, seconds = _CAPS[kind]
+    return runs * state.plain_seconds + seconds
 
 
 def _iterations(kind: Literal["cprofile", "tracemalloc"], seconds: float | None) -> int | None:

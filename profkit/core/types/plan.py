@@ -37,6 +37,8 @@ class Directive:
     precision: float = 0.01
     budget: float = 30.0  # timing: wall seconds for warm-up and samples of one process
     cold: bool = False  # timing on a device: its L2 is flushed before each call
+    # Wall seconds after which an instrument of Python's own stops; the program goes on without it. None: at its end.
+    longest: float | None = None
     # How many entries of regions (of each process) the switch leaves out, and in how many it then runs; None: in all.
     entries: tuple[int, int] | None = None
 
