@@ -64,6 +64,7 @@ class PlanState:
     benchmark: bool = False  # the region is that of `profkit.benchmark`: the pass says how often it is run
     plain_seconds: float | None = None  # wall time of one process of the workload alone, and
     start_seconds: float | None = None  # what of it is no sampling: start-up, set-up and end
+    import_seconds: float | None = None  # what loading modules took under a profiler, where one saw it
     passes: tuple[PassResult, ...] = ()  # those that were carried out, in order
     trace: GpuTrace | None = None  # what the trace pass saw of the devices
     failed: str | None = None  # how the workload ended where its first run failed and another plan may help

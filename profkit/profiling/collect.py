@@ -107,7 +107,12 @@ class RunCollector:
                 self._add_findings(plan.passes[number], record.result, known.plain_seconds)
                 if record.workload_failure is not None and not self._has_run():
                     raise WorkloadError(record.workload_failure)
-            known = replace(known, passes=self.document.passes, trace=self.document.trace)
+            known = replace(
+                known,
+                passes=self.document.passes,
+                trace=self.document.trace,
+                import_seconds=_import_seconds(self.document),
+            )
             plan = self._update_plan(known)
             number += 1
         if self._backend.host_peaks and any(planned.name == "counters" for planned in plan.passes):
@@ -284,6 +289,12 @@ class RunCollector:
 def _pass_summaries(findings: PassFindings) -> tuple[Summary, ...]:
     """What only its own pass can say; every other summary is made of readings when all are there."""
     return (summarize_allocations(findings.allocations),) if findings.allocations is not None else ()
+
+
+def _import_seconds(document: RunDocument) -> float | None:
+    """What loading modules took, in seconds under the profiler that saw it."""
+    imports = next((profile for profile in document.profiles if profile.kind == "imports"), None)
+    return imports.total if imports is not None and imports.unit == "s" else None
 
 
 def _sampling_seconds(timing: Timing) -> float:

@@ -209,9 +209,13 @@ def _find_fault(recorded: StepOutcome, folder: Path) -> Fault | None:
     """Why this step cannot be used; None when it can."""
     outcome, step = recorded.outcome, recorded.step
     if recorded.ran_out:
-        return Fault(
-            f"{step.name} {recorded.ending()}; what it had written is kept",
-            "give it more time (--timeout SECONDS) or a smaller input",
+        return (
+            None
+            if step.cut
+            else Fault(
+                f"{step.name} {recorded.ending()}; what it had written is kept",
+                "give it more time (--timeout SECONDS) or a smaller input",
+            )
         )
     status = read_status(step.workload_status) if step.workload_status is not None else None
     known = _tool_fault(recorded)
@@ -221,9 +225,7 @@ def _find_fault(recorded: StepOutcome, folder: Path) -> Fault | None:
         if step.workload_status is not None and status is None:
             ended = f"{step.tool or step.name} {outcome.ending()}, and how the workload ended is not known"
             return Fault(ended, f"see {recorded.log.name}")
-        return Fault(
-            f"the workload {recorded.workload_ending()} in {step.name}", f"see {recorded.log.name}"
-        )
+        return Fault(f"the workload {recorded.workload_ending()} in {step.name}", f"see {recorded.log.name}")
     if not _ended_as_workload(recorded) and outcome.returncode not in (0, *step.fine):
         return known or Fault(f"{step.tool or step.name} {outcome.ending()}", f"see {recorded.log.name}")
     if known is not None and step.artifacts and not any((folder / path).exists() for path in step.artifacts):
@@ -277,6 +279,7 @@ def _shorter_limit(first: float | None, second: float | None) -> float | None:
 
 
 MOST_PROCESSES = 200  # a 20 ms program reaches ±1 % long before
+MORE_SECONDS = 5.0  # after which no process is started for the sake of the precision alone
 
 
 @dataclass(frozen=True)
@@ -315,7 +318,8 @@ def run_timing(
         if timings[0].kind == "process" and _is_known(timings[0], begin, precision, budget):
             break  # a program of several minutes is not run three times to learn what one more run cannot say
     alone = len(plan.steps) == 1 and timings[0].kind == "benchmark"  # it samples until it knows, by itself
-    while not alone and not _is_known(timings[0], begin, precision, budget):
+    more = min(budget, MORE_SECONDS) if timings[0].kind == "process" else budget
+    while not alone and not _is_known(timings[0], begin, precision, more):
         if len(outcomes) >= MOST_PROCESSES:
             break
         outcomes.append(_time_process(_repeated_step(step, len(outcomes) + 1), settings).outcome)

@@ -74,7 +74,7 @@ class StepOutcome:
     @property
     def ran_out(self) -> bool:
         """True when its time limit ended the workload: profkit did, or the tool that was given the limit."""
-        by_tool = self.step.finish > 0 and self.status == -signal.SIGKILL
+        by_tool = self.step.own_limit and self.status == -signal.SIGKILL
         return self.outcome.timed_out or (
             by_tool and self.limit is not None and self.outcome.seconds >= self.limit
         )
@@ -118,7 +118,7 @@ def run_step(
     _prepare_folder(step, folder)
     log = folder / "logs" / f"{step.name}.log"
     env = step_environment(step)
-    deadline = timeout + step.finish if timeout is not None else None
+    deadline = timeout + step.finish if timeout is not None and step.own_limit else timeout
     begin = time.monotonic()
     try:
         outcome = process.run(
@@ -130,6 +130,7 @@ def run_step(
             tick=tick,
             cancel=cancel,
             finish=step.finish,
+            end_signal=step.end_signal,
             waits=(lambda: note(_waiting_text(step))) if note is not None else None,
         )
     finally:

@@ -146,7 +146,7 @@ class LinuxRun(PlannedRun):
         if plan.name == "trace":
             return read_trace(self.context, result)
         if plan.simulated:
-            return read_simulation(self.context, plan)
+            return read_simulation(self.context, plan, result.seconds)
         return read_counting(self.context, plan, self._choice)
 
     @cached_property

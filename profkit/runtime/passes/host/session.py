@@ -23,6 +23,7 @@ KINDS = {
     "tracemalloc": ("allocations", "AllocationTracer"),
     "tracemalloc-region": ("allocations", "RegionAllocationTracer"),
     "torch": ("device_trace", "DeviceTracer"),
+    "simulation-window": ("simulation_window", "SimulationWindow"),
 }
 USAGE = f"usage: python HOST {'|'.join(KINDS)} OUT [--] script|-m module|-c code [arguments]"
 
