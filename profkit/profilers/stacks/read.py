@@ -36,7 +36,7 @@ class _Process:
     """What one process wrote: its tables, and seconds by stack, thread and whether inside a region."""
 
     key: str
-    number: int  # in the order of their first lines
+    begun: int  # ms; the first one to begin is that of the command itself
     program: str = ""
     python: str = ""
     own_clocks: bool = True
@@ -59,13 +59,14 @@ def read_stacks(path: Path) -> Report:
     processor time of all threads. Torn lines are passed over. Raises UnreadableReport for what is no such file.
     """
     processes, torn = _read_processes(path)
+    first = min(processes, key=lambda process: process.begun)
     marked = any(process.entries for process in processes)
     table = FrameTable()
     running, waiting = StackMerger(table), StackMerger(table)
     tally = PythonTally()
     first_cpu = first_wall = 0.0
     for process in processes:
-        for sample, inside in _samples(process):
+        for sample, inside in _samples(process, first):
             tally.add_import(sample)
             if marked and not inside:
                 continue
@@ -89,7 +90,7 @@ def read_stacks(path: Path) -> Report:
         "stacks",
         "python-stacks",
         facts={name: value for name, value in facts.items() if value},
-        profiles=(*tally.profiles(), _threads(processes)),
+        profiles=(*tally.profiles(), _threads(processes, first)),
         stacks=tuple(stacks),
         warnings=tuple(_warnings(processes, torn)),
     )
@@ -139,7 +140,7 @@ def _add_line(processes: dict[str, _Process], text: str) -> bool:
         key = str(line["process"])
         if key not in processes and len(processes) >= MOST_PROCESSES:
             return False
-        process = processes.get(key) or _Process(key, len(processes))
+        process = processes.get(key) or _Process(key, int(key.partition(".")[2]))
         _take(process, line)
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
         return False
@@ -176,7 +177,7 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
         process.count += count
 
 
-def _samples(process: _Process) -> Iterator[tuple[PythonSample, bool]]:
+def _samples(process: _Process, first: _Process) -> Iterator[tuple[PythonSample, bool]]:
     main = min(process.threads, default=0)
     known: dict[int, tuple[tuple[Frame | None, ...], tuple[int, ...]]] = {}
     for (node, thread, inside), (wall, cpu) in process.sums.items():
@@ -184,7 +185,7 @@ def _samples(process: _Process) -> Iterator[tuple[PythonSample, bool]]:
             known[node] = _stack(process, node)
         frames, lines = known[node]
         if frames:
-            yield PythonSample(frames, lines, cpu, wall, process.number == 0 and thread == main), inside
+            yield PythonSample(frames, lines, cpu, wall, process is first and thread == main), inside
 
 
 def _stack(process: _Process, node: int) -> tuple[tuple[Frame | None, ...], tuple[int, ...]]:
@@ -213,14 +214,14 @@ _REST = Frame("[more functions]")
 _LOST = Frame("[function not recorded]")
 
 
-def _threads(processes: list[_Process]) -> Profile:
+def _threads(processes: list[_Process], first: _Process) -> Profile:
     """Each thread by name, those of all processes of one program together; the first is where the program began."""
     own: dict[tuple[str, str, bool], float] = {}
     wall: dict[tuple[str, str, bool], float] = {}
     members: dict[tuple[str, str, bool], int] = {}
     for process in processes:
         for thread in dict.fromkeys(key[1] for key in process.sums):
-            key = (process.program, process.threads.get(thread, "unnamed"), process.number == 0)
+            key = (process.program, process.threads.get(thread, "unnamed"), process is first)
             times = [times for (_, number, _), times in process.sums.items() if number == thread]
             own[key] = own.get(key, 0.0) + sum(cpu for _, cpu in times)
             wall[key] = wall.get(key, 0.0) + sum(time for time, _ in times)
@@ -231,10 +232,10 @@ def _threads(processes: list[_Process]) -> Profile:
             own[key],
             wall[key],
             library=program or None,
-            counters={"threads": float(members[key]), "first_process": float(first)},
+            counters={"threads": float(members[key]), "first_process": float(is_first)},
         )
         for key in own
-        for program, thread, first in (key,)
+        for program, thread, is_first in (key,)
     ]
     hotspots.sort(key=lambda spot: -spot.own)
     return Profile("Python threads", "s", math.fsum(own.values()), tuple(hotspots), "sampled-threads")
