@@ -49,10 +49,11 @@ class RunContext:
     depth: Depth
     wanted: tuple[str, ...] | None  # names of passes; None: what the depth asks for
     precision: float  # half-width of the median's interval as a share
-    budget: float  # wall seconds for timing in one process
+    sampling: float  # wall seconds for timing in one process
     cold: bool = False  # timing on a device flushes its L2 before each call
     timeout: float | None = None  # wall seconds that one step may take: for a tool with a limit of its own
     accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
+    budget: float | None = None  # wall seconds for the whole run; None: what the backend allows
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ class PassFindings:
     facts: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     artifacts: tuple[str, ...] = ()  # files made from what the pass left
+    absent: str | None = None  # why there was nothing that the pass could look at: it counts as skipped
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,13 @@ class Backend(Protocol):
     time_concern: str = "trace"  # the summary that says where the time goes
     report_concerns: frozenset[str] = frozenset()  # summaries of a report that are shown without a value, too
     # Wall seconds for warm-up and samples in one process.
-    budgets: Mapping[Depth, float] = {"gate": 5.0, "standard": 8.0, "full": 30.0}
+    sampling: Mapping[Depth, float] = {"gate": 5.0, "standard": 8.0, "full": 30.0}
+    # What a whole run may take where the user says nothing: so many plain runs, and seconds. None: as long as it needs.
+    allowances: Mapping[Depth, tuple[float, float] | None] = {
+        "gate": (10.0, 15.0),
+        "standard": (10.0, 15.0),
+        "full": None,
+    }
     function_tools: tuple[str, ...] = ()  # the profilers whose reports say which function takes how much
     profilers: tuple[str, ...] = ()  # those that it starts; the doctor asks no other about them
     tool_lines: GpuToolLines = GpuToolLines()

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias, get_args
 
+from profkit.analysis.stacks.files import write_collapsed, write_speedscope
 from profkit.backends import PassFindings, PlanState, RunContext
+from profkit.core.errors import UnreadableReport
 from profkit.core.types import (
     Counter,
     Depth,
@@ -23,13 +25,16 @@ from profkit.core.types import (
     Switch,
     Workload,
 )
-from profkit.profilers.cprofile.read import read_cprofile
-from profkit.runtime.passes.command import host_command
+from profkit.profilers.cprofile.read import read_cprofile, read_pass_notes
+from profkit.profilers.stacks.read import read_stacks
+from profkit.runtime.passes.command import host_command, sampling_environment
 from profkit.runtime.passes.read_records import read_records
 from profkit.runtime.passes.read_tracemalloc import read_tracemalloc
 from profkit.runtime.region.perf_control import OTHER_PROCESS_IN_REGION
 
-ALL_PASSES: tuple[PassName, ...] = ("timing", "cprofile", "tracemalloc", "trace", "counters")
+ALL_PASSES: tuple[PassName, ...] = ("timing", "stacks", "cprofile", "tracemalloc", "trace", "counters")
+# Beside a device: sampled stacks say where its host spends the time, and slow nothing down.
+DEVICE_PASSES: tuple[PassName, ...] = tuple(name for name in ALL_PASSES if name != "cprofile")
 
 PassTable: TypeAlias = "Mapping[Depth, tuple[PassName, ...]]"
 
@@ -80,6 +85,8 @@ class PlannedRun:
             return [plan_timing(self.context, self.processes[self.context.depth], self.switch)]
         if name == "cprofile" or name == "tracemalloc":
             return [plan_python(self.context, state, name, late=self.late_allocations)]
+        if name == "stacks":
+            return [plan_stacks(self.context, state)]
         return self.plan_pass(name, state)
 
     def plan_pass(self, name: PassName, state: PlanState) -> list[PassPlan]:  # noqa: ARG002
@@ -91,9 +98,12 @@ class PlannedRun:
         artifacts = self.context.folder / "artifacts"
         if plan.name == "cprofile":
             report = read_cprofile(artifacts / _FILE["cprofile"])
-            return PassFindings(profiles=report.profiles, notes=report.warnings)
+            notes = (*report.warnings, *read_pass_notes(artifacts / "cprofile.json"))
+            return PassFindings(profiles=report.profiles, notes=notes)
         if plan.name == "tracemalloc":
             return PassFindings(allocations=read_tracemalloc(artifacts / _FILE["tracemalloc"]))
+        if plan.name == "stacks":
+            return read_samples(self.context)
         return PassFindings() if plan.name == "timing" else self.read_pass(plan, result)
 
     def read_pass(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
@@ -115,7 +125,7 @@ def plan_timing(context: RunContext, processes: int, switch: Switch | None = Non
                 str(context.folder / "artifacts" / f"timing-{number}"),
                 switch,
                 precision=context.precision,
-                budget=context.budget,
+                budget=context.sampling,
                 cold=context.cold,
             ),
         )
@@ -128,21 +138,26 @@ def plan_timing(context: RunContext, processes: int, switch: Switch | None = Non
         cost=float(processes),
         cost_note="one plain run each",
         notes=(
-            f"±{100 * context.precision:g} % asked, up to {context.budget:g} s of samples in each process",
+            f"±{100 * context.precision:g} % asked, up to {context.sampling:g} s of samples in each process",
             *(("cold: the device's L2 is flushed before each call",) if context.cold else ()),
         ),
     )
 
 
 # Wall time against a plain run, as measured on the workloads in benchmark/: tracemalloc notes every allocation.
-_COST = {"cprofile": 1.2, "tracemalloc": 1.5, "region": 1.1}
-_SECONDS = 1.0  # how long a benchmarked function is repeated, where its time is known by then
-_LEAST = {"cprofile": 1, "tracemalloc": 32}  # iterations; a leak is a slope, which takes some points
-_MOST = {"cprofile": 100_000, "tracemalloc": 2_000}
+_COST = {"stacks": 1.05, "cprofile": 1.2, "tracemalloc": 1.5, "region": 1.1}
+# How long a benchmarked function is repeated, where its time is known by then; 200 samples of a stack.
+_SECONDS = {"cprofile": 1.0, "tracemalloc": 1.0, "stacks": 2.0}
+_LEAST = {
+    "cprofile": 1,
+    "tracemalloc": 32,
+    "stacks": 1,
+}  # iterations; a leak is a slope, which takes some points
+_MOST = {"cprofile": 100_000, "tracemalloc": 2_000, "stacks": 10_000_000}
 _LONGEST = 60.0  # but never longer than this for the sake of the least
 # Wall seconds after which the instrument stops while the program goes on: so many plain runs, and some seconds.
 _CAPS = {"cprofile": (1.5, 2.0), "tracemalloc": (1.5, 2.0)}
-_FILE = {"cprofile": "cprofile.prof", "tracemalloc": "tracemalloc.json"}
+_FILE = {"cprofile": "cprofile.prof", "tracemalloc": "tracemalloc.json", "stacks": "stacks.jsonl"}
 
 
 def plan_python(
@@ -154,6 +169,13 @@ def plan_python(
     three times as long, and a GPU's workload is not about it.
     """
     out = context.folder / "artifacts" / _FILE[kind]
+    if late and kind == "tracemalloc" and not state.marked and _may_leave_out(context):
+        return PassPlan(
+            kind,
+            None,
+            skipped="no region is marked, and a program that imports torch starts three times as slowly under it",
+            fix="mark a step with profkit.region, or --passes tracemalloc",
+        )
     late = late and state.marked and kind == "tracemalloc"
     argv, reason = host_command(context.workload.command, "tracemalloc-region" if late else kind, out)
     if argv is None:
@@ -163,12 +185,17 @@ def plan_python(
         kind,
         record,
         iterations=_iterations(kind, state.iteration_seconds),
-        seconds=_SECONDS,
+        seconds=_SECONDS[kind],
         longest=_longest(context, state, kind),
     )
     step = Step(kind, tuple(argv), (f"artifacts/{_FILE[kind]}",), directive=directive)
     cost = _COST["region" if late else kind]
     return PassPlan(kind, None, (step,), cost=cost, cost_note="typical; grows with calls and allocations")
+
+
+def _may_leave_out(context: RunContext) -> bool:
+    """Whether the passes are those of a depth that is short of time, and not asked for by name."""
+    return context.wanted is None and context.depth != "full"
 
 
 def _longest(context: RunContext, state: PlanState, kind: Literal["cprofile", "tracemalloc"]) -> float | None:
@@ -179,11 +206,51 @@ def _longest(context: RunContext, state: PlanState, kind: Literal["cprofile", "t
     return runs * state.plain_seconds + seconds
 
 
-def _iterations(kind: Literal["cprofile", "tracemalloc"], seconds: float | None) -> int | None:
+def _iterations(kind: Literal["cprofile", "tracemalloc", "stacks"], seconds: float | None) -> int | None:
     if seconds is None or seconds <= 0:
         return None
-    wanted = max(_LEAST[kind], min(_MOST[kind], int(_SECONDS / seconds)))
+    wanted = max(_LEAST[kind], min(_MOST[kind], int(_SECONDS[kind] / seconds)))
     return max(1, min(wanted, int(_LONGEST / seconds)))
+
+
+def plan_stacks(context: RunContext, state: PlanState) -> PassPlan:
+    """One step in which every Python process of the workload samples its stacks, or why none will."""
+    artifacts = context.folder / "artifacts"
+    env, reason = sampling_environment(context.workload.command, artifacts / _FILE["stacks"])
+    if env is None:
+        return PassPlan("stacks", None, skipped=reason)
+    directive = Directive(
+        "stacks",
+        str(artifacts / "stacks.region"),
+        iterations=_iterations("stacks", state.iteration_seconds),
+        seconds=_SECONDS["stacks"],
+    )
+    step = Step(
+        "stacks", context.workload.command, (f"artifacts/{_FILE['stacks']}",), env=env, directive=directive
+    )
+    note = "a hundred samples a second, in all Python processes"
+    return PassPlan("stacks", None, (step,), cost=_COST["stacks"], cost_note=note)
+
+
+def read_samples(context: RunContext) -> PassFindings:
+    """Functions, lines, imports and stacks of the Python processes; leaves files for viewers of flame graphs.
+
+    Raises UnreadableReport where the file is damaged.
+    """
+    folder = context.folder / "artifacts"
+    if not (folder / _FILE["stacks"]).exists():
+        if context.workload.python is None:
+            return PassFindings(absent=f"not a Python program: {Path(context.workload.command[0]).name}")
+        raise UnreadableReport("no Python process of the workload was sampled for as long as 0.1 s")
+    report = read_stacks(folder / _FILE["stacks"])
+    artifacts: tuple[str, ...] = ()
+    if report.stacks:
+        write_speedscope(report.stacks, folder / "stacks.speedscope.json", context.workload.name)
+        write_collapsed(report.stacks[0], folder / "stacks.collapsed.txt")
+        artifacts = ("artifacts/stacks.speedscope.json", "artifacts/stacks.collapsed.txt")
+    return PassFindings(
+        profiles=report.profiles, stacks=report.stacks, notes=report.warnings, artifacts=artifacts
+    )
 
 
 _NOT_COUNTS = ("line_bytes",)  # properties of the machine among the counters

@@ -30,7 +30,18 @@ from tests.cuda_stand_in import nvidia as nvidia
 DATA = ROOT / "tests" / "data" / "cuda"
 STAND_INS = ROOT / "tests" / "stand_ins"
 REPORT, TRACE = DATA / "ncu" / "truths.gate.ncu-rep", DATA / "nsys" / "truths.sqlite"
-QUICK = ("--backend", "cuda", "--depth", "gate", "--budget", "0.1", "--precision", "0.4", "--format", "json")
+QUICK = (
+    "--backend",
+    "cuda",
+    "--depth",
+    "gate",
+    "--sampling",
+    "0.1",
+    "--precision",
+    "0.4",
+    "--format",
+    "json",
+)
 MARKED = """
 import json, os, sys, time
 import profkit

@@ -9,7 +9,7 @@ import pytest
 from cli_runner import profkit, runs
 
 FAILS = "print('cannot open the data'); raise SystemExit(7)"
-PASSES = ("timing", "cprofile", "tracemalloc", "trace", "counters")
+PASSES = ("timing", "stacks", "cprofile", "tracemalloc", "trace", "counters")
 
 
 @pytest.fixture(params=PASSES)
@@ -44,7 +44,7 @@ def test_a_missing_script_is_told_with_what_python_says(tmp_path: Path, one_pass
 
 
 def test_an_accepted_exit_code_is_no_failure(tmp_path: Path, one_pass: tuple[str, ...]) -> None:
-    quick = ("--budget", "0.1", "--precision", "0.5", "--accept-exit", "0,7")
+    quick = ("--sampling", "0.1", "--precision", "0.5", "--accept-exit", "0,7")
     said = profkit(*one_pass, *quick, "--", sys.executable, "-c", FAILS, cwd=tmp_path)
     assert said.code == 0, said.err
     (run,) = runs(tmp_path / "reports")
@@ -74,7 +74,7 @@ def test_a_pass_whose_workload_fails_after_it_ran_well_is_the_instruments(tmp_pa
 
 
 def test_a_program_in_another_language_has_no_section_on_python(tmp_path: Path) -> None:
-    line = ("profile", "--passes", "timing,cprofile", "--budget", "0.1", "--depth", "gate", "--quiet")
+    line = ("profile", "--passes", "timing,cprofile", "--sampling", "0.1", "--depth", "gate", "--quiet")
     said = profkit(*line, "--format", "json", "--", "sleep", "0.01", cwd=tmp_path)
     assert said.code == 0, said.err
     assert "python" not in said.json()["summaries"]

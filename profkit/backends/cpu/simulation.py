@@ -33,7 +33,7 @@ NATIVE_SECONDS = 0.002
 MOST_ITERATIONS = 1000
 # Wall seconds that a simulation may take, but at full depth: so many in any case, and so many for each second of a
 # plain run. Of a region the start counts, which is not simulated, but runs about ten times slower.
-SECONDS, LEAST_SECONDS, SECONDS_EACH, START_FACTOR = 20.0, 8.0, 4.0, 12.0
+SECONDS, LEAST_SECONDS, SECONDS_EACH, START_FACTOR = 20.0, 6.0, 4.0, 12.0
 # An unmarked Python program that is too long is simulated from this point on, by the clock: it starts slower under
 # valgrind, then runs at least three times slower. Never before its imports are over.
 START_SECONDS, BEFORE_EACH, IMPORT_FACTOR = 1.5, 3.0, 10.0
@@ -193,8 +193,9 @@ def read_simulation(context: RunContext, plan: PassPlan, seconds: float = 0.0) -
     if not levels.same_work:
         readings = tuple(replace(r, quality="estimated") if r.value is not None else r for r in readings)
     if (part := _simulated_part(plan, seconds)) is not None:
-        readings = tuple(_of_a_part(reading, part) for reading in readings)
-        notes.append(part)
+        arithmetic = _arithmetic_share(readings)
+        readings = tuple(_of_a_part(reading, part, arithmetic) for reading in readings)
+        notes = [part, *(mix.notes if mix is not None else ())]  # two parts are never of the same work
     # The run that is not slowed by instruction addresses has source lines: it is the one to look at by function.
     by_function = reports.get("simulate-l3", reports["simulate-l2"])
     return PassFindings(
@@ -217,10 +218,22 @@ def _simulated_part(plan: PassPlan, seconds: float) -> str | None:
     return f"simulated is a part of the program, from {delay:.0f} s after its start (under valgrind) on"
 
 
-def _of_a_part(reading: Reading, part: str) -> Reading:
+LEAST_ARITHMETIC = 0.05  # floating-point operations per instruction: as of the target for SIMD
+
+
+def _arithmetic_share(readings: Sequence[Reading]) -> float | None:
+    values = {r.metric: r.value for r in readings if r.scope.kind == "run" and r.value is not None}
+    flops, instructions = values.get("flops"), values.get("instructions")
+    return flops / instructions if flops is not None and instructions else None
+
+
+def _of_a_part(reading: Reading, part: str, arithmetic: float | None) -> Reading:
     """A reading of a part of the program: a rate is an estimate of the whole, a total says nothing of it."""
     if reading.value is None:
         return reading
+    if reading.metric == "simd.utilization" and arithmetic is not None and arithmetic < LEAST_ARITHMETIC:
+        reason = f"hardly any arithmetic to vectorize ({arithmetic:.2g} FLOP per instruction); {part}"
+        return replace(reading, value=None, quality="unavailable", share=None, reason=reason)
     if reading.unit != "%":
         return replace(reading, value=None, quality="unavailable", share=None, reason=part)
     return replace(reading, quality="estimated", reason="; ".join(filter(None, (reading.reason, part))))
