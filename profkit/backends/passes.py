@@ -190,7 +190,19 @@ def plan_python(
     )
     step = Step(kind, tuple(argv), (f"artifacts/{_FILE[kind]}",), directive=directive)
     cost = _COST["region" if late else kind]
-    return PassPlan(kind, None, (step,), cost=cost, cost_note="typical; grows with calls and allocations")
+    note = "typical; grows with calls and allocations"
+    return PassPlan(
+        kind, None, (step,), cost=cost, seconds=_benchmark_seconds(state, kind, cost), cost_note=note
+    )
+
+
+def _benchmark_seconds(
+    state: PlanState, kind: Literal["cprofile", "tracemalloc", "stacks"], factor: float
+) -> float | None:
+    """What a pass over a benchmark takes, which is repeated for so long; None: as long as a plain run and its cost."""
+    if not state.benchmark or state.start_seconds is None:
+        return None
+    return factor * (state.start_seconds + _SECONDS[kind])
 
 
 def _may_leave_out(context: RunContext) -> bool:
@@ -229,7 +241,9 @@ def plan_stacks(context: RunContext, state: PlanState) -> PassPlan:
         "stacks", context.workload.command, (f"artifacts/{_FILE['stacks']}",), env=env, directive=directive
     )
     note = "a hundred samples a second, in all Python processes"
-    return PassPlan("stacks", None, (step,), cost=_COST["stacks"], cost_note=note)
+    cost = _COST["stacks"]
+    seconds = _benchmark_seconds(state, "stacks", cost)
+    return PassPlan("stacks", None, (step,), cost=cost, seconds=seconds, cost_note=note)
 
 
 def read_samples(context: RunContext) -> PassFindings:

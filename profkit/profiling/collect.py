@@ -150,7 +150,13 @@ class RunCollector:
         if self._context.budget is not None:
             return self._context.budget
         allowance = self._backend.allowances[self._context.depth]
-        if allowance is None or known.plain_seconds is None or self._context.wanted is not None:
+        # What a region takes is decided by the passes, each for itself.
+        if (
+            allowance is None
+            or known.plain_seconds is None
+            or known.marked
+            or self._context.wanted is not None
+        ):
             return None
         runs, seconds = allowance
         return runs * known.plain_seconds + seconds

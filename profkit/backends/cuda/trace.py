@@ -25,7 +25,7 @@ from profkit.runtime.passes.command import host_command
 NSYS_SECONDS = 1.3  # start, stop and writing the report, for a trace of few seconds
 EXPORT_SECONDS = 0.4
 TORCH_SECONDS = 2.5
-NCU_SECONDS = 4.0  # start, first launch, end
+NCU_SECONDS = 2.0  # start, first launch, end
 REPLAY_SECONDS = 0.05  # one replay pass of a kernel, beside the kernel itself: 26 to 54 ms
 PLAIN_SECONDS = 5.0  # of a Python program that imports torch, where none was timed yet
 SOURCE = "as measured on an H200"
