@@ -88,13 +88,24 @@ def write_records(path: Path, document: SweepDocument, fix: str = "make room, an
 
 def _gpus(document: SweepDocument) -> tuple[Gpu, ...]:
     """The devices that measured: what decides what the run may be compared with."""
-    if not any(result.clock == "cuda-events" for result in document.results):
+    backend = _backend(document)
+    if backend == "mps":
+        from profkit.hardware.apple_gpu import read_apple_gpus
+
+        return read_apple_gpus()
+    if backend == "cpu":
         return ()
     from profkit.hardware.gpu import read_gpus
 
     used = {result.device for result in document.results if result.device is not None}
     alike = [gpu for gpu in read_gpus() if gpu.name == document.device]
     return tuple(alike[: max(1, len(used))])
+
+
+def _backend(document: SweepDocument) -> str:
+    """By the clock that its cases have: the wall clock is the CPU's."""
+    clocks = {result.clock for result in document.results}
+    return "cuda" if "cuda-events" in clocks else "mps" if "mps-synchronized" in clocks else "cpu"
 
 
 def sweep_as_run(
@@ -107,11 +118,10 @@ def sweep_as_run(
     precision: float,
 ) -> RunDocument:
     """The run. What was not measured is told by its notes, one for each kind and reason."""
-    cuda = any(result.clock == "cuda-events" for result in document.results)
     measured = [result for result in document.results if result.median]
     return RunDocument(
         name=name,
-        backend="cuda" if cuda else "cpu",
+        backend=_backend(document),
         state="complete" if document.complete else "interrupted",
         workload=Workload(command, name, folder),
         started=document.started,
@@ -170,7 +180,7 @@ def _timing(result: CaseResult, precision: float) -> Timing:
         loops=result.calls,
         precise=result.precise,
         clock=result.clock or "wall",
-        cache=result.cache if result.clock == "cuda-events" else None,
+        cache=None if result.clock in (None, "wall") else result.cache,
         clocks=result.clocks,
         throttle_reasons=result.throttled,
         remarks=result.remarks,
