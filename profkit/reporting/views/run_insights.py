@@ -73,7 +73,7 @@ def join_insights(insights: Sequence[Insight]) -> list[JoinedInsight]:
     groups: dict[tuple[object, ...], list[Insight]] = {}
     for number, insight in enumerate(insights):
         if insight.source == "profkit":
-            of_kernel = insight.where.kernel is not None and insight.where.function is None
+            of_kernel = insight.where.kernel is not None
             unit = insight.gain.of if insight.gain is not None else None
             key = (insight.rule, insight.title, unit) if of_kernel else (number,)
             groups.setdefault(key, []).append(insight)
