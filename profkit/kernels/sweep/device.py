@@ -45,7 +45,7 @@ def describe_device(device: torch.device) -> dict[str, Any]:
 
         machine = read_machine()
         return {
-            "device": f"{machine.cpu}, GPU"
+            "device": machine.cpu
             if device.type == "mps"
             else f"{machine.cpu}, {plural(torch.get_num_threads(), 'thread')}",
             "versions": versions,

@@ -36,6 +36,9 @@ from profkit.core.whole_files import write_whole
 from profkit.hardware.machine import read_machine
 from profkit.kernels.sweep.request import SweepGrid
 
+# By the clock of its cases; by the wall clock it is the CPU.
+_BACKENDS = {"cuda-events": "cuda", "mps-synchronized": "mps"}
+
 
 def write_results(
     folder: Path, document: SweepDocument, grid: SweepGrid, precision: float, name: str
@@ -88,24 +91,16 @@ def write_records(path: Path, document: SweepDocument, fix: str = "make room, an
 
 def _gpus(document: SweepDocument) -> tuple[Gpu, ...]:
     """The devices that measured: what decides what the run may be compared with."""
-    backend = _backend(document)
-    if backend == "mps":
-        from profkit.hardware.apple_gpu import read_apple_gpus
-
-        return read_apple_gpus()
-    if backend == "cpu":
+    clocks = {result.clock for result in document.results}
+    if not clocks & _BACKENDS.keys():
         return ()
+    from profkit.hardware.apple_gpu import read_apple_gpus
     from profkit.hardware.gpu import read_gpus
 
+    read = read_gpus if "cuda-events" in clocks else read_apple_gpus
     used = {result.device for result in document.results if result.device is not None}
-    alike = [gpu for gpu in read_gpus() if gpu.name == document.device]
+    alike = [gpu for gpu in read() if gpu.name == document.device]
     return tuple(alike[: max(1, len(used))])
-
-
-def _backend(document: SweepDocument) -> str:
-    """By the clock that its cases have: the wall clock is the CPU's."""
-    clocks = {result.clock for result in document.results}
-    return "cuda" if "cuda-events" in clocks else "mps" if "mps-synchronized" in clocks else "cpu"
 
 
 def sweep_as_run(
@@ -121,7 +116,7 @@ def sweep_as_run(
     measured = [result for result in document.results if result.median]
     return RunDocument(
         name=name,
-        backend=_backend(document),
+        backend=next((_BACKENDS[r.clock] for r in document.results if r.clock in _BACKENDS), "cpu"),
         state="complete" if document.complete else "interrupted",
         workload=Workload(command, name, folder),
         started=document.started,
