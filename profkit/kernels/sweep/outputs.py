@@ -53,7 +53,7 @@ def write_results(
     run = sweep_as_run(
         document, command, name, _working_directory(), read_machine(), _gpus(document), precision
     )
-    write_run(folder, run, final=False)
+    write_run(folder, run)
     from profkit.reporting.report_files import write_sweep_reports
 
     return write_sweep_reports(folder, document)
