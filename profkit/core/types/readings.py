@@ -62,9 +62,11 @@ ProfileKind = Literal[
     "libraries",
     "threads",
     "counted-functions",
+    "counted-lines",
     "own-time",
     "cumulative-time",
     "calls",
+    "program-calls",  # of and from the program's own functions, by caller and callee
     "imports",
     "operations",
 ]
@@ -145,8 +147,21 @@ class Counter:
 
 
 @dataclass(frozen=True)
+class Frame:
+    """One stack frame of a sample."""
+
+    function: str
+    library: str | None = None
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
 class Hotspot:
-    """One function (or source line) of a profile. `own` and `total` are in the profile's unit."""
+    """One function (or source line) of a profile. `own` and `total` are in the profile's unit.
+
+    `callee`, in profiles that tell calls apart: what is called there, `calls` times, for `total` in all.
+    """
 
     function: str
     own: float
@@ -156,6 +171,7 @@ class Hotspot:
     line: int | None = None
     library: str | None = None
     counters: Mapping[str, float] = field(default_factory=dict)
+    callee: Frame | None = None
 
 
 @dataclass(frozen=True)
@@ -167,16 +183,6 @@ class Profile:
     total: float
     hotspots: tuple[Hotspot, ...]
     kind: ProfileKind | None = None
-
-
-@dataclass(frozen=True)
-class Frame:
-    """One stack frame of a sample."""
-
-    function: str
-    library: str | None = None
-    file: str | None = None
-    line: int | None = None
 
 
 @dataclass(frozen=True)
