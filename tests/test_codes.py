@@ -22,8 +22,6 @@ ALLOWED = {
     "profilers/xctrace/metal/counters.py": "a note of Instruments, which names the limiter",
     "core/older_runs.py": "runs that were written before there were codes",
     "reporting/views/run.py": "a reason or cause that stands in a text above is not said again",
-    "reporting/views/run_insights.py": "a kernel with which the evidence begins is not named again",
-    "reporting/views/comparison/roles.py": "a kernel with which the evidence begins is not named again",
     "reporting/views/checks.py": "a version that stands in the detail is not said again",
 }
 

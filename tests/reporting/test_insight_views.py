@@ -9,7 +9,7 @@ import pytest
 from profkit.core.types import Gain, GpuTrace, Insight, Kernel, KernelBottleneck, KernelTime, Place
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.reporting.view import plain_text
-from profkit.reporting.views.run_insights import place_text
+from profkit.reporting.views.run_insights import evidence_text, place_text
 from tests import gpu_documents as gpu
 from tests.reporting.shown import run_markdown, run_page, run_text
 
@@ -29,21 +29,24 @@ def test_what_a_rule_says_of_several_kernels_is_one_item_that_counts_them() -> N
 
 
 @pytest.mark.parametrize(
-    ("evidence", "place", "shown"),
+    ("place", "why", "where"),
     [
-        ("40 % is lost", Place(kernel="sgemm"), "in the kernel sgemm"),
-        ("sgemm (40 % of the GPU time): slow", Place(kernel="sgemm"), None),
-        ("slow", Place(kernel="sgemm", file="/home/me/work/a/k.cu", line=3), "at a/k.cu:3"),
-        ("slow", Place(function="f", file="/opt/other.py", line=4), "at /opt/other.py:4 in f"),
-        ("slow", Place(file="/home/me/worker.py", line=1), "at /home/me/worker.py:1"),
-        ("slow", Place(operation="aten::mm"), "aten::mm"),
+        (Place(kernel="sgemm"), "slow", "in the kernel sgemm"),
+        (Place(kernel="sgemm", label="sgemm", share=0.4), "sgemm (40 % of the GPU time): slow", None),
+        (Place(kernel="sgemm", label="sgemm"), "sgemm: slow", None),
+        (Place(kernel="sgemm", file="/home/me/work/a/k.cu", line=3), "slow", "at a/k.cu:3"),
+        (Place(function="f", file="/opt/other.py", line=4), "slow", "at /opt/other.py:4 in f"),
+        (Place(file="/home/me/worker.py", line=1), "slow", "at /home/me/worker.py:1"),
+        (Place(operation="aten::mm"), "slow", "aten::mm"),
     ],
 )
-def test_the_place_of_an_insight_is_named_where_the_evidence_does_not(
-    evidence: str, place: Place, shown: str | None
+def test_a_kernel_stands_before_the_evidence_or_with_the_place(
+    place: Place, why: str, where: str | None
 ) -> None:
-    found = place_text(Insight("r", "t", evidence, "c", place), {"sgemm": ("sgemm",)}, "/home/me/work")
-    assert (plain_text(found) if found is not None else None) == shown
+    insight = Insight("r", "t", "slow", "c", place)
+    shown = place_text(insight, "/home/me/work")
+    assert evidence_text(insight) == why
+    assert (plain_text(shown) if shown is not None else None) == where
 
 
 def test_kernels_that_only_fill_tensors_with_random_numbers_are_set_up_and_judged_by_nothing() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from profkit.analysis.insights.evidence import RunEvidence, main_operation
+from profkit.analysis.insights.evidence import RunEvidence, instrument_seconds, launch_place
 from profkit.analysis.insights.rule import percent_text
 from profkit.analysis.timeline.operations import operation_name
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Gain, Insight, MemoryKind, Place, Transfer
+from profkit.core.types import Gain, GpuTrace, Insight, MemoryKind, Place, Transfer
 
 LEAST = 0.03  # of the time: less is not worth a change
 MANY_LAUNCHES = 20  # fewer are no loop
@@ -116,23 +116,34 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
         return
     idle = max(0.0, trace.span - trace.busy)
     starved = idle * trace.starved
+    slowed = instrument_seconds(trace)
     gap = trace.largest_gap or 0.0
     if gap > 0.5 * idle:  # the begin of a region, a file that is read: what the rest is, is the loop
         starved = max(0.0, starved - gap)
-    share = starved / trace.span
+    share = max(0.0, starved - slowed) / max(trace.busy, trace.span - slowed)
     if share < LEAST or trace.launches < MANY_LAUNCHES:
         return
     each = sum(one.total for one in trace.kernels) / max(1, sum(one.launches for one in trace.kernels))
     call = f"; a launch call takes {format_quantity(trace.launch_call, 's')}" if trace.launch_call else ""
+    slowed_text = _slowed_text(trace, slowed)
     yield Insight(
         "late-launches",
         "Launch the work sooner: fewer and larger operations, or a CUDA graph",
         f"for {percent_text(100 * share)} of the time the GPU waits and the host has launched nothing; "
-        f"{plural(trace.launches, 'kernel')} of {format_quantity(each, 's')} on average{call}",
+        f"{plural(trace.launches, 'kernel')} of {format_quantity(each, 's')} on average{call}{slowed_text}",
         'PyTorch: torch.compile(mode="reduce-overhead") or torch.cuda.CUDAGraph for a step of fixed shapes, a larger '
         "batch, "
         "no .item(), print or .cpu() within the loop. CUDA: capture the loop's body in a graph.",
         gain=Gain(share, run.time_name, "the time in which the GPU waits for a launch"),
+    )
+
+
+def _slowed_text(trace: GpuTrace, seconds: float) -> str:
+    if not trace.operations:
+        return ""
+    return (
+        f"; {format_quantity(seconds, 's')} are left out, since the trace itself slowed the host: it wrote "
+        f"{plural(trace.operations, 'operation')}"
     )
 
 
@@ -163,7 +174,7 @@ def unfused_operations(run: RunEvidence) -> Iterator[Insight]:
         "torch.compile joins such operations into one kernel that reads and writes once; a fused optimizer "
         "(torch.optim.AdamW(fused=True)) and fused layers (scaled_dot_product_attention, rms_norm) "
         "do the same for theirs.",
-        Place(kernel=largest.kernel.name, operation=main_operation(largest)),
+        launch_place(largest),
         Gain(share * run.gpu_share, run.time_name, "as if their work were done within other kernels"),
     )
 

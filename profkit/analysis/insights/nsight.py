@@ -31,12 +31,11 @@ def nsight_insights(run: RunEvidence) -> Iterator[Insight]:
 
 
 def _insight(run: RunEvidence, kernel: KernelEvidence, rule: ToolRule) -> Insight:
-    text = rule.text.split(". ")[0].rstrip(".")
     part = kernel.share * run.gpu_share
     return Insight(
         rule.name,
         rule.title,
-        f"{kernel.name}: {text}",
+        rule.text.split(". ")[0].rstrip("."),
         rule.text,
         kernel.place,
         Gain(part * rule.speedup, run.time_name, "NVIDIA's estimate", contradiction(kernel, rule)),

@@ -32,11 +32,11 @@ def insight_on(
     metrics: Sequence[str] = (),
     where: Place | None = None,
 ) -> Insight:
-    """An insight on one kernel: its name and share of the GPU time stand before the evidence."""
+    """An insight on one kernel, at `where` in it; its name and share of the GPU time are those of the place."""
     return Insight(
         rule,
         title,
-        f"{kernel.name} ({percent_text(100 * kernel.share)} of the GPU time): {evidence}",
+        evidence,
         change,
         where or kernel.place,
         gain,

@@ -311,7 +311,8 @@ def _memory_text(transfer: Transfer) -> str:
 
 
 def _range_table(trace: GpuTrace) -> Table:
-    several = len({entry.domain for entry in trace.ranges}) > 1  # a domain that all have tells nothing
+    marked = [entry for entry in trace.ranges if not entry.operation]
+    several = len({entry.domain for entry in marked}) > 1  # a domain that all have tells nothing
     rows = tuple(
         (
             shorten(entry.name, 60) + (f" [{shorten(entry.domain, 12)}]" if entry.domain and several else ""),
@@ -320,9 +321,9 @@ def _range_table(trace: GpuTrace) -> Table:
             str(entry.kernels),
             format_quantity(entry.gpu_seconds, "s"),
         )
-        for entry in sorted(trace.ranges, key=lambda entry: -entry.seconds)[:TOP_RANGES]
+        for entry in sorted(marked, key=lambda entry: -entry.seconds)[:TOP_RANGES]
     )
-    more = len(trace.ranges) - TOP_RANGES
+    more = len(marked) - TOP_RANGES
     note = f"and {plural(more, 'further range')}" if more > 0 else None
     return Table("Marked ranges", ("range", "entries", "wall time", "kernels", "GPU time"), rows, note)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 from profkit.analysis.timeline.records import Columns, Configuration
@@ -121,6 +121,22 @@ class _Launches:
 
 
 @dataclass(frozen=True)
+class KernelOperation:
+    """What launched a configuration most often: the operation, how often, how many different ones there were.
+
+    `backward_of` and the line are those of most launches by it.
+    """
+
+    operation: str | None
+    launches: int
+    different: int
+    backward_of: str | None = None
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+
+
+@dataclass(frozen=True)
 class SummedKernels:
     """`times` most time first; `order`: which of them the first launches were; `setup`: launched only before.
 
@@ -184,7 +200,7 @@ class KernelSums:
             self._kernels.setdefault(what, _Launches()).setup += count
 
     def summed(
-        self, ranges: Mapping[int, tuple[str, ...]], operations: Mapping[int, tuple[str, int, int]]
+        self, ranges: Mapping[int, tuple[str, ...]], operations: Mapping[int, KernelOperation]
     ) -> SummedKernels:
         """All of it; `ranges` are those that each configuration was launched in, `operations` its commonest one."""
         ranked = sorted(self._kernels.items(), key=self._rank)
@@ -204,7 +220,7 @@ class KernelSums:
                     ranges.get(number, ()),
                     launches.setup,
                     launches.graph,
-                    *operations.get(number, (None, 0, 0)),
+                    *astuple(operations.get(number, KernelOperation(None, 0, 0))),
                 )
                 for number, launches in counted
             ),

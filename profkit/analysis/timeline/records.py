@@ -69,7 +69,10 @@ class TransferKind:
 
 @dataclass(frozen=True)
 class Range:
-    """One entry of a marked range, in ns. `end` None: it was still open. `thread` None: it is of the whole process."""
+    """One entry of a marked range, in ns. `end` None: it was still open. `thread` None: it is of the whole process.
+
+    `sequence`: the number that PyTorch's autograd gave an operation, and gives again to its backward pass.
+    """
 
     name: str
     domain: str | None
@@ -77,6 +80,7 @@ class Range:
     end: int | None
     process: int
     thread: int | None
+    sequence: int | None = None
 
 
 @dataclass

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
-from profkit.analysis.timeline.kernel_sums import KernelSums, Medians
+from profkit.analysis.timeline.kernel_sums import KernelOperation, KernelSums, Medians
+from profkit.analysis.timeline.operations import SourceLine, range_meaning
+from profkit.analysis.timeline.origins import LaunchOrigins
 from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Range, Recording
 from profkit.analysis.timeline.windows import RangePaths, TimeWindows
 from profkit.core.types import ApiCall, GpuRange, GpuTrace, HostMemory, MemoryKind, Transfer
@@ -180,7 +182,8 @@ class RangeSums:
         self._ranges, self._windows, self._paths = ranges, windows, RangePaths(ranges)
         self._inside: Counter[tuple[int, int]] = Counter()  # launches by path and configuration
         self._path_time: Counter[int] = Counter()  # kernel ns by path
-        self._operations: Counter[tuple[int, int]] = Counter()  # launches by configuration and operation
+        self._origins = LaunchOrigins(ranges)
+        self._launched_by: dict[int, Counter[int]] = {}  # by configuration the launches from each origin
 
     def add(self, rows: Columns, when: Any) -> None:
         """Kernels (columns ACTIVITY), each with the time at which it was launched."""
@@ -196,30 +199,57 @@ class RangeSums:
         spent = np.bincount(where.reshape(-1), rows["end"] - rows["start"])
         for number, nanoseconds in zip(numbers.tolist(), spent.tolist(), strict=True):
             self._path_time[number] += int(nanoseconds)
-        operation = self._paths.find_operations(when, rows["process"], rows["thread"])
-        if operation is None:
+        origin = self._origins.find(when, rows["process"], rows["thread"])
+        if origin is None:
             return
-        pairs, counts = np.unique((rows["what"].astype(np.int64) << 32) | operation, return_counts=True)
+        pairs, counts = np.unique((rows["what"].astype(np.int64) << 32) | origin, return_counts=True)
         for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
-            self._operations[pair >> 32, pair & 0xFFFFFFFF] += count
+            self._launched_by.setdefault(pair >> 32, Counter())[pair & 0xFFFFFFFF] += count
 
-    def operations(self) -> dict[int, tuple[str, int, int]]:
-        """By configuration the operation that launched it most often, how often, and how many different ones did."""
-        commonest: dict[int, tuple[str, int, int]] = {}
-        for (what, number), count in self._operations.items():
-            operation = self._paths.operations[number]
-            if operation is not None:
-                known, most, different = commonest.get(what, ("", 0, 0))
-                best = (operation, count) if count > most else (known, most)
-                commonest[what] = *best, different + 1
-        return commonest
+    def operations(self) -> dict[int, KernelOperation]:
+        """By configuration what launched it most often."""
+        return {
+            what: operation
+            for what, origins in self._launched_by.items()
+            if (operation := self._commonest(origins)) is not None
+        }
+
+    def _commonest(self, origins: Counter[int]) -> KernelOperation | None:
+        launches: Counter[str | None] = Counter()
+        known = [(self._origins.origins[number], count) for number, count in origins.items()]
+        for origin, count in known:
+            launches[origin.operation] += count
+        different = sum(1 for operation in launches if operation is not None)
+        if different:
+            del launches[None]
+        ((operation, most),) = launches.most_common(1)
+        of: Counter[str | None] = Counter()
+        lines: Counter[SourceLine | None] = Counter()
+        for origin, count in known:
+            if origin.operation == operation:
+                of[origin.backward_of] += count
+                lines[origin.line] += count
+        line = _majority(lines)
+        if operation is None and line is None:
+            return None
+        return KernelOperation(operation, most if different else 0, different, _majority(of), *(line or ()))
 
     def names(self) -> dict[int, tuple[str, ...]]:
-        """By configuration the ranges in which it was launched."""
+        """By configuration the ranges in which it was launched, operations left out."""
         names: dict[int, dict[str, None]] = {}
         for path, what in self._inside:
-            names.setdefault(what, {}).update((name, None) for name, _ in self._paths.names[path])
+            marked = (key for key in self._paths.names[path] if key not in self._paths.operations)
+            names.setdefault(what, {}).update((name, None) for name, _ in marked)
         return {what: tuple(ranges)[:MOST_NAMES] for what, ranges in names.items()}
+
+    def written_operations(self) -> int:
+        """How many ranges of a framework's operations there are in what counts."""
+        return sum(
+            1
+            for entry in self._ranges
+            if range_meaning(entry.name, entry.domain).operation is not None
+            and self._windows.touched(entry.start, entry.start if entry.end is None else entry.end)
+        )
 
     def ranges(self) -> tuple[GpuRange, ...]:
         """By name and domain, in what counts; most GPU time first."""
@@ -234,14 +264,31 @@ class RangeSums:
         entries, seconds = Counter[_Key](), Counter[_Key]()
         for entry in self._ranges:
             end = entry.start if entry.end is None else entry.end
-            if self._windows.touched(entry.start, end):
-                entries[entry.name, entry.domain] += 1
-                seconds[entry.name, entry.domain] += end - entry.start
+            meaning = range_meaning(entry.name, entry.domain)
+            if meaning.line is None and self._windows.touched(entry.start, end):
+                entries[meaning.key] += 1
+                seconds[meaning.key] += end - entry.start
         ranked = sorted(entries, key=lambda key: (-spent[key], -seconds[key], key[0]))[:MOST_RANGES]
         return tuple(
-            GpuRange(*key, entries[key], seconds[key] / 1e9, launched[key], spent[key] / 1e9)
+            GpuRange(
+                *key,
+                entries[key],
+                seconds[key] / 1e9,
+                launched[key],
+                spent[key] / 1e9,
+                key in self._paths.operations,
+            )
             for key in ranked
         )
+
+
+_Value = TypeVar("_Value")
+
+
+def _majority(counts: Counter[_Value | None]) -> _Value | None:
+    """What counts for more than half; None where nothing does."""
+    value, count = counts.most_common(1)[0]
+    return value if 2 * count > counts.total() else None
 
 
 class Sums:
@@ -348,6 +395,7 @@ class Sums:
             compile_seconds=compile_seconds,
             order=kernels.order,
             setup=kernels.setup,
+            operations=self._ranges.written_operations(),
         )
 
     def _summed_transfers(self) -> tuple[Transfer, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from profkit.analysis.timeline.operations import operation_text
+from profkit.analysis.timeline.operations import range_meaning
 from profkit.analysis.timeline.records import Range
 
 OWN = "profkit"  # the NVTX domain of `profkit.region`
@@ -92,28 +92,25 @@ class RangePaths:
 
     A range of a thread holds what that thread launched. A range of profkit holds what its process launched, unless
     the launching thread is itself in one: autograd launches from threads of its own, and two regions in two threads
-    are two.
-
-    An operation is that of the innermost range that is one, in the launching thread; its number points to `operations`.
+    are two. Operations are in it without their shapes, and in `operations`; lines are not.
     """
 
     def __init__(self, ranges: Iterable[Range]) -> None:
+        self.operations: set[tuple[str, str | None]] = set()
         self.names: list[tuple[tuple[str, str | None], ...]] = [()]
-        self.operations: list[str | None] = [None]
-        self._operation_numbers: dict[str | None, int] = {None: 0}
         self._numbers: dict[tuple[tuple[str, str | None], ...], int] = {(): 0}
         by_thread: dict[tuple[int, int | None], list[Range]] = {}
         regions: dict[int, list[Range]] = {}
         for entry in ranges:
+            meaning = range_meaning(entry.name, entry.domain)
+            if meaning.line is not None:
+                continue
             by_thread.setdefault((entry.process, entry.thread), []).append(entry)
+            if meaning.operation is not None:
+                self.operations.add(meaning.key)
             if is_region(entry.name, entry.domain):
                 regions.setdefault(entry.process, []).append(entry)
         self._steps = {key: self._steps_of(entries) for key, entries in by_thread.items()}
-        self._operations = {
-            key: steps
-            for key, entries in by_thread.items()
-            if key[1] is not None and (steps := self._operation_steps(entries)) is not None
-        }
         self._regions = {key: self._steps_of(entries) for key, entries in regions.items()}
 
     def __bool__(self) -> bool:
@@ -136,18 +133,6 @@ class RangePaths:
                 if steps is not None:
                     self._add(paths, of_process, _look_up(steps, times[of_process]), only_outside=only)
         return paths
-
-    def find_operations(self, times: Any, processes: Any, threads: Any) -> Any:
-        """The number of the operation that made each launch, 0 where none is known; None where no launch has one."""
-        import numpy as np
-
-        found = None
-        for (process, thread), steps in self._operations.items():
-            mine = (processes == process) & (threads == thread)
-            if mine.any():
-                found = np.zeros(len(times), dtype=np.int64) if found is None else found
-                found[mine] = _look_up(steps, times[mine])
-        return found
 
     def _add(self, paths: Any, rows: Any, more: Any, *, only_outside: bool) -> None:
         """Join two paths of the same launches; with `only_outside` only where the first has no region of profkit."""
@@ -187,49 +172,13 @@ class RangePaths:
         open_now: dict[int, tuple[str, str | None]] = {}
         for at, (time, opens, number) in enumerate(moments):
             if opens:
-                open_now[number] = (entries[number].name, entries[number].domain)
+                open_now[number] = range_meaning(entries[number].name, entries[number].domain).key
             else:
                 open_now.pop(number, None)
             if at + 1 == len(moments) or moments[at + 1][0] != time:
                 times.append(time)
                 paths.append(self._number(tuple(dict.fromkeys(open_now.values()))))
         return np.array(times, dtype=np.int64), np.array(paths, dtype=np.int64)
-
-    def _operation_steps(self, entries: Sequence[Range]) -> tuple[Any, Any] | None:
-        """Times at which the innermost open operation of a thread changes, and its number from each on."""
-        import numpy as np
-
-        known = self._operation_numbers
-        times, numbers = [-(1 << 62)], [0]
-        open_now: list[tuple[int, int]] = []  # until when, and which
-
-        def close(until: int) -> None:
-            while open_now and open_now[-1][0] < until:
-                end, _ = open_now.pop()
-                if not open_now or open_now[-1][0] > end:
-                    times.append(end + 1)
-                    numbers.append(open_now[-1][1] if open_now else 0)
-
-        marks: list[tuple[int, int, int]] = []
-        for entry in entries:
-            operation = operation_text(entry.name, entry.domain)
-            if operation is not None:
-                if operation not in known:
-                    known[operation] = len(self.operations)
-                    self.operations.append(operation)
-                end = 1 << 62 if entry.end is None else entry.end
-                marks.append((entry.start, -end, known[operation]))
-        marks.sort(key=lambda mark: mark[:2])  # of two that begin at once the longer one is around the other
-        for start, negative_end, number in marks:
-            close(start)
-            end = min(-negative_end, open_now[-1][0]) if open_now else -negative_end
-            open_now.append((end, number))
-            times.append(start)
-            numbers.append(number)
-        close(1 << 63)
-        if len(times) == 1:
-            return None
-        return np.array(times, dtype=np.int64), np.array(numbers, dtype=np.int64)
 
 
 def _look_up(steps: tuple[Any, Any] | None, times: Any) -> Any:

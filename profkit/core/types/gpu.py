@@ -76,6 +76,12 @@ class KernelTime:
     operation: str | None = None
     operation_launches: int = 0
     operations: int = 0
+    # Of most launches by that operation: the forward operation whose backward pass it is a part of, and the line of the
+    # program that called it (of the forward operation, in a backward pass).
+    backward_of: str | None = None
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
 
 
 MemoryKind = Literal["pageable", "pinned", "managed"]
@@ -115,6 +121,7 @@ class GpuRange:
     seconds: float  # wall time inside
     kernels: int  # launched inside
     gpu_seconds: float  # their time
+    operation: bool = False  # nobody marked it: a framework writes one for each of its operations
 
 
 @dataclass(frozen=True)
@@ -158,6 +165,7 @@ class GpuTrace:
     # Which of `kernels` the first launches that count were, in order: some thousand. Empty where a tool tells no order.
     order: tuple[int, ...] = ()
     setup: tuple[KernelTime, ...] = ()  # launched only before what counts: `setup_launches` times
+    operations: int = 0  # that a framework wrote as ranges: each costs the host some microseconds
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,19 @@ InsightSource = Literal["profkit", "nsight"]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a problem is, as far as it is known. `operation` is that of a framework: `aten::mm [64, 32] x [32, 8]`."""
+    """Where a problem is, as far as it is known. `operation` is that of a framework: `aten::mm [64, 32] x [32, 8]`.
+
+    `label`: the kernel as tables name it, with its launch configuration where it ran in several. `share`: that
+    configuration's part of the GPU time (0..1).
+    """
 
     kernel: str | None = None
     operation: str | None = None
     function: str | None = None
     file: str | None = None
     line: int | None = None
+    label: str | None = None
+    share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,8 @@ class Gain:
 
 @dataclass(frozen=True)
 class Insight:
-    """One conclusion. `title` is the change in a few words, `change` how it is made, `evidence` the numbers.
+    """One conclusion. `title` is the change in a few words, `change` how it is made, `evidence` the numbers,
+    without the kernel and its share, which stand in `where`.
 
     `source`: who concluded it, profkit or a rule of NVIDIA's Nsight Compute that was stored in the report.
     `gain` None: no bound follows from what was measured.

@@ -42,6 +42,7 @@ _PUSH_POP, _START_END, _DOMAIN = 59, 60, 75  # ENUM_NSYS_EVENT_TYPE
 _NVTXT = {70: _PUSH_POP, 71: _START_END}  # the same from a text file
 MOST_RANGES = 1 << 20
 # By which torch.autograd.profiler.emit_nvtx tells its entries, and where their inputs are from.
+_SEQUENCE = re.compile(r", seq = (\d{1,18})\b")
 _NUMBERED = re.compile(r", (?:(?:seq|op_id) = \d+|input_op_ids = \[[^\]]*\])")
 
 
@@ -71,8 +72,11 @@ def read_ranges(
         for start, end, kind, name, text_id, domain, thread in rows:
             whole_process = _NVTXT.get(kind, kind) == _START_END
             process = processes.setdefault(thread >> 24, len(processes))
+            plain_name, sequence = _split_numbers(
+                name if isinstance(name, str) else texts.get(text_id, "[unnamed]")
+            )
             called, of = region_name(
-                _strip_number(name if isinstance(name, str) else texts.get(text_id, "[unnamed]")),
+                plain_name,
                 domains.get((thread >> 24, domain)) or domains.get((0, domain)) if domain else None,
             )
             ranges.append(
@@ -83,6 +87,7 @@ def read_ranges(
                     end if end >= start else None,
                     process,
                     None if whole_process else threads.setdefault(thread, len(threads)),
+                    sequence,
                 )
             )
     if len(ranges) > MOST_RANGES:
@@ -90,9 +95,12 @@ def read_ranges(
     return tuple(ranges), None
 
 
-def _strip_number(name: str) -> str:
-    """`aten::mm, op_id = 314349` is one entry of `aten::mm`."""
-    return _NUMBERED.sub("", name) if " = " in name else name
+def _split_numbers(name: str) -> tuple[str, int | None]:
+    """`aten::mm, op_id = 314349` is one entry of `aten::mm`; and its number in autograd's sequence, if it has one."""
+    if " = " not in name:
+        return name, None
+    sequence = _SEQUENCE.search(name)
+    return _NUMBERED.sub("", name), int(sequence[1]) if sequence is not None else None
 
 
 def _domains(database: Database, fields: str) -> dict[tuple[int, int], str]:

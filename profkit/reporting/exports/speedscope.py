@@ -53,7 +53,8 @@ def _device_time(document: RunDocument) -> list[Stacks]:
     weights: dict[tuple[Frame, ...], float] = {}
     for time in document.trace.kernels if document.trace is not None else ():
         kernel = Frame(time.kernel.name, time.kernel.id or None)
-        stack = (*(Frame(name, "range") for name in time.ranges), kernel)
+        operation = (Frame(time.operation, "operation"),) if time.operation is not None else ()
+        stack = (*(Frame(name, "range") for name in time.ranges), *operation, kernel)
         weights[stack] = weights.get(stack, 0.0) + time.total
     title = f"GPU time by {'encoder' if document.metal is not None else 'range and kernel'}"
     return [Stacks(title, "s", weights)] if weights else []

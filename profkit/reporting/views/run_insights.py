@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import TypeAlias
 
+from profkit.analysis.insights.rule import percent_text
 from profkit.analysis.kernel_names import short_name
 from profkit.analysis.kernel_names.owner import is_initialiser
 from profkit.analysis.summaries.kernels import kernel_rows
@@ -48,7 +48,6 @@ INITIALISERS = (
     "The counted kernels are PyTorch's initialisers, which fill tensors with random numbers:"
     " set-up, and not your work."
 )
-Labels: TypeAlias = Mapping[str | None, tuple[str, ...]]  # of a kernel's launch configurations
 _NAMED = 3  # of the kernels that share an insight
 
 
@@ -74,7 +73,7 @@ def join_insights(insights: Sequence[Insight]) -> list[JoinedInsight]:
     groups: dict[tuple[object, ...], list[Insight]] = {}
     for number, insight in enumerate(insights):
         if insight.source == "profkit":
-            of_kernel = insight.where.kernel is not None and insight.where.function is None
+            of_kernel = insight.where.kernel is not None
             unit = insight.gain.of if insight.gain is not None else None
             key = (insight.rule, insight.title, unit) if of_kernel else (number,)
             groups.setdefault(key, []).append(insight)
@@ -84,19 +83,16 @@ def join_insights(insights: Sequence[Insight]) -> list[JoinedInsight]:
 
 def insight_items(document: RunDocument) -> Items | None:
     """A numbered list; None where nothing was found."""
-    labels: dict[str | None, tuple[str, ...]] = {}
-    for row in kernel_rows(document):
-        labels[row.scope.name] = (*labels.get(row.scope.name, ()), row.brief)
-    items = tuple(_item(one, labels, document.workload.folder) for one in join_insights(document.insights))
+    items = tuple(_item(one, document.workload.folder) for one in join_insights(document.insights))
     return Items(items, ordered=True, brief=BRIEF) if items else None
 
 
-def _item(one: JoinedInsight, labels: Labels, folder: str) -> Item:
+def _item(one: JoinedInsight, folder: str) -> Item:
     insight = one.insight
-    below: list[Text] = [joined(soft("why    "), f"{insight.evidence}.")]
+    below: list[Text] = [joined(soft("why    "), f"{evidence_text(insight)}.")]
     if one.others:
-        below.append(joined(soft("also   "), _others_text(one.others, labels)))
-    if (place := place_text(insight, labels, folder)) is not None:
+        below.append(joined(soft("also   "), _others_text(one.others)))
+    if (place := place_text(insight, folder)) is not None:
         below.append(joined(soft("where  "), place))
     below.append(joined(soft("how    "), insight.change))
     if insight.gain is not None and insight.gain.bound:
@@ -105,11 +101,11 @@ def _item(one: JoinedInsight, labels: Labels, folder: str) -> Item:
     return Item(joined(strong(insight.title), gain_text(one.gain)), tuple(below), share)
 
 
-def _others_text(others: Sequence[Insight], labels: Labels) -> Text:
+def _others_text(others: Sequence[Insight]) -> Text:
     """`sgemm_b (3.4 %), sgemm_c (1.2 %) and 2 more kernels`, each with the most that can be won."""
     named = [
         joined(
-            code(_kernel_label(one, labels)),
+            code(_kernel_label(one)),
             f" ({format_percent(100 * one.gain.at_most)} %)" if one.gain is not None else "",
         )
         for one in others[:_NAMED]
@@ -150,7 +146,7 @@ def nsight_section(insights: Sequence[Insight]) -> Section | None:
                 strong(insight.title),
                 f" - {format_percent(100 * insight.gain.at_most)} % of {insight.gain.of}",
             ),
-            (f"{insight.evidence}.", *_objection(insight.gain)),
+            (f"{evidence_text(insight)}.", *_objection(insight.gain)),
         )
         for insight in insights
         if insight.source == "nsight" and insight.gain is not None
@@ -166,10 +162,19 @@ def _objection(gain: Gain) -> tuple[Text, ...]:
     return (strong(f"{gain.objection}."),) if gain.objection else ()
 
 
-def place_text(insight: Insight, labels: Labels, folder: str = "") -> Text | None:
+def evidence_text(insight: Insight) -> str:
+    """`softmax_kernel (45 % of the GPU time): 12 % of ...`: the kernel with its share, where it is about one."""
+    place = insight.where
+    if place.label is None:
+        return insight.evidence
+    share = f" ({percent_text(100 * place.share)} of the GPU time)" if place.share is not None else ""
+    return f"{place.label}{share}: {insight.evidence}"
+
+
+def place_text(insight: Insight, folder: str = "") -> Text | None:
     """`at train.py:12 in step, aten::mm [64, 32] x [32, 8]`; None where all that is known stands in the evidence.
 
-    Where no line is known the kernel is named, unless the evidence begins with it.
+    Where no line is known the kernel is named, unless that stands before the evidence.
     """
     place = insight.where
     parts: list[Text] = []
@@ -180,19 +185,14 @@ def place_text(insight: Insight, labels: Labels, folder: str = "") -> Text | Non
         parts.append(joined("in ", code(place.function)))
     if place.operation is not None:
         parts.append(joined(", " if parts else "", code(place.operation)))
-    named = (*labels.get(place.kernel, ()), place.kernel or "")
-    if place.kernel is not None and place.line is None and not insight.evidence.startswith(named):
-        parts.append(joined("in the kernel ", code(_kernel_label(insight, labels))))
+    if place.kernel is not None and place.line is None and place.label is None:
+        parts.append(joined("in the kernel ", code(_kernel_label(insight))))
     return joined(*between(" ", parts)) if parts else None
 
 
-def _kernel_label(insight: Insight, labels: Labels) -> str:
-    """The kernel as the evidence or the tables call it; by its name alone where it ran in several configurations."""
-    known = labels.get(insight.where.kernel, ())
-    named = next((label for label in known if insight.evidence.startswith(label)), None)
-    if named is None and len(known) == 1:
-        named = known[0]
-    return named or short_name(insight.where.kernel or "?", _NAME)
+def _kernel_label(insight: Insight) -> str:
+    """The kernel as the tables call it; by its name alone where a rule speaks of all its configurations."""
+    return insight.where.label or short_name(insight.where.kernel or "?", _NAME)
 
 
 def relative_path(file: str, folder: str) -> str:
@@ -258,7 +258,7 @@ def to_do_lines(document: RunDocument) -> list[tuple[str, str]]:
     if only_initialisers(document):
         return []
     insights = [
-        (f"{one.insight.title}{plain_text(gain_text(one.gain))}", one.insight.evidence)
+        (f"{one.insight.title}{plain_text(gain_text(one.gain))}", evidence_text(one.insight))
         for one in join_insights(document.insights)
     ]
     return insights or [(action.what, action.why) for action in actions(document)]

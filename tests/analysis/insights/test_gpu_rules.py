@@ -276,8 +276,8 @@ def test_no_gain_is_larger_than_the_kernels_own_time_and_the_largest_stands_firs
     gains = [insight.gain.at_most for insight in found if insight.gain is not None]
     assert gains == sorted(gains, reverse=True)
     for insight in found:
-        share = 0.9 if "slow" in insight.evidence else 0.1
-        assert insight.gain is None or insight.gain.at_most <= share
+        assert insight.where.share == pytest.approx(0.9 if insight.where.kernel == slow.name else 0.1)
+        assert insight.gain is None or insight.gain.at_most <= insight.where.share
     assert found[0].where.kernel == "slow(float *)"
 
 

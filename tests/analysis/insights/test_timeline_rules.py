@@ -116,6 +116,18 @@ def test_many_elementwise_kernels_are_to_be_fused() -> None:
     assert gain.at_most == pytest.approx(0.3)
 
 
+def test_launches_that_only_the_trace_made_late_are_none() -> None:
+    """A GPT whose host is a step ahead of its GPU: with ranges of all operations the GPU waits for 27 % of a step."""
+    step: dict[str, Any] = {"span": 0.165188, "busy": 0.120060, "starved": 0.882, "largest_gap": 0.001}
+    kernels = {"gemm": (2850, 0.11978)}
+    assert insights(kernels, **step)["late-launches"].gain is not None
+    assert "late-launches" not in insights(kernels, **step, operations=18_900)
+    still = insights(kernels, **step, operations=5_000)["late-launches"]
+    assert "14.5 ms are left out, since the trace itself slowed the host" in still.evidence
+    assert still.gain is not None
+    assert still.gain.at_most == pytest.approx((0.882 * 0.045128 - 0.0145) / (0.165188 - 0.0145), rel=1e-3)
+
+
 @pytest.mark.parametrize(
     "kernels",
     [

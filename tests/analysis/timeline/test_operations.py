@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from profkit.analysis.timeline.operations import operation_text
@@ -68,3 +70,45 @@ def test_an_operation_of_another_thread_did_not_launch_it() -> None:
 def test_of_several_operations_the_commonest_is_named() -> None:
     other = Range("aten::bmm", None, 3000, 3500, 0, 0)
     assert launched(1100, 1200, 3100, ranges=(OUTER, INNER, other)) == ("aten::mm [4,8] x [8,9]", 2, 2)
+
+
+LINE = Range("profkit-at:src/train.py:12:Model.forward", None, 950, 1800, 0, 0)
+
+
+def origin(launch: int, *ranges: Range, thread: int = 0) -> tuple[str | None, ...]:
+    """Operation, forward operation and line of one kernel."""
+    trace, _ = build_trace(
+        recording([("gemm", launch + 9000, launch + 9100, launch)], ranges=ranges, threads=[thread])
+    )
+    (kernel,) = trace.kernels
+    line = f"{kernel.file}:{kernel.line} {kernel.function}" if kernel.file is not None else None
+    return kernel.operation, kernel.backward_of, line
+
+
+def test_a_launch_has_the_line_whose_call_it_is_a_part_of() -> None:
+    at = "src/train.py:12 Model.forward"
+    assert origin(1200, OUTER, LINE, INNER) == ("aten::mm [4,8] x [8,9]", None, at)
+    assert origin(1850, OUTER, LINE, INNER) == ("aten::linear [4,8], [9,8]", None, None)
+
+
+def test_a_launch_of_a_backward_pass_has_the_forward_operation_and_its_line() -> None:
+    """Of nested operations with one number the innermost has the node: it was the last to take the number."""
+    forward = (replace(OUTER, sequence=7), LINE, replace(INNER, sequence=7))
+    node = Range("MmBackward0, sizes = [[4, 9]]", None, 5000, 6000, 0, 1, 7)
+    inner = Range("aten::mm, sizes = [[9, 4], [4, 8]]", None, 5100, 5900, 0, 1)
+    expected = ("aten::mm [9,4] x [4,8]", "aten::mm [4,8] x [8,9]", "src/train.py:12 Model.forward")
+    assert origin(5200, *forward, node, inner, thread=1) == expected
+    again = replace(INNER, start=7000, end=7100, sequence=7)  # of the next step, in another thread's count
+    assert origin(5200, *forward, node, inner, again, thread=1) == expected
+
+
+def test_lines_are_no_marked_ranges_and_operations_count_by_name() -> None:
+    other = Range("aten::mm, sizes = [[1, 1], [1, 1]]", None, 1600, 1700, 0, 0)
+    step = Range("step", None, 900, 1900, 0, 0)
+    trace, _ = build_trace(recording([("gemm", 9000, 9100, 1200)], ranges=(step, LINE, INNER, other)))
+    assert [(entry.name, entry.entries, entry.operation) for entry in trace.ranges] == [
+        ("step", 1, False),
+        ("aten::mm", 2, True),
+    ]
+    assert trace.kernels[0].ranges == ("step",)
+    assert trace.operations == 2

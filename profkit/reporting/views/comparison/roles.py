@@ -19,6 +19,7 @@ from profkit.reporting.view import (
     soft,
     strong,
 )
+from profkit.reporting.views.run_insights import evidence_text
 
 SIGNS: dict[RoleSign, str] = {
     "operation": "launched by the same operation",
@@ -75,14 +76,14 @@ def _insight_item(change: InsightChange) -> Item:
     insight = change.candidate or change.baseline
     assert insight is not None
     sign = Span(f"{status.sign} {title}: ", status=status)
-    below: list[Text] = [soft(f"{'was: ' if change.candidate is None else ''}{insight.evidence}")]
+    below: list[Text] = [soft(f"{'was: ' if change.candidate is None else ''}{evidence_text(insight)}")]
     below += [soft(change.reason)] if change.reason else []
     return Item(joined(sign, strong(insight.title), _place(insight)), tuple(below))
 
 
 def _place(insight: Insight) -> Text:
-    """The kernel, unless the evidence begins with it."""
+    """The kernel, unless it stands before the evidence."""
     kernel = insight.where.kernel
-    if kernel is None or insight.evidence.startswith(short_name(kernel)):
+    if kernel is None or insight.where.label is not None:
         return ""
     return joined(" in ", code(short_name(kernel, _WIDTH)))

@@ -1,0 +1,82 @@
+"""What is started in every Python process of the workload that finds us in its environment, the first one included.
+
+The stacks are sampled in each. A companion is started once the workload has imported the module that it is about.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from .samples import StackSampler
+
+# A module of the workload -> our module and its class, made as `Class(out)`, with `start()` and what a switch may have.
+COMPANIONS: dict[str, tuple[str, str]] = {}
+
+
+class Switches:
+    """Several instruments as the one switch that `profkit.region` calls."""
+
+    def __init__(self) -> None:
+        self.members: list[Any] = []
+
+    def enter(self, name: str) -> None:
+        """Measure in a region from here."""
+        self._call("enter", name)
+
+    def exit(self, name: str) -> None:
+        """Until here."""
+        self._call("exit", name)
+
+    def iteration(self, index: int) -> None:
+        """One iteration inside the region is over."""
+        self._call("iteration", index)
+
+    def prepare(self) -> None:
+        """Warm-up begins."""
+        self._call("prepare")
+
+    def forget(self) -> None:
+        """In a forked child: each member sees to that itself, whether there is a region or not."""
+
+    def finish(self) -> None:
+        """The process ends."""
+        self._call("finish")
+
+    def _call(self, action: str, *arguments: object) -> None:
+        for member in self.members:
+            method = getattr(member, action, None)
+            if method is not None:
+                method(*arguments)
+
+
+def start(out: str) -> None:
+    """Sample the stacks of this process and of those that it forks, adding to the file `out`."""
+    switches = Switches()
+    sys.modules[str(__package__)].switch = switches  # type: ignore[attr-defined]
+    sampler = StackSampler(out)
+    switches.members.append(sampler)
+    for name in COMPANIONS:
+        _wait_for(name, _companion_starter(name, out, switches))
+    atexit.register(switches.finish)
+    os.register_at_fork(after_in_child=sampler.begin)
+    sampler.begin()
+
+
+def _wait_for(name: str, act: Callable[[ModuleType], None]) -> None:
+    importlib.import_module(f"{__package__}.device_trace").call_after_import(name, act)
+
+
+def _companion_starter(name: str, out: str, switches: Switches) -> Callable[[ModuleType], None]:
+    def begin(_: ModuleType) -> None:
+        module, kind = COMPANIONS[name]
+        companion = getattr(importlib.import_module(f"{__package__}.{module}"), kind)(out)
+        switches.members.append(companion)
+        companion.start()
+
+    return begin

@@ -1,0 +1,331 @@
+"""Samples the Python stacks of one process, and adds them to a file that it shares with all others of the workload.
+
+A thread of our own wakes up a hundred times a second and looks at the stacks of all others. A sample weighs as much
+wall time as went by since the one before, so that a stretch in which nobody else could get the interpreter's lock is
+not lost, and as much processor time as its thread used since then. Both are kept for each stack.
+
+The file is JSON lines: each is one write of one process, and stands for itself or is passed over. A process that is
+killed loses what came after its last write, at most a hundredth of its time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
+from contextlib import suppress
+from time import perf_counter, sleep, thread_time
+from types import CodeType, FrameType
+
+from .session import is_own
+
+SCHEMA = "profkit.stacks/1"
+PAUSE = 0.008  # seconds between two samples: a program that computes adds the 5 ms after which it gives way
+COST_SHARE = 0.015  # of the time: where stacks are deep or threads many, samples are taken less often
+FLUSH_PAUSE, FLUSH_SHARE = 0.1, 0.01  # seconds, and share of the time so far, between two writes
+MOST_NODES = 60_000  # frames of the tree of stacks: 2 MB of text
+MOST_FUNCTIONS = 20_000
+MOST_FAILURES = 5  # writes that failed, one after the other: a full disk
+ROOT = 0  # of the tree
+IMPORT, REST = (
+    0,
+    1,
+)  # numbers of frames: the import system, and what came after the bounds; REST is a node, too
+FIXED = ("[import]", "[more functions]")  # their names
+_WIDTH = 20  # bits of a frame's number
+_IMPORT_SYSTEM = ("<frozen importlib", "<frozen zipimport")
+_OUR_START = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "start_up", "")
+
+
+class _Function:
+    """A code object, which is kept so that its address stays its own, and the numbers of its lines."""
+
+    __slots__ = ("code", "fixed", "hidden", "lines", "number")
+
+    def __init__(self, code: CodeType, number: int, fixed: int | None = None) -> None:
+        self.code, self.number = code, number
+        self.fixed = (
+            IMPORT if code.co_filename.startswith(_IMPORT_SYSTEM) else fixed
+        )  # the frame of all its lines
+        self.hidden = is_own(code.co_filename) or code.co_filename.startswith(_OUR_START)
+        self.lines: dict[int, int] = {}  # offset of the instruction -> number of the frame
+
+
+class _ThreadState:
+    """One thread of the workload between two samples."""
+
+    __slots__ = ("clock", "cpu", "node", "number", "position")
+
+    def __init__(self, number: int, clock: int | None, cpu: float) -> None:
+        self.number, self.clock, self.cpu = number, clock, cpu
+        self.node = ROOT
+        self.position: object = None  # where it was, if nothing tells whether it ran
+
+
+class StackSampler:
+    """The switch of the stacks pass, in one process."""
+
+    def __init__(self, out: str) -> None:
+        self._out = out
+        self._generation: object = None
+
+    # ------------------------------------------------------------ beginning and end
+
+    def begin(self) -> None:
+        """Sample from here, also in a child that was forked just now: it begins with empty tables."""
+        self._lock = allocate_lock()
+        self._depth = 0  # regions that the process is in
+        self._entries = 0
+        self._functions: dict[int, _Function] = {}
+        self._frames: dict[tuple[int, int], int] = {}  # function and line -> number of the frame
+        self._places: list[tuple[int, int]] = [(IMPORT, 0), (REST, 0)]  # and back
+        self._nodes: dict[int, int] = {}
+        self._sums: dict[tuple[int, int, bool], list[float]] = {}
+        self._news: dict[str, list[object]] = {"functions": [], "nodes": [], "threads": []}
+        self._cost = 0.0
+        self._begun = self._last = self._flushed = perf_counter()
+        self._header_written = self._finalizer = self._ended = False
+        self._failures = 0
+        self._key = f"{os.getpid()}.{time.time_ns() // 1_000_000}"
+        self._main, main_native = get_ident(), get_native_id()
+        self._threads: dict[int, _ThreadState] = {}
+        self._clocks = _thread_clock(main_native) is not None
+        self._process_cpu = time.process_time()
+        self._movers: list[int] = []  # numbers of the threads that moved last
+        state = self._new_thread(main_native, "main")
+        state.cpu = self._cpu_of(state)
+        self._threads[main_native] = state
+        self._main_native = main_native
+        self._generation = generation = object()
+        start_new_thread(self._run, (generation,))
+
+    def finish(self) -> None:
+        """Write what is left; nothing is sampled from here on."""
+        self._generation = None
+        with self._lock:
+            if not self._ended:
+                self._ended = True
+                self._flush(last=True)
+
+    def enter(self, name: str) -> None:  # noqa: ARG002
+        """What is sampled from here is inside a region."""
+        self._depth += 1
+        self._entries += 1
+
+    def exit(self, name: str) -> None:  # noqa: ARG002
+        """Until here."""
+        self._depth -= 1
+
+    # ------------------------------------------------------------ the thread
+
+    def _run(self, generation: object) -> None:
+        with suppress(Exception):
+            # a signal is for the threads of the workload: one that waits would not wake up by ours
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        begun = thread_time()
+        pause, shake = PAUSE, 1
+        while self._generation is generation:
+            sleep(pause * (0.75 + 0.5 * shake / 65536))  # not in step with what the program repeats
+            shake = (shake * 25173 + 13849) % 65536
+            with self._lock:
+                if self._generation is not generation:
+                    return
+                try:
+                    self._sample()
+                    now = perf_counter()
+                    if now - self._flushed > max(FLUSH_PAUSE, FLUSH_SHARE * (now - self._begun)):
+                        self._flush()
+                except Exception:  # the program comes first
+                    self._generation = None
+                    return
+                cost = thread_time() - begun
+                pause = max(PAUSE, (cost - self._cost) / COST_SHARE)
+                self._cost = cost
+
+    def _sample(self) -> None:
+        now = perf_counter()
+        wall, self._last = now - self._last, now
+        own = get_ident()
+        known = getattr(sys.modules.get("threading"), "_active", {})
+        inside = self._depth > 0
+        seen: dict[int, _ThreadState] = {}
+        unclocked: list[tuple[_ThreadState, list[float]]] = []
+        moved: list[int] = []
+        for ident, frame in sys._current_frames().items():
+            if ident == own:
+                continue
+            thread = known.get(ident)
+            native = (
+                self._main_native if ident == self._main else getattr(thread, "native_id", None) or -ident
+            )
+            state = self._threads.get(native)
+            if state is None:
+                state = self._new_thread(native, str(getattr(thread, "name", "")) or "unnamed")
+            seen[native] = state
+            cpu = self._cpu_of(state)
+            if state.clock is None or cpu != state.cpu or state.node == ROOT:
+                state.node = self._node_of(frame)
+            sums = self._sums.setdefault((state.node, state.number, inside), [0.0, 0.0, 0])
+            sums[0] += wall
+            sums[1] += cpu - state.cpu
+            sums[2] += 1
+            state.cpu = cpu
+            if state.clock is None:
+                unclocked.append((state, sums))
+                moved += [state.number] if (id(frame), frame.f_lasti) != state.position else []
+                state.position = (id(frame), frame.f_lasti)
+        self._threads = seen
+        if not self._clocks and unclocked:
+            self._movers = moved or self._movers
+            self._share_cpu([sums for state, sums in unclocked if state.number in self._movers], wall)
+        if not self._finalizer and "multiprocessing.util" in sys.modules:
+            # its children end with os._exit, which skips atexit but not these
+            self._finalizer = True
+            sys.modules["multiprocessing.util"].Finalize(None, self.finish, exitpriority=-100)
+
+    # ------------------------------------------------------------ processor time
+
+    def _new_thread(self, native: int, name: str) -> _ThreadState:
+        number = len(self._threads)
+        while any(state.number == number for state in self._threads.values()):
+            number += 1
+        self._news["threads"].append([number, name[:80]])
+        return _ThreadState(number, _thread_clock(native) if self._clocks and native > 0 else None, 0.0)
+
+    @staticmethod
+    def _cpu_of(state: _ThreadState) -> float:
+        if state.clock is None:
+            return state.cpu
+        try:
+            return time.clock_gettime(state.clock)
+        except OSError:  # it has ended
+            return state.cpu
+
+    def _share_cpu(self, movers: list[list[float]], wall: float) -> None:
+        """Where no thread has a clock of its own: the process's time goes to those that were last seen to move."""
+        total = time.process_time()
+        used = max(0.0, total - self._process_cpu - max(0.0, thread_time() - self._cost))
+        self._process_cpu = total
+        for sums in movers:
+            sums[1] += min(wall, used / len(movers))
+
+    # ------------------------------------------------------------ the tree of stacks
+
+    def _node_of(self, frame: FrameType | None) -> int:
+        """The number of this stack in the tree. A function that calls itself stands in it once, at its last line."""
+        functions = self._functions
+        numbers: list[int] = []
+        last: _Function | None = None
+        while frame is not None:
+            code = frame.f_code
+            function = functions.get(id(code))
+            if function is None:
+                function = self._add_function(code)
+            if function is not last and not function.hidden:
+                number = function.fixed
+                if number is None:
+                    number = function.lines.get(frame.f_lasti)
+                    if number is None:
+                        number = self._add_line(function, frame)
+                    numbers.append(number)
+                elif not numbers or numbers[-1] != number:
+                    numbers.append(number)
+                last = function
+            frame = frame.f_back
+        nodes, node = self._nodes, ROOT
+        for number in reversed(numbers):
+            child = nodes.get(node << _WIDTH | number)
+            if child is None:
+                if len(nodes) >= MOST_NODES:
+                    return REST
+                child = nodes[node << _WIDTH | number] = len(nodes) + REST + 1
+                self._news["nodes"].append([child, node, *self._places[number]])
+            node = child
+        return node or REST
+
+    def _add_function(self, code: CodeType) -> _Function:
+        if len(self._functions) >= MOST_FUNCTIONS:  # a program that makes code without end
+            return _Function(code, REST, REST)
+        number = len(self._functions) + len(FIXED)
+        function = self._functions[id(code)] = _Function(code, number)
+        if function.fixed is None and not function.hidden:
+            name = getattr(code, "co_qualname", code.co_name)  # 3.11
+            self._news["functions"].append([number, name, code.co_filename, code.co_firstlineno])
+        return function
+
+    def _add_line(self, function: _Function, frame: FrameType) -> int:
+        place = (function.number, frame.f_lineno or function.code.co_firstlineno)
+        number = self._frames.get(place)
+        if number is None:
+            number = self._frames[place] = len(self._places)
+            self._places.append(place)
+        function.lines[frame.f_lasti] = number
+        return number
+
+    # ------------------------------------------------------------ the file
+
+    def _flush(self, last: bool = False) -> None:
+        """Add a line to the file: what is new, and the sums since the line before. Times are in microseconds."""
+        now = perf_counter()
+        line: dict[str, object] = {"schema": SCHEMA, "process": self._key}
+        if not self._header_written:
+            line |= {
+                "pid": os.getpid(),
+                "parent": os.getppid(),
+                "program": os.path.basename(sys.argv[0] if getattr(sys, "argv", None) else ""),
+                "python": ".".join(map(str, sys.version_info[:3])),
+                "cpu": "thread" if self._clocks else "process",
+            }
+        line |= {name: values for name, values in self._news.items() if values}
+        line["samples"] = [
+            [*key[:2], int(key[2]), round(wall * 1e6), round(cpu * 1e6), count]
+            for key, (wall, cpu, count) in self._sums.items()
+        ]
+        line |= {
+            "seconds": round(now - self._begun, 6),
+            "cost": round(self._cost, 6),
+            "entries": self._entries,
+        }
+        if last:
+            line["end"] = True
+        # an empty line before it ends one that another process could not finish
+        self._flushed = now
+        if not _append(self._out, b"\n" + json.dumps(line).encode() + b"\n"):
+            self._failures += 1
+            if self._failures > MOST_FAILURES:
+                self._generation = None
+            return
+        self._header_written, self._failures = True, 0
+        self._sums.clear()
+        for values in self._news.values():
+            values.clear()
+
+
+def _append(path: str, data: bytes) -> bool:
+    """Add to a file in one write: the workload may close every descriptor that it knows nothing of, so none is kept."""
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+        try:
+            return os.write(file, data) == len(data)
+        finally:
+            os.close(file)
+    except OSError:
+        return False
+
+
+def _thread_clock(native: int) -> int | None:
+    """The clock of a thread's processor time, by Linux's numbering.
+
+    It is an error to ask it for a thread that has ended, where pthread_getcpuclockid would crash.
+    """
+    if not sys.platform.startswith("linux"):
+        return None
+    clock = ~native << 3 | 6
+    try:
+        time.clock_gettime(clock)
+    except (OSError, OverflowError):
+        return None
+    return clock
