@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from profkit.analysis.insights.evidence import RunEvidence
 from profkit.analysis.insights.rule import percent_text
+from profkit.analysis.stacks.python_code import is_users_code
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Gain, Hotspot, Insight, Place
 
@@ -16,15 +17,6 @@ HEAVY = 0.25  # of the time, in one library function that nothing special is kno
 ONE_BY_ONE = 1000  # calls: fewer are no loop over elements
 LINEAR_SECONDS = 1e-6  # own time of a call; a method of lists that looks at one element takes a tenth of it
 _GENERATED = re.compile(r"argmap_(\w+?)_\d+$")  # networkx wraps its functions in code that it makes
-
-
-def is_users_code(file: str | None) -> bool:
-    """Whether a Python file is neither the standard library's nor an installed package's."""
-    if file == "<string>":  # python -c
-        return True
-    if not file or file.startswith(("<", "~")) or not file.endswith((".py", ".ipynb")):
-        return False
-    return not any(part in file for part in ("site-packages", "dist-packages", "/lib/python", "importlib"))
 
 
 @dataclass(frozen=True)
