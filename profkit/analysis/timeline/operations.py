@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
+
+from profkit.core.types import GpuTrace, KernelTime
 
 _OPERATION = re.compile(r"[a-z_]\w*::\w")
 _SIZES = ", sizes = "
@@ -71,3 +75,35 @@ def range_meaning(name: str, domain: str | None) -> RangeMeaning:
         return RangeMeaning((name, domain))
     plain = operation_name(name)
     return RangeMeaning((plain, None), operation, _BACKWARD.fullmatch(plain) is not None)
+
+
+def with_operations(trace: GpuTrace | None, launched: Sequence[KernelTime]) -> GpuTrace | None:
+    """The trace with what `launched` says of the same configurations: operation, forward operation and line.
+
+    `launched` is of another run of the same program: of its launches only shares count.
+    """
+    known = {
+        time.kernel.scope: time for time in reversed(launched) if (time.operation or time.file) is not None
+    }
+    if trace is None or not known:
+        return trace
+    return replace(
+        trace,
+        kernels=tuple(_with_operation(time, known.get(time.kernel.scope)) for time in trace.kernels),
+    )
+
+
+def _with_operation(time: KernelTime, launched: KernelTime | None) -> KernelTime:
+    if launched is None or time.operation is not None:
+        return time
+    share = launched.operation_launches / launched.launches if launched.launches else 0.0
+    return replace(
+        time,
+        operation=launched.operation,
+        operation_launches=round(share * time.launches),
+        operations=launched.operations,
+        backward_of=launched.backward_of,
+        file=launched.file,
+        line=launched.line,
+        function=launched.function,
+    )

@@ -202,9 +202,9 @@ class RangeSums:
         origin = self._origins.find(when, rows["process"], rows["thread"])
         if origin is None:
             return
-        pairs, counts = np.unique((rows["what"].astype(np.int64) << 32) | origin, return_counts=True)
-        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
-            self._launched_by.setdefault(pair >> 32, Counter())[pair & 0xFFFFFFFF] += count
+        pairs, counts = np.unique(np.stack([rows["what"], origin]), axis=1, return_counts=True)
+        for what, number, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
+            self._launched_by.setdefault(what, Counter())[number] += count
 
     def operations(self) -> dict[int, KernelOperation]:
         """By configuration what launched it most often."""
@@ -215,14 +215,16 @@ class RangeSums:
         }
 
     def _commonest(self, origins: Counter[int]) -> KernelOperation | None:
+        """Where operations were written for a part of the time only, launches in the rest are taken to be alike."""
+        every = origins.total()
+        known = [(self._origins.origins[number], count) for number, count in origins.items() if number >= 0]
         launches: Counter[str | None] = Counter()
-        known = [(self._origins.origins[number], count) for number, count in origins.items()]
         for origin, count in known:
             launches[origin.operation] += count
-        different = sum(1 for operation in launches if operation is not None)
-        if different:
-            del launches[None]
-        ((operation, most),) = launches.most_common(1)
+        named = {operation: count for operation, count in launches.items() if operation is not None}
+        if not known:
+            return None
+        operation = max(named, key=lambda name: named[name]) if named else None
         of: Counter[str | None] = Counter()
         lines: Counter[SourceLine | None] = Counter()
         for origin, count in known:
@@ -232,7 +234,8 @@ class RangeSums:
         line = _majority(lines)
         if operation is None and line is None:
             return None
-        return KernelOperation(operation, most if different else 0, different, _majority(of), *(line or ()))
+        share = named[operation] / launches.total() if operation is not None else 0.0
+        return KernelOperation(operation, round(share * every), len(named), _majority(of), *(line or ()))
 
     def names(self) -> dict[int, tuple[str, ...]]:
         """By configuration the ranges in which it was launched, operations left out."""
