@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias, get_args
 
+from profkit.analysis.stacks.files import write_collapsed, write_speedscope
 from profkit.backends import PassFindings, PlanState, RunContext
+from profkit.core.errors import UnreadableReport
 from profkit.core.types import (
     Counter,
     Depth,
@@ -24,12 +26,15 @@ from profkit.core.types import (
     Workload,
 )
 from profkit.profilers.cprofile.read import read_cprofile
-from profkit.runtime.passes.command import host_command
+from profkit.profilers.stacks.read import read_stacks
+from profkit.runtime.passes.command import host_command, sampling_environment
 from profkit.runtime.passes.read_records import read_records
 from profkit.runtime.passes.read_tracemalloc import read_tracemalloc
 from profkit.runtime.region.perf_control import OTHER_PROCESS_IN_REGION
 
-ALL_PASSES: tuple[PassName, ...] = ("timing", "cprofile", "tracemalloc", "trace", "counters")
+ALL_PASSES: tuple[PassName, ...] = ("timing", "stacks", "cprofile", "tracemalloc", "trace", "counters")
+# Beside a device: sampled stacks say where its host spends the time, and slow nothing down.
+DEVICE_PASSES: tuple[PassName, ...] = tuple(name for name in ALL_PASSES if name != "cprofile")
 
 PassTable: TypeAlias = "Mapping[Depth, tuple[PassName, ...]]"
 
@@ -80,6 +85,8 @@ class PlannedRun:
             return [plan_timing(self.context, self.processes[self.context.depth], self.switch)]
         if name == "cprofile" or name == "tracemalloc":
             return [plan_python(self.context, state, name, late=self.late_allocations)]
+        if name == "stacks":
+            return [plan_stacks(self.context, state)]
         return self.plan_pass(name, state)
 
     def plan_pass(self, name: PassName, state: PlanState) -> list[PassPlan]:  # noqa: ARG002
@@ -94,6 +101,8 @@ class PlannedRun:
             return PassFindings(profiles=report.profiles, notes=report.warnings)
         if plan.name == "tracemalloc":
             return PassFindings(allocations=read_tracemalloc(artifacts / _FILE["tracemalloc"]))
+        if plan.name == "stacks":
+            return read_samples(self.context)
         return PassFindings() if plan.name == "timing" else self.read_pass(plan, result)
 
     def read_pass(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002
@@ -135,12 +144,17 @@ def plan_timing(context: RunContext, processes: int, switch: Switch | None = Non
 
 
 # Wall time against a plain run, as measured on the workloads in benchmark/: tracemalloc notes every allocation.
-_COST = {"cprofile": 1.2, "tracemalloc": 1.5, "region": 1.1}
-_SECONDS = 1.0  # how long a benchmarked function is repeated, where its time is known by then
-_LEAST = {"cprofile": 1, "tracemalloc": 32}  # iterations; a leak is a slope, which takes some points
-_MOST = {"cprofile": 100_000, "tracemalloc": 2_000}
+_COST = {"stacks": 1.05, "cprofile": 1.2, "tracemalloc": 1.5, "region": 1.1}
+# How long a benchmarked function is repeated, where its time is known by then; 200 samples of a stack.
+_SECONDS = {"cprofile": 1.0, "tracemalloc": 1.0, "stacks": 2.0}
+_LEAST = {
+    "cprofile": 1,
+    "tracemalloc": 32,
+    "stacks": 1,
+}  # iterations; a leak is a slope, which takes some points
+_MOST = {"cprofile": 100_000, "tracemalloc": 2_000, "stacks": 10_000_000}
 _LONGEST = 60.0  # but never longer than this for the sake of the least
-_FILE = {"cprofile": "cprofile.prof", "tracemalloc": "tracemalloc.json"}
+_FILE = {"cprofile": "cprofile.prof", "tracemalloc": "tracemalloc.json", "stacks": "stacks.jsonl"}
 
 
 def plan_python(
@@ -158,18 +172,58 @@ def plan_python(
         return PassPlan(kind, None, skipped=reason)
     record = str(context.folder / "artifacts" / f"{kind}.region")
     directive = Directive(
-        kind, record, iterations=_iterations(kind, state.iteration_seconds), seconds=_SECONDS
+        kind, record, iterations=_iterations(kind, state.iteration_seconds), seconds=_SECONDS[kind]
     )
     step = Step(kind, tuple(argv), (f"artifacts/{_FILE[kind]}",), directive=directive)
     cost = _COST["region" if late else kind]
     return PassPlan(kind, None, (step,), cost=cost, cost_note="typical; grows with calls and allocations")
 
 
-def _iterations(kind: Literal["cprofile", "tracemalloc"], seconds: float | None) -> int | None:
+def _iterations(kind: Literal["cprofile", "tracemalloc", "stacks"], seconds: float | None) -> int | None:
     if seconds is None or seconds <= 0:
         return None
-    wanted = max(_LEAST[kind], min(_MOST[kind], int(_SECONDS / seconds)))
+    wanted = max(_LEAST[kind], min(_MOST[kind], int(_SECONDS[kind] / seconds)))
     return max(1, min(wanted, int(_LONGEST / seconds)))
+
+
+def plan_stacks(context: RunContext, state: PlanState) -> PassPlan:
+    """One step in which every Python process of the workload samples its stacks, or why none will."""
+    artifacts = context.folder / "artifacts"
+    env, reason = sampling_environment(context.workload.command, artifacts / _FILE["stacks"])
+    if env is None:
+        return PassPlan("stacks", None, skipped=reason)
+    directive = Directive(
+        "stacks",
+        str(artifacts / "stacks.region"),
+        iterations=_iterations("stacks", state.iteration_seconds),
+        seconds=_SECONDS["stacks"],
+    )
+    step = Step(
+        "stacks", context.workload.command, (f"artifacts/{_FILE['stacks']}",), env=env, directive=directive
+    )
+    note = "a hundred samples a second, in all Python processes"
+    return PassPlan("stacks", None, (step,), cost=_COST["stacks"], cost_note=note)
+
+
+def read_samples(context: RunContext) -> PassFindings:
+    """Functions, lines, imports and stacks of the Python processes; leaves files for viewers of flame graphs.
+
+    Raises UnreadableReport where the file is damaged.
+    """
+    folder = context.folder / "artifacts"
+    if not (folder / _FILE["stacks"]).exists():
+        if context.workload.python is None:
+            return PassFindings(absent=f"not a Python program: {Path(context.workload.command[0]).name}")
+        raise UnreadableReport("no Python process of the workload was sampled for as long as 0.1 s")
+    report = read_stacks(folder / _FILE["stacks"])
+    artifacts: tuple[str, ...] = ()
+    if report.stacks:
+        write_speedscope(report.stacks, folder / "stacks.speedscope.json", context.workload.name)
+        write_collapsed(report.stacks[0], folder / "stacks.collapsed.txt")
+        artifacts = ("artifacts/stacks.speedscope.json", "artifacts/stacks.collapsed.txt")
+    return PassFindings(
+        profiles=report.profiles, stacks=report.stacks, notes=report.warnings, artifacts=artifacts
+    )
 
 
 _NOT_COUNTS = ("line_bytes",)  # properties of the machine among the counters

@@ -51,7 +51,9 @@ def profile(
     backend: BackendOption = "auto",
     passes: Annotated[
         str | None,
-        typer.Option(help="Only these, with commas: timing,cprofile,tracemalloc,trace,counters,explain."),
+        typer.Option(
+            help="Only these, with commas: timing,stacks,cprofile,tracemalloc,trace,counters,explain."
+        ),
     ] = None,
     depth: Annotated[
         DepthOption, typer.Option(help="What may be spent: gate (one process), standard, full.")

@@ -49,6 +49,12 @@ def _valgrind() -> Profiler:
     return Valgrind()
 
 
+def _stacks() -> Profiler:
+    from profkit.profilers.stacks.profiler import StackSamples
+
+    return StackSamples()
+
+
 def _xctrace() -> Profiler:
     from profkit.profilers.xctrace.profiler import Xctrace
 
@@ -61,6 +67,7 @@ PROFILERS: dict[str, Callable[[], Profiler]] = {
     "ncu": _ncu,
     "nsys": _nsys,
     "perf": _perf,
+    "stacks": _stacks,
     "torch_profiler": _torch_profiler,
     "valgrind": _valgrind,
     "xctrace": _xctrace,

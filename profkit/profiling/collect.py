@@ -247,7 +247,10 @@ class RunCollector:
         """What the pass left. A failed pass may have left half a file: what cannot be read is not added."""
         code = None
         try:
-            return self._run.findings(plan, result), result
+            findings = self._run.findings(plan, result)
+            if findings.absent is not None and result.state == "finished":
+                result = replace(result, state="skipped", reason=findings.absent)
+            return findings, result
         except UnreadableReport as error:
             reason, code = error.message, error.code
             fix = error.fix or (f"see {Path(result.log).name}" if result.log is not None else None)

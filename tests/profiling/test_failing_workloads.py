@@ -9,7 +9,7 @@ import pytest
 from cli_runner import profkit, runs
 
 FAILS = "print('cannot open the data'); raise SystemExit(7)"
-PASSES = ("timing", "cprofile", "tracemalloc", "trace", "counters")
+PASSES = ("timing", "stacks", "cprofile", "tracemalloc", "trace", "counters")
 
 
 @pytest.fixture(params=PASSES)

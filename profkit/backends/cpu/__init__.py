@@ -15,7 +15,7 @@ class CpuBackend(Backend):
     name = "cpu"
     host_peaks = True
     function_tools: tuple[str, ...] = ("perf", "valgrind")
-    profilers: tuple[str, ...] = ("perf", "valgrind", "cprofile", "xctrace")
+    profilers: tuple[str, ...] = ("perf", "valgrind", "stacks", "cprofile", "xctrace")
     targets: Path | None = Path(__file__).with_name("targets.yaml")
 
     def start(self, context: RunContext, gpus: tuple[Gpu, ...]) -> BackendRun:  # noqa: ARG002

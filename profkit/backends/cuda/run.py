@@ -13,7 +13,7 @@ from profkit.backends import PassFindings, PlanState
 from profkit.backends.cuda.counters import plan_counters, plan_explain, smaller_may_do
 from profkit.backends.cuda.results import read_counters
 from profkit.backends.cuda.trace import TORCH, plan_torch, plan_trace, read_trace
-from profkit.backends.passes import ALL_PASSES, PassTable, PlannedRun
+from profkit.backends.passes import ALL_PASSES, DEVICE_PASSES, PassTable, PlannedRun
 from profkit.core.types import Depth, PassName, PassPlan, PassResult, Plan, Switch
 from profkit.profilers.ncu.probe import NcuAbility, probe_ncu
 from profkit.profilers.nsys.command import NOT_IMPORTED
@@ -33,7 +33,7 @@ class CudaRun(PlannedRun):
     name = "cuda"
     passes: ClassVar[PassTable] = {
         "gate": ("timing", "trace", "counters"),
-        "standard": (*ALL_PASSES, "explain"),
+        "standard": (*DEVICE_PASSES, "explain"),
         "full": (*ALL_PASSES, "explain"),
     }
     # Processes of the same work on a GPU differ by less than its clocks do within one.

@@ -14,7 +14,7 @@ from typing import ClassVar
 from profkit.analysis.stacks.files import write_collapsed, write_speedscope
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.instruments import instruments_step, log_of, read_step
-from profkit.backends.passes import ALL_PASSES, PassTable, PlannedRun
+from profkit.backends.passes import ALL_PASSES, DEVICE_PASSES, PassTable, PlannedRun
 from profkit.core.types import (
     Directive,
     MetalAbsent,
@@ -225,7 +225,7 @@ class MpsRun(PlannedRun):
     """
 
     name = "mps"
-    passes: ClassVar[PassTable] = {"gate": ("timing", "trace"), "standard": ALL_PASSES, "full": ALL_PASSES}
+    passes: ClassVar[PassTable] = {"gate": ("timing", "trace"), "standard": DEVICE_PASSES, "full": ALL_PASSES}
     switch = Switch("signpost")
     late_allocations = True
 

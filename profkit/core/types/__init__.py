@@ -88,6 +88,7 @@ from profkit.core.types.readings import RUN as RUN
 from profkit.core.types.readings import BackendName as BackendName
 from profkit.core.types.readings import Bound as Bound
 from profkit.core.types.readings import CheckState as CheckState
+from profkit.core.types.readings import CodeLine as CodeLine
 from profkit.core.types.readings import Counter as Counter
 from profkit.core.types.readings import CounterState as CounterState
 from profkit.core.types.readings import Depth as Depth

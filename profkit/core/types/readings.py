@@ -19,7 +19,7 @@ QUALITY_ORDER: dict[Quality, int] = {
 ScopeKind = Literal["run", "region", "kernel", "function"]
 CounterState = Literal["measured", "multiplexed", "not-supported", "not-counted", "hard-zero"]
 VerdictWord = Literal["pass", "fail", "not-applicable", "unknown"]
-PassName = Literal["timing", "cprofile", "tracemalloc", "trace", "counters", "explain"]
+PassName = Literal["timing", "stacks", "cprofile", "tracemalloc", "trace", "counters", "explain"]
 PassState = Literal["finished", "skipped", "failed", "interrupted"]
 RunState = Literal["running", "complete", "interrupted", "failed"]
 CheckState = Literal["ok", "limited", "missing", "refused"]
@@ -67,6 +67,11 @@ ProfileKind = Literal[
     "calls",
     "imports",
     "operations",
+    # Of sampled Python stacks: functions and lines by processor time, imports by wall time, threads by both.
+    "sampled-functions",
+    "sampled-lines",
+    "sampled-imports",
+    "sampled-threads",
 ]
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -145,8 +150,21 @@ class Counter:
 
 
 @dataclass(frozen=True)
+class CodeLine:
+    """A line of source in a function, and how much of the profile's unit is spent there."""
+
+    function: str
+    file: str | None
+    line: int | None
+    value: float
+
+
+@dataclass(frozen=True)
 class Hotspot:
-    """One function (or source line) of a profile. `own` and `total` are in the profile's unit."""
+    """One function (or source line) of a profile. `own` and `total` are in the profile's unit.
+
+    `lines` are those of the function itself where most of its own is spent, `callers` the lines that called it.
+    """
 
     function: str
     own: float
@@ -156,6 +174,8 @@ class Hotspot:
     line: int | None = None
     library: str | None = None
     counters: Mapping[str, float] = field(default_factory=dict)
+    lines: tuple[CodeLine, ...] = ()
+    callers: tuple[CodeLine, ...] = ()
 
 
 @dataclass(frozen=True)

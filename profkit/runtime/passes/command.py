@@ -45,6 +45,46 @@ def host_command(
     return [*parsed.launcher, *parsed.options, str(HOST_FOLDER), kind, str(out), "--", *parsed.program], None
 
 
+START_FOLDER = Path(__file__).with_name("start_up")
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "make", "ninja", "xargs", "sudo"})
+_MACHINE_CODE = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
+_NO_ENVIRONMENT = {
+    "E": "reads no PYTHON variables",
+    "I": "reads no PYTHON variables",
+    "S": "runs nothing at its start",
+}
+
+
+def sampling_environment(command: Sequence[str], out: Path) -> tuple[dict[str, str], None] | tuple[None, str]:
+    """The variables that let each Python below the command sample its stacks into `out`; or why there is none.
+
+    A Python takes them from its parent, whatever started it. What is machine code and no known launcher starts none.
+    """
+    parsed = _parse_command(command)
+    if isinstance(parsed, str):
+        if _is_machine_code(command):
+            return None, parsed
+    else:
+        letters = {letter for word in parsed.options if not word.startswith("--") for letter in word[1:]}
+        barred = next((letter for letter in _NO_ENVIRONMENT if letter in letters), None)
+        if barred is not None:
+            return None, f"python -{barred} {_NO_ENVIRONMENT[barred]}, by which sampling begins"
+    present = os.environ.get("PYTHONPATH")
+    path = f"{START_FOLDER}{os.pathsep}{present}" if present else str(START_FOLDER)
+    return {"PROFKIT_STACKS": str(out), "PYTHONPATH": path}, None
+
+
+def _is_machine_code(command: Sequence[str]) -> bool:
+    path = shutil.which(command[0]) if command else None
+    if path is None or _base_name(command[0]) in _LAUNCHERS | _SHELLS:
+        return path is None
+    try:
+        with open(path, "rb") as file:
+            return file.read(4).startswith(_MACHINE_CODE)
+    except OSError:
+        return True
+
+
 def find_interpreter(command: Sequence[str]) -> str | None:
     """The path of the interpreter that runs the command; None for no Python program.
 

@@ -62,7 +62,7 @@ def test_a_mac_without_xcode_still_times_and_says_what_to_install(monkeypatch: p
     monkeypatch.setenv("PROFKIT_XCTRACE", "/absent/xctrace")
     plan = make_plan(ProfileOptions((sys.executable, "-c", "pass"), backend="mps"))
     by_name = {planned.name: planned for planned in plan.passes}
-    assert list(by_name) == ["timing", "cprofile", "tracemalloc", "trace", "counters"]
+    assert list(by_name) == ["timing", "stacks", "tracemalloc", "trace", "counters"]
     assert by_name["timing"].skipped is None
     for name in ("trace", "counters"):
         assert "no program that can be started" in str(by_name[name].skipped)

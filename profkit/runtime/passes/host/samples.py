@@ -25,6 +25,10 @@ from .session import is_own
 SCHEMA = "profkit.stacks/1"
 PAUSE = 0.008  # seconds between two samples: a program that computes adds the 5 ms after which it gives way
 COST_SHARE = 0.015  # of the time: where stacks are deep or threads many, samples are taken less often
+# Seconds that our thread waits for the interpreter's lock until it asks for it: after the usual 5 ms it would meet most
+# programs at a call that gives the lock away by itself. Only where no two threads ran that long since the last sample:
+# they would change places as often.
+SHORT_SWITCH, RAN = 1e-5, 2e-4
 FLUSH_PAUSE, FLUSH_SHARE = 0.1, 0.01  # seconds, and share of the time so far, between two writes
 MOST_NODES = 60_000  # frames of the tree of stacks: 2 MB of text
 MOST_FUNCTIONS = 20_000
@@ -94,6 +98,7 @@ class StackSampler:
         self._threads: dict[int, _ThreadState] = {}
         self._clocks = _thread_clock(main_native) is not None
         self._process_cpu = time.process_time()
+        self._switch = sys.getswitchinterval()  # of the program
         self._movers: list[int] = []  # numbers of the threads that moved last
         state = self._new_thread(main_native, "main")
         state.cpu = self._cpu_of(state)
@@ -105,6 +110,7 @@ class StackSampler:
     def finish(self) -> None:
         """Write what is left; nothing is sampled from here on."""
         self._generation = None
+        self._set_switch(self._switch)
         with self._lock:
             if not self._ended:
                 self._ended = True
@@ -152,6 +158,7 @@ class StackSampler:
         known = getattr(sys.modules.get("threading"), "_active", {})
         inside = self._depth > 0
         seen: dict[int, _ThreadState] = {}
+        running = 0
         unclocked: list[tuple[_ThreadState, list[float]]] = []
         moved: list[int] = []
         for ident, frame in sys._current_frames().items():
@@ -171,6 +178,7 @@ class StackSampler:
             sums = self._sums.setdefault((state.node, state.number, inside), [0.0, 0.0, 0])
             sums[0] += wall
             sums[1] += cpu - state.cpu
+            running += cpu - state.cpu > RAN
             sums[2] += 1
             state.cpu = cpu
             if state.clock is None:
@@ -178,6 +186,7 @@ class StackSampler:
                 moved += [state.number] if (id(frame), frame.f_lasti) != state.position else []
                 state.position = (id(frame), frame.f_lasti)
         self._threads = seen
+        self._set_switch(SHORT_SWITCH if running < 2 and len(seen) > len(unclocked) else self._switch)
         if not self._clocks and unclocked:
             self._movers = moved or self._movers
             self._share_cpu([sums for state, sums in unclocked if state.number in self._movers], wall)
@@ -185,6 +194,13 @@ class StackSampler:
             # its children end with os._exit, which skips atexit but not these
             self._finalizer = True
             sys.modules["multiprocessing.util"].Finalize(None, self.finish, exitpriority=-100)
+
+    def _set_switch(self, seconds: float) -> None:
+        present = sys.getswitchinterval()
+        if abs(present - SHORT_SWITCH) > 1e-7:
+            self._switch = present  # the program may have set it
+        if self._generation is None or abs(present - seconds) > 1e-7:
+            sys.setswitchinterval(self._switch if self._generation is None else seconds)
 
     # ------------------------------------------------------------ processor time
 

@@ -1,0 +1,237 @@
+"""Sampled Python stacks added up: functions with their hottest lines and callers, the user's own lines, imports.
+
+What runs while a module is imported counts to that import and to no function: imports happen once, work goes on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from profkit.analysis.stacks.merge import PYTHON
+from profkit.core.types import CodeLine, Frame, Hotspot, Profile
+
+MOST_FUNCTIONS, MOST_LINES, MOST_IMPORTS = 300, 100, 60
+LEAST = 0.0005  # of the whole: a function with less is left out
+TOP = 3  # lines and callers of each function
+MODULE = "<module>"
+IMPORT_SYSTEM = "[import system]"
+_INSTALLED = ("site-packages", "dist-packages", "/lib/python", "importlib")
+_WORKERS = "/multiprocessing/"
+_PACKAGE_ROOT = re.compile(
+    r".*[/\\](?:(?:site|dist)-packages|lib(?:64)?[/\\]python3\.\d+t?(?:[/\\]lib-dynload)?)[/\\]"
+)
+
+
+def is_users_code(file: str | None) -> bool:
+    """Whether a Python file is neither the standard library's nor an installed package's."""
+    if file == "<string>":  # python -c
+        return True
+    if not file or file.startswith(("<", "~")) or not file.endswith((".py", ".ipynb")):
+        return False
+    return not any(part in file for part in _INSTALLED)
+
+
+def module_name(file: str) -> str:
+    """The module that a source file is: `torch.nn` of `.../site-packages/torch/nn/__init__.py`."""
+    root = _PACKAGE_ROOT.match(file)
+    inner = file[root.end() :] if root is not None else file
+    parts = re.split(r"[/\\]", inner.removesuffix(".py"))
+    if parts[-1] == "__init__" and len(parts) > 1:
+        parts.pop()
+    return ".".join(parts) if root is not None else parts[-1]
+
+
+@dataclass(frozen=True)
+class PythonSample:
+    """Samples of one stack of one thread: seconds of processor time and of wall time.
+
+    `frames` stand outermost first, each function with its first line; `lines` are where each of them is. A frame of
+    None is the import system: what it imports comes next.
+    """
+
+    frames: tuple[Frame | None, ...]
+    lines: tuple[int, ...]
+    cpu: float
+    wall: float
+    first: bool  # of the main thread of the first process
+
+
+@dataclass
+class _Function:
+    own: float = 0.0
+    total: float = 0.0
+    waiting: float = 0.0
+    first_waiting: float = 0.0
+    lines: dict[tuple[Frame, int], float] = field(default_factory=dict)
+    callers: dict[tuple[Frame, int], float] = field(default_factory=dict)
+
+
+def _add(sums: dict[tuple[Frame, int], float], key: tuple[Frame, int], value: float) -> None:
+    sums[key] = sums.get(key, 0.0) + value
+
+
+class PythonTally:
+    """Adds samples up. Functions and lines are those of `add`; imports may be those of the whole program."""
+
+    def __init__(self) -> None:
+        self._functions: dict[Frame, _Function] = {}
+        self._lines: dict[tuple[Frame, int], _Function] = {}
+        self._imports: dict[str, _Function] = {}
+        self._files: dict[str, str | None] = {}
+        self.cpu = self.wall = self.importing = 0.0
+
+    def add(self, sample: PythonSample) -> None:
+        """Count a sample to its functions and lines."""
+        self.cpu += sample.cpu
+        self.wall += sample.wall
+        if None in sample.frames or not sample.frames:
+            return
+        places = [
+            (frame, line)
+            for frame, line in zip(sample.frames, sample.lines, strict=True)
+            if frame is not None
+        ]
+        waiting = max(0.0, sample.wall - sample.cpu)
+        leaf, line = places[-1]
+        function = self._functions.setdefault(leaf, _Function())
+        _count(function, sample, waiting)
+        _add(function.lines, (leaf, line), sample.cpu)
+        if len(places) > 1:
+            _add(function.callers, places[-2], sample.cpu)
+        for frame in {frame for frame, _ in places}:
+            self._functions.setdefault(frame, _Function()).total += sample.cpu
+        at = next((n for n in reversed(range(len(places))) if _is_users(places, n)), None)
+        if at is not None:
+            users = self._lines.setdefault(places[at], _Function())
+            users.total += sample.cpu
+            if at == len(places) - 1:
+                _count(users, sample, waiting)
+            else:
+                users.waiting += waiting
+                users.first_waiting += waiting * sample.first
+                _add(users.lines, places[at + 1], sample.cpu)
+            if at > 0:
+                _add(users.callers, places[at - 1], sample.cpu)
+
+    def add_import(self, sample: PythonSample) -> None:
+        """Count a sample to the modules that were being imported."""
+        modules: dict[str, tuple[Frame, int] | None] = {}
+        frames = sample.frames
+        for at, frame in enumerate(frames):
+            if frame is not None:
+                continue
+            inner = frames[at + 1] if at + 1 < len(frames) else None
+            name = IMPORT_SYSTEM
+            if inner is not None and inner.function == MODULE and inner.file:
+                name = module_name(inner.file)
+                self._files[name] = inner.file
+            outer = frames[at - 1] if at > 0 else None
+            if name != IMPORT_SYSTEM or not modules:
+                modules.setdefault(name, (outer, sample.lines[at - 1]) if outer is not None else None)
+        if not modules:
+            return
+        self.importing += sample.wall
+        for number, (name, caller) in enumerate(modules.items()):
+            entry = self._imports.setdefault(name, _Function())
+            entry.total += sample.wall
+            entry.own += sample.wall if number == len(modules) - 1 else 0.0
+            entry.waiting += sample.wall if number == 0 else 0.0
+            if caller is not None:
+                _add(entry.callers, caller, sample.wall)
+
+    def profiles(self) -> tuple[Profile, ...]:
+        """Functions and the user's lines by processor time, of all of it; imports by wall time."""
+        functions = [
+            _hotspot(frame, None, entry)
+            for frame, entry in self._functions.items()
+            if max(entry.own, entry.total, entry.waiting) >= LEAST * max(self.cpu, self.wall)
+        ]
+        lines = [_hotspot(frame, line, entry) for (frame, line), entry in self._lines.items()]
+        by_own = sorted(functions, key=lambda spot: (-spot.own, -(spot.total or 0.0), spot.function))
+        by_total = sorted(lines, key=lambda spot: (-(spot.total or 0.0), spot.file or "", spot.line or 0))
+        profiles = [
+            Profile(
+                "Python functions, sampled",
+                "s",
+                self.cpu,
+                tuple(by_own[:MOST_FUNCTIONS]),
+                "sampled-functions",
+            ),
+            Profile(
+                "lines of the program, sampled", "s", self.cpu, tuple(by_total[:MOST_LINES]), "sampled-lines"
+            ),
+        ]
+        if self._imports:
+            imports = [self._import(name, entry) for name, entry in self._imports.items()]
+            imports.sort(key=lambda spot: (-(spot.total or 0.0), spot.function))
+            title = "imports, sampled"
+            profiles.append(
+                Profile(title, "s", self.importing, tuple(imports[:MOST_IMPORTS]), "sampled-imports")
+            )
+        return tuple(profiles)
+
+    def _import(self, name: str, entry: _Function) -> Hotspot:
+        """`counters["outermost"]`: the seconds in which no other import was under way around it."""
+        return Hotspot(
+            name,
+            entry.own,
+            entry.total,
+            file=self._files.get(name),
+            counters={"outermost": entry.waiting},
+            callers=_largest(entry.callers),
+        )
+
+
+def _is_users(places: Sequence[tuple[Frame, int]], at: int) -> bool:
+    """Whether a frame is of the user's code; the line with which multiprocessing starts a Python is not."""
+    file = places[at][0].file
+    inner = places[at + 1][0].file if at + 1 < len(places) else None
+    return is_users_code(file) and not (file == "<string>" and inner is not None and _WORKERS in inner)
+
+
+def _count(function: _Function, sample: PythonSample, waiting: float) -> None:
+    function.own += sample.cpu
+    function.waiting += waiting
+    function.first_waiting += waiting * sample.first
+
+
+def _hotspot(frame: Frame, line: int | None, entry: _Function) -> Hotspot:
+    return Hotspot(
+        frame.function,
+        entry.own,
+        entry.total,
+        file=frame.file,
+        line=line if line is not None else frame.line,
+        library=frame.library if frame.library != PYTHON else None,
+        counters={"waiting": entry.waiting, "main_waiting": entry.first_waiting},
+        lines=_largest(entry.lines),
+        callers=_largest(entry.callers),
+    )
+
+
+def _largest(sums: Mapping[tuple[Frame, int], float]) -> tuple[CodeLine, ...]:
+    ordered = sorted(sums.items(), key=lambda item: -item[1])[:TOP]
+    return tuple(
+        CodeLine(frame.function, frame.file, line or None, value) for (frame, line), value in ordered
+    )
+
+
+def drawn_stack(frames: Iterable[Frame | None]) -> tuple[Frame, ...]:
+    """The stack as it is drawn: an import is one frame, called by what it imports."""
+    drawn: list[Frame] = []
+    importing = False
+    for frame in frames:
+        if frame is None:
+            importing = True
+        elif importing:
+            importing = False
+            is_module = frame.function == MODULE and frame.file is not None
+            if is_module:
+                drawn.append(Frame(f"import {module_name(frame.file or '')}", PYTHON, frame.file, frame.line))
+            else:
+                drawn += [Frame(IMPORT_SYSTEM), frame]
+        else:
+            drawn.append(frame)
+    return (*drawn, Frame(IMPORT_SYSTEM)) if importing else tuple(drawn)

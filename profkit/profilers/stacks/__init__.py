@@ -1,0 +1,1 @@
+"""Python stacks that profkit samples itself, in every process of a workload."""

@@ -1,0 +1,265 @@
+"""Reads the file of sampled Python stacks: lines of JSON that the processes of a workload added, each in one write."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from profkit.analysis.stacks.merge import PYTHON, FrameTable, StackMerger
+from profkit.analysis.stacks.python_code import PythonSample, PythonTally, drawn_stack
+from profkit.core.errors import UnreadableReport
+from profkit.core.formatting import plural
+from profkit.core.types import Frame, Hotspot, Profile, Report
+from profkit.profilers.files import copy_lines, lines_of
+from profkit.profilers.redact import Redactor
+
+SCHEMA = "profkit.stacks/1"
+_SIGN = b'{"schema": "profkit.stacks/1"'
+MOST_BYTES = 512 << 20
+MOST_PROCESSES = 20_000
+IMPORT, REST = 0, 1  # functions with a number of their own; REST is a stack, too
+DEEPEST = 5000  # frames of one stack
+WAITS = 0.1  # share of the first thread's time that it must wait, for its wall time to be drawn beside
+
+
+def looks_like_stacks(head: bytes) -> bool:
+    """True where the first line that is not empty is one of ours."""
+    return head.lstrip(b"\n").startswith(_SIGN)
+
+
+@dataclass
+class _Process:
+    """What one process wrote: its tables, and seconds by stack, thread and whether inside a region."""
+
+    key: str
+    begun: int  # ms; the first one to begin is that of the command itself
+    program: str = ""
+    python: str = ""
+    own_clocks: bool = True
+    entries: int = 0
+    seconds: float = 0.0
+    cost: float = 0.0
+    ended: bool = False
+    lost: int = 0  # samples whose stack was in a line that was lost
+    functions: dict[int, Frame] = field(default_factory=dict)
+    nodes: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    threads: dict[int, str] = field(default_factory=dict)
+    sums: dict[tuple[int, int, bool], tuple[float, float]] = field(default_factory=dict)
+    count: int = 0
+
+
+def read_stacks(path: Path) -> Report:
+    """Functions, lines and imports of all processes, their threads, and the stacks by processor time.
+
+    Where any process entered a region, functions, lines and stacks are those of the regions. Seconds; shares are of the
+    processor time of all threads. Torn lines are passed over. Raises UnreadableReport for what is no such file.
+    """
+    processes, torn = _read_processes(path)
+    first = min(processes, key=lambda process: process.begun)
+    marked = any(process.entries for process in processes)
+    table = FrameTable()
+    running, waiting = StackMerger(table), StackMerger(table)
+    tally = PythonTally()
+    first_cpu = first_wall = 0.0
+    for process in processes:
+        for sample, inside in _samples(process, first):
+            tally.add_import(sample)
+            if marked and not inside:
+                continue
+            tally.add(sample)
+            numbers = table.stack(reversed(drawn_stack(sample.frames)))
+            if sample.cpu > 0:
+                running.add(numbers, sample.cpu)
+            if sample.first:
+                waiting.add(numbers, sample.wall)
+                first_cpu, first_wall = first_cpu + sample.cpu, first_wall + sample.wall
+    stacks = [running.stacks("Python, processor time of all threads", "s")] if running.samples else []
+    if first_cpu < (1 - WAITS) * first_wall:
+        stacks.append(waiting.stacks("Python, wall time of the main thread", "s"))
+    count = sum(process.count for process in processes)
+    facts = {
+        "python": ", ".join(sorted({process.python for process in processes if process.python})),
+        "processes": str(len(processes)),
+        "samples": str(count),
+    }
+    return Report(
+        "stacks",
+        "python-stacks",
+        facts={name: value for name, value in facts.items() if value},
+        profiles=(*tally.profiles(), _threads(processes, first)),
+        stacks=tuple(stacks),
+        warnings=tuple(_warnings(processes, torn)),
+    )
+
+
+def _warnings(processes: list[_Process], torn: int) -> Iterator[str]:
+    killed = sum(not process.ended for process in processes)
+    if killed:
+        yield (
+            f"{plural(killed, 'Python process', 'Python processes')} of {len(processes)} ended without Python's exit "
+            "(a signal, os._exit, exec): the last hundredth of its time, or 0.1 s, is not in its stacks"
+        )
+    if torn:
+        yield f"{plural(torn, 'line')} of the sampled stacks could not be read and was left out"
+    if any(not process.own_clocks for process in processes):
+        yield "threads have no clocks of their own here: which of several threads ran is estimated"
+    if any(REST in process.functions for process in processes):
+        yield "more stacks than are kept apart: the rest stands as [more functions]"
+
+
+# ------------------------------------------------------------ lines into processes
+
+
+def _read_processes(path: Path) -> tuple[list[_Process], int]:
+    processes: dict[str, _Process] = {}
+    torn = 0
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise UnreadableReport(f"{path} is larger than sampled stacks are ({MOST_BYTES >> 20} MiB)")
+        with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+            for line in lines_of(file, path):
+                if line.strip() and not _add_line(processes, line):
+                    torn += 1
+    except OSError as error:
+        raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
+    if not processes:
+        raise UnreadableReport(f"{path} holds no sampled stacks: none of its lines says {SCHEMA}")
+    return list(processes.values()), torn
+
+
+def _add_line(processes: dict[str, _Process], text: str) -> bool:
+    """Add what a line says to its process; False where it is torn, or none of ours."""
+    try:
+        line = json.loads(text)
+        if line["schema"] != SCHEMA:
+            return False
+        key = str(line["process"])
+        if key not in processes and len(processes) >= MOST_PROCESSES:
+            return False
+        process = processes.get(key) or _Process(key, int(key.partition(".")[2]))
+        _take(process, line)
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
+        return False
+    processes[key] = process
+    return True
+
+
+def _take(process: _Process, line: dict[str, Any]) -> None:
+    functions = {
+        int(n): Frame(str(name), PYTHON, str(file), int(at))
+        for n, name, file, at in line.get("functions", ())
+    }
+    nodes = {int(n): (int(parent), int(code), int(at)) for n, parent, code, at in line.get("nodes", ())}
+    if any(parent >= n for n, (parent, _, _) in nodes.items()):
+        raise ValueError("a stack within itself")
+    threads = {int(number): str(name) for number, name in line.get("threads", ())}
+    samples = [(int(n), int(t), bool(i), w * 1e-6, c * 1e-6, int(k)) for n, t, i, w, c, k in line["samples"]]
+    if not all(math.isfinite(wall) and math.isfinite(cpu) for _, _, _, wall, cpu, _ in samples):
+        raise ValueError("a time that is no time")
+    process.seconds, process.cost = float(line["seconds"]), float(line["cost"])
+    process.entries = int(line["entries"])
+    process.program, process.python = (
+        str(line.get("program", process.program)),
+        str(line.get("python", process.python)),
+    )
+    process.own_clocks = process.own_clocks and line.get("cpu", "thread") == "thread"
+    process.ended = process.ended or bool(line.get("end"))
+    process.functions |= functions
+    process.nodes |= nodes
+    process.threads |= threads
+    for node, thread, inside, wall, cpu, count in samples:
+        before = process.sums.get((node, thread, inside), (0.0, 0.0))
+        process.sums[node, thread, inside] = (before[0] + max(0.0, wall), before[1] + max(0.0, cpu))
+        process.count += count
+
+
+def _samples(process: _Process, first: _Process) -> Iterator[tuple[PythonSample, bool]]:
+    main = min(process.threads, default=0)
+    known: dict[int, tuple[tuple[Frame | None, ...], tuple[int, ...]]] = {}
+    for (node, thread, inside), (wall, cpu) in process.sums.items():
+        if node not in known:
+            known[node] = _stack(process, node)
+        frames, lines = known[node]
+        if frames:
+            yield PythonSample(frames, lines, cpu, wall, process is first and thread == main), inside
+
+
+def _stack(process: _Process, node: int) -> tuple[tuple[Frame | None, ...], tuple[int, ...]]:
+    """Outermost first; empty where a line with a part of it was lost."""
+    frames: list[Frame | None] = []
+    lines: list[int] = []
+    if node == REST:
+        return (_REST,), (0,)
+    while node and len(frames) < DEEPEST:
+        if node not in process.nodes:
+            return (), ()
+        node, function, line = process.nodes[node]
+        frame = (
+            None
+            if function == IMPORT
+            else _REST
+            if function == REST
+            else process.functions.get(function, _LOST)
+        )
+        frames.append(frame)
+        lines.append(line)
+    return tuple(reversed(frames)), tuple(reversed(lines))
+
+
+_REST = Frame("[more functions]")
+_LOST = Frame("[function not recorded]")
+
+
+def _threads(processes: list[_Process], first: _Process) -> Profile:
+    """Each thread by name, those of all processes of one program together; the first is where the program began."""
+    own: dict[tuple[str, str, bool], float] = {}
+    wall: dict[tuple[str, str, bool], float] = {}
+    members: dict[tuple[str, str, bool], int] = {}
+    for process in processes:
+        for thread in dict.fromkeys(key[1] for key in process.sums):
+            key = (process.program, process.threads.get(thread, "unnamed"), process is first)
+            times = [times for (_, number, _), times in process.sums.items() if number == thread]
+            own[key] = own.get(key, 0.0) + sum(cpu for _, cpu in times)
+            wall[key] = wall.get(key, 0.0) + sum(time for time, _ in times)
+            members[key] = members.get(key, 0) + 1
+    hotspots = [
+        Hotspot(
+            thread,
+            own[key],
+            wall[key],
+            library=program or None,
+            counters={"threads": float(members[key]), "first_process": float(is_first)},
+        )
+        for key in own
+        for program, thread, is_first in (key,)
+    ]
+    hotspots.sort(key=lambda spot: -spot.own)
+    return Profile("Python threads", "s", math.fsum(own.values()), tuple(hotspots), "sampled-threads")
+
+
+# ------------------------------------------------------------ without what is private
+
+
+def scrub_stacks(source: Path, output: Path, redactor: Redactor) -> None:
+    """Write the file without folders and names of people to `output`, which must not be there yet."""
+
+    def change(text: str) -> str:
+        try:
+            line = json.loads(text)
+            functions = line.get("functions", ())
+            line["functions"] = [
+                [n, redactor.text(name), redactor.text(file), at] for n, name, file, at in functions
+            ]
+            line["threads"] = [[number, redactor.text(name)] for number, name in line.get("threads", ())]
+            if "program" in line:
+                line["program"] = redactor.text(line["program"])
+            return json.dumps(line) + "\n"
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return ""  # torn: nobody reads it
+
+    _read_processes(source)
+    copy_lines(source, output, change)
