@@ -16,7 +16,9 @@ from profkit.analysis.insights import (
     gpu_timeline,
     gpu_units,
     host,
+    host_calls,
     host_memory,
+    host_python,
 )
 from profkit.analysis.insights.evidence import evidence_of
 from profkit.analysis.insights.nsight import nsight_insights
@@ -25,8 +27,11 @@ from profkit.core.types import Insight, RunDocument
 
 RULES: tuple[Rule, ...] = (
     Rule("waiting-program", host.waiting_program),
-    Rule("heavy-imports", host.heavy_imports),
-    Rule("hot-python-function", host.hottest_function),
+    Rule("heavy-imports", host_python.heavy_imports),
+    Rule("slow-constructs", host_calls.slow_constructs),
+    Rule("interpreter-constructs", host_python.interpreter_constructs),
+    Rule("heavy-library-call", host_calls.heavy_library_call),
+    Rule("hot-python-function", host_python.hottest_function),
     Rule("spinning-threads", host.spinning_threads),
     Rule("memory-latency", host_memory.memory_latency),
     Rule("memory-bandwidth", host_memory.memory_bandwidth),
