@@ -16,7 +16,7 @@ _SHAPE = re.compile(r"\[(\d[\d, ]*)\]")
 _PRODUCT = re.compile(r"::_?(?:scaled_)?(?:(add|badd)?b?(?:mm|mv)|matmul)(?:_out|_)?$|::(add)bmm_?$")
 _BACKWARD = re.compile(r"\w+Backward\w*")  # `MmBackward0`, and what users call a class of theirs
 LINE_PREFIX = (
-    "profkit-at:"  # of ranges that name a line; `profkit/runtime/passes/host/operation_lines.py` writes them
+    "profkit-at "  # of ranges that name a line; `profkit/runtime/passes/host/operation_lines.py` writes them
 )
 SourceLine: TypeAlias = tuple[str, int, "str | None"]  # file, line, function
 MOST_SHAPES = 6  # of one operation that takes a list of tensors
@@ -47,7 +47,7 @@ def operation_text(name: str, domain: str | None) -> str | None:
 
 
 def source_line(name: str) -> SourceLine | None:
-    """`train.py`, 12, `step` of `profkit-at:train.py:12:step`; None of any other range."""
+    """`train.py`, 12, `step` of `profkit-at train.py:12:step`; None of any other range."""
     if not name.startswith(LINE_PREFIX):
         return None
     place, _, function = name.removeprefix(LINE_PREFIX).rpartition(":")

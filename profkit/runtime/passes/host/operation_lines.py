@@ -25,7 +25,7 @@ from .session import is_own
 
 VARIABLE = "PROFKIT_OPERATIONS"  # set where somebody traces NVTX
 SCHEMA = "profkit.operations/1"
-PREFIX = "profkit-at:"
+PREFIX = "profkit-at "
 MOST_UNCHANGED = 30_000  # calls without a new line: the program repeats itself
 MOST_CALLS = 200_000
 COMPILED = "torch.compile (or torch.export) is used: the mode that sees calls would keep it from compiling"
