@@ -206,8 +206,8 @@ class StackSampler:
     def _count_last_stretch(self) -> None:
         """What went by since the last sample was spent where each thread was seen then."""
         wall = perf_counter() - self._last
-        for state in self._threads.values():
-            sums = self._sums.setdefault((state.node or REST, state.number, self._depth > 0), [0.0, 0.0, 0])
+        for state in (state for state in self._threads.values() if state.node != ROOT):
+            sums = self._sums.setdefault((state.node, state.number, self._depth > 0), [0.0, 0.0, 0])
             cpu = self._cpu_of(state)
             sums[0] += wall
             sums[1] += cpu - state.cpu
