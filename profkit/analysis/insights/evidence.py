@@ -1,5 +1,4 @@
-"""What the rules look at: the kernels of a document with their values, the device, and how long "
-"the device worked."""
+"""What the rules look at: the kernels of a document with their values, the device, and how long it worked."""
 
 from __future__ import annotations
 
@@ -18,6 +17,8 @@ from profkit.core.types import (
     KernelInstruction,
     KernelTime,
     Place,
+    Profile,
+    ProfileKind,
     Reading,
     RunDocument,
 )
@@ -133,6 +134,11 @@ class RunEvidence:
         """The timeline that these rules speak of. Their advice is in words of CUDA: a recording of Metal has none."""
         return self.document.trace if self.document.metal is None else None
 
+    def profile(self, kind: ProfileKind) -> Profile | None:
+        """The first profile of that kind which is not empty."""
+        profiles = self.document.profiles
+        return next((one for one in profiles if one.kind == kind and one.hotspots and one.total > 0), None)
+
     @property
     def gpu_share(self) -> float:
         """What a share of the kernels' time is of the whole time that `time_name` names."""
@@ -150,8 +156,7 @@ class RunEvidence:
 
 
 def evidence_of(document: RunDocument) -> RunEvidence:
-    """The kernels with at least 2 % of the GPU time (all of them where no time is known) and "
-    "their values."""
+    """The kernels with at least 2 % of the GPU time (all of them where no time is known) and their values."""
     trace = document.trace
     busy = _kernel_time_share(trace)
     counters: dict[tuple[str | None, str | None], dict[str, float]] = {}

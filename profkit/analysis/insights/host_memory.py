@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import RunEvidence
-from profkit.analysis.insights.host import INTERPRETED, interpreter_share
+from profkit.analysis.insights.host_python import INTERPRETED, interpreter_share
 from profkit.analysis.insights.rule import percent_text
 from profkit.core.formatting import format_quantity
-from profkit.core.types import Gain, Insight, Place
+from profkit.core.types import Gain, Hotspot, Insight, Place
 
 LINE_BYTES = 64
 # From the load to the value, of servers and desktops alike 80 to 120 ns (Intel's Memory Latency Checker).
@@ -55,7 +55,7 @@ def memory_latency(run: RunEvidence) -> Iterator[Insight]:
         "one. Keep elements side by side in "
         "an array, work on several chains at once, prefetch, or make the data fit the cache "
         "(smaller types, blocks).",
-        _hottest_native(run, "D1mr", "cache-misses"),
+        hottest_native(run, "DLmr", "D1mr", "cache-misses"),
         Gain(
             min(0.95, min(1.0, under_way) * (1 - share / 100)),
             "the time of an iteration",
@@ -82,7 +82,7 @@ def memory_bandwidth(run: RunEvidence) -> Iterator[Insight]:
         "Fuse passes over the same array, work in blocks that stay in the cache, use smaller "
         "types (float32, int32). More threads "
         "do not help.",
-        _hottest_native(run, "D1mr", "cache-misses"),
+        hottest_native(run, "DLmr", "D1mr", "cache-misses"),
         gain,
     )
 
@@ -106,7 +106,7 @@ def mispredicted_branches(run: RunEvidence) -> Iterator[Insight]:
         f"{MISPREDICTION_CYCLES} cycles each "
         f"about {percent_text(100 * min(1.0, share))} of the time",
         "Replace them by arithmetic, masks, min and max or a table; sort or group the data by case first.",
-        _hottest_native(run, "Bcm", "branch-misses"),
+        hottest_native(run, "Bcm", "branch-misses"),
         Gain(min(0.9, share), "the time of an iteration", f"{MISPREDICTION_CYCLES} cycles for each of them"),
     )
 
@@ -130,7 +130,7 @@ def scalar_arithmetic(run: RunEvidence) -> Iterator[Insight]:
         "-O3 -march=native, contiguous float arrays marked restrict, no calls or branches in the "
         "inner loop; look at the report of "
         "-fopt-info-vec-missed (gcc) or -Rpass-missed=loop-vectorize (clang).",
-        _hottest_native(run, "Ir", "cycles"),
+        hottest_native(run, "Ir", "cycles"),
         Gain(min(left, 0.75), "the time of an iteration", "four elements at a time instead of one"),
     )
 
@@ -152,22 +152,38 @@ def _time_is_known(run: RunEvidence) -> bool:
 
 def _is_native(run: RunEvidence) -> bool:
     """Whether compiled code does the work: of an interpreter's own caches and branches nobody can change anything."""
-    interpreter = interpreter_share(run.document)
+    interpreter = interpreter_share(run)
     if interpreter is not None:
         return interpreter < INTERPRETED
-    profile = next((one for one in run.document.profiles if one.kind == "own-time" and one.total > 0), None)
+    profile = run.profile("own-time")
     if profile is None:
         return True
     own = sum(one.own for one in profile.hotspots if one.file is not None and one.file.endswith(".py"))
     return own < 0.3 * profile.total
 
 
-def _hottest_native(run: RunEvidence, *counters: str) -> Place:
-    """The compiled function with the most of the first of these counters that was counted by function."""
+def hottest_native(run: RunEvidence, *counters: str) -> Place:
+    """The compiled function with the most of the first of these counters that was counted, and its line of that."""
     for profile in run.document.profiles:
         for counter in counters:
-            counted = [one for one in profile.hotspots if one.counters.get(counter)]
+            counted = [
+                one
+                for one in profile.hotspots
+                if one.counters.get(counter) and profile.kind != "counted-lines"
+            ]
             if counted:
                 first = max(counted, key=lambda one: one.counters[counter])
-                return Place(function=first.function, file=first.file, line=first.line)
+                line = _hottest_line(run, first, counter)
+                return Place(function=first.function, file=line.file, line=line.line)
     return Place()
+
+
+def _hottest_line(run: RunEvidence, function: Hotspot, counter: str) -> Hotspot:
+    """The line of a function with the most of a counter; the function itself where no lines were counted."""
+    profile = run.profile("counted-lines")
+    inside = [
+        one
+        for one in (profile.hotspots if profile is not None else ())
+        if (one.function, one.library) == (function.function, function.library) and one.counters.get(counter)
+    ]
+    return max(inside, key=lambda one: one.counters[counter], default=function)

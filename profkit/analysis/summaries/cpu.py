@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from profkit.analysis.metrics import derive, formula_table, metric
 from profkit.analysis.stacks.merge import PYTHON
@@ -200,7 +200,25 @@ def summarize_functions(profiles: Sequence[Profile]) -> Summary | None:
         f" of {format_quantity(totals['instructions'], 'count')} instructions (simulated)."
     )
     table = Table("Functions by share of all", ("function", *(t for t, _ in shown)), rows, "; ".join(notes))
-    return Summary("functions", headline, (), (table,))
+    lines = next((one for one in profiles if one.kind == "counted-lines"), None)
+    tables = (table, _line_table(lines, shown, totals)) if lines is not None else (table,)
+    return Summary("functions", headline, (), tables)
+
+
+def _line_table(
+    profile: Profile, columns: Sequence[tuple[str, Sequence[str]]], totals: Mapping[str, float]
+) -> Table:
+    """The costliest source lines, each by its largest share of what all functions together have."""
+    shares = [
+        (spot, [_sum_counters(spot, names) / (totals[title] or 1.0) for title, names in columns])
+        for spot in profile.hotspots
+    ]
+    shares.sort(key=lambda line: -max(line[1]))
+    rows = tuple(
+        (function_place(spot, 36), *(share_text(part, 1.0) for part in parts))
+        for spot, parts in shares[:HOTTEST]
+    )
+    return Table("Source lines by share of all", ("line", *(title for title, _ in columns)), rows)
 
 
 def _any_counted(profile: Profile, names: Sequence[str]) -> bool:

@@ -147,7 +147,7 @@ def read_simulation(context: RunContext, plan: PassPlan) -> PassFindings:
     return PassFindings(
         counters=tuple(c for c in per_iteration if c.scope.kind != "function"),
         readings=readings,
-        profiles=tuple(divide_profile(p, count) for p in by_function.profiles[:1]),
+        profiles=tuple(divide_profile(p, count) for p in by_function.profiles),
         notes=tuple(notes),
         artifacts=tuple(f"artifacts/{path.name}" for paths in files.values() for path in paths),
     )

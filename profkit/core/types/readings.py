@@ -62,9 +62,11 @@ ProfileKind = Literal[
     "libraries",
     "threads",
     "counted-functions",
+    "counted-lines",
     "own-time",
     "cumulative-time",
     "calls",
+    "program-calls",  # of and from the program's own functions, by caller and callee
     "imports",
     "operations",
     # Of sampled Python stacks: functions and lines by processor time, imports by wall time, threads by both.
@@ -150,6 +152,16 @@ class Counter:
 
 
 @dataclass(frozen=True)
+class Frame:
+    """One stack frame of a sample."""
+
+    function: str
+    library: str | None = None
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
 class CodeLine:
     """A line of source in a function, and how much of the profile's unit is spent there."""
 
@@ -164,6 +176,7 @@ class Hotspot:
     """One function (or source line) of a profile. `own` and `total` are in the profile's unit.
 
     `lines` are those of the function itself where most of its own is spent, `callers` the lines that called it.
+    `callee`, in profiles that tell calls apart: what is called there, `calls` times, for `total` in all.
     """
 
     function: str
@@ -174,6 +187,7 @@ class Hotspot:
     line: int | None = None
     library: str | None = None
     counters: Mapping[str, float] = field(default_factory=dict)
+    callee: Frame | None = None
     lines: tuple[CodeLine, ...] = ()
     callers: tuple[CodeLine, ...] = ()
 
@@ -187,16 +201,6 @@ class Profile:
     total: float
     hotspots: tuple[Hotspot, ...]
     kind: ProfileKind | None = None
-
-
-@dataclass(frozen=True)
-class Frame:
-    """One stack frame of a sample."""
-
-    function: str
-    library: str | None = None
-    file: str | None = None
-    line: int | None = None
 
 
 @dataclass(frozen=True)

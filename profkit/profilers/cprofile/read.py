@@ -6,11 +6,12 @@ import marshal
 import math
 import re
 import struct
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import Hotspot, Profile, Report
+from profkit.core.types import Frame, Hotspot, Profile, Report
 from profkit.profilers.redact import Redactor
 
 MOST_DEPTH = 16  # a pstats file nests 5 deep
@@ -172,6 +173,7 @@ class _Reader:
         return self._data[self.at - count : self.at]
 
 
+MOST_EDGES, MOST_EDGES_BY_CALLS = 60, 20  # calls that are kept, by time and by number
 MOST_BYTES = 1 << 28  # a program with 100 000 functions leaves some 30 MB
 BUILT_IN = "built-in"
 STANDARD_LIBRARY = "standard library"
@@ -181,6 +183,7 @@ _SIGN = re.compile(
     rb"(?:\{|\xfb)(?:[)\xa9]\x03|[(\xa8]\x03\0\0\0)[\x7a\xfa\x5a\xda\x61\xe1\x41\xc1\x75\xf5\x74\xf4]"
 )
 _PACKAGE = re.compile(r".*[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
+_GENERATED = re.compile(r"<class '(\w+)\.")  # networkx names code that it made after the class that made it
 _STANDARD = re.compile(r".*[/\\]lib(?:64)?[/\\]python3\.\d+t?[/\\]|.*[/\\]Lib[/\\](?!site-packages)|<frozen ")
 _IMPORT = re.compile(
     r"<frozen importlib\._bootstrap(?:_external)?>|.*importlib[/\\]_bootstrap(?:_external)?\.py"
@@ -198,6 +201,7 @@ class _Function:
     calls: int
     own: float
     cumulative: float
+    callers: Mapping[tuple[str, int, str], tuple[int, float, float]]  # calls, own and cumulative seconds
 
     def hotspot(self) -> Hotspot:
         has_file = self.file not in ("~", "")
@@ -212,6 +216,15 @@ class _Function:
             {"primitive_calls": self.primitive},
         )
 
+    def frame(self) -> Frame:
+        has_file = self.file not in ("~", "")
+        return Frame(
+            self.name,
+            library_of(self.file),
+            self.file if has_file else None,
+            self.line if has_file and self.line > 0 else None,
+        )
+
 
 def looks_like_cprofile(head: bytes) -> bool:
     """True where the file begins as a pstats file does: a dict with keys (file, line, function)."""
@@ -222,13 +235,13 @@ def library_of(file: str) -> str | None:
     """`built-in`, `standard library`, the installed package's name, or None: the program's own code."""
     if file == "~":
         return BUILT_IN
-    if package := _PACKAGE.match(file):
+    if package := _PACKAGE.match(file) or _GENERATED.match(file):
         return package[1].removesuffix(".py")
     return STANDARD_LIBRARY if _STANDARD.match(file) else None
 
 
 def read_cprofile(path: Path) -> Report:
-    """Four profiles, in this order: by own time, by cumulative time, by calls, and import time.
+    """Profiles in this order: by own time, by cumulative time, by calls, the program's own calls, and import time.
 
     Times are in seconds. The total of the first two is the sum of all own times, which is the profiled time.
     In the second, functions stand in the order of `Hotspot.total`. The third counts calls, recursive ones
@@ -263,10 +276,34 @@ def read_cprofile(path: Path) -> Report:
             "calls",
         ),
     ]
+    if calls := program_calls(functions, total):
+        profiles.append(calls)
     if imports := import_time(functions):
         profiles.append(imports)
     facts = {"functions": str(len(functions))}
     return Report("cprofile", "pstats", facts=facts, profiles=tuple(profiles))
+
+
+def program_calls(functions: Sequence[_Function], total: float) -> Profile | None:
+    """Calls from and to the program's own functions, by caller and callee; None where there are none.
+
+    A hotspot is the caller, its times are those of the callee when called from there. Packages and built-ins that call
+    the program's own functions back are among the callers: `DataFrame.apply` and what it applies.
+    """
+    edges = []
+    for callee in functions:
+        inside = library_of(callee.file) is None
+        for (file, line, name), (calls, own, cumulative) in callee.callers.items():
+            if not inside and library_of(file) is not None:
+                continue
+            caller = _Function(file, line, name, 0, calls, own, cumulative, {}).hotspot()
+            edges.append(replace(caller, counters={}, callee=callee.frame()))
+    if not edges:
+        return None
+    by_time = sorted(edges, key=lambda edge: (-(edge.total or 0.0), -(edge.calls or 0)))[:MOST_EDGES]
+    by_calls = sorted(edges, key=lambda edge: -(edge.calls or 0))[:MOST_EDGES_BY_CALLS]
+    kept = [*by_time, *(edge for edge in by_calls if edge not in by_time)]
+    return Profile("calls of the program's own functions", "s", total, tuple(kept), "program-calls")
 
 
 def import_time(functions: list[_Function]) -> Profile | None:
@@ -316,11 +353,27 @@ def _parse_function(key: object, value: object) -> _Function | None:
             int(calls),
             int() | float() as own,
             int() | float() as cumulative,
-            *_,
+            *rest,
         ) if math.isfinite(own) and math.isfinite(cumulative):
             # A clock that was set back leaves a tiny negative time; it is no time at all.
-            return _Function(file, line, name, primitive, calls, max(0.0, own), max(0.0, cumulative))
+            own, cumulative = max(0.0, own), max(0.0, cumulative)
+            return _Function(file, line, name, primitive, calls, own, cumulative, _parse_callers(rest))
     return None
+
+
+def _parse_callers(rest: Sequence[object]) -> dict[tuple[str, int, str], tuple[int, float, float]]:
+    """Of each caller what its calls took; those that are not of that form are left out."""
+    callers: dict[tuple[str, int, str], tuple[int, float, float]] = {}
+    for key, cost in rest[0].items() if rest and isinstance(rest[0], dict) else ():
+        match key, cost:
+            case (str(file), int(line), str(name)), (
+                int(calls),
+                int(),
+                int() | float() as own,
+                int() | float() as cumulative,
+            ) if math.isfinite(own) and math.isfinite(cumulative):
+                callers[file, line, name] = (calls, max(0.0, own), max(0.0, cumulative))
+    return callers
 
 
 def scrub_cprofile(source: Path, output: Path, redactor: Redactor) -> None:

@@ -371,7 +371,7 @@ class _ExecutionReader:
                     continue
                 try:
                     tokens = line.split(None, column + 1)
-                    address = _move_address(address, tokens[0])
+                    address = move_position(address, tokens[0])
                     if not called and len(tokens) > column:
                         current[address] = current.get(address, 0) + int(tokens[column])
                 except ValueError as error:
@@ -403,8 +403,8 @@ class _ExecutionReader:
         return len(self._positions) + events.index(b"Ir")
 
 
-def _move_address(address: int, position: bytes) -> int:
-    """The address that `position` means after `address`: absolute, +n, -n, or * for the same."""
+def move_position(address: int, position: bytes) -> int:
+    """The address or line that `position` means after `address`: absolute, +n, -n, or * for the same."""
     first = position[:1]
     if first == b"*":
         return address

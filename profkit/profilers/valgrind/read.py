@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from profkit.core.types import RUN, Counter, Hotspot, Profile, Report, Scope
 from profkit.profilers.files import copy_lines
 from profkit.profilers.redact import COMMAND, Redactor
 from profkit.profilers.valgrind.callgrind import CallgrindDump, CallgrindFunction, parse_dumps
+from profkit.profilers.valgrind.lines import COSTLIEST, read_line_costs
 
 Node = TypeVar("Node", bound=Hashable)
 HOTTEST = 300  # functions a profile keeps by its first event, and
@@ -121,14 +123,30 @@ def read_callgrind(path: Path, *more: Path) -> Report:
         of_file = parse_dumps(file)
         warnings += _check_totals(file, of_file)
         dumps += of_file
-    return report_of(dumps, format="callgrind", callers=True, warnings=warnings)
+    report = report_of(dumps, format="callgrind", callers=True, warnings=warnings)
+    lines = read_line_costs((path, *more), _costliest(dumps), _event_names(dumps))
+    return replace(report, profiles=(*report.profiles, lines)) if lines is not None else report
+
+
+def _costliest(dumps: Sequence[CallgrindDump]) -> set[CallgrindFunction]:
+    """The functions with most of any event, in any dump."""
+    return {
+        function
+        for dump in dumps
+        for column in range(len(dump.events))
+        for function in heapq.nlargest(COSTLIEST, dump.own, key=lambda one: dump.own[one][column])
+    }
+
+
+def _event_names(dumps: Sequence[CallgrindDump]) -> list[str]:
+    return list(dict.fromkeys(event for dump in dumps for event in dump.events))
 
 
 def report_of(
     dumps: list[CallgrindDump], *, format: str, callers: bool, warnings: Sequence[str] = ()
 ) -> Report:
     """One report of several dumps added up. `callers`: calls were recorded, so totals are known."""
-    events = list(dict.fromkeys(event for dump in dumps for event in dump.events))
+    events = _event_names(dumps)
     own: dict[CallgrindFunction, list[int]] = {}
     calls: dict[tuple[CallgrindFunction, CallgrindFunction], list[int]] = {}
     for dump in dumps:

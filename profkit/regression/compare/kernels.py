@@ -266,7 +266,7 @@ def function_changes(baseline: RunDocument, candidate: RunDocument) -> tuple[Fun
         counterpart = after.get((profile.title, profile.unit))
         if counterpart is None or profile.total <= 0 or counterpart.total <= 0:
             continue
-        if profile.unit == "instructions":
+        if profile.unit == "instructions" and profile.kind != "counted-lines":
             changes += sorted(_instruction_changes(profile, counterpart), key=_largest_first)[:MOST_FUNCTIONS]
         elif profile.kind in ("functions", "own-time", "sampled-functions"):
             changes += sorted(_sample_changes(profile, counterpart), key=_largest_first)[:MOST_FUNCTIONS]

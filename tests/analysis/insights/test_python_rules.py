@@ -1,0 +1,133 @@
+"""What cProfile's calls and the interpreter's own functions tell of a program. Values are of real programs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.insights import find_insights
+from profkit.core.types import Frame, Hotspot, Insight, Profile
+from tests import documents
+
+PACKAGES = "/venv/lib/python3.11/site-packages/"
+
+
+def call(
+    caller: str, callee: str, seconds: float, calls: int, library: str = "built-in", file: str | None = "p.py"
+) -> Hotspot:
+    """Calls from a function of the program, or from a package where `file` is its file."""
+    inside = library in ("built-in", "standard library", "own")
+    called = "p.py" if library == "own" else None if inside else f"{PACKAGES}{library}/x.py"
+    of_package = file.removeprefix(PACKAGES).partition("/")[0] if file and file.startswith(PACKAGES) else None
+    frame = Frame(callee, None if library == "own" else library, called)
+    return Hotspot(caller, seconds, seconds, calls, file, 4, of_package, callee=frame)
+
+
+def insights(total: float, *calls: Hotspot, profiles: tuple[Profile, ...] = ()) -> dict[str, Insight]:
+    made = Profile("calls of the program's own functions", "s", total, calls, "program-calls")
+    found = find_insights(replace(documents.empty(), profiles=(made, *profiles)))
+    return {insight.rule: insight for insight in found}
+
+
+APPLY = call("main", "apply", 3.883, 1, "pandas")
+APPLIED = call("apply_series_generator", "total", 2.805, 150_000, "own", f"{PACKAGES}pandas/core/apply.py")
+ELEMENT = call("total", "__getitem__", 2.687, 349_846, "pandas")
+POP = call("drain", "<method 'pop' of 'list' objects>", 7.867, 250_000)
+
+
+def test_a_function_applied_to_each_row_is_named_with_its_caller() -> None:
+    found = insights(4.622, APPLY, APPLIED, ELEMENT)
+    assert "Replace apply in main" in found["pandas-apply"].title
+    assert "total 150000 times" in found["pandas-apply"].evidence
+    assert found["pandas-apply"].where.line == 4
+    assert "pandas-elements" not in found  # the same time, told once
+    assert "heavy-library-call" not in found
+
+
+def test_a_function_applied_to_a_few_columns_is_none_of_it() -> None:
+    assert "pandas-apply" not in insights(4.6, APPLY, replace(APPLIED, calls=12))
+
+
+@pytest.mark.parametrize(
+    ("rule", "total", "calls"),
+    [
+        ("linear-list", 8.122, POP),
+        ("pandas-elements", 3.4, call("summarise", "iterrows", 2.1, 60_001, "pandas")),
+        ("one-row-at-a-time", 35.51, call("<genexpr>", "predict", 27.487, 600, "sklearn")),
+        (
+            "repeated-search",
+            5.141,
+            call("mean_distance", "argmap_shortest_path_length_26", 4.442, 39_999, "networkx"),
+        ),
+        ("repeated-pattern", 3.0, call("count_words", "compile", 2.6, 30_000, "standard library")),
+    ],
+)
+def test_a_slow_construct_is_named_with_its_function(rule: str, total: float, calls: Hotspot) -> None:
+    found = insights(total, calls)
+    assert calls.function == found[rule].where.function
+    gain = found[rule].gain
+    assert gain is not None
+    assert calls.total is not None
+    assert gain.at_most == pytest.approx(calls.total / total)
+
+
+@pytest.mark.parametrize(
+    ("rule", "calls"),
+    [
+        ("linear-list", replace(POP, total=0.02)),  # from the end: 80 ns each
+        ("linear-list", replace(POP, calls=20)),
+        ("pandas-elements", call("main", "__getitem__", 4.0, 3, "pandas")),
+        ("one-row-at-a-time", call("main", "predict", 6.0, 1, "sklearn")),
+        ("repeated-search", call("main", "single_source_shortest_path_length", 5.0, 200, "networkx")),
+        ("repeated-pattern", call("<module>", "compile", 2.6, 12, "standard library")),
+        ("heavy-library-call", call("<module>", "<built-in method builtins.exec>", 8.0, 1)),
+        ("heavy-library-call", call("main", "<method 'acquire' of '_thread.lock' objects>", 8.0, 4)),
+    ],
+)
+def test_a_few_calls_cheap_ones_and_waits_are_no_construct(rule: str, calls: Hotspot) -> None:
+    assert rule not in insights(8.122, calls)
+
+
+def test_a_heavy_call_of_a_library_is_named_where_nothing_special_is_known_of_it() -> None:
+    heavy = call("find_setting", "loads", 2.6, 400, "standard library")
+    found = insights(3.3, heavy)["heavy-library-call"]
+    assert "Call loads less often in find_setting" in found.title
+    assert "heavy-library-call" not in insights(33.0, heavy)
+
+
+def test_a_library_that_calls_the_program_back_is_not_what_takes_the_time() -> None:
+    """Flask, a test runner, a task queue: what they call takes it."""
+    served = call("main", "run_forever", 5.0, 1, "flask")
+    back = call("dispatch", "view", 4.8, 400, "own", f"{PACKAGES}flask/app.py")
+    assert "heavy-library-call" not in insights(5.2, served, back)
+
+
+def own_time(function: str, seconds: float, total: float) -> Profile:
+    return Profile(
+        "own time by function", "s", total, (Hotspot(function, seconds, file="p.py", line=4),), "own-time"
+    )
+
+
+def sampled(function: str, own: float, inclusive: float) -> Profile:
+    spots = (Hotspot(function, own, inclusive, library="libpython3.11.so.1.0"),)
+    return Profile("cpu-clock by function", "s", 1.0, spots, "functions")
+
+
+def test_a_search_in_a_list_is_told_by_the_interpreters_function() -> None:
+    """membership.py: 25 % in list_contains itself, 98 % with the comparisons that it calls."""
+    found = insights(
+        3.2, profiles=(own_time("count_known", 3.15, 3.2), sampled("list_contains", 0.247, 0.985))
+    )
+    assert "count_known" in found["list-membership"].title
+    assert found["list-membership"].where.line == 4
+    assert "hot-python-function" not in found  # the same function, told once
+
+
+def test_a_search_in_a_list_of_little_time_is_none() -> None:
+    assert "list-membership" not in insights(3.2, profiles=(sampled("list_contains", 0.02, 0.05),))
+
+
+def test_a_collector_that_runs_often_is_told_without_a_place() -> None:
+    found = insights(3.2, profiles=(own_time("load", 2.0, 3.2), sampled("gc_collect_main", 0.108, 0.203)))
+    assert found["garbage-collection"].where.function is None
