@@ -29,7 +29,7 @@ RULES: tuple[Rule, ...] = (
     Rule("heavy-imports", host_samples.heavy_imports),
     Rule("slow-constructs", host_python.slow_constructs),
     Rule("interpreter-constructs", host_python.interpreter_constructs),
-    Rule("heavy-library-call", host_python.heavy_library_call),
+    Rule("heavy-library-call", host_samples.heavy_library_call),
     Rule("hot-python-function", host_samples.hottest_function),
     Rule("spinning-threads", host.spinning_threads),
     Rule("memory-latency", host_memory.memory_latency),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import RunEvidence
-from profkit.analysis.insights.host_samples import waiting_line
+from profkit.analysis.insights.host_samples import never_waits, waiting_line
 from profkit.analysis.insights.rule import percent_text
 from profkit.core.formatting import format_quantity
 from profkit.core.types import Gain, Hotspot, Insight, Place
@@ -44,7 +44,7 @@ def waiting_program(run: RunEvidence) -> Iterator[Insight]:
     if split is None or split.waiting is None or split.wall <= 0 or run.document.gpus:
         return
     share = split.waiting / split.wall
-    if share < WAITS or split.waiting < 0.05:
+    if share < WAITS or split.waiting < 0.05 or never_waits(run):
         return
     call = _waiting_call(run)
     evidence = (

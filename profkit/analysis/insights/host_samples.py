@@ -20,6 +20,10 @@ from profkit.core.types import CodeLine, Gain, Hotspot, Insight, Place, Profile
 LEAST_SECONDS = 0.15  # of processor time in a function: some 15 samples
 BUSY = 0.4  # of the time a kernel runs: then the host's own work is not what the program waits for
 ONE_LINE = 0.4  # of a function's own time: a line with less is not its hottest one alone
+WAIT_RATIO = (
+    8.0  # of time that a line waits over that in which it runs: a busy machine makes less of a computing one
+)
+REAL_WAITS = 0.3  # of what the main thread waits
 MAIN_WAIT = 0.5  # of what the main thread waits for, in one line
 _ARRAYS = frozenset({"numpy", "torch", "pandas", "jax", "scipy"})
 _LOOP = (
@@ -191,26 +195,60 @@ def _import_names(modules: Sequence[Hotspot]) -> str:
     )
 
 
+def heavy_library_call(run: RunEvidence) -> Iterator[Insight]:
+    """What cProfile finds, but for calls in which the program only waits: for its own children, say."""
+    for insight in host_python.heavy_library_call(run):
+        lines = _lines_of(run, insight.where)
+        ran = sum(line.total or 0.0 for line in lines)
+        if not lines or sum(line.counters.get("waiting", 0.0) for line in lines) < WAIT_RATIO * ran:
+            yield insight
+
+
+def never_waits(run: RunEvidence) -> bool:
+    """Whether the main thread was ready to run for most of the time in which it did not run: samples tell.
+
+    A line that waits uses no processor time. Where a line uses some, its thread was held up by others.
+    """
+    lines = run.profile("sampled-lines")
+    whole = sum(_main_waiting(line) for line in lines.hotspots) if lines is not None else 0.0
+    if lines is None or whole <= 0:
+        return False
+    return sum(_main_waiting(line) for line in lines.hotspots if _is_wait(line)) < REAL_WAITS * whole
+
+
 def waiting_line(run: RunEvidence) -> tuple[Hotspot, float] | None:
     """The line of the program in which its main thread waits most, and the share (0..1) of its waiting time."""
     lines = run.profile("sampled-lines")
-    if lines is None:
+    waits = [line for line in lines.hotspots if _is_wait(line)] if lines is not None else []
+    if not waits:
         return None
-    waits = [spot.counters.get("main_waiting", 0.0) for spot in lines.hotspots]
-    longest = max(waits)
-    first = lines.hotspots[waits.index(longest)]
-    return (first, longest / sum(waits)) if longest > 0 and longest >= MAIN_WAIT * sum(waits) else None
+    first = max(waits, key=_main_waiting)
+    whole = sum(map(_main_waiting, waits))
+    return (first, _main_waiting(first) / whole) if _main_waiting(first) >= MAIN_WAIT * whole > 0 else None
+
+
+def _main_waiting(line: Hotspot) -> float:
+    return line.counters.get("main_waiting", 0.0)
+
+
+def _is_wait(line: Hotspot) -> bool:
+    return line.counters.get("waiting", 0.0) >= WAIT_RATIO * (line.total or 0.0)
+
+
+def _lines_of(run: RunEvidence, place: Place) -> list[Hotspot]:
+    """The sampled lines of the function that begins at a place."""
+    lines, functions = run.profile("sampled-lines"), run.profile("sampled-functions")
+    if lines is None or functions is None or place.function is None or place.line is None:
+        return []
+    names = {
+        spot.function for spot in functions.hotspots if (spot.file, spot.line) == (place.file, place.line)
+    }
+    return [spot for spot in lines.hotspots if spot.file == place.file and spot.function in names]
 
 
 def with_hottest_line(run: RunEvidence, insight: Insight) -> Insight:
     """An insight on a Python function of which the first line is known, at the line that takes most of its time."""
-    lines, place = run.profile("sampled-lines"), insight.where
-    functions = run.profile("sampled-functions")
-    if lines is None or functions is None or place.function is None or place.line is None:
-        return insight
-    names = {
-        spot.function for spot in functions.hotspots if (spot.file, spot.line) == (place.file, place.line)
-    }
-    inside = [spot for spot in lines.hotspots if spot.file == place.file and spot.function in names]
-    hottest = max(inside, key=lambda spot: spot.total or 0.0, default=None)
-    return replace(insight, where=replace(place, line=hottest.line)) if hottest is not None else insight
+    hottest = max(_lines_of(run, insight.where), key=lambda spot: spot.total or 0.0, default=None)
+    return (
+        replace(insight, where=replace(insight.where, line=hottest.line)) if hottest is not None else insight
+    )
