@@ -92,16 +92,15 @@ def read_stacks(path: Path) -> Report:
         facts={name: value for name, value in facts.items() if value},
         profiles=(*tally.profiles(), _threads(processes, first)),
         stacks=tuple(stacks),
-        warnings=tuple(_warnings(processes, torn)),
+        warnings=tuple(_warnings(processes, first, torn)),
     )
 
 
-def _warnings(processes: list[_Process], torn: int) -> Iterator[str]:
-    killed = sum(not process.ended for process in processes)
-    if killed:
+def _warnings(processes: list[_Process], first: _Process, torn: int) -> Iterator[str]:
+    if not first.ended:
         yield (
-            f"{plural(killed, 'Python process', 'Python processes')} of {len(processes)} ended without Python's exit "
-            "(a signal, os._exit, exec): the last hundredth of its time, or 0.1 s, is not in its stacks"
+            "the program ended without Python's exit (a signal, os._exit, exec): the last 0.1 s or hundredth of its "
+            "time is not in its stacks"
         )
     failures = dict.fromkeys(process.failed for process in processes if process.failed)
     if failures:
