@@ -15,6 +15,7 @@ from profkit.analysis.insights import (
     gpu_timeline,
     gpu_units,
     host,
+    host_calls,
     host_memory,
     host_python,
     host_samples,
@@ -27,7 +28,7 @@ from profkit.core.types import Insight, RunDocument
 RULES: tuple[Rule, ...] = (
     Rule("waiting-program", host.waiting_program),
     Rule("heavy-imports", host_samples.heavy_imports),
-    Rule("slow-constructs", host_python.slow_constructs),
+    Rule("slow-constructs", host_calls.slow_constructs),
     Rule("interpreter-constructs", host_python.interpreter_constructs),
     Rule("heavy-library-call", host_samples.heavy_library_call),
     Rule("hot-python-function", host_samples.hottest_function),

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from profkit.analysis.insights import host_python
+from profkit.analysis.insights import host_calls, host_python
 from profkit.analysis.insights.evidence import RunEvidence
-from profkit.analysis.insights.host_python import IMPORTS, INTERPRETED, WORTH, brief_name, interpreter_share
+from profkit.analysis.insights.host_calls import WORTH, brief_name
+from profkit.analysis.insights.host_python import IMPORTS, INTERPRETED, interpreter_share
 from profkit.analysis.insights.rule import percent_text
 from profkit.analysis.stacks.python_code import IMPORT_SYSTEM, is_users_code
 from profkit.core.formatting import format_quantity, plural
@@ -57,7 +58,7 @@ def hottest_function(run: RunEvidence) -> Iterator[Insight]:
     if (interpreter is not None and interpreter < INTERPRETED) or (run.busy is not None and run.busy > BUSY):
         return
     told = {one.where.function for one in host_python.interpreter_constructs(run)}
-    told |= {one.where.function for one in host_python.slow_constructs(run)}
+    told |= {one.where.function for one in host_calls.slow_constructs(run)}
     if {first.function, first.function.rpartition(".")[2]} & told:
         return
     yield _hot_insight(run, profile, first, working, interpreter is None)
@@ -197,7 +198,7 @@ def _import_names(modules: Sequence[Hotspot]) -> str:
 
 def heavy_library_call(run: RunEvidence) -> Iterator[Insight]:
     """What cProfile finds, but for calls in which the program only waits: for its own children, say."""
-    for insight in host_python.heavy_library_call(run):
+    for insight in host_calls.heavy_library_call(run):
         lines = _lines_of(run, insight.where)
         ran = sum(line.total or 0.0 for line in lines)
         if not lines or sum(line.counters.get("waiting", 0.0) for line in lines) < WAIT_RATIO * ran:

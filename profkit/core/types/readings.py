@@ -187,9 +187,9 @@ class Hotspot:
     line: int | None = None
     library: str | None = None
     counters: Mapping[str, float] = field(default_factory=dict)
-    callee: Frame | None = None
     lines: tuple[CodeLine, ...] = ()
     callers: tuple[CodeLine, ...] = ()
+    callee: Frame | None = None
 
 
 @dataclass(frozen=True)

@@ -183,6 +183,7 @@ _SIGN = re.compile(
     rb"(?:\{|\xfb)(?:[)\xa9]\x03|[(\xa8]\x03\0\0\0)[\x7a\xfa\x5a\xda\x61\xe1\x41\xc1\x75\xf5\x74\xf4]"
 )
 _PACKAGE = re.compile(r".*[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
+_EXEC = "<built-in method builtins.exec>"  # it runs the program, and modules that are imported
 _GENERATED = re.compile(r"<class '(\w+)\.")  # networkx names code that it made after the class that made it
 _STANDARD = re.compile(r".*[/\\]lib(?:64)?[/\\]python3\.\d+t?[/\\]|.*[/\\]Lib[/\\](?!site-packages)|<frozen ")
 _IMPORT = re.compile(
@@ -294,7 +295,7 @@ def program_calls(functions: Sequence[_Function], total: float) -> Profile | Non
     for callee in functions:
         inside = library_of(callee.file) is None
         for (file, line, name), (calls, own, cumulative) in callee.callers.items():
-            if not inside and library_of(file) is not None:
+            if (not inside and library_of(file) is not None) or name == _EXEC:
                 continue
             caller = _Function(file, line, name, 0, calls, own, cumulative, {}).hotspot()
             edges.append(replace(caller, counters={}, callee=callee.frame()))
@@ -303,7 +304,7 @@ def program_calls(functions: Sequence[_Function], total: float) -> Profile | Non
     by_time = sorted(edges, key=lambda edge: (-(edge.total or 0.0), -(edge.calls or 0)))[:MOST_EDGES]
     by_calls = sorted(edges, key=lambda edge: -(edge.calls or 0))[:MOST_EDGES_BY_CALLS]
     kept = [*by_time, *(edge for edge in by_calls if edge not in by_time)]
-    return Profile("calls of the program's own functions", "s", total, tuple(kept), "program-calls")
+    return Profile("own functions and what they call", "s", total, tuple(kept), "program-calls")
 
 
 def import_time(functions: list[_Function]) -> Profile | None:

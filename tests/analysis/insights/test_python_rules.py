@@ -25,7 +25,7 @@ def call(
 
 
 def insights(total: float, *calls: Hotspot, profiles: tuple[Profile, ...] = ()) -> dict[str, Insight]:
-    made = Profile("calls of the program's own functions", "s", total, calls, "program-calls")
+    made = Profile("own functions and what they call", "s", total, calls, "program-calls")
     found = find_insights(replace(documents.empty(), profiles=(made, *profiles)))
     return {insight.rule: insight for insight in found}
 

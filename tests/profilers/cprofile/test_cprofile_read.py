@@ -100,12 +100,30 @@ def test_import_time_is_apart_and_holds_the_imported_modules_only(tmp_path: Path
     assert (imports.hotspots[0].total or 0) <= imports.total
 
 
+def test_calls_of_the_programs_own_functions_are_told_by_caller_and_callee(tmp_path: Path):
+    report = read_cprofile(record(sys.executable, tmp_path))
+    calls = {
+        (edge.function, edge.callee.function): edge
+        for edge in named(report, "own functions").hotspots
+        if edge.callee
+    }
+    loads = calls["main", "loads"]
+    assert (loads.calls, loads.file, loads.callee and loads.callee.library) == (
+        1,
+        "work.py",
+        "standard library",
+    )
+    assert calls["fib", "fib"].calls == 176
+    assert not any(caller == "iterencode" for caller, _ in calls)  # the library among itself
+
+
 def test_a_program_that_imports_nothing_has_no_import_time(tmp_path: Path):
     report = read_cprofile(written(tmp_path, ENTRY))
     assert [p.title for p in report.profiles] == [
         "own time by function",
         "cumulative time by function",
         "calls by function",
+        "own functions and what they call",
     ]
     (step,) = report.profiles[0].hotspots
     assert (step.own, step.total, step.calls, step.line) == (0.25, 1.0, 3, 7)

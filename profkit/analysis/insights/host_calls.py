@@ -1,0 +1,298 @@
+"""Rules on what a Python program calls too often, for too little at a time, or at great cost: by cProfile's callers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from profkit.analysis.insights.evidence import RunEvidence
+from profkit.analysis.insights.rule import percent_text
+from profkit.analysis.stacks.python_code import is_users_code
+from profkit.core.formatting import format_quantity, plural
+from profkit.core.types import Gain, Hotspot, Insight, Place
+
+WORTH = 0.15  # of the time: what takes less is not where one would begin
+HEAVY = 0.25  # of the time, in one library function that nothing special is known of
+ONE_BY_ONE = 1000  # calls: fewer are no loop over elements
+LINEAR_SECONDS = 1e-6  # own time of a call; a method of lists that looks at one element takes a tenth of it
+_GENERATED = re.compile(r"argmap_(\w+?)_\d+$")  # networkx wraps its functions in code that it makes
+
+
+@dataclass(frozen=True)
+class LibraryCalls:
+    """What one function of the program calls in one way: its place, the time of these calls, and how many there are."""
+
+    caller: Hotspot
+    name: str  # of the callee that takes most of it
+    library: str
+    seconds: float
+    share: float  # of the profiled time, 0..1
+    calls: int
+
+    @property
+    def place(self) -> Place:
+        """The caller: cProfile knows its first line."""
+        return Place(function=self.caller.function, file=self.caller.file, line=self.caller.line)
+
+
+@dataclass(frozen=True)
+class Construct:
+    """Calls that tell of one way to write Python that is slow. `title` names {caller} and {name}."""
+
+    rule: str
+    callee: re.Pattern[str]
+    library: re.Pattern[str]
+    least_calls: int
+    title: str
+    change: str
+    meaning: str = ""  # behind the evidence
+    least_seconds: float = 0.0  # of one call
+    of_caller: bool = False  # the caller's whole time counts: operators on tensors are no calls
+
+
+CONSTRUCTS = (
+    Construct(
+        "pandas-elements",
+        re.compile(r"iterrows|itertuples|iteritems|items|__getitem__|__setitem__|get|at|iat|loc|iloc"),
+        re.compile("pandas"),
+        ONE_BY_ONE,
+        "Work on whole columns in {caller}, not on single elements",
+        "Arithmetic and comparisons of columns (frame['a'] * frame['b'], numpy.where for conditions), "
+        "groupby for sums by key, merge or Series.map to look up; where a loop must be, zip the columns' "
+        "to_numpy() or itertuples.",
+        "each access to a row or an element of pandas costs microseconds, of an array nanoseconds",
+    ),
+    Construct(
+        "tensor-elements",
+        re.compile(r"<method '(item|tolist|numpy)' of 'torch\._C\.TensorBase' objects>|item"),
+        re.compile(r"built-in|torch|jax|jaxlib"),
+        ONE_BY_ONE,
+        "Work on whole tensors in {caller}, not on single elements",
+        "Compare, sum and select with operations on the whole tensor, a batch at a time, and take one value at "
+        "the end: (scores.argmax(1) == labels).sum().item().",
+        "each operation on a tensor costs about a microsecond, however small it is",
+        of_caller=True,
+    ),
+    Construct(
+        "linear-list",
+        re.compile(r"<method '(pop|insert|remove|index|count)' of 'list' objects>"),
+        re.compile("built-in"),
+        ONE_BY_ONE,
+        "Do not search or shift a list at each step of {caller}",
+        "At the front: collections.deque with popleft and appendleft. To find or remove: a dict or a set. In "
+        "sorted order: bisect or heapq.",
+        "each moves or looks through the rest of the list, so that the time grows with the square of its length",
+        LINEAR_SECONDS,
+    ),
+    Construct(
+        "repeated-pattern",
+        re.compile(r"compile|_compile"),
+        re.compile("standard library"),
+        50,
+        "Compile patterns once, not in {caller}",
+        "Compile outside of the loop what does not change; one pattern with a group, or a test on what the "
+        "group found, for what differs; plain text methods (in, startswith, split) where no pattern is needed.",
+        "each compiles a pattern that is new to re, whose cache holds 512",
+    ),
+    Construct(
+        "one-row-at-a-time",
+        re.compile(r"(predict|transform|kneighbors|score|decision_function)\w*"),
+        re.compile(r"sklearn|xgboost|lightgbm|catboost"),
+        100,
+        "Pass all rows to {name} at once",
+        "Collect the rows in one array and call it once: model.predict(rows). What a call costs before its "
+        "work begins (checks, threads, indices) is then paid once.",
+    ),
+    Construct(
+        "repeated-search",
+        re.compile(r"(argmap_)?(bidirectional_)?(shortest_path|has_path|dijkstra|astar|all_pairs)\w*"),
+        re.compile("networkx"),
+        100,
+        "Search the graph once for each start, not for each pair",
+        "single_source_shortest_path_length gives all distances from one node in one search; "
+        "all_pairs_shortest_path_length, or scipy.sparse.csgraph, gives all of them.",
+    ),
+)
+_ROWS = re.compile(r"apply|applymap|map|agg|aggregate|transform|filter|pipe|rolling")
+# They wait, load or only lead on: what they do is another rule's, or the callee's.
+_NO_WORK = re.compile(
+    r"<built-in method (builtins\.(exec|eval|__import__)|time\.sleep|posix\.(waitpid|read|write|fsync)\w*)>"
+    r"|_find_and_load|_handle_fromlist|run_until_complete|main_loop|mainloop|serve_forever"
+    r"|<method '(poll|acquire|recv\w*|join)' of .*"
+    r"|acquire|wait|join|run|main|start|result|__enter__|__exit__|sleep|gather"
+)
+
+
+def library_calls(run: RunEvidence) -> list[LibraryCalls]:
+    """What the program's own functions call outside of it, the most time first."""
+    profile = run.profile("program-calls")
+    if profile is None:
+        return []
+    calls = [
+        LibraryCalls(
+            edge,
+            brief_name(edge.callee.function),
+            edge.callee.library or "",
+            edge.total or edge.own,
+            (edge.total or edge.own) / profile.total,
+            edge.calls or 0,
+        )
+        for edge in profile.hotspots
+        if edge.callee is not None
+        and is_users_code(edge.file)
+        and not is_users_code(edge.callee.file)
+        and not _NO_WORK.fullmatch(edge.callee.function)
+    ]
+    return sorted(calls, key=lambda one: -one.seconds)
+
+
+def brief_name(function: str) -> str:
+    """A function as its users write it: `list.pop`, `json.loads`, `shortest_path_length`."""
+    if method := re.fullmatch(r"<method '(\w+)' of '([\w.]+)' objects>", function):
+        return f"{method[2].rpartition('.')[2]}.{method[1]}"
+    if built_in := re.fullmatch(r"<built-in method ([\w.]+)>", function):
+        return built_in[1].removeprefix("builtins.")
+    if generated := _GENERATED.match(function):
+        return generated[1]
+    return function
+
+
+def slow_constructs(run: RunEvidence) -> Iterator[Insight]:
+    """Calls of the program that tell what is slow about its code, and what to write instead."""
+    calls = library_calls(run)
+    applied = list(_applied_functions(run))
+    yield from applied
+    seen = {one.where.function for one in applied}
+    for construct in CONSTRUCTS:
+        for caller, matching in _by_caller(calls, construct):
+            share, count = sum(one.share for one in matching), sum(one.calls for one in matching)
+            share = _share_with_calls(run, matching[0].caller) if construct.of_caller else share
+            if share < WORTH or count < construct.least_calls or caller in seen:
+                continue
+            if sum(one.seconds for one in matching) < construct.least_seconds * count:
+                continue
+            if construct.rule == "pandas-elements" and applied:
+                continue
+            yield _construct_insight(construct, matching, share, count)
+            seen.add(caller)
+
+
+def _by_caller(calls: Sequence[LibraryCalls], construct: Construct) -> list[tuple[str, list[LibraryCalls]]]:
+    groups: dict[str, list[LibraryCalls]] = {}
+    for one in calls:
+        name = one.caller.callee.function if one.caller.callee is not None else one.name
+        if construct.library.fullmatch(one.library) and construct.callee.fullmatch(name):
+            groups.setdefault(one.caller.function, []).append(one)
+    return list(groups.items())
+
+
+def _construct_insight(
+    construct: Construct, matching: Sequence[LibraryCalls], share: float, count: int
+) -> Insight:
+    first = matching[0]
+    each = format_quantity(sum(one.seconds for one in matching) / count, "s")
+    meaning = f": {construct.meaning}" if construct.meaning else ""
+    evidence = (
+        f"in {plural(count, 'call')} of {first.name} from {first.caller.function}, {each} each{meaning}"
+    )
+    if construct.of_caller:
+        evidence = f"in {first.caller.function}, with {plural(count, 'call')} of {first.name}{meaning}"
+    return Insight(
+        construct.rule,
+        construct.title.format(caller=first.caller.function, name=first.name),
+        f"{percent_text(100 * share)} of the profiled time is {evidence}",
+        construct.change,
+        first.place,
+        Gain(share, "the profiled time", "as if it took no time"),
+    )
+
+
+def _share_with_calls(run: RunEvidence, function: Hotspot) -> float:
+    """The share of a function with all that it calls."""
+    profile = run.profile("own-time")
+    return (
+        max(
+            (
+                (one.total or one.own) / profile.total
+                for one in profile.hotspots
+                if (one.function, one.file, one.line) == (function.function, function.file, function.line)
+            ),
+            default=0.0,
+        )
+        if profile is not None
+        else 0.0
+    )
+
+
+def _applied_functions(run: RunEvidence) -> Iterator[Insight]:
+    """`DataFrame.apply` and its kind: a function of the program's that pandas calls once for each row or element."""
+    profile = run.profile("program-calls")
+    if profile is None:
+        return
+    applied = [
+        edge
+        for edge in profile.hotspots
+        if edge.callee is not None
+        and is_users_code(edge.callee.file)
+        and edge.library == "pandas"
+        and (edge.calls or 0) >= ONE_BY_ONE
+    ]
+    callers = [one for one in library_calls(run) if one.library == "pandas" and _ROWS.fullmatch(one.name)]
+    if not applied or not callers or callers[0].share < WORTH:
+        return
+    called, caller = max(applied, key=lambda edge: edge.total or 0.0), callers[0]
+    assert called.callee is not None
+    yield Insight(
+        "pandas-apply",
+        f"Replace {caller.name} in {caller.caller.function} by operations on whole columns",
+        f"{percent_text(100 * caller.share)} of the profiled time is in {caller.name} of pandas, which calls "
+        f"{called.callee.function} {called.calls} times, once for each row or element",
+        "Arithmetic of columns (frame['a'] * frame['b']); numpy.where, Series.where or Series.mask for conditions; "
+        "Series.map with a dict to look up; the .str and .dt methods for texts and times.",
+        caller.place,
+        Gain(caller.share, "the profiled time", "these calls, as if they took no time"),
+    )
+
+
+def heavy_library_call(run: RunEvidence) -> Iterator[Insight]:
+    """The library function that takes most of the time, where nothing special is known of it."""
+    calls = library_calls(run)
+    special = {one.where.function for one in slow_constructs(run)}
+    returning = _returning_libraries(run)
+    first = next(
+        (one for one in calls if one.caller.function not in special and one.library not in returning), None
+    )
+    if first is None or first.share < HEAVY or special:
+        return
+    each = f", {format_quantity(first.seconds / first.calls, 's')} each" if first.calls > 1 else ""
+    library = f" of {first.library}" if first.library not in ("built-in", "standard library") else ""
+    yield Insight(
+        "heavy-library-call",
+        f"Call {first.name} less often in {first.caller.function}"
+        if first.calls > 1
+        else f"Give {first.name} in {first.caller.function} less to do",
+        f"{percent_text(100 * first.share)} of the profiled time is in {plural(first.calls, 'call')} of "
+        f"{first.name}{library}{each}",
+        "Keep what it gives and use it again (a variable outside of the loop, functools.cache), call it once for "
+        "many, or ask it for less."
+        if first.calls > 1
+        else "Pass less data or ask for less, look for an option that does less or runs on several processors, or for "
+        "another function that gives the same.",
+        first.place,
+        Gain(first.share, "the profiled time", "these calls, as if they took no time"),
+    )
+
+
+def _returning_libraries(run: RunEvidence) -> set[str]:
+    """The libraries that call the program's own functions: their time is not theirs alone."""
+    profile = run.profile("program-calls")
+    return {
+        edge.library or ""
+        for edge in (profile.hotspots if profile is not None else ())
+        if edge.callee is not None
+        and is_users_code(edge.callee.file)
+        and not is_users_code(edge.file)
+        and (edge.total or 0.0) >= 0.1 * (profile.total if profile is not None else 0.0)
+        and edge.callee.function != "<module>"
+    }
