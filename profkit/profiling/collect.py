@@ -73,7 +73,7 @@ class RunCollector:
         """Add to the document and write it."""
         with defer_interrupts() as hurry:
             self.document = replace(self.document, **changes)  # type: ignore[arg-type]
-            write_run(self._context.folder, self.document, final=False)
+            write_run(self._context.folder, self.document)
         if hurry.is_set():
             raise KeyboardInterrupt
 

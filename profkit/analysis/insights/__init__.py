@@ -19,6 +19,7 @@ from profkit.analysis.insights import (
     host_calls,
     host_memory,
     host_python,
+    host_samples,
 )
 from profkit.analysis.insights.evidence import evidence_of
 from profkit.analysis.insights.nsight import nsight_insights
@@ -27,11 +28,11 @@ from profkit.core.types import Insight, RunDocument
 
 RULES: tuple[Rule, ...] = (
     Rule("waiting-program", host.waiting_program),
-    Rule("heavy-imports", host_python.heavy_imports),
+    Rule("heavy-imports", host_samples.heavy_imports),
     Rule("slow-constructs", host_calls.slow_constructs),
     Rule("interpreter-constructs", host_python.interpreter_constructs),
-    Rule("heavy-library-call", host_calls.heavy_library_call),
-    Rule("hot-python-function", host_python.hottest_function),
+    Rule("heavy-library-call", host_samples.heavy_library_call),
+    Rule("hot-python-function", host_samples.hottest_function),
     Rule("spinning-threads", host.spinning_threads),
     Rule("memory-latency", host_memory.memory_latency),
     Rule("memory-bandwidth", host_memory.memory_bandwidth),
@@ -69,7 +70,9 @@ def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple
     An estimate of NVIDIA's is no bound: where a unit is nearer to its peak than that allows, its gain says so.
     """
     evidence = evidence_of(document)
-    found = [insight for rule in rules for insight in rule.find(evidence)]
+    found = [
+        host_samples.with_hottest_line(evidence, insight) for rule in rules for insight in rule.find(evidence)
+    ]
     worth = [one for one in found if one.gain is None or one.gain.at_most >= LEAST_GAIN]
     ranked = sorted(worth, key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0))
     return (*ranked, *nsight_insights(evidence))

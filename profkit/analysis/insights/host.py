@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import RunEvidence
+from profkit.analysis.insights.host_samples import never_waits, waiting_line
 from profkit.analysis.insights.rule import percent_text
 from profkit.core.formatting import format_quantity
 from profkit.core.types import Gain, Hotspot, Insight, Place
@@ -43,7 +44,7 @@ def waiting_program(run: RunEvidence) -> Iterator[Insight]:
     if split is None or split.waiting is None or split.wall <= 0 or run.document.gpus:
         return
     share = split.waiting / split.wall
-    if share < WAITS or split.waiting < 0.05:
+    if share < WAITS or split.waiting < 0.05 or never_waits(run):
         return
     call = _waiting_call(run)
     evidence = (
@@ -59,6 +60,11 @@ def waiting_program(run: RunEvidence) -> Iterator[Insight]:
         hotspot, what, change, part = call
         evidence += f"; {percent_text(100 * part)} of the profiled time is in {hotspot.function}"
         where = Place(function=hotspot.function, file=hotspot.file, line=hotspot.line)
+    sampled = waiting_line(run)
+    if sampled is not None:
+        line, part = sampled
+        evidence += f"; {percent_text(100 * part)} of what its main thread waits is in this line"
+        where = Place(function=line.function, file=line.file, line=line.line)
     yield Insight(
         "waiting-program",
         f"The program waits for {what}" if call is not None else "The program waits, and computes little",
