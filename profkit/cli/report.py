@@ -72,7 +72,7 @@ def report(
 
     from profkit.cli import print_fault
     from profkit.cli.progress import progress_for
-    from profkit.profiling.export import ExportOptions, check_output, export, write_whole
+    from profkit.profiling.export import ExportOptions, check_output, export, write_export
 
     options = ExportOptions(tuple(reports), format.value, targets, strict=strict, output=output)
     check_output(options, force=force, terminal=sys.stdout.isatty())
@@ -80,7 +80,7 @@ def report(
     if output is None:
         print_pieces(done.pieces)
     else:
-        write_whole(output, done.pieces)
+        write_export(output, done.pieces)
         typer.echo(f"{output} is written", err=True)
     for fault in done.faults:
         print_fault(fault)

@@ -43,6 +43,7 @@ class DeviceName(str, Enum):
 
     auto = "auto"
     cuda = "cuda"
+    mps = "mps"
     cpu = "cpu"
 
 
@@ -94,7 +95,8 @@ def sweep(
         str, typer.Option(help="forward, backward.", metavar="A,B", rich_help_panel=WHAT)
     ] = "forward",
     device: Annotated[
-        DeviceName, typer.Option(help="auto is the GPU where there is one.", rich_help_panel=HOW)
+        DeviceName,
+        typer.Option(help="auto: cuda where there is one, else cpu. mps: a Mac's GPU.", rich_help_panel=HOW),
     ] = DeviceName.auto,
     gpus: Annotated[
         str,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import json
 import math
 import types
 import typing
@@ -29,13 +30,39 @@ def to_plain_data(value: object) -> Json:
         return valid_text(value)
     if value is None or isinstance(value, (bool, int)):
         return value
-    if dataclasses.is_dataclass(value):
-        return {field.name: to_plain_data(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    kind: Any = type(value)
+    if (names := _field_names(kind)) is not None:
+        return {name: to_plain_data(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {valid_text(str(key)): to_plain_data(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
         return list(value) if _all_numbers(value) else [to_plain_data(item) for item in value]
     raise TypeError(f"a document holds plain data, not {type(value).__name__}")
+
+
+@functools.cache
+def _field_names(kind: Any) -> tuple[str, ...] | None:
+    """Of a dataclass; None for any other type."""
+    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
+
+
+def json_text(document: Mapping[str, object]) -> str:
+    """A document as JSON text, a line for each field, and for each item of one: short, and quick to write.
+
+    Python's own line breaks, one for each number, make it ten times slower.
+    """
+    encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+    fields = []
+    for name, value in document.items():
+        if isinstance(value, dict) and value:
+            items = [f"{encode(key)}: {encode(item)}" for key, item in value.items()]
+            text = "{\n  " + ",\n  ".join(items) + "\n }"
+        elif isinstance(value, list) and value:
+            text = "[\n  " + ",\n  ".join(map(encode, value)) + "\n ]"
+        else:
+            text = encode(value)
+        fields.append(f" {encode(name)}: {text}")
+    return "{\n" + ",\n".join(fields) + "\n}\n"
 
 
 def _all_numbers(values: Sequence[object]) -> bool:

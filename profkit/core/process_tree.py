@@ -85,7 +85,7 @@ class ProcessTree:
         moved = [0, 0, 0, 0]
         with contextlib.suppress(psutil.Error):
             root = psutil.Process(self._pid)
-            for process in [root, *root.children(recursive=True)]:
+            for process in [root, *_descendants(root)]:
                 with contextlib.suppress(psutil.Error):
                     self._seen[process.pid] = process.create_time()
                     total += process.memory_info().rss
@@ -189,6 +189,28 @@ class ProcessTree:
                 return above.pid == self._pid
             above = below.get(above.ppid())
         return len(_running) == 1 and process.create_time() >= self._born
+
+
+def _descendants(root: psutil.Process) -> Iterator[psutil.Process]:
+    """What runs below a process. Linux lists each thread's children: to read all processes costs ten times that."""
+    if not os.path.exists(f"/proc/{root.pid}/task/{root.pid}/children"):
+        yield from root.children(recursive=True)
+        return
+    pids = [root.pid]
+    for pid in pids:  # which grows meanwhile
+        for child in _child_pids(pid):
+            pids.append(child)
+            with contextlib.suppress(psutil.Error):
+                yield psutil.Process(child)
+
+
+def _child_pids(pid: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError):  # it has ended
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+                found += map(int, file.read().split())
+    return found
 
 
 def _queued(pid: int) -> float:

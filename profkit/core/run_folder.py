@@ -11,15 +11,15 @@ import errno
 import json
 import os
 import re
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import NoReturn, cast
 
-from profkit.core.codec import from_plain_data, short_repr, to_plain_data, valid_text
+from profkit.core.codec import from_plain_data, json_text, short_repr, to_plain_data, valid_text
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.older_runs import add_codes
 from profkit.core.types import Json, RunDocument
+from profkit.core.whole_files import write_whole
 
 SCHEMA = "profkit.run/1"
 FILE_NAME = "run.json"
@@ -79,21 +79,6 @@ def chown_to_sudo_user(*paths: Path) -> None:
                     os.chown(one, int(user), int(group) if group.isdecimal() else -1, follow_symlinks=False)
 
 
-@contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """The name of a temporary file that takes the place of `path` at the end of the block: whole or not at all.
-
-    Where the block raises, a Ctrl-C too, the former file stays and the temporary one is removed.
-    """
-    temporary = path.with_name(f".{path.name[:100]}.{os.getpid()}.tmp")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-
-
 def clean_name(name: str) -> str:
     """The part of a folder's name that comes from the user: letters, digits, dot, dash and underscore only.
 
@@ -115,19 +100,15 @@ def _cannot_write(where: Path, error: OSError, remark: str = "") -> MachineError
 # ---------------------------------------------------------------- writing
 
 
-def write_run(folder: Path, document: RunDocument, *, final: bool = True) -> Path:
+def write_run(folder: Path, document: RunDocument) -> Path:
     """Write `folder/run.json` whole or not at all, and return its path.
 
-    While a run goes on it is written often, and then without line breaks: Python makes these ten times slower.
     Raises MachineError when it cannot be written (full disk, no permission); the former one stays as it was.
     """
     target = folder / FILE_NAME
     try:
         folder.mkdir(parents=True, exist_ok=True)  # the workload may have removed it
-        with replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:
-            file.write(run_to_text(document, indent=1 if final else None))
-            file.flush()
-            os.fsync(file.fileno())
+        write_whole(target, (run_to_text(document),), sync=True)
     except OSError as error:
         remark = "; what was written before is whole" if target.exists() else ""
         raise _cannot_write(target, error, remark) from error
@@ -146,9 +127,9 @@ def release_space(folder: Path) -> None:
         (folder / RESERVE).unlink()
 
 
-def run_to_text(document: RunDocument, indent: int | None = 1) -> str:
+def run_to_text(document: RunDocument) -> str:
     """The document as JSON text with a final newline; valid UTF-8 whatever the workload is called."""
-    return json.dumps(run_to_json(document), ensure_ascii=False, allow_nan=False, indent=indent) + "\n"
+    return json_text(run_to_json(document))
 
 
 def run_to_json(document: RunDocument) -> dict[str, Json]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from profkit.core.codec import json_text
 from profkit.core.errors import MachineError, ProfkitError, UsageError
 from profkit.core.progress import Progress, Silent
 from profkit.core.run_folder import FILE_NAME, chown_to_sudo_user, run_to_json
 from profkit.core.types import RunDocument, SweepDocument
+from profkit.core.whole_files import is_stream, write_whole
 from profkit.profiling.summarize import converted_report, read_judged
 from profkit.reporting.view import View
 
@@ -56,7 +55,7 @@ def check_output(options: ExportOptions, *, force: bool, terminal: bool) -> None
         return
     if output.is_dir():
         raise UsageError(f"{output} is a folder", f"--output {shlex.quote(str(output / 'report'))}")
-    if (output.exists() or output.is_symlink()) and not force and not _is_stream(output):
+    if (output.exists() or output.is_symlink()) and not force and not is_stream(output):
         raise UsageError(f"{output} is there already", "choose another name, or add --force")
     if not output.absolute().parent.is_dir():
         parent = output.absolute().parent
@@ -204,32 +203,16 @@ def _json_text(documents: Sequence[RunDocument], faults: Sequence[ProfkitError],
 
         return run(documents[0])
     errors = [{"message": fault.message, "fix": fault.fix} for fault in faults]
-    whole = {"schema": "profkit.runs/1", "runs": [run_to_json(one) for one in documents], "errors": errors}
-    return json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    return json_text(
+        {"schema": "profkit.runs/1", "runs": [run_to_json(one) for one in documents], "errors": errors}
+    )
 
 
-def _is_stream(path: Path) -> bool:
-    """/dev/stdout, a pipe: written through, since it cannot be replaced."""
-    return path.exists() and not path.is_file() and not path.is_dir()
-
-
-def write_whole(path: Path, pieces: Iterator[str]) -> None:
-    """Write the text whole or not at all: a former file stays where something fails.
-
-    Raises MachineError where it cannot be written (full disk, no permission).
-    """
-    if _is_stream(path):
-        with path.open("w", encoding="utf-8", errors="replace") as file:
-            file.writelines(pieces)
-        return
-    temporary = path.with_name(f".{path.name[:100]}.{os.getpid()}.tmp")
+def write_export(path: Path, pieces: Iterator[str]) -> None:
+    """Write the text whole or not at all. Raises MachineError where it cannot be written (full disk, no permission)."""
     try:
-        with temporary.open("w", encoding="utf-8", errors="replace") as file:
-            file.writelines(pieces)
-        os.replace(temporary, path)
+        write_whole(path, pieces)
     except OSError as error:
         raise MachineError(f"cannot write {path}: {error.strerror or error}", "--output FILE") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-    chown_to_sudo_user(path)
+    if not is_stream(path):
+        chown_to_sudo_user(path)

@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from profkit.analysis.ranking.ranking import FILE as RESULTS
+from profkit.core.codec import json_text
 from profkit.core.errors import MachineError, ProfkitError, UsageError
 from profkit.core.run_folder import FILE_NAME, chown_to_sudo_user, read_run, run_from_json, run_to_json
 from profkit.core.types import RunDocument
@@ -164,9 +165,7 @@ def _write_document(document: dict[str, Any], output: Path, left_out: set[str]) 
         one_pass["log"] = None
     note = "scrubbed: without host, user, command line and logs"
     document["notes"] = [*(document.get("notes") or ()), note]
-    (output / FILE_NAME).write_text(
-        json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1) + "\n", encoding="utf-8"
-    )
+    (output / FILE_NAME).write_text(json_text(document), encoding="utf-8")
 
 
 # ---------------------------------------------------------------- a sweep's journal and records

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from profkit.core.codec import to_plain_data
+from profkit.core.codec import json_text, to_plain_data
 from profkit.core.run_folder import run_to_text
 from profkit.core.types import (
     AcceptedChange,
@@ -138,7 +137,7 @@ def replays(series_replays: Sequence[Replay], path: str) -> str:
         for replay in series_replays
     ]
     body = {"schema": "profkit.replay/1", "history": path, "series": series}
-    return json.dumps(body, indent=2, allow_nan=False) + "\n"
+    return json_text(body)
 
 
 def _outcome(outcome: MetricOutcome) -> dict[str, Json]:
@@ -174,5 +173,4 @@ def _fields(value: object) -> dict[str, Json]:
 
 
 def _text(schema: str, body: Mapping[str, object]) -> str:
-    whole = to_plain_data({"schema": schema, **body})
-    return json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    return json_text({"schema": schema, **_fields(body)})

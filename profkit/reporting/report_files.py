@@ -5,12 +5,11 @@ None of it raises but for a Ctrl-C: what was measured is kept, whatever becomes 
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 from profkit.core.types import RunDocument, SweepDocument
+from profkit.core.whole_files import write_whole
 from profkit.reporting import markdown
 from profkit.reporting.extras import PAGE, read_extras
 from profkit.reporting.html import page
@@ -32,15 +31,10 @@ def write_sweep_reports(folder: Path, document: SweepDocument) -> tuple[str, ...
 
 
 def _write(path: Path, make: Callable[[], str]) -> str | None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_text(make(), encoding="utf-8", errors="replace")
-        os.replace(temporary, path)
+        write_whole(path, (make(),))
     except OSError as error:
         return f"cannot write {path}: {error.strerror or error}"
     except Exception as error:  # a fault of the report is no fault of what was measured
         return f"no {path.name}: profkit could not make it ({type(error).__name__}: {error})"
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
     return None

@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("shape", help="batch x sequence x dimension: 16x256x64")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--direction", default="forward", choices=("forward", "backward"))
-    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    parser.add_argument("--device", default="cuda", choices=("cuda", "mps", "cpu"))
     parser.add_argument("--with", dest="files", action="append", default=[], metavar="FILE", type=Path)
     parser.add_argument(
         "--torch-profiler",
@@ -95,7 +95,7 @@ def _measure(point: GridPoint, name: str, options: argparse.Namespace) -> int:
     from profkit.kernels.sweep.bench import make_problem
     from profkit.runtime.passes.benchmark import benchmark
 
-    problem = make_problem(point, torch.device("cuda:0" if options.device == "cuda" else "cpu"))
+    problem = make_problem(point, torch.device("cuda:0" if options.device == "cuda" else options.device))
     try:
         call = build_call(name, problem)
         share = check_result(problem, call(), reference_result(problem))
@@ -117,7 +117,7 @@ def _measure(point: GridPoint, name: str, options: argparse.Namespace) -> int:
         name=f"{name}: {point.name}",
         flops=problem.operation.flops(point),
         bytes=problem.operation.bytes(point),
-        cold=options.cold and options.device == "cuda",
+        cold=options.cold and options.device != "cpu",
     )
     return 0
 
@@ -126,13 +126,14 @@ def _trace(call: Call, label: str, path: Path, device: str) -> str:
     """The table of torch.profiler over some calls; its trace, which `profkit summarize` reads, is in `path`."""
     from torch.profiler import ProfilerActivity, profile, record_function
 
-    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device == "cuda" else [])]
+    cuda = device == "cuda"
+    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if cuda else [])]
     with profile(activities=activities, record_shapes=True, profile_memory=True) as traced:
         for _ in range(TRACED):
             with record_function(label):
                 call()
     traced.export_chrome_trace(str(path))
-    table: str = traced.key_averages().table(sort_by=f"{device}_time_total", row_limit=10)
+    table: str = traced.key_averages().table(sort_by=f"{'cuda' if cuda else 'cpu'}_time_total", row_limit=10)
     return table
 
 

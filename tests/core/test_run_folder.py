@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from profkit.backends import backend_names
 from profkit.core import run_folder as run
+from profkit.core.codec import json_text
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.types import Profile, Reading, RunDocument, Scope, Source, Summary, Table, Workload
 from tests import documents, run_schema
@@ -406,3 +407,10 @@ def test_a_document_with_one_value_replaced_is_read_or_refused_never_a_traceback
     )
     with contextlib.suppress(UnreadableReport):
         run.run_from_json(tree)
+
+
+def test_a_document_is_text_with_a_line_for_each_item_of_a_field() -> None:
+    document = {"none": [], "items": [{"x": [1, 2]}, None], "named": {"ä": {}}, "last": "a\nb"}
+    text = json_text(document)
+    assert json.loads(text) == document
+    assert text.splitlines()[1:6] == [' "none": [],', ' "items": [', '  {"x": [1, 2]},', "  null", " ],"]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import RunEvidence
 from profkit.analysis.insights.host_calls import brief_name
+from profkit.analysis.insights.host_samples import never_waits, waiting_line
 from profkit.analysis.insights.rule import percent_text
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.core.formatting import format_quantity, plural
@@ -20,6 +21,7 @@ _POLLS = ("select", "poll", "epoll", "kqueue")
 _CHILDREN = ("waitpid", "wait4", "communicate")
 _FILES = ("io.open", "'read'", "'write'", "fsync", "readline")
 LOCK, POLL = "a lock or another thread", "input in an event loop"
+MOST_WAITS = 0.3  # of what they wait, in one line
 SEVERAL = 10  # times that the same is awaited: fewer may be all that there is to do
 _TASKS = re.compile(r"create_task|ensure_future|gather|wait|as_completed|TaskGroup")
 _SIDE_BY_SIDE = (
@@ -57,7 +59,7 @@ def waiting_program(run: RunEvidence) -> Iterator[Insight]:
     if split is None or split.waiting is None or split.wall <= 0 or run.document.gpus:
         return
     share = split.waiting / split.wall
-    if share < WAITS or split.waiting < 0.05 or any(blocked_loop(run)):
+    if share < WAITS or split.waiting < 0.05 or never_waits(run) or any(blocked_loop(run)):
         return
     call = _waiting_call(run)
     evidence = (
@@ -68,15 +70,21 @@ def waiting_program(run: RunEvidence) -> Iterator[Insight]:
         "something",
         "Let waits overlap: threads, asyncio, or several processes; or ask for less at a time.",
     )
-    where = _waiting_line(run, threads=call is not None and call[1] == LOCK)
+    where: Place | None = None
     if call is not None:
         hotspot, what, change, part = call
         evidence += f"; {percent_text(100 * part)} of the profiled time is in {brief_name(hotspot.function)}"
-        where = where or _calling_function(run, hotspot)
+        where = _calling_function(run, hotspot)
     if what == POLL and (one_by_one := _awaited_one_by_one(run)) is not None:
         what, change = "one thing after the other", _SIDE_BY_SIDE
         evidence += f"; {one_by_one[0]}"
         where = one_by_one[1]
+    elif what == LOCK and (locked := _lock_line(run)) is not None:
+        where = locked
+    elif (sampled := waiting_line(run)) is not None:
+        line, part = sampled
+        evidence += f"; {percent_text(100 * part)} of what its main thread waits is in this line"
+        where = Place(function=line.function, file=line.file, line=line.line)
     yield Insight(
         "waiting-program",
         f"The program waits for {what}" if call is not None else "The program waits, and computes little",
@@ -87,19 +95,17 @@ def waiting_program(run: RunEvidence) -> Iterator[Insight]:
     )
 
 
-def _waiting_line(run: RunEvidence, *, threads: bool) -> Place | None:
-    """The program's own line at which most waiting was sampled; `threads`: not that of the main thread, which joins."""
+def _lock_line(run: RunEvidence) -> Place | None:
+    """The line at which other threads than the main one wait most: that one only waits for their end."""
     profile = run.profile("sampled-lines")
     if profile is None:
         return None
 
     def waiting(line: Hotspot) -> float:
-        return line.counters.get("waiting", 0.0) - (
-            line.counters.get("main_waiting", 0.0) if threads else 0.0
-        )
+        return line.counters.get("waiting", 0.0) - line.counters.get("main_waiting", 0.0)
 
     first = max(profile.hotspots, key=waiting)
-    if waiting(first) < 0.3 * sum(map(waiting, profile.hotspots)) or waiting(first) <= 0:
+    if waiting(first) < MOST_WAITS * sum(map(waiting, profile.hotspots)) or waiting(first) <= 0:
         return None
     return Place(function=first.function, file=first.file, line=first.line)
 

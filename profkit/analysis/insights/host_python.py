@@ -11,7 +11,7 @@ from profkit.analysis.insights.host_calls import WORTH, slow_constructs
 from profkit.analysis.insights.rule import percent_text
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.core.formatting import format_quantity
-from profkit.core.types import CodeLine, Gain, Hotspot, Insight, Place, ProfileKind
+from profkit.core.types import Gain, Hotspot, Insight, Place, ProfileKind
 
 IMPORTS = 0.2
 COLLECTING = 0.25  # of the samples: imports of large packages alone are up to a fifth
@@ -21,23 +21,12 @@ _ARRAYS = frozenset({"numpy", "torch", "pandas", "jax", "scipy"})
 
 
 def heavy_imports(run: RunEvidence) -> Iterator[Insight]:
-    """A program that spends a good part of its time on loading modules.
-
-    Sampled imports are in the time of the clock; cProfile makes them several times slower than they are.
-    """
-    sampled, imports = run.profile("sampled-imports"), run.profile("imports")
-    if run.document.timings and run.document.timings[0].kind != "process":
+    """A program that spends a good part of its time on loading modules."""
+    imports, whole = run.profile("imports"), run.profile("own-time")
+    if imports is None or (run.document.timings and run.document.timings[0].kind != "process"):
         return
-    seconds = run.values.get("time.median")
-    if sampled is not None and seconds:
-        imports, total, of = sampled, seconds, "the run's time"
-        loaded = sampled.total
-    elif imports is not None:
-        whole = run.profile("own-time")
-        total, of = whole.total if whole is not None else imports.total, "the profiled time"
-        loaded = max(imports.total, max(one.total or one.own for one in imports.hotspots))
-    else:
-        return
+    total = whole.total if whole is not None else imports.total
+    loaded = max(imports.total, max(one.total or one.own for one in imports.hotspots))
     share = min(1.0, loaded / total) if total > 0 else 0.0
     if share < IMPORTS:
         return
@@ -45,18 +34,15 @@ def heavy_imports(run: RunEvidence) -> Iterator[Insight]:
     names = ", ".join(
         f"{_module_name(one)} {format_quantity(one.total or one.own, imports.unit)}" for one in heaviest
     )
-    first = heaviest[0]
-    where = Place(file=first.file)
-    if first.callers and is_users_code(first.callers[0].file):
-        where = Place(file=first.callers[0].file, line=first.callers[0].line)
     yield Insight(
         "heavy-imports",
-        f"Load less at the start: {_module_name(first)}",
-        f"{percent_text(100 * share)} of {of} is imports: {names}",
-        "Import what only some runs need inside the function that needs it; import the submodule and not the "
-        "package; keep one process alive instead of starting many.",
-        where,
-        Gain(share, of, "as if nothing were imported"),
+        f"Load less at the start: {_module_name(heaviest[0])}",
+        f"{percent_text(100 * share)} of the profiled time is imports: {names}",
+        "Import what only some runs need inside the function that needs it; import the "
+        "submodule and not the package; keep one "
+        "process alive instead of starting many.",
+        Place(function=heaviest[0].function, file=heaviest[0].file),
+        Gain(share, "the profiled time", "as if nothing were imported"),
     )
 
 
@@ -152,7 +138,7 @@ def hottest_function(run: RunEvidence) -> Iterator[Insight]:
     cProfile counts the operators of arrays and tensors as their caller's own time. So where native code was sampled or
     counted, the interpreter must be what works; where it was not, and such a library is loaded, the advice is for both.
     """
-    profile = run.profile("sampled-functions") or run.profile("own-time") or run.profile("python-functions")
+    profile = run.profile("own-time") or run.profile("python-functions")
     if profile is None:
         return
     own = [hotspot for hotspot in profile.hotspots if is_users_code(hotspot.file)]
@@ -169,40 +155,33 @@ def hottest_function(run: RunEvidence) -> Iterator[Insight]:
     ):
         return
     share = first.own / profile.total
-    of = "the processor time" if profile.kind == "sampled-functions" else "the profiled time"
-    calls, line = "", first.line
+    calls = ""
     if first.calls and first.calls > 1:
         calls = f", in {first.calls} calls of {format_quantity(first.own / first.calls, profile.unit)}"
-    if first.lines:
-        line = first.lines[0].line
-        calls = f", {percent_text(100 * first.lines[0].value / profile.total)} in line {line}"
-        calls += f"; called at {_line_text(first.callers[0])}" if first.callers else ""
     arrays = interpreter is None and bool(_ARRAYS & run.document.packages.keys())
     loop = (
         "move its loop into a library that works on whole arrays (numpy, pandas, torch), call it less often or "
         "cache its results (functools.cache), or compile it (numba, Cython)."
     )
-    name = first.function if first.function != "<module>" else f"the top level of {_file_name(first.file)}"
+    name = title_of(first)
     yield Insight(
         "hot-python-function",
         f"Look at {name} first" if arrays else f"Speed up {name}: Python itself works there",
-        f"{percent_text(100 * share)} of {of} is in the lines of {name}{calls}",
+        f"{percent_text(100 * share)} of the profiled time is in the lines of {first.function}{calls}",
         f"If it works on single elements: {loop} If it works on whole arrays: fewer and larger operations, smaller "
         "types, torch.compile or numba."
         if arrays
         else loop[0].upper() + loop[1:],
-        Place(function=first.function, file=first.file, line=line),
-        Gain(share, of, "its own time, as if it took none"),
+        Place(function=first.function, file=first.file, line=first.line),
+        Gain(share, "the profiled time", "its own time, as if it took none"),
     )
 
 
-def _line_text(line: CodeLine) -> str:
-    """`main (app.py:12)`."""
-    return f"{line.function} ({_file_name(line.file)}:{line.line})" if line.line else line.function
-
-
-def _file_name(file: str | None) -> str:
-    return (file or "").replace("\\", "/").rpartition("/")[2]
+def title_of(spot: Hotspot) -> str:
+    """The function, or `the top level of train.py`."""
+    if spot.function != "<module>":
+        return spot.function
+    return f"the top level of {(spot.file or '').replace(chr(92), '/').rpartition('/')[2]}"
 
 
 def interpreter_share(run: RunEvidence) -> float | None:

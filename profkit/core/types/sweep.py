@@ -62,7 +62,7 @@ class CaseResult:
     precise: bool = False  # the interval is as narrow as was asked
     seconds: tuple[float, ...] = ()  # some of the samples in their order, spread evenly
     cache: Literal["cold", "warm"] | None = None
-    clock: Literal["wall", "cuda-events"] | None = None
+    clock: Literal["wall", "cuda-events", "mps-synchronized"] | None = None
     first: float | None = None  # the very first call: compiling and tuning are in it
     memory: int | None = None  # bytes: the inputs, and the most that a call allocated at a time beside them
     flops: float | None = None  # of one call, as the operation declares them

@@ -31,7 +31,7 @@ from profkit.kernels.operations.check import (
 )
 from profkit.kernels.operations.operation import Call, Problem, Tensor
 from profkit.kernels.operations.registry import OPERATIONS, Unavailable, build_call
-from profkit.kernels.sweep.device import call_memory, free_memory
+from profkit.kernels.sweep.device import call_memory, free_memory, wait_for
 from profkit.kernels.sweep.plan import too_large
 from profkit.kernels.sweep.request import TimingOptions
 from profkit.kernels.sweep.settings import TorchState
@@ -52,6 +52,8 @@ class Bench:
         if self.device.type == "cuda":
             torch.zeros(1, device=self.device)  # the context is made before anything is timed
             torch.cuda.set_device(self.device)
+        elif self.device.type == "mps" and not torch.backends.mps.is_available():
+            raise RuntimeError("torch sees no MPS device")
         self._settings = TorchState()
 
     def run(
@@ -150,6 +152,25 @@ class Bench:
                 throttled=timed.throttled,
                 remarks=timed.remarks,
             )
+        elif self.device.type == "mps":
+            from profkit.runtime.passes.mps_timing import time_on_mps
+            from profkit.runtime.passes.timing import TimedCalls
+
+            samples = time_on_mps(
+                TimedCalls(call),
+                torch.mps,
+                precision=timing.precision,
+                budget=timing.budget,
+                cold=timing.cold,
+            )
+            seconds, precise = samples.seconds, samples.precise
+            result = replace(
+                result,
+                clock=samples.clock,
+                calls=samples.loops,
+                cache=samples.cache,
+                remarks=samples.remarks,
+            )
         else:
             from profkit.runtime.passes.processor_wait import ProcessorWatch
             from profkit.runtime.passes.timing import TimedCalls, time_calls
@@ -198,8 +219,7 @@ class Bench:
         return nullcontext()
 
     def _wait(self) -> None:
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
+        wait_for(self.device)
 
     def _memory_refusal(self, point: GridPoint) -> str | None:
         """Why the point does not fit. On the CPU what it may take is limited, too: an estimate may be wrong."""
@@ -271,7 +291,8 @@ class _Draw:
 
 def _is_memory(error: BaseException) -> bool:
     message = str(error)
-    words = ("not enough memory", "can't allocate memory")  # torch's allocator for the CPU
+    # torch's allocators for the CPU and for MPS
+    words = ("not enough memory", "can't allocate memory", "MPS backend out of memory")
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(word in message for word in words)
 
 

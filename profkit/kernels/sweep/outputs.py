@@ -36,6 +36,9 @@ from profkit.core.whole_files import write_whole
 from profkit.hardware.machine import read_machine
 from profkit.kernels.sweep.request import SweepGrid
 
+# By the clock of its cases; by the wall clock it is the CPU.
+_BACKENDS = {"cuda-events": "cuda", "mps-synchronized": "mps"}
+
 
 def write_results(
     folder: Path, document: SweepDocument, grid: SweepGrid, precision: float, name: str
@@ -50,7 +53,7 @@ def write_results(
     run = sweep_as_run(
         document, command, name, _working_directory(), read_machine(), _gpus(document), precision
     )
-    write_run(folder, run, final=False)
+    write_run(folder, run)
     from profkit.reporting.report_files import write_sweep_reports
 
     return write_sweep_reports(folder, document)
@@ -88,12 +91,15 @@ def write_records(path: Path, document: SweepDocument, fix: str = "make room, an
 
 def _gpus(document: SweepDocument) -> tuple[Gpu, ...]:
     """The devices that measured: what decides what the run may be compared with."""
-    if not any(result.clock == "cuda-events" for result in document.results):
+    clocks = {result.clock for result in document.results}
+    if not clocks & _BACKENDS.keys():
         return ()
+    from profkit.hardware.apple_gpu import read_apple_gpus
     from profkit.hardware.gpu import read_gpus
 
+    read = read_gpus if "cuda-events" in clocks else read_apple_gpus
     used = {result.device for result in document.results if result.device is not None}
-    alike = [gpu for gpu in read_gpus() if gpu.name == document.device]
+    alike = [gpu for gpu in read() if gpu.name == document.device]
     return tuple(alike[: max(1, len(used))])
 
 
@@ -107,11 +113,10 @@ def sweep_as_run(
     precision: float,
 ) -> RunDocument:
     """The run. What was not measured is told by its notes, one for each kind and reason."""
-    cuda = any(result.clock == "cuda-events" for result in document.results)
     measured = [result for result in document.results if result.median]
     return RunDocument(
         name=name,
-        backend="cuda" if cuda else "cpu",
+        backend=next((_BACKENDS[r.clock] for r in document.results if r.clock in _BACKENDS), "cpu"),
         state="complete" if document.complete else "interrupted",
         workload=Workload(command, name, folder),
         started=document.started,
@@ -170,7 +175,7 @@ def _timing(result: CaseResult, precision: float) -> Timing:
         loops=result.calls,
         precise=result.precise,
         clock=result.clock or "wall",
-        cache=result.cache if result.clock == "cuda-events" else None,
+        cache=None if result.clock in (None, "wall") else result.cache,
         clocks=result.clocks,
         throttle_reasons=result.throttled,
         remarks=result.remarks,

@@ -20,7 +20,11 @@ DOUBLE = 8  # bytes
 JOINED = 4  # bytes of each element: the parts of the reference are there until they are one
 ENOUGH = 4  # cases of an implementation after which what it took says more than what others took elsewhere
 PRIOR_SHARE = 0.1
-WORKER_SECONDS = {"cuda": 12.0, "cpu": 5.0}  # until a worker has loaded torch and has measured its ceilings
+WORKER_SECONDS = {
+    "cuda": 12.0,
+    "mps": 5.0,
+    "cpu": 5.0,
+}  # until a worker has loaded torch and has measured its ceilings
 FIRST_SECONDS = {"torch.compile": 10.0}  # of the first case: Inductor is loaded
 # What an element costs beside one of GELU, the check in float64 included, forward (measured on a CPU over the default
 # grid's sizes): of a loss one number is compared, and not an array, but backward its gradient is one, too.
@@ -65,7 +69,7 @@ def plan_sweep(request: SweepRequest) -> dict[str, Any]:
 
 
 def _free_memory(request: SweepRequest) -> int | None:
-    if request.device == "cpu":
+    if request.device != "cuda":  # a Mac's GPU has the memory of its processor
         from profkit.hardware.container import available_memory
 
         free = available_memory()
@@ -160,7 +164,7 @@ def prior_cost(name: str, device: str, timing: TimingOptions) -> Line:
     """What a case of that implementation takes as far as can be said before: fixed seconds, and seconds per element."""
     known: Mapping[str, Line] = _CUDA if device == "cuda" else _CPU
     fixed, slope = known.get(name, known[""])
-    if device == "cpu":  # the clock of a processor is rarely so quiet that a case ends before its budget
+    if device != "cuda":  # the clock of a processor is rarely so quiet that a case ends before its budget
         fixed += timing.budget
     return fixed, slope
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -139,7 +140,7 @@ class SweepRequest:
 
     grid: SweepGrid
     folder: Path
-    device: str  # "cuda" or "cpu"
+    device: str  # "cuda", "mps" or "cpu"
     gpus: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     timing: TimingOptions = field(default_factory=TimingOptions)
@@ -284,13 +285,19 @@ def _parse_sizes(axis: str, text: str) -> tuple[int, ...]:
 
 
 def _choose_device(name: str, gpus: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """cuda or cpu, and the numbers of the devices that share it."""
-    if name not in ("auto", "cuda", "cpu"):
+    """cuda, mps or cpu, and the numbers of the devices of cuda that share it."""
+    if name not in ("auto", "cuda", "mps", "cpu"):
         raise UsageError(f"there is no device called {name!r} here", "--device cuda, with --gpus 0 for one")
-    if name == "cpu":
+    if name in ("mps", "cpu"):
         if gpus:
-            raise UsageError("--gpus are devices of cuda, and this sweep is on the CPU", "--device cuda")
-        return "cpu", ()
+            raise UsageError(f"--gpus are devices of cuda, and this sweep is on {name}", "--device cuda")
+        if name == "mps" and (platform.system(), platform.machine()) != ("Darwin", "arm64"):
+            raise MachineError(
+                f"torch has an MPS device on Macs with Apple silicon alone, and this is {platform.system()} "
+                f"on {platform.machine()}",
+                "--device cpu",
+            )
+        return name, ()
     from profkit.hardware.gpu import driver_fault, read_gpus
 
     devices = read_gpus()

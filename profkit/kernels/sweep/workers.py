@@ -42,7 +42,7 @@ def standby_workers(request: SweepRequest, work: Sequence[Work]) -> list[Standby
     commands = _commands(request)
     compiles = any(COMPILED in names for _, names in work)
     if (
-        request.device == "cpu"
+        request.device != "cuda"
         or not compiles
         or available_cores() < 3 * len(commands)
         or is_traced(os.environ)
@@ -53,12 +53,12 @@ def standby_workers(request: SweepRequest, work: Sequence[Work]) -> list[Standby
 
 def compile_workers(request: SweepRequest, work: Sequence[Work]) -> Precompile:
     """Compile workers for what will be compiled, as many as fit into the memory."""
-    beside, commands = request.device != "cpu", _commands(request)
+    beside, commands = request.device == "cuda", _commands(request)
     tasks = tasks_of(work, kernels=beside)
     count = compile_worker_count(
         len(tasks), len(commands), available_cores(), _most_by_memory(beside), beside=beside
     )
-    if is_traced(os.environ):
+    if is_traced(os.environ) or request.device == "mps":  # Metal keeps nothing that another process compiled
         count = 0
     clients = [
         WorkerClient(
@@ -138,7 +138,7 @@ def available_cores() -> int:
 
 
 def _device(request: SweepRequest) -> str:
-    return "cpu" if request.device == "cpu" else "cuda:0"
+    return "cuda:0" if request.device == "cuda" else request.device
 
 
 def bytecode_environment() -> dict[str, str]:
@@ -160,7 +160,7 @@ def _environments(request: SweepRequest) -> list[Mapping[str, str]]:
     A process in which Inductor has run would keep them in Inductor's folder, and not find what others compiled.
     """
     variables = bytecode_environment()
-    if request.device == "cpu":
+    if request.device != "cuda":
         return [{"CUDA_VISIBLE_DEVICES": "", **variables} for _ in request.gpus or ("",)]
     home = Path(os.environ.get("TRITON_HOME") or "~").expanduser()
     variables["TRITON_CACHE_DIR"] = os.environ.get("TRITON_CACHE_DIR") or str(home / ".triton" / "cache")

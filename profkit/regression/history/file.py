@@ -11,7 +11,8 @@ from pathlib import Path
 from urllib.parse import quote_from_bytes
 
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
-from profkit.core.run_folder import chown_to_sudo_user, replacing
+from profkit.core.run_folder import chown_to_sudo_user
+from profkit.core.whole_files import replacing
 from profkit.regression.history.schema import APPLICATION, VERSION, create, migrate, version_of
 
 BUSY_SECONDS = 30.0  # how long one writer waits for the others before it gives up

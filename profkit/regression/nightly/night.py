@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from profkit.core.codec import to_plain_data
+from profkit.core.codec import json_text, to_plain_data
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, WorkloadError
 from profkit.core.formatting import format_figures, plural
 from profkit.core.types import Calibration, Incident, Json, MetricOutcome, Night, Outcome, WorkloadOutcome
@@ -169,17 +168,13 @@ def night_to_json(night: Night) -> dict[str, Json]:
 
 def night_to_text(night: Night) -> str:
     """As JSON text with a final newline."""
-    return json.dumps(night_to_json(night), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    return json_text(night_to_json(night))
 
 
 def nights_to_text(nights: Sequence[Night], exit_code: int) -> str:
     """Several nights as one document: `{"schema": "profkit.nights/1", "exit_code": ..., "nights": [...]}`."""
-    body = {
-        "schema": NIGHTS_SCHEMA,
-        "exit_code": exit_code,
-        "nights": [night_to_json(night) for night in nights],
-    }
-    return json.dumps(body, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    documents: list[Json] = [night_to_json(night) for night in nights]
+    return json_text({"schema": NIGHTS_SCHEMA, "exit_code": exit_code, "nights": documents})
 
 
 def _without_points(metric: MetricOutcome) -> MetricOutcome:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
-from profkit.core.codec import from_plain_data, to_plain_data
+from profkit.core.codec import from_plain_data, json_text, to_plain_data
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
 from profkit.core.progress import Progress
-from profkit.core.run_folder import clean_name, release_space, replacing, reserve_space
+from profkit.core.run_folder import clean_name, release_space, reserve_space
 from profkit.core.types import Entry, Json, RunDocument
+from profkit.core.whole_files import write_whole
 from profkit.regression.compare.causes.machine_state import thermal_throttling
 from profkit.regression.history import History, entry_of
 from profkit.regression.nightly import profile_process
@@ -88,15 +89,14 @@ def read_state(folder: Path) -> NightState | None:
 def write_state(folder: Path, state: NightState) -> None:
     """Write it whole or not at all. Raises MachineError where the system refuses."""
     body = {"schema": STATE_SCHEMA, **cast("dict[str, Json]", to_plain_data(state))}
-    write_text(folder / STATE_FILE, json.dumps(body, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+    write_text(folder / STATE_FILE, json_text(body))
 
 
 def write_text(path: Path, text: str) -> None:
     """A text file, whole or not at all. Raises MachineError where the system refuses."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as temporary:
-            temporary.write_text(text, encoding="utf-8", errors="replace")
+        write_whole(path, (text,))
     except OSError as error:
         fix = f"df -h {path.parent}; ls -ld {path.parent}"
         raise MachineError(f"cannot write {path}: {error.strerror or error}", fix) from error

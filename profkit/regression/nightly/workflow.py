@@ -6,14 +6,13 @@ Whatever happens to one workload, the others have their turn; whatever ends the 
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from profkit.core.codec import to_plain_data
+from profkit.core.codec import json_text, to_plain_data
 from profkit.core.errors import ProfkitError, UsageError
 from profkit.core.progress import Progress
 from profkit.core.run_folder import chown_to_sudo_user, clean_name, release_space
@@ -94,7 +93,7 @@ def plan_to_text(plan: NightPlan) -> str:
     """As one JSON document, schema `profkit.night-plan/1`."""
     body = to_plain_data(plan)
     assert isinstance(body, dict)
-    return json.dumps({"schema": PLAN_SCHEMA, **body}, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    return json_text({"schema": PLAN_SCHEMA, **body})
 
 
 def _recent_states(nights: Path) -> list[NightState]:

@@ -26,7 +26,11 @@ from profkit.core.formatting import format_percent, format_quantity, format_utc_
 from profkit.core.types import CaseResult, CaseState, SweepDocument
 
 ALIKE = "="
-_CLOCKS = {"cuda-events": "the device's own clock", "wall": "the wall clock"}
+_CLOCKS = {
+    "cuda-events": "the device's own clock",
+    "mps-synchronized": "the wall clock, the GPU waited for",
+    "wall": "the wall clock",
+}
 _NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _NAMED = 4  # groups that a sentence names for each implementation
 
