@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.analysis.insights import (
+    gpu_devices,
     gpu_latency,
     gpu_launch,
     gpu_memory,
@@ -39,6 +40,7 @@ RULES: tuple[Rule, ...] = (
     Rule("scalar-arithmetic", host_memory.scalar_arithmetic),
     Rule("exposed-copies", gpu_timeline.exposed_copies),
     Rule("late-launches", gpu_timeline.late_launches),
+    Rule("exposed-communication", gpu_devices.exposed_communication),
     Rule("unfused-operations", gpu_timeline.unfused_operations),
     Rule("repeated-conversions", gpu_timeline.repeated_conversions),
     Rule("debug-build", gpu_units.debug_build),
