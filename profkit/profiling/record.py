@@ -152,7 +152,7 @@ def _raise_faults(recorded: StepOutcome, tool: str, report: Path) -> None:
         last = "\n".join(recorded.text().strip().splitlines()[-8:])
         printed = f"; it said:\n{last}" if last else ""
         status = recorded.step.workload_status
-        if status is not None and read_status(status) is None:
+        if recorded.tool_died or (status is not None and read_status(status) is None):
             unknown = f"{tool} {outcome.ending()}, and how the workload ended is not known{left}{printed}"
             raise MachineError(unknown, f"profkit doctor   (tries {tool})")
         raise WorkloadError(f"the workload {recorded.workload_ending()}{left}{printed}")

@@ -222,7 +222,7 @@ def _find_fault(recorded: StepOutcome, folder: Path) -> Fault | None:
     if not recorded.workload_ok:
         if known is not None and not known.consequence:
             return known
-        if step.workload_status is not None and status is None:
+        if recorded.tool_died or (step.workload_status is not None and status is None):
             ended = f"{step.tool or step.name} {outcome.ending()}, and how the workload ended is not known"
             return Fault(ended, f"see {recorded.log.name}")
         return Fault(f"the workload {recorded.workload_ending()} in {step.name}", f"see {recorded.log.name}")
@@ -254,7 +254,9 @@ def _ended_as_workload(recorded: StepOutcome) -> bool:
 def _workload_failure(recorded: StepOutcome) -> str | None:
     """How the workload itself failed, and what it printed; None where it did not, or the tool may be the cause."""
     file = recorded.step.workload_status
-    if recorded.workload_ok or recorded.ran_out or (file is not None and read_status(file) is None):
+    if recorded.workload_ok or recorded.ran_out or recorded.tool_died:
+        return None
+    if file is not None and read_status(file) is None:
         return None
     fault = _tool_fault(recorded)
     if fault is not None and not fault.consequence:

@@ -85,6 +85,11 @@ class StepOutcome:
             return f"ran past its time limit and was ended after {self.limit:.1f} s"
         return self.outcome.ending()
 
+    @property
+    def tool_died(self) -> bool:
+        """True when a signal ended the tool that stands for the workload: how that ended is not known."""
+        return self.step.signals_as_codes and self.outcome.returncode < 0
+
     def workload_ending(self) -> str:
         """How the workload ended, in words; both readings where its tool tells a signal and an exit code alike."""
         words = process.describe_status(self.status)

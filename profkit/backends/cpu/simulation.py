@@ -32,8 +32,11 @@ from profkit.runtime.passes.command import host_command
 NATIVE_SECONDS = 0.002
 MOST_ITERATIONS = 1000
 # Wall seconds that a simulation may take, but at full depth: so many in any case, and so many for each second of a
-# plain run. Of a region the start counts, which is not simulated, but runs about ten times slower.
-SECONDS, LEAST_SECONDS, SECONDS_EACH, START_FACTOR = 20.0, 6.0, 4.0, 12.0
+# plain run.
+SECONDS, LEAST_SECONDS, SECONDS_EACH = 20.0, 6.0, 4.0
+# Of a region, whose iterations are few by plan, the limit is there for what goes wrong. The start is not simulated, but
+# runs about ten times slower.
+MARKED_SECONDS, START_FACTOR = 120.0, 12.0
 # An unmarked Python program that is too long is simulated from this point on, by the clock: it starts slower under
 # valgrind, then runs at least three times slower. Never before its imports are over.
 START_SECONDS, BEFORE_EACH, IMPORT_FACTOR = 1.5, 3.0, 10.0
@@ -101,7 +104,7 @@ def _simulated_time(context: RunContext, state: PlanState) -> tuple[float | None
     if context.depth == "full" or state.plain_seconds is None:
         return None, None
     if state.marked:
-        return SECONDS + START_FACTOR * (state.start_seconds or state.plain_seconds), None
+        return MARKED_SECONDS + 2 * START_FACTOR * (state.start_seconds or state.plain_seconds), None
     limit = min(SECONDS, LEAST_SECONDS + SECONDS_EACH * state.plain_seconds)
     if COST * state.plain_seconds <= limit or context.workload.python is None:
         return limit, None
