@@ -20,6 +20,7 @@ from profkit.core.types import (
     GpuToolLines,
     GpuTrace,
     KernelInstruction,
+    KernelTime,
     Machine,
     MetalTrace,
     PassPlan,
@@ -81,6 +82,9 @@ class PassFindings:
     allocations: Allocations | None = None
     gpus: tuple[Gpu, ...] = ()
     trace: GpuTrace | None = None
+    launched: tuple[
+        KernelTime, ...
+    ] = ()  # of a recording whose times do not count: what launched each kernel
     metal: MetalTrace | None = None
     instructions: tuple[KernelInstruction, ...] = ()
     rules: tuple[ToolRule, ...] = ()

@@ -11,6 +11,7 @@ from profkit.analysis.insights.time_split import time_split
 from profkit.analysis.kernel_names import labels
 from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.analysis.summaries.python import summarize_allocations
+from profkit.analysis.timeline.operations import with_operations
 from profkit.backends import Backend, BackendRun, PassFindings, PlanState, RunContext
 from profkit.core.errors import Interrupted, UnreadableReport, UsageError, WorkloadError
 from profkit.core.formatting import format_percent, plural
@@ -156,7 +157,7 @@ class RunCollector:
         self.update(
             passes=(*self.document.passes, result),
             readings=(*self.document.readings, *usage),
-            time_split=time_split(typical.usage, start),
+            time_split=time_split(typical.usage, start, typical.use),
             triton=read_triton(plan),
             packages=read_packages(plan),
             notes=(*self.document.notes, *record.notes),
@@ -228,7 +229,7 @@ class RunCollector:
         self.update(
             passes=(*known.passes, replace(result, artifacts=(*result.artifacts, *findings.artifacts))),
             gpus=_merge_devices(known.gpus, findings.gpus),
-            trace=known.trace or findings.trace,
+            trace=with_operations(known.trace or findings.trace, findings.launched),
             metal=merge_metal_traces(known.metal, findings.metal),
             triton=(*known.triton, *read_triton(plan)),
             instructions=(*known.instructions, *findings.instructions),

@@ -29,7 +29,7 @@ class Extras:
     """All of it may be missing: a page is made of what is there."""
 
     files: tuple[RunFile, ...] = ()
-    stacks: tuple[Stacks, ...] = ()  # for flame graphs, the event with most weight first
+    stacks: tuple[Stacks, ...] = ()  # for flame graphs: Python's, then native; the fullest first
     allocations: Allocations | None = None  # what tracemalloc saw
 
     @property
@@ -44,13 +44,13 @@ def read_extras(folder: Path | None) -> Extras:
         return Extras()
     stacks: list[Stacks] = []
     allocations = None
-    with contextlib.suppress(UnreadableReport):
-        stacks = list(read_speedscope(folder / "artifacts" / "trace.speedscope.json"))
+    for name in ("stacks", "trace"):
+        with contextlib.suppress(UnreadableReport):
+            sampled = read_speedscope(folder / "artifacts" / f"{name}.speedscope.json")
+            stacks += sorted(sampled, key=lambda one: -len(one.weights))
     with contextlib.suppress(UnreadableReport):
         allocations = read_tracemalloc(folder / "artifacts" / "tracemalloc.json")
-    return Extras(
-        _files(folder), tuple(sorted(stacks, key=lambda sampled: -len(sampled.weights))), allocations
-    )
+    return Extras(_files(folder), tuple(stacks), allocations)
 
 
 def _files(folder: Path) -> tuple[RunFile, ...]:

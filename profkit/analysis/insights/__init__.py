@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.analysis.insights import (
+    gpu_devices,
     gpu_latency,
     gpu_launch,
     gpu_memory,
@@ -16,8 +17,11 @@ from profkit.analysis.insights import (
     gpu_units,
     host,
     host_calls,
+    host_io,
     host_memory,
     host_python,
+    host_samples,
+    host_threads,
 )
 from profkit.analysis.insights.evidence import evidence_of
 from profkit.analysis.insights.nsight import nsight_insights
@@ -26,18 +30,24 @@ from profkit.core.types import Insight, RunDocument
 
 RULES: tuple[Rule, ...] = (
     Rule("waiting-program", host.waiting_program),
-    Rule("heavy-imports", host_python.heavy_imports),
+    Rule("heavy-imports", host_samples.heavy_imports),
     Rule("slow-constructs", host_calls.slow_constructs),
     Rule("interpreter-constructs", host_python.interpreter_constructs),
     Rule("heavy-library-call", host_calls.heavy_library_call),
-    Rule("hot-python-function", host_python.hottest_function),
-    Rule("spinning-threads", host.spinning_threads),
+    Rule("hot-python-function", host_samples.hottest_function),
+    Rule("blocked-event-loop", host.blocked_loop),
+    Rule("spinning-threads", host_threads.spinning_threads),
+    Rule("interpreter-lock", host_threads.interpreter_lock),
+    Rule("small-tasks", host_threads.small_tasks),
+    Rule("small-transfers", host_io.small_transfers),
+    Rule("repeated-sync", host_io.repeated_sync),
     Rule("memory-latency", host_memory.memory_latency),
     Rule("memory-bandwidth", host_memory.memory_bandwidth),
     Rule("mispredicted-branches", host_memory.mispredicted_branches),
     Rule("scalar-arithmetic", host_memory.scalar_arithmetic),
     Rule("exposed-copies", gpu_timeline.exposed_copies),
     Rule("late-launches", gpu_timeline.late_launches),
+    Rule("exposed-communication", gpu_devices.exposed_communication),
     Rule("unfused-operations", gpu_timeline.unfused_operations),
     Rule("repeated-conversions", gpu_timeline.repeated_conversions),
     Rule("debug-build", gpu_units.debug_build),
@@ -67,7 +77,9 @@ def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple
     An estimate of NVIDIA's is no bound: where a unit is nearer to its peak than that allows, its gain says so.
     """
     evidence = evidence_of(document)
-    found = [insight for rule in rules for insight in rule.find(evidence)]
+    found = [
+        host_samples.with_hottest_line(evidence, insight) for rule in rules for insight in rule.find(evidence)
+    ]
     worth = [one for one in found if one.gain is None or one.gain.at_most >= LEAST_GAIN]
     ranked = sorted(worth, key=lambda one: -(one.gain.at_most if one.gain is not None else 0.0))
     return (*ranked, *nsight_insights(evidence))

@@ -16,6 +16,7 @@ from profkit.analysis.summaries.python import (
     summarize_python,
     summarize_triton,
 )
+from profkit.analysis.summaries.python_samples import has_samples, sample_readings, summarize_samples
 from profkit.analysis.summaries.readings import (
     absent_reading,
     add_readings,
@@ -62,7 +63,10 @@ def enrich(document: RunDocument, backend: Concerns) -> RunDocument:
     document = add_readings(document, [r for timing in document.timings for r in time_readings(timing)])
     document = backend.enrich(document)
     return add_readings(
-        document, summarize_python(document.profiles).readings if _has_python(document) else ()
+        document,
+        summarize_python(document.profiles).readings
+        if _has_python(document)
+        else sample_readings(document.profiles),
     )
 
 
@@ -199,14 +203,20 @@ def _has_python(document: RunDocument) -> bool:
 
 
 def _python_summary(document: RunDocument) -> Summary | None:
-    """None of a program in another language: the passes say that cProfile was skipped, and why."""
-    skipped = any(done.name == "cprofile" and done.state == "skipped" for done in document.passes)
+    """By sampled stacks where there are any. None of a program in another language: its passes say why."""
+    if has_samples(document.profiles):
+        summary = summarize_samples(document.profiles)
+        known = [find_reading(document, reading.metric) for reading in summary.readings]
+        return replace(summary, readings=tuple(known))
+    skipped = any(done.name in ("stacks", "cprofile") and done.state == "skipped" for done in document.passes)
     if skipped and document.workload.python is None and not _has_python(document):
         return None
+    asked = {planned.name for planned in document.plan.passes} if document.plan is not None else set()
+    source: PassName = "stacks" if "stacks" in asked and "cprofile" not in asked else "cprofile"
     missing = (
         None
         if _has_python(document)
-        else absent_reading(document, "time.python", "cprofile", main_scopes(document)[-1])
+        else absent_reading(document, "time.python", source, main_scopes(document)[-1])
     )
     return summarize_python(document.profiles, missing)
 

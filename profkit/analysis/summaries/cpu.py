@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from profkit.analysis.metrics import derive, formula_table, metric
+from profkit.analysis.stacks.merge import PYTHON
 from profkit.analysis.summaries.readings import (
     TOP_FUNCTIONS,
     absence_notes,
@@ -261,7 +262,9 @@ def summarize_trace(profiles: Sequence[Profile], missing: Reading | None = None)
         )
     functions = next((p for p in traced if p.kind == "functions" and p.hotspots), None)
     libraries = next((p for p in traced if p.kind == "libraries" and p.hotspots), None)
-    python = next((p for p in traced if p.kind == "python-functions" and p.hotspots), None)
+    python = next((p for p in traced if p.kind == "python-functions" and _is_interpreted(p)), None)
+    if any(profile.kind == "sampled-functions" and profile.hotspots for profile in profiles):
+        python = None  # Python's own summary has them, of all processes
     tables = [_function_table("Python functions by samples", python)] if python is not None else []
     if functions is not None:
         tables.append(_function_table("Functions by samples", functions))
@@ -274,6 +277,12 @@ def summarize_trace(profiles: Sequence[Profile], missing: Reading | None = None)
         tuple(tables),
         _sample_notes(functions or traced[0]),
     )
+
+
+def _is_interpreted(profile: Profile) -> bool:
+    """Whether functions of Python are a good part of what was sampled: else compiled code has no Python above it."""
+    known = sum(spot.own for spot in profile.hotspots if spot.library == PYTHON)
+    return known >= WORTH * profile.total > 0
 
 
 def _samples_headline(functions: Profile | None, libraries: Profile | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import PurePath
 
 from profkit.analysis.kernel_names import shape
 from profkit.analysis.summaries.kernels import (
@@ -225,7 +226,38 @@ def summarize_kernels(rows: Sequence[KernelRow], count_other: str = "") -> Summa
     if table is not None:
         table = replace(table, main=True)
     notes = (*_filling_note(rows, count_other), *_bottleneck_notes(rows))
-    return make_summary("kernels", _kernels_headline(rows), (), [table], notes)
+    launched = kernel_table("What launched them", rows, _ORIGIN)
+    return make_summary("kernels", _kernels_headline(rows), (), [table, launched], notes)
+
+
+def _operation_cell(row: KernelRow) -> str | None:
+    return (
+        shorten(row.time.operation, _LONG)
+        if row.time is not None and row.time.operation is not None
+        else None
+    )
+
+
+def _backward_cell(row: KernelRow) -> str | None:
+    time = row.time
+    return shorten(time.backward_of, _LONG) if time is not None and time.backward_of is not None else None
+
+
+def _line_cell(row: KernelRow) -> str | None:
+    """`train.py:12 step`: the file by its name, since a table has little room."""
+    time = row.time
+    if time is None or time.file is None:
+        return None
+    function = f" {shorten(time.function, 24)}" if time.function is not None else ""
+    return f"{PurePath(time.file).name}:{time.line}{function}"
+
+
+_LONG = 60  # characters of an operation with its shapes
+_ORIGIN = (
+    KernelTableColumn("operation", _operation_cell),
+    KernelTableColumn("backward of", _backward_cell),
+    KernelTableColumn("line", _line_cell),
+)
 
 
 def summarize_ranges(rows: Sequence[KernelRow]) -> Summary | None:

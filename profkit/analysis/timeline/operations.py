@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
+
+from profkit.core.types import GpuTrace, KernelTime
 
 _OPERATION = re.compile(r"[a-z_]\w*::\w")
 _SIZES = ", sizes = "
@@ -12,7 +16,7 @@ _SHAPE = re.compile(r"\[(\d[\d, ]*)\]")
 _PRODUCT = re.compile(r"::_?(?:scaled_)?(?:(add|badd)?b?(?:mm|mv)|matmul)(?:_out|_)?$|::(add)bmm_?$")
 _BACKWARD = re.compile(r"\w+Backward\w*")  # `MmBackward0`, and what users call a class of theirs
 LINE_PREFIX = (
-    "profkit-at:"  # of ranges that name a line; `profkit/runtime/passes/host/operation_lines.py` writes them
+    "profkit-at "  # of ranges that name a line; `profkit/runtime/passes/host/operation_lines.py` writes them
 )
 SourceLine: TypeAlias = tuple[str, int, "str | None"]  # file, line, function
 MOST_SHAPES = 6  # of one operation that takes a list of tensors
@@ -43,7 +47,7 @@ def operation_text(name: str, domain: str | None) -> str | None:
 
 
 def source_line(name: str) -> SourceLine | None:
-    """`train.py`, 12, `step` of `profkit-at:train.py:12:step`; None of any other range."""
+    """`train.py`, 12, `step` of `profkit-at train.py:12:step`; None of any other range."""
     if not name.startswith(LINE_PREFIX):
         return None
     place, _, function = name.removeprefix(LINE_PREFIX).rpartition(":")
@@ -71,3 +75,35 @@ def range_meaning(name: str, domain: str | None) -> RangeMeaning:
         return RangeMeaning((name, domain))
     plain = operation_name(name)
     return RangeMeaning((plain, None), operation, _BACKWARD.fullmatch(plain) is not None)
+
+
+def with_operations(trace: GpuTrace | None, launched: Sequence[KernelTime]) -> GpuTrace | None:
+    """The trace with what `launched` says of the same configurations: operation, forward operation and line.
+
+    `launched` is of another run of the same program: of its launches only shares count.
+    """
+    known = {
+        time.kernel.scope: time for time in reversed(launched) if (time.operation or time.file) is not None
+    }
+    if trace is None or not known:
+        return trace
+    return replace(
+        trace,
+        kernels=tuple(_with_operation(time, known.get(time.kernel.scope)) for time in trace.kernels),
+    )
+
+
+def _with_operation(time: KernelTime, launched: KernelTime | None) -> KernelTime:
+    if launched is None or time.operation is not None:
+        return time
+    share = launched.operation_launches / launched.launches if launched.launches else 0.0
+    return replace(
+        time,
+        operation=launched.operation,
+        operation_launches=round(share * time.launches),
+        operations=launched.operations,
+        backward_of=launched.backward_of,
+        file=launched.file,
+        line=launched.line,
+        function=launched.function,
+    )

@@ -42,16 +42,19 @@ class LaunchOrigins:
             entries.sort(key=lambda entry: (entry.start, -_end(entry)))
         self._forward = _forward_operations(by_thread)
         self._steps = {key: self._steps_of(entries) for key, entries in by_thread.items()}
+        ends = [_end(entry) for entries in by_thread.values() for entry in entries]
+        self._until = max(ends, default=-(1 << 62))
 
     def find(self, times: Any, processes: Any, threads: Any) -> Any:
-        """The number of the origin of each launch; None where no launch has one."""
+        """The number of the origin of each launch, -1 where none was written any more; None where none ever was."""
         import numpy as np
 
-        found = None
+        if not self._steps:
+            return None
+        found = np.where(times > self._until, -1, 0)
         for (process, thread), (moments, numbers) in self._steps.items():
-            mine = (processes == process) & (threads == thread)
+            mine = (processes == process) & (threads == thread) & (found == 0)
             if mine.any():
-                found = np.zeros(len(times), dtype=np.int64) if found is None else found
                 found[mine] = numbers[np.searchsorted(moments, times[mine], side="right") - 1]
         return found
 

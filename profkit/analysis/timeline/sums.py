@@ -3,124 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any, TypeAlias, TypeVar
 
+from profkit.analysis.timeline.communication import CommunicationSums
+from profkit.analysis.timeline.idle import Idle, common_windows
 from profkit.analysis.timeline.kernel_sums import KernelOperation, KernelSums, Medians
 from profkit.analysis.timeline.operations import SourceLine, range_meaning
 from profkit.analysis.timeline.origins import LaunchOrigins
 from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Range, Recording
 from profkit.analysis.timeline.windows import RangePaths, TimeWindows
 from profkit.core.types import ApiCall, GpuRange, GpuTrace, HostMemory, MemoryKind, Transfer
-
-_NEVER = 1 << 62
-
-
-@dataclass
-class Idle:
-    """Fed with what one device did, in the order of the starts. All sums in ns."""
-
-    windows: TimeWindows
-    begins: list[int] = field(default_factory=list)  # of the windows seen so far, and
-    ends: list[int] = field(default_factory=list)  # until when each was worked at
-    numbers: list[int] = field(default_factory=list)  # which windows these are
-    idle: int = 0
-    judged: int = 0  # of that, how much is known to have been waiting for the host or not
-    starved: int = 0
-    largest: int = 0
-    _window: int = -1
-    _until: int = 0  # how far the device's work reached in this window
-
-    def add(self, start: Any, end: Any, launch: Any, window: Any) -> None:
-        """`window` is the number of each activity's window; `launch` -1 where it is not known.
-
-        A gap that an activity ends was waiting for the host until the first launch of anything that began later: work
-        that was queued behind an event or a copy is no want of work. Looked for within one call of `add`.
-        """
-        import numpy as np
-
-        window = np.maximum.accumulate(np.maximum(window, self._window))
-        cuts = np.flatnonzero(np.r_[True, window[1:] != window[:-1]])
-        for at, stop in zip(cuts, np.r_[cuts[1:], len(window)], strict=True):
-            self._enter(int(window[at]), int(start[at]))
-            self._within(start[at:stop], end[at:stop], launch[at:stop])
-
-    def _enter(self, window: int, start: int) -> None:
-        if window == self._window:
-            return
-        self._leave()
-        self._window = window
-        begin = start if self.windows.tight else self.windows.bounds[window][0]
-        self._until = max(begin, self.ends[-1]) if self.ends else begin
-        self.begins.append(self._until)
-        self.ends.append(self._until)
-        self.numbers.append(window)
-
-    def _within(self, start: Any, end: Any, launch: Any) -> None:
-        import numpy as np
-
-        reached = np.maximum.accumulate(np.r_[self._until, end])
-        gaps = np.maximum(start - reached[:-1], 0)
-        self._until = int(reached[-1])
-        self.idle += int(gaps.sum())
-        self.largest = max(self.largest, int(gaps.max()))
-        known = launch >= 0
-        earliest = np.minimum.accumulate(np.where(known, launch, _NEVER)[::-1])[::-1]
-        waited = np.clip(earliest - reached[:-1], 0, gaps)
-        self.judged += int(gaps[known].sum())
-        self.starved += int(waited[known].sum())
-
-    def _leave(self) -> None:
-        if self._window < 0:
-            return
-        end = self._until
-        bound = self.windows.bounds[self._window][1]
-        if not self.windows.tight and end < bound < _NEVER // 2:
-            # Everything that was launched in it is done: until its end the device has nothing.
-            gap = bound - end
-            self.idle += gap
-            self.judged += gap
-            self.starved += gap
-            self.largest = max(self.largest, gap)
-            end = bound
-        self.ends[-1] = end
-
-    def finish(self) -> dict[int, tuple[int, int]]:
-        """Begin and end of each window as this device saw it, in ns, once all has been added."""
-        self._leave()
-        self._window = -1
-        return {n: (b, e) for n, b, e in zip(self.numbers, self.begins, self.ends, strict=True)}
-
-    def worked(self) -> int:
-        """For how long something ran, in ns, once all has been added."""
-        return sum(end - begin for begin, end in self.finish().values()) - self.idle
-
-    def among(self, windows: dict[int, tuple[int, int]]) -> tuple[int, int]:
-        """`(span, busy)` in ns over windows that other devices saw, too: what is not its own it had nothing to do."""
-        own = self.finish()
-        gaps = [
-            gap
-            for number, (begin, end) in windows.items()
-            for gap in ((own[number][0] - begin, end - own[number][1]) if number in own else (end - begin,))
-        ]
-        self.idle += sum(gaps)
-        self.judged += sum(gaps)
-        self.starved += sum(gaps)
-        self.largest = max(self.largest, *gaps)
-        span = sum(end - begin for begin, end in windows.values())
-        return span, span - self.idle
-
-
-def common_windows(devices: Iterable[Idle]) -> dict[int, tuple[int, int]]:
-    """The windows as the devices together saw them: from the earliest begin to the latest end."""
-    windows: dict[int, tuple[int, int]] = {}
-    for device in devices:
-        for number, (begin, end) in device.finish().items():
-            first, last = windows.get(number, (begin, end))
-            windows[number] = (min(first, begin), max(last, end))
-    return windows
-
 
 _LATENCY, _CALL = 0, 1  # groups of medians
 
@@ -202,9 +95,9 @@ class RangeSums:
         origin = self._origins.find(when, rows["process"], rows["thread"])
         if origin is None:
             return
-        pairs, counts = np.unique((rows["what"].astype(np.int64) << 32) | origin, return_counts=True)
-        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
-            self._launched_by.setdefault(pair >> 32, Counter())[pair & 0xFFFFFFFF] += count
+        pairs, counts = np.unique(np.stack([rows["what"], origin]), axis=1, return_counts=True)
+        for what, number, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
+            self._launched_by.setdefault(what, Counter())[number] += count
 
     def operations(self) -> dict[int, KernelOperation]:
         """By configuration what launched it most often."""
@@ -215,14 +108,16 @@ class RangeSums:
         }
 
     def _commonest(self, origins: Counter[int]) -> KernelOperation | None:
+        """Where operations were written for a part of the time only, launches in the rest are taken to be alike."""
+        every = origins.total()
+        known = [(self._origins.origins[number], count) for number, count in origins.items() if number >= 0]
         launches: Counter[str | None] = Counter()
-        known = [(self._origins.origins[number], count) for number, count in origins.items()]
         for origin, count in known:
             launches[origin.operation] += count
-        different = sum(1 for operation in launches if operation is not None)
-        if different:
-            del launches[None]
-        ((operation, most),) = launches.most_common(1)
+        named = {operation: count for operation, count in launches.items() if operation is not None}
+        if not known:
+            return None
+        operation = max(named, key=lambda name: named[name]) if named else None
         of: Counter[str | None] = Counter()
         lines: Counter[SourceLine | None] = Counter()
         for origin, count in known:
@@ -232,7 +127,8 @@ class RangeSums:
         line = _majority(lines)
         if operation is None and line is None:
             return None
-        return KernelOperation(operation, most if different else 0, different, _majority(of), *(line or ()))
+        share = named[operation] / launches.total() if operation is not None else 0.0
+        return KernelOperation(operation, round(share * every), len(named), _majority(of), *(line or ()))
 
     def names(self) -> dict[int, tuple[str, ...]]:
         """By configuration the ranges in which it was launched, operations left out."""
@@ -302,6 +198,7 @@ class Sums:
         self._transfers: dict[int, list[int]] = {}  # by kind: count, bytes, ns
         self._devices: dict[int, Idle] = {}
         self._computing: dict[int, Idle] = {}  # the same without copies, and memsets
+        self._communication = CommunicationSums(recording.tables.configurations, windows)
         self._working: set[int] = set()  # devices that ran kernels
         self._seen = 0  # kernels so far, in the order of their starts
 
@@ -354,6 +251,7 @@ class Sums:
                 computing = self._computing.setdefault(device, Idle(self._windows))
                 untold = np.full(np.count_nonzero(rows), -1)
                 computing.add(block["start"][rows], block["end"][rows], untold, window[rows])
+                self._communication.add(device, block[rows], window[rows])
 
     def add_calls(self, block: Columns) -> None:
         """Calls of the host (columns CALL)."""
@@ -396,6 +294,7 @@ class Sums:
             order=kernels.order,
             setup=kernels.setup,
             operations=self._ranges.written_operations(),
+            communication=self._communication.summed(self._computing),
         )
 
     def _summed_transfers(self) -> tuple[Transfer, ...]:

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from profkit.backends import PassFindings, PlanState
 from profkit.backends.cuda.counters import plan_counters, plan_explain, smaller_may_do
+from profkit.backends.cuda.operations import add_launchers, record_operations
 from profkit.backends.cuda.results import read_counters
 from profkit.backends.cuda.trace import TORCH, plan_torch, plan_trace, read_trace
 from profkit.backends.passes import ALL_PASSES, DEVICE_PASSES, PassTable, PlannedRun
@@ -51,11 +52,30 @@ class CudaRun(PlannedRun):
         return versions
 
     def plan(self, state: PlanState) -> Plan:
-        """The passes, in which Triton tunes once."""
+        """The passes, in which Triton tunes once; the stacks are sampled once nsys is known to work."""
         plan = super().plan(state)
+        plan = replace(plan, passes=self._stacks_after_trace(plan.passes, state))
         if state.failed is not None and UNKEEPABLE in state.failed:
             return plan
         return replace(plan, passes=tuple(_tuned_once(planned) for planned in plan.passes))
+
+    def _stacks_after_trace(self, passes: tuple[PassPlan, ...], state: PlanState) -> tuple[PassPlan, ...]:
+        traces = [number for number, planned in enumerate(passes) if planned.name == "trace"]
+        stacks = [planned for planned in passes if planned.name == "stacks"]
+        if not traces or not stacks:
+            return passes
+        before, after = passes[: traces[-1] + 1], passes[traces[-1] + 1 :]
+        if self._can_record_operations(state):
+            assert self._nsys.path is not None
+            folder = self.context.folder
+            stacks = [record_operations(planned, folder, self._nsys.path, state) for planned in stacks]
+        return (*(planned for planned in before if planned.name != "stacks"), *stacks, *after)
+
+    def _can_record_operations(self, state: PlanState) -> bool:
+        """Whether nsys takes NVTX ranges here, as far as is known by now, and torch is there to write them."""
+        traces = [result for result in state.passes if result.name == "trace"]
+        fine = all(result.tool == "nsys" and result.state == "finished" for result in traces)
+        return fine and self._nsys.works and self._torch
 
     def plan_pass(self, name: PassName, state: PlanState) -> list[PassPlan]:
         """The trace, the counters of the kernels in it, and what explains those that missed a target."""
@@ -89,6 +109,11 @@ class CudaRun(PlannedRun):
             plans.append(plan_counters(self.context, self._ncu, state, self._chip, again=True))
         return plans
 
+    def findings(self, plan: PassPlan, result: PassResult) -> PassFindings:
+        """What a pass left; beside the sampled stacks what launched each kernel."""
+        findings = super().findings(plan, result)
+        return add_launchers(findings, self.context.folder) if plan.name == "stacks" else findings
+
     def read_pass(self, plan: PassPlan, result: PassResult) -> PassFindings:  # noqa: ARG002 - the files say it all
         """The trace, or the counters of each kernel."""
         return (read_trace if plan.name == "trace" else read_counters)(self.context, plan)
@@ -116,6 +141,11 @@ class CudaRun(PlannedRun):
         """Whether a region in the workload can write NVTX ranges."""
         workload = self.context.workload
         return workload.python is not None and has_module(workload.python, "nvtx", workload.folder)
+
+    @cached_property
+    def _torch(self) -> bool:
+        workload = self.context.workload
+        return workload.python is not None and has_module(workload.python, "torch", workload.folder)
 
     @property
     def _chip(self) -> str | None:

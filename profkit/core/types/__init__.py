@@ -23,6 +23,7 @@ from profkit.core.types.comparison import Sample as Sample
 from profkit.core.types.comparison import Side as Side
 from profkit.core.types.comparison import Tier as Tier
 from profkit.core.types.gpu import ApiCall as ApiCall
+from profkit.core.types.gpu import Communication as Communication
 from profkit.core.types.gpu import Gpu as Gpu
 from profkit.core.types.gpu import GpuRange as GpuRange
 from profkit.core.types.gpu import GpuToolLines as GpuToolLines

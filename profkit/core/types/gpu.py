@@ -134,6 +134,22 @@ class ApiCall:
 
 
 @dataclass(frozen=True)
+class Communication:
+    """Kernels of NCCL: means over the devices that ran any, in seconds.
+
+    `exposed`: no other kernel ran. `waiting`: of their own time, that in which another device of the recording had not
+    begun the same call; None where calls cannot be paired. `kernel` is the one with most time.
+    """
+
+    seconds: float
+    exposed: float
+    waiting: float | None
+    calls: int  # of one device
+    kernel: str
+    devices: int
+
+
+@dataclass(frozen=True)
 class GpuTrace:
     """What the devices did in the part that counts. Times in seconds.
 
@@ -165,6 +181,7 @@ class GpuTrace:
     # Which of `kernels` the first launches that count were, in order: some thousand. Empty where a tool tells no order.
     order: tuple[int, ...] = ()
     setup: tuple[KernelTime, ...] = ()  # launched only before what counts: `setup_launches` times
+    communication: Communication | None = None
     operations: int = 0  # that a framework wrote as ranges: each costs the host some microseconds
 
 

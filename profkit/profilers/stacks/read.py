@@ -44,7 +44,7 @@ class _Process:
     seconds: float = 0.0
     cost: float = 0.0
     ended: bool = False
-    lost: int = 0  # samples whose stack was in a line that was lost
+    failed: str = ""
     functions: dict[int, Frame] = field(default_factory=dict)
     nodes: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     threads: dict[int, str] = field(default_factory=dict)
@@ -92,17 +92,19 @@ def read_stacks(path: Path) -> Report:
         facts={name: value for name, value in facts.items() if value},
         profiles=(*tally.profiles(), _threads(processes, first)),
         stacks=tuple(stacks),
-        warnings=tuple(_warnings(processes, torn)),
+        warnings=tuple(_warnings(processes, first, torn)),
     )
 
 
-def _warnings(processes: list[_Process], torn: int) -> Iterator[str]:
-    killed = sum(not process.ended for process in processes)
-    if killed:
+def _warnings(processes: list[_Process], first: _Process, torn: int) -> Iterator[str]:
+    if not first.ended:
         yield (
-            f"{plural(killed, 'Python process', 'Python processes')} of {len(processes)} ended without Python's exit "
-            "(a signal, os._exit, exec): the last hundredth of its time, or 0.1 s, is not in its stacks"
+            "the program ended without Python's exit (a signal, os._exit, exec): the last 0.1 s or hundredth of its "
+            "time is not in its stacks"
         )
+    failures = dict.fromkeys(process.failed for process in processes if process.failed)
+    if failures:
+        yield f"sampling stacks failed now and then: {'; '.join(list(failures)[:3])}"
     if torn:
         yield f"{plural(torn, 'line')} of the sampled stacks could not be read and was left out"
     if any(not process.own_clocks for process in processes):
@@ -167,6 +169,7 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
         str(line.get("python", process.python)),
     )
     process.own_clocks = process.own_clocks and line.get("cpu", "thread") == "thread"
+    process.failed = str(line.get("failed", process.failed))
     process.ended = process.ended or bool(line.get("end"))
     process.functions |= functions
     process.nodes |= nodes

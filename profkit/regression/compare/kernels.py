@@ -248,6 +248,7 @@ def _percent_change(first: float, second: float) -> str:
 
 
 INSTRUCTIONS_SHARE = 0.005  # of all instructions: a function below it moves nothing
+SAMPLES_PER_SECOND = 100  # of sampled Python stacks
 SAMPLES_SHARE = 0.02  # of all samples
 SIGMAS = 2.6  # 99 % of the differences of two equal shares
 MOST_FUNCTIONS = 200  # functions of one profile that are listed, largest change first
@@ -267,7 +268,7 @@ def function_changes(baseline: RunDocument, candidate: RunDocument) -> tuple[Fun
             continue
         if profile.unit == "instructions" and profile.kind != "counted-lines":
             changes += sorted(_instruction_changes(profile, counterpart), key=_largest_first)[:MOST_FUNCTIONS]
-        elif profile.kind in ("functions", "own-time"):
+        elif profile.kind in ("functions", "own-time", "sampled-functions"):
             changes += sorted(_sample_changes(profile, counterpart), key=_largest_first)[:MOST_FUNCTIONS]
     return tuple(changes)
 
@@ -308,6 +309,8 @@ def _sample_changes(before: Profile, after: Profile) -> Iterator[FunctionChange]
 
 
 def _profiled_quantity(profile: Profile) -> str:
+    if profile.kind == "sampled-functions":
+        return "the processor time of Python's threads"
     return "the time under cProfile" if profile.kind == "own-time" else "the samples"
 
 
@@ -315,6 +318,8 @@ def _sample_count(profile: Profile) -> float:
     """About how many samples a profile is made of: the smallest value is one. Infinite where it was not sampled."""
     if profile.kind == "own-time":
         return float("inf")
+    if profile.kind == "sampled-functions":  # of seconds: a hundred of them in one
+        return max(1.0, profile.total * SAMPLES_PER_SECOND)
     values = [spot.own for spot in profile.hotspots if spot.own > 0]
     return max(1.0, profile.total / min(values)) if values else 1.0
 

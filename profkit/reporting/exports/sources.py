@@ -15,6 +15,7 @@ _NAMES = (
     "trace.xctrace",
     "trace.sqlite",
     "trace.torch.*.json*",
+    "stacks.jsonl",
     "trace.script.txt",
     "*.sqlite",
     "*.script.txt",
@@ -35,7 +36,7 @@ class Sources:
 
     name: str
     time_line: RecognisedReport | None = None
-    stacks: RecognisedReport | None = None
+    stacks: tuple[RecognisedReport, ...] = ()
     records: tuple[
         Path, ...
     ] = ()  # of a run on a Mac: what processes noted of the region while it was recorded
@@ -55,7 +56,7 @@ def find_sources(path: Path) -> Sources:
     order = [form.name for form in all_formats()]
     with_times = [report for report in reports if report.form.time_line is not None]
     first = min(with_times, key=lambda report: order.index(report.form.name), default=None)
-    stacks = next((report for report in reports if report.form.has_stacks), None)
+    stacks = tuple({report.form.name: report for report in reports if report.form.has_stacks}.values())
     records = sorted(first.path.parent.glob(_RECORDS)) if first is not None and is_run else []
     return Sources(folder.resolve().name if is_run else path.name, first, stacks, tuple(records))
 

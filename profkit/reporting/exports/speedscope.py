@@ -13,7 +13,7 @@ from profkit.core.types import Frame, Profile, RunDocument, Stacks
 from profkit.reporting.exports.sources import Sources
 
 PIECE = 1 << 20  # characters
-HINT = "profkit profile --backend cpu --passes trace,cprofile -- COMMAND"
+HINT = "profkit profile --backend cpu --passes stacks,trace -- COMMAND"
 
 
 def pieces(sources: Sources, document: Callable[[], RunDocument], progress: Progress) -> Iterator[str]:
@@ -41,12 +41,12 @@ def _written(stacks: list[Stacks], name: str) -> Iterator[str]:
 
 def stacks_of(sources: Sources, progress: Progress) -> tuple[Stacks, ...]:
     """The stacks that were sampled, read once more from what holds them; none where nothing was."""
-    if sources.stacks is None:
-        return ()
-    progress.begin("stacks", str(sources.stacks.path))
-    stacks = sources.stacks.form.read(sources.stacks.path).stacks
-    progress.end("read")
-    return stacks
+    stacks: list[Stacks] = []
+    for report in sources.stacks:
+        progress.begin("stacks", str(report.path))
+        stacks += report.form.read(report.path).stacks
+        progress.end("read")
+    return tuple(stacks)
 
 
 def _device_time(document: RunDocument) -> list[Stacks]:

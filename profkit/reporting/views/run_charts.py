@@ -337,9 +337,9 @@ def flame_section(document: RunDocument, extras: Extras) -> Section | None:
     if is_metal(document) and any(is_sampled(profile) for profile in document.profiles):
         return None  # it was sampled, and the page of a run folder without its stacks has its hot spots alone
     if backend_named(document.backend).has_device and (document.plan is not None or timed):
-        headline = "Stacks are sampled of a program on the CPU, and this run was on the GPU."
-        fix = "profkit profile --backend cpu -- COMMAND"
-        body = NoChart("Where its host spends the time is not known.", fix)
+        headline = "Where its host spends the time is not known."
+        fix = f"profkit profile --backend {document.backend} --passes timing,stacks -- COMMAND"
+        body = NoChart("No stacks were sampled.", fix)
         return Section(title, (body,), headline, anchor=anchor, repeats=True)
     trace = summary_of(document, "trace")
     if document.plan is None or trace is None or trace.tables:
@@ -352,10 +352,11 @@ def python_section(document: RunDocument) -> Section | None:
     """Python's functions by own time, and by that of all they call."""
     summary = summary_of(document, "python")
     profiles = {profile.kind: profile for profile in document.profiles}
+    sampled = "sampled-functions" in profiles
     chosen: tuple[tuple[ProfileKind, str, Callable[[Hotspot], float]], ...] = (
-        ("own-time", "by own time", lambda spot: spot.own),
+        ("sampled-functions" if sampled else "own-time", "by own time", lambda spot: spot.own),
         (
-            "cumulative-time",
+            "sampled-functions" if sampled else "cumulative-time",
             "with what they call",
             lambda spot: spot.total if spot.total is not None else spot.own,
         ),

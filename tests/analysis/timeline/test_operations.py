@@ -9,6 +9,7 @@ import pytest
 from profkit.analysis.timeline.operations import operation_text
 from profkit.analysis.timeline.records import Range
 from profkit.analysis.timeline.trace import build_trace
+from profkit.profilers.redact import Redactor
 from tests.analysis.timeline.recordings import recording
 
 
@@ -72,7 +73,7 @@ def test_of_several_operations_the_commonest_is_named() -> None:
     assert launched(1100, 1200, 3100, ranges=(OUTER, INNER, other)) == ("aten::mm [4,8] x [8,9]", 2, 2)
 
 
-LINE = Range("profkit-at:src/train.py:12:Model.forward", None, 950, 1800, 0, 0)
+LINE = Range("profkit-at src/train.py:12:Model.forward", None, 950, 1800, 0, 0)
 
 
 def origin(launch: int, *ranges: Range, thread: int = 0) -> tuple[str | None, ...]:
@@ -112,3 +113,9 @@ def test_lines_are_no_marked_ranges_and_operations_count_by_name() -> None:
     ]
     assert trace.kernels[0].ranges == ("step",)
     assert trace.operations == 2
+
+
+def test_the_path_of_a_line_is_taken_out_as_any_other() -> None:
+    assert (
+        Redactor().text("profkit-at /home/jane/p/train.py:12:step") == "profkit-at /folder-1/train.py:12:step"
+    )

@@ -16,7 +16,7 @@ from typing import Any
 from .samples import StackSampler
 
 # A module of the workload -> our module and its class, made as `Class(out)`, with `start()` and what a switch may have.
-COMPANIONS: dict[str, tuple[str, str]] = {}
+COMPANIONS: dict[str, tuple[str, str]] = {"torch": ("operation_lines", "OperationLines")}
 
 
 class Switches:

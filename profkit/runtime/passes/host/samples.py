@@ -24,7 +24,8 @@ from .session import is_own
 
 SCHEMA = "profkit.stacks/1"
 PAUSE = 0.008  # seconds between two samples: a program that computes adds the 5 ms after which it gives way
-COST_SHARE = 0.015  # of the time: where stacks are deep or threads many, samples are taken less often
+# Of the time: where stacks are deep or threads many, samples are taken less often; of one sample in what is usual.
+COST_SHARE, COST_WEIGHT = 0.015, 0.1
 # Seconds that our thread waits for the interpreter's lock until it asks for it: after the usual 5 ms it would meet most
 # programs at a call that gives the lock away by itself. Only where no two threads ran that long since the last sample:
 # they would change places as often.
@@ -32,7 +33,7 @@ SHORT_SWITCH, RAN = 1e-5, 2e-4
 FLUSH_PAUSE, FLUSH_SHARE = 0.1, 0.01  # seconds, and share of the time so far, between two writes
 MOST_NODES = 60_000  # frames of the tree of stacks: 2 MB of text
 MOST_FUNCTIONS = 20_000
-MOST_FAILURES = 5  # writes that failed, one after the other: a full disk
+MOST_FAILURES = 5  # samples or writes that failed since one that did not: a full disk
 ROOT = 0  # of the tree
 IMPORT, REST = (
     0,
@@ -92,7 +93,7 @@ class StackSampler:
         self._cost = 0.0
         self._begun = self._last = self._flushed = perf_counter()
         self._header_written = self._finalizer = self._ended = False
-        self._failures = 0
+        self._failures, self._failed = 0, ""
         self._key = f"{os.getpid()}.{time.time_ns() // 1_000_000}"
         self._main, main_native = get_ident(), get_native_id()
         self._threads: dict[int, _ThreadState] = {}
@@ -114,6 +115,7 @@ class StackSampler:
         with self._lock:
             if not self._ended:
                 self._ended = True
+                self._count_last_stretch()
                 self._flush(last=True)
 
     def enter(self, name: str) -> None:  # noqa: ARG002
@@ -132,7 +134,7 @@ class StackSampler:
             # a signal is for the threads of the workload: one that waits would not wake up by ours
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         begun = thread_time()
-        pause, shake = PAUSE, 1
+        pause, shake, usual = PAUSE, 1, 0.0
         while self._generation is generation:
             sleep(pause * (0.75 + 0.5 * shake / 65536))  # not in step with what the program repeats
             shake = (shake * 25173 + 13849) % 65536
@@ -144,11 +146,15 @@ class StackSampler:
                     now = perf_counter()
                     if now - self._flushed > max(FLUSH_PAUSE, FLUSH_SHARE * (now - self._begun)):
                         self._flush()
-                except Exception:  # the program comes first
-                    self._generation = None
-                    return
+                except Exception as error:  # the program comes first
+                    self._failures += 1
+                    self._failed = f"{type(error).__name__}: {error}"[:200]
+                    if self._failures > MOST_FAILURES:
+                        self._generation = None
+                        return
                 cost = thread_time() - begun
-                pause = max(PAUSE, (cost - self._cost) / COST_SHARE)
+                usual += COST_WEIGHT * (cost - self._cost - usual)
+                pause = max(PAUSE, usual / COST_SHARE)
                 self._cost = cost
 
     def _sample(self) -> None:
@@ -190,10 +196,21 @@ class StackSampler:
         if not self._clocks and unclocked:
             self._movers = moved or self._movers
             self._share_cpu([sums for state, sums in unclocked if state.number in self._movers], wall)
-        if not self._finalizer and "multiprocessing.util" in sys.modules:
-            # its children end with os._exit, which skips atexit but not these
-            self._finalizer = True
-            sys.modules["multiprocessing.util"].Finalize(None, self.finish, exitpriority=-100)
+        if not self._finalizer:
+            # children of multiprocessing end with os._exit, which skips atexit but not these
+            finalize = getattr(sys.modules.get("multiprocessing.util"), "Finalize", None)
+            if finalize is not None:  # else nobody has imported it, or not to its end
+                self._finalizer = True
+                finalize(None, self.finish, exitpriority=-100)
+
+    def _count_last_stretch(self) -> None:
+        """What went by since the last sample was spent where each thread was seen then."""
+        wall = perf_counter() - self._last
+        for state in (state for state in self._threads.values() if state.node != ROOT):
+            sums = self._sums.setdefault((state.node, state.number, self._depth > 0), [0.0, 0.0, 0])
+            cpu = self._cpu_of(state)
+            sums[0] += wall
+            sums[1] += cpu - state.cpu
 
     def _set_switch(self, seconds: float) -> None:
         present = sys.getswitchinterval()
@@ -305,8 +322,8 @@ class StackSampler:
             "cost": round(self._cost, 6),
             "entries": self._entries,
         }
-        if last:
-            line["end"] = True
+        line |= {"end": True} if last else {}
+        line |= {"failed": self._failed} if self._failed else {}
         # an empty line before it ends one that another process could not finish
         self._flushed = now
         if not _append(self._out, b"\n" + json.dumps(line).encode() + b"\n"):

@@ -1,0 +1,220 @@
+"""Writes the line of the program around each of its calls into torch as an NVTX range, for nsys, which runs outside.
+
+Beside them torch writes each operation with the shapes of its inputs (`emit_nvtx`), and so whose backward pass a node
+is. Both begin when torch initialises CUDA, and end once the program has long repeated itself.
+
+A mode for calls of torch's Python functions does it, not one for dispatched operations: what it sees is what the line
+calls, backward passes and what lies below it run as always, and kernels are told by when they were launched. The
+mode is the lowest on the stack, so that whoever enters and leaves another one finds the stack as it should be.
+torch.compile would look into it, and a profiler of the workload's own allows no other: before either begins it is gone.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from types import CodeType, FrameType
+from typing import Any
+
+from .session import is_own
+
+VARIABLE = "PROFKIT_OPERATIONS"  # set where somebody traces NVTX
+SCHEMA = "profkit.operations/1"
+PREFIX = "profkit-at "
+MOST_UNCHANGED = 30_000  # calls without a new line: the program repeats itself
+MOST_CALLS = 200_000
+COMPILED = "torch.compile (or torch.export) is used: the mode that sees calls would keep it from compiling"
+PROFILED = "the program uses a profiler of torch, which allows no other"
+ELSEWHERE = "CUDA was initialised in another thread than the main one"
+# Called for every tensor, and launching nothing.
+_QUESTIONS = frozenset(
+    ("__get__", "__len__", "dim", "is_contiguous", "is_floating_point", "numel", "size", "stride")
+)
+_FOREIGN = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_STANDARD = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
+
+
+class OperationLines:
+    """The companion of a process that uses torch."""
+
+    def __init__(self, out: str) -> None:
+        self._out = f"{out}.operations"
+        self._main = threading.get_ident()
+        self._mode: Any = None
+        self._emitter: Any = None
+        self._on = self._ended = False
+        self._depth = 0  # calls that the main thread is in
+        self._calls = self._last_news = 0
+        self._texts: dict[tuple[CodeType, int], str] = {}
+        self._foreign: dict[CodeType, bool] = {}
+        self._torch_folder = ""
+        self._reason: str | None = None
+        self._push: Callable[[str], object] = str
+        self._pop: Callable[[], object] = str
+
+    # ------------------------------------------------------------ beginning and end
+
+    def start(self) -> None:
+        """Wait for CUDA. torch has just been imported, and the stack of modes is empty."""
+        if not os.environ.get(VARIABLE) or threading.current_thread() is not threading.main_thread():
+            return
+        try:
+            self._install(sys.modules["torch"])
+        except Exception as error:
+            self._fail(error)
+
+    def finish(self) -> None:
+        """The process ends: say what was seen."""
+        if self._mode is None and self._reason is None:
+            return
+        line = {
+            "schema": SCHEMA,
+            "pid": os.getpid(),
+            "calls": self._calls,
+            "lines": len(self._texts),
+            "reason": self._reason,
+        }
+        with suppress(OSError), open(self._out, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def _install(self, torch: Any) -> None:
+        self._torch_folder = os.path.join(os.path.dirname(os.path.abspath(torch.__file__)), "")
+        self._push, self._pop = torch.cuda.nvtx.range_push, torch.cuda.nvtx.range_pop
+        for owner, name, reason in (
+            (torch, "compile", COMPILED),
+            (getattr(torch, "export", None), "export", COMPILED),
+            (torch.autograd.profiler.profile, "__init__", PROFILED),
+            (torch.autograd.profiler.emit_nvtx, "__init__", PROFILED),
+        ):
+            self._give_way_to(owner, name, reason)
+        self._mode = _line_mode(torch, self)
+        self._mode.__enter__()
+        os.register_at_fork(after_in_child=self._forget)
+        torch.cuda._lazy_call(self._begin)
+
+    def _begin(self) -> None:
+        """torch initialises CUDA; nothing may be raised here."""
+        if self._ended:
+            return
+        if threading.get_ident() != self._main:
+            self._stop(ELSEWHERE)
+            return
+        try:
+            emitter = sys.modules["torch"].autograd.profiler.emit_nvtx
+            new = emitter.__new__(emitter)
+            emitter.__init__.__wrapped__(new, record_shapes=True)
+            new.__enter__()
+            self._emitter, self._on = new, True
+        except Exception as error:
+            self._fail(error)
+
+    def _give_way_to(self, owner: Any, name: str, reason: str) -> None:
+        original = getattr(owner, name, None)
+        if not callable(original):
+            return
+
+        @functools.wraps(original)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            self._stop(reason)
+            return original(*args, **kwargs)
+
+        setattr(owner, name, wrapper)
+
+    def _stop(self, reason: str | None) -> None:
+        """No range is written from here on; the mode goes as soon as no call is under way."""
+        self._on = False
+        if threading.get_ident() != self._main:
+            return
+        if not self._ended:
+            self._ended, self._reason = True, reason
+            emitter, self._emitter = self._emitter, None
+            if emitter is not None:
+                with suppress(Exception):
+                    emitter.__exit__(None, None, None)
+        if self._depth == 0 and self._mode is not None:
+            with suppress(Exception):
+                _remove_mode(sys.modules["torch"], self._mode)
+
+    def _fail(self, error: Exception) -> None:
+        self._stop(f"{type(error).__name__}: {error}"[:300])
+
+    def _forget(self) -> None:
+        """In a forked child: it is not this process that is asked about."""
+        self._on, self._ended, self._mode, self._reason = False, True, None, None
+
+    # ------------------------------------------------------------ a call
+
+    def call(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """The call of a function of torch, with its line around it."""
+        if not self._on or getattr(function, "__name__", "") in _QUESTIONS:
+            return function(*args, **kwargs)
+        main = threading.get_ident() == self._main
+        try:
+            self._push(self._line_text(sys._getframe(2)))
+        except Exception as error:
+            self._fail(error)
+            return function(*args, **kwargs)
+        self._depth += main
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self._depth -= main
+            with suppress(Exception):
+                self._pop()
+                if main and (self._calls - self._last_news > MOST_UNCHANGED or self._calls > MOST_CALLS):
+                    self._stop(None)
+
+    def _line_text(self, frame: FrameType | None) -> str:
+        """The innermost line that is neither torch's, nor of a package; of packages alone the innermost."""
+        self._calls += 1
+        own: FrameType | None = None
+        while frame is not None:
+            foreign = self._foreign.get(frame.f_code)
+            if foreign is None:
+                foreign = self._foreign[frame.f_code] = self._is_foreign(frame.f_code.co_filename)
+            if not foreign:
+                own = frame
+                break
+            if own is None and not self._is_hidden(frame.f_code.co_filename):
+                own = frame
+            frame = frame.f_back
+        if own is None:
+            return f"{PREFIX}?:0:"
+        key = (own.f_code, own.f_lineno or 0)
+        text = self._texts.get(key)
+        if text is None:
+            code = own.f_code
+            name = getattr(code, "co_qualname", code.co_name)  # 3.11
+            file = code.co_filename if code.co_filename.startswith("<") else os.path.abspath(code.co_filename)
+            text = self._texts[key] = f"{PREFIX}{file}:{key[1]}:{name}"
+            self._last_news = self._calls
+        return text
+
+    def _is_hidden(self, file: str) -> bool:
+        return file.startswith((self._torch_folder, "<frozen")) or is_own(file)
+
+    def _is_foreign(self, file: str) -> bool:
+        inside = any(folder in file for folder in _FOREIGN)
+        return inside or self._is_hidden(file) or file.startswith(_STANDARD)
+
+
+def _line_mode(torch: Any, lines: OperationLines) -> Any:
+    class LineMode(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return lines.call(func, args, kwargs or {})
+
+    return LineMode()
+
+
+def _remove_mode(torch: Any, mode: Any) -> None:
+    """Take one mode out of the stack, wherever it is in it."""
+    overrides = torch.overrides
+    modes = [overrides._pop_mode() for _ in range(torch._C._len_torch_function_stack())]
+    for other in reversed(modes):
+        if other is not mode:
+            overrides._push_mode(other)

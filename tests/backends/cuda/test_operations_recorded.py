@@ -1,0 +1,65 @@
+"""What launched each kernel is recorded beside the sampled stacks, so that the timeline is not slowed by it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.timeline.operations import with_operations
+from profkit.backends.cuda.run import CudaRun
+from profkit.profiling.summarize import summarize_report
+from tests.backends.cuda.conftest import Machine
+from tests.conftest import ROOT
+
+RECORDED = ROOT / "tests" / "data" / "cuda" / "nsys" / "operations.sqlite"
+
+
+def test_nsys_traces_once_for_times_and_once_beside_the_sampled_stacks(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CudaRun, "_torch", True)
+    run = machine.profile(passes=("timing", "trace", "stacks"))
+    reports = [
+        next(word for word in call if word.startswith("--output="))
+        for call in machine.calls("nsys", "profile")
+    ]
+    assert [report.rpartition("/")[2] for report in reports] == ["trace", "operations"]
+    assert run.plan is not None
+    timing, trace, stacks = run.plan.passes
+    assert [step.env.get("PROFKIT_OPERATIONS") for step in (*trace.steps, *stacks.steps)] == [None, "1"]
+    (result,) = [result for result in run.passes if result.name == "stacks"]
+    assert "artifacts/operations.sqlite" in result.artifacts
+    assert timing.name == "timing"
+
+
+@pytest.mark.parametrize("nsys", [{"report": False, "text": "No reports were generated."}, {}])
+def test_without_torch_or_a_working_nsys_stacks_are_sampled_alone(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, nsys: dict[str, object]
+) -> None:
+    monkeypatch.setattr(CudaRun, "_torch", bool(nsys))
+    if nsys:
+        machine.tools(nsys=nsys)
+    run = machine.profile(passes=("timing", "trace", "stacks"))
+    (result,) = [result for result in run.passes if result.name == "stacks"]
+    assert (result.state, result.tool) == ("finished", None)
+    assert len(machine.calls("nsys", "operations")) == 0
+
+
+def test_a_trace_takes_over_what_launched_its_kernels_and_keeps_its_own_times() -> None:
+    recorded = summarize_report(RECORDED).trace
+    assert recorded is not None
+    bare = {"operation": None, "operation_launches": 0, "operations": 0, "backward_of": None}
+    times = tuple(replace(time, launches=29 * time.launches, **bare) for time in recorded.kernels)
+    plain = replace(recorded, kernels=times)
+    joined = with_operations(plain, recorded.kernels)
+    assert joined is not None
+    first, second = joined.kernels[:2]
+    assert (first.operation, first.operation_launches, first.launches) == (
+        "aten::mm [4096,768] x [768,50257]",
+        29,
+        29,
+    )
+    assert second.backward_of == "aten::mm [4096,768] x [768,50257]"
+    assert [time.total for time in joined.kernels] == [time.total for time in recorded.kernels]
+    assert with_operations(plain, ()) is plain

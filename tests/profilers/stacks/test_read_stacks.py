@@ -1,0 +1,133 @@
+"""A recorded file of sampled Python stacks, read; torn, foreign and scrubbed ones, too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import Hotspot, Profile, Report
+from profkit.profilers.redact import Redactor
+from profkit.profilers.registry import recognise_format
+from profkit.profilers.stacks.read import read_stacks, scrub_stacks
+from tests.conftest import ROOT
+
+RECORDED = ROOT / "tests" / "data" / "stacks" / "pool.jsonl"
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Report:
+    return read_stacks(RECORDED)
+
+
+def of(report: Report, kind: str) -> Profile:
+    return next(profile for profile in report.profiles if profile.kind == kind)
+
+
+def spot(profile: Profile, function: str) -> Hotspot:
+    return next(one for one in profile.hotspots if one.function == function)
+
+
+def test_the_function_of_the_workers_is_the_hottest_with_its_line_and_its_caller(recorded: Report) -> None:
+    functions = of(recorded, "sampled-functions")
+    first = functions.hotspots[0]
+    assert (first.function, first.line) == ("collatz", 7)
+    assert first.lines[0].line == 9
+    assert first.callers[0].function == "mapstar"
+    assert first.own > 0.4 * functions.total
+    assert sum(one.own for one in functions.hotspots) <= functions.total
+
+
+def test_a_line_counts_for_the_library_that_it_calls(recorded: Report) -> None:
+    lines = {(one.function, one.line): one for one in of(recorded, "sampled-lines").hotspots}
+    dump = lines["dump", 16]
+    assert dump.own < 0.01 < 0.2 < (dump.total or 0.0)
+    assert dump.lines[0].function == "dumps"
+    assert (dump.callers[0].function, dump.callers[0].line) == ("main", 28)
+
+
+def test_a_line_that_sleeps_waits_and_does_not_run(recorded: Report) -> None:
+    lines = {(one.function, one.line): one for one in of(recorded, "sampled-lines").hotspots}
+    sleeping = lines["wait", 20]
+    assert sleeping.counters["waiting"] > 0.8
+    assert 0.4 < sleeping.counters["main_waiting"] < 0.5
+    assert (sleeping.total or 0.0) < 0.05
+
+
+def test_imports_are_apart_and_say_where_they_stand(recorded: Report) -> None:
+    imports = of(recorded, "sampled-imports")
+    first = imports.hotspots[0]
+    assert first.function == "multiprocessing"
+    assert (first.callers[0].function, first.callers[0].line) == ("<module>", 2)
+    assert spot(imports, "multiprocessing.context").counters["outermost"] == 0
+    assert sum(one.counters["outermost"] for one in imports.hotspots) == pytest.approx(imports.total)
+    assert not any("importlib" in (one.file or "") for one in of(recorded, "sampled-functions").hotspots)
+
+
+def test_threads_of_one_name_stand_together_and_the_first_process_apart(recorded: Report) -> None:
+    threads = of(recorded, "sampled-threads")
+    mains = [one for one in threads.hotspots if one.function == "main"]
+    assert [(one.counters["threads"], one.counters["first_process"]) for one in mains] == [(2, 0), (1, 1)]
+    assert spot(threads, "waiting").own < 0.01
+
+
+def test_stacks_are_by_processor_time_and_by_the_main_threads_wall_time(recorded: Report) -> None:
+    running, waiting = recorded.stacks
+    assert sum(running.weights.values()) == pytest.approx(of(recorded, "sampled-functions").total)
+    assert sum(waiting.weights.values()) > 2
+    assert all(stack[0].function == "<module>" for stack in waiting.weights)
+    imports = [
+        frame.function for stack in running.weights for frame in stack if frame.function.startswith("import ")
+    ]
+    assert "import multiprocessing" in imports
+
+
+def test_a_torn_line_is_passed_over_and_said(tmp_path: Path, recorded: Report) -> None:
+    text = RECORDED.read_text()
+    torn = tmp_path / "torn.jsonl"
+    torn.write_text(text[:-200])
+    report = read_stacks(torn)
+    assert "1 line of the sampled stacks could not be read" in " ".join(report.warnings)
+    assert of(report, "sampled-functions").hotspots[0].function == "collatz"
+    assert recorded.warnings == ()
+
+
+def test_only_the_region_counts_where_one_was_entered(tmp_path: Path) -> None:
+    lines = [json.loads(line) for line in RECORDED.read_text().splitlines() if line]
+    for line in lines:
+        line["entries"] = 1
+    marked = tmp_path / "marked.jsonl"
+    marked.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    report = read_stacks(marked)
+    assert of(report, "sampled-functions").total == 0
+    assert of(report, "sampled-imports").total > 0.1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}\n",
+        '{"schema": "profkit.stacks/1"}\n',
+        '{"schema": "profkit.stacks/1", "process": "1.1", "seconds": 1, "cost": 0, "entries": 0, '
+        '"nodes": [[2, 2, 2, 1]], "samples": []}\n',
+        "[" * 100_000,
+    ],
+)
+def test_a_file_that_holds_no_stacks_is_refused_in_a_sentence(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text(text)
+    with pytest.raises(UnreadableReport, match="no sampled stacks"):
+        read_stacks(path)
+
+
+def test_a_scrubbed_file_says_the_same_without_folders(tmp_path: Path) -> None:
+    private = tmp_path / "private.jsonl"
+    private.write_text(RECORDED.read_text().replace("/folder-1/", "/home/ada.lovelace/engine/"))
+    scrubbed = tmp_path / "scrubbed.jsonl"
+    scrub_stacks(private, scrubbed, Redactor())
+    assert "lovelace" not in scrubbed.read_text()
+    assert recognise_format(scrubbed).name == "python-stacks"
+    assert of(read_stacks(scrubbed), "sampled-functions").hotspots[0].lines[0].line == 9

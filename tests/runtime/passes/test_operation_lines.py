@@ -1,0 +1,170 @@
+"""The line of each call into torch, written as a range; whatever happens to us, the program goes on as it would."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profkit.analysis.timeline.operations import source_line
+from profkit.runtime.passes.host import operation_lines
+from profkit.runtime.passes.host.operation_lines import OperationLines
+
+torch = pytest.importorskip("torch")
+
+
+class Traced:
+    """What the stand-ins of NVTX and of torch's emitter saw."""
+
+    def __init__(self) -> None:
+        self.open: list[str] = []
+        self.written: list[str] = []
+        self.emitting: list[bool] = []
+
+    def push(self, text: str) -> None:
+        self.open.append(text)
+        self.written.append(text)
+
+    def lines(self) -> list[tuple[int, str | None]]:
+        places = [source_line(text) for text in self.written]
+        return [(place[1], place[2]) for place in places if place is not None and place[0] == __file__]
+
+
+@pytest.fixture
+def traced(monkeypatch: pytest.MonkeyPatch) -> Traced:
+    """torch of the CPU, which has neither NVTX nor a moment at which CUDA begins."""
+    seen = Traced()
+
+    class Emitter:
+        def __init__(self, record_shapes: bool = False) -> None:
+            assert record_shapes
+
+        def __enter__(self) -> None:
+            seen.emitting.append(True)
+
+        def __exit__(self, *_: object) -> None:
+            seen.emitting.append(False)
+
+    def lazy_call(begin: Callable[[], None]) -> None:
+        begin()
+
+    monkeypatch.setenv(operation_lines.VARIABLE, "1")
+    monkeypatch.setattr(torch.cuda.nvtx, "range_push", seen.push)
+    monkeypatch.setattr(torch.cuda.nvtx, "range_pop", lambda: seen.open.pop())
+    monkeypatch.setattr(torch.cuda, "_lazy_call", lazy_call)
+    monkeypatch.setattr(torch.autograd.profiler, "emit_nvtx", Emitter)
+    for owner, name in (
+        (torch, "compile"),
+        (torch.export, "export"),
+        (torch.autograd.profiler.profile, "__init__"),
+    ):
+        monkeypatch.setattr(owner, name, lambda *_, **__: None)
+    return seen
+
+
+@pytest.fixture
+def lines(traced: Traced, tmp_path: Path) -> Iterator[OperationLines]:
+    companion = OperationLines(str(tmp_path / "stacks.jsonl"))
+    companion.start()
+    yield companion
+    companion._stop(None)
+    assert torch._C._len_torch_function_stack() == 0
+
+
+def line_of(name: str) -> int:
+    """The line of this file that ends with the comment `# name`."""
+    texts = Path(__file__).read_text().splitlines()
+    return next(number for number, text in enumerate(texts, 1) if text.endswith(f"# {name}"))
+
+
+def test_a_call_of_torch_has_the_line_of_the_program_that_made_it(
+    lines: OperationLines, traced: Traced
+) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    traced.written.clear()
+
+    def step() -> None:
+        loss = model(torch.ones(2, 4)).sum()  # forward
+        loss.backward()  # backward
+        optimizer.step()  # optimizer
+
+    step()
+    name = "test_a_call_of_torch_has_the_line_of_the_program_that_made_it.<locals>.step"
+    found = traced.lines()
+    assert list(dict.fromkeys(line for line, _ in found)) == [
+        line_of(x) for x in ("forward", "backward", "optimizer")
+    ]
+    assert {function for _, function in found} <= {name, "step"}
+    assert (traced.open, traced.emitting, lines._reason) == ([], [True], None)
+
+
+def test_errors_of_the_program_are_its_own_and_close_their_range(
+    lines: OperationLines, traced: Traced
+) -> None:
+    with pytest.raises(RuntimeError, match="mat1 and mat2"):
+        torch.mm(torch.ones(2, 3), torch.ones(2, 3))
+    assert traced.open == []
+    assert lines._on
+
+
+def test_an_error_of_ours_switches_us_off_and_is_in_the_file(
+    lines: OperationLines, traced: Traced, tmp_path: Path
+) -> None:
+    def broken(_: str) -> None:
+        raise OSError("no NVTX")
+
+    lines._push = broken
+    assert torch.ones(2).sum().item() == 2
+    assert (lines._on, traced.emitting) == (False, [True, False])
+    lines.finish()
+    (line,) = (tmp_path / "stacks.jsonl.operations").read_text().splitlines()
+    assert json.loads(line)["reason"] == "OSError: no NVTX"
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        (lambda: torch.compile(len), operation_lines.COMPILED),
+        (lambda: torch.autograd.profiler.profile(), operation_lines.PROFILED),
+    ],
+)
+def test_we_are_gone_before_torch_compiles_or_profiles(
+    lines: OperationLines, traced: Traced, call: Callable[[], Any], reason: str
+) -> None:
+    with torch.device("cpu"):  # a mode of the program's own, above ours
+        call()
+        assert torch._C._len_torch_function_stack() == 1
+        torch.ones(2)
+    assert torch._C._len_torch_function_stack() == 0
+    assert (lines._reason, traced.emitting) == (reason, [True, False])
+
+
+def test_nothing_is_written_once_the_program_has_long_repeated_itself(
+    lines: OperationLines, traced: Traced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operation_lines, "MOST_UNCHANGED", 5)
+    for _ in range(50):
+        torch.ones(2)
+    assert len(traced.written) == 7
+    assert (lines._reason, traced.emitting) == (None, [True, False])
+
+
+def test_other_threads_write_no_lines(lines: OperationLines, traced: Traced) -> None:
+    thread = threading.Thread(target=lambda: torch.ones(2).sum())
+    thread.start()
+    thread.join()
+    assert traced.written == []
+
+
+def test_without_a_trace_outside_torch_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(operation_lines.VARIABLE, raising=False)
+    companion = OperationLines(str(tmp_path / "out"))
+    companion.start()
+    companion.finish()
+    assert torch._C._len_torch_function_stack() == 0
+    assert list(tmp_path.iterdir()) == []

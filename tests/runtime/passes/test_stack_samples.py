@@ -1,0 +1,181 @@
+"""Python stacks are sampled in every process that finds us in its environment, and none of them behaves otherwise."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from profkit.core.types import Hotspot, Profile, Report
+from profkit.profilers.stacks.read import read_stacks
+from profkit.runtime.passes.command import START_FOLDER, sampling_environment
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def run(folder: Path, words: list[str], path: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PROFKIT"))}
+    env |= {"PYTHONPATH": os.pathsep.join(filter(None, (str(START_FOLDER), path)))}
+    env |= {"PROFKIT_STACKS": str(folder / "stacks.jsonl"), **more}
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, env=env, timeout=60)
+
+
+def sampled(folder: Path, code: str, *words: str, path: str = "") -> Report:
+    (folder / "work.py").write_text(textwrap.dedent(code))
+    done = run(folder, [sys.executable, *words, "work.py"], path)
+    assert (done.returncode, done.stderr) == (0, "")
+    return read_stacks(folder / "stacks.jsonl")
+
+
+def of(report: Report, kind: str) -> Profile:
+    return next(profile for profile in report.profiles if profile.kind == kind)
+
+
+def spot(profile: Profile, function: str) -> Hotspot:
+    return next(one for one in profile.hotspots if one.function == function)
+
+
+BURN = """
+import time
+def burn(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        sum(range(300))
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_the_function_of_a_pool_is_found_and_no_warning_of_python_appears(
+    tmp_path: Path, method: str
+) -> None:
+    code = f"""{BURN}
+import multiprocessing
+if __name__ == "__main__":
+    with multiprocessing.get_context({method!r}).Pool(2) as pool:
+        pool.map(burn, [0.15, 0.15])
+"""
+    functions = of(sampled(tmp_path, code, "-Werror::DeprecationWarning"), "sampled-functions")
+    assert functions.hotspots[0].function == "burn"
+    assert functions.hotspots[0].own > 0.2
+    assert functions.hotspots[0].callers[0].function == "mapstar"
+
+
+def test_a_thread_that_computes_and_one_that_waits_are_told_apart(tmp_path: Path) -> None:
+    code = f"""{BURN}
+import threading
+def wait():
+    while threads[0].is_alive():
+        time.sleep(0.05)
+threads = [threading.Thread(target=burn, args=(0.3,), name="works"), threading.Thread(target=wait, name="waits")]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+    report = sampled(tmp_path, code)
+    threads = of(report, "sampled-threads")
+    assert 0.15 < spot(threads, "works").own < 0.32
+    assert spot(threads, "waits").own < 0.02
+    wait = spot(of(report, "sampled-functions"), "wait")
+    assert wait.counters["waiting"] > 0.2
+
+
+def test_programs_of_a_pipeline_that_a_shell_starts_are_all_sampled(tmp_path: Path) -> None:
+    first, second = "x" + BURN + "burn(0.2)", "import sys" + BURN.replace("burn", "consume") + "consume(0.2)"
+    (tmp_path / "first.py").write_text(first[1:])
+    (tmp_path / "second.py").write_text(second)
+    done = run(tmp_path, ["sh", "-c", f"{sys.executable} first.py | {sys.executable} second.py"])
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    functions = of(read_stacks(tmp_path / "stacks.jsonl"), "sampled-functions")
+    assert {one.function for one in functions.hotspots[:2]} == {"burn", "consume"}
+
+
+def test_a_process_that_is_killed_or_leaves_python_keeps_what_was_written(tmp_path: Path) -> None:
+    report = sampled(tmp_path, f"{BURN}\nimport os\nburn(0.4)\nos._exit(0)")
+    assert spot(of(report, "sampled-functions"), "burn").own > 0.2
+    assert "ended without Python's exit" in report.warnings[0]
+
+
+def test_recursion_stands_in_the_stack_once(tmp_path: Path) -> None:
+    code = f"""{BURN}
+def down(depth):
+    return down(depth - 1) if depth else burn(0.2)
+down(900)
+"""
+    report = sampled(tmp_path, code)
+    stack = max(report.stacks[0].weights, key=len)
+    assert [frame.function for frame in stack] == ["<module>", "down", "burn"]
+    assert (tmp_path / "stacks.jsonl").stat().st_size < 20_000
+
+
+def test_what_is_inside_a_region_is_apart(tmp_path: Path) -> None:
+    code = f"""{BURN}
+import profkit
+def outside():
+    burn(0.1)
+def inside():
+    burn(0.2)
+outside()
+with profkit.region("work"):
+    inside()
+"""
+    report = sampled(tmp_path, code, path=str(ROOT))
+    assert spot(of(report, "sampled-functions"), "burn").own == pytest.approx(0.2, abs=0.09)
+    assert not [one for one in of(report, "sampled-functions").hotspots if one.function == "outside"]
+    assert not [line for line in of(report, "sampled-lines").hotspots if "profkit" in (line.file or "")]
+
+
+def test_the_sitecustomize_that_is_hidden_runs_and_ours_leaves_no_trace_in_the_path(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "sitecustomize.py").write_text("print('theirs')")
+    (tmp_path / "work.py").write_text("import sys, sitecustomize; print(sitecustomize.__file__, sys.path)")
+    done = run(tmp_path, [sys.executable, "work.py"], str(tmp_path / "other"))
+    assert done.stdout.startswith(f"theirs\n{tmp_path / 'other' / 'sitecustomize.py'}")
+    assert str(START_FOLDER) not in done.stdout
+
+
+def test_a_file_that_cannot_be_written_costs_the_samples_and_not_the_program(tmp_path: Path) -> None:
+    done = run(
+        tmp_path, [sys.executable, "-c", f"{BURN}\nburn(0.3)\nprint('done')"], PROFKIT_STACKS="/dev/null/x"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+def test_lines_stand_for_themselves_and_sums_are_whole(tmp_path: Path) -> None:
+    sampled(tmp_path, f"{BURN}\nburn(0.3)")
+    lines = [json.loads(line) for line in (tmp_path / "stacks.jsonl").read_text().splitlines() if line]
+    assert {line["schema"] for line in lines} == {"profkit.stacks/1"}
+    assert sum(sample[3] for line in lines for sample in line["samples"]) / 1e6 == pytest.approx(
+        lines[-1]["seconds"], rel=0.02
+    )
+    assert lines[-1]["end"] is True
+
+
+OUT = Path("/out.jsonl")
+
+
+@pytest.mark.parametrize("command", ["python x.py", "bash run.sh", "make bench", "env A=1 python x.py"])
+def test_a_command_that_may_start_python_gets_the_variables(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/theirs")
+    monkeypatch.setattr("shutil.which", lambda _: sys.executable)
+    env, reason = sampling_environment(command.split(), OUT)
+    assert reason is None
+    assert env == {"PROFKIT_STACKS": "/out.jsonl", "PYTHONPATH": f"{START_FOLDER}{os.pathsep}/theirs"}
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("sleep 1", "not a Python program: sleep"),
+        ("python -I x.py", "python -I reads no PYTHON variables, by which sampling begins"),
+        ("python -OS x.py", "python -S runs nothing at its start, by which sampling begins"),
+        ("absent-program x", "not a Python program: absent-program"),
+    ],
+)
+def test_a_command_that_starts_no_python_says_why(command: str, reason: str) -> None:
+    assert sampling_environment(command.split(), OUT) == (None, reason)
