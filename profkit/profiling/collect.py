@@ -157,7 +157,7 @@ class RunCollector:
         self.update(
             passes=(*self.document.passes, result),
             readings=(*self.document.readings, *usage),
-            time_split=time_split(typical.usage, start),
+            time_split=time_split(typical.usage, start, typical.use),
             triton=read_triton(plan),
             packages=read_packages(plan),
             notes=(*self.document.notes, *record.notes),

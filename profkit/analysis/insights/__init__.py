@@ -17,9 +17,11 @@ from profkit.analysis.insights import (
     gpu_units,
     host,
     host_calls,
+    host_io,
     host_memory,
     host_python,
     host_samples,
+    host_threads,
 )
 from profkit.analysis.insights.evidence import evidence_of
 from profkit.analysis.insights.nsight import nsight_insights
@@ -31,9 +33,14 @@ RULES: tuple[Rule, ...] = (
     Rule("heavy-imports", host_samples.heavy_imports),
     Rule("slow-constructs", host_calls.slow_constructs),
     Rule("interpreter-constructs", host_python.interpreter_constructs),
-    Rule("heavy-library-call", host_samples.heavy_library_call),
+    Rule("heavy-library-call", host_calls.heavy_library_call),
     Rule("hot-python-function", host_samples.hottest_function),
-    Rule("spinning-threads", host.spinning_threads),
+    Rule("blocked-event-loop", host.blocked_loop),
+    Rule("spinning-threads", host_threads.spinning_threads),
+    Rule("interpreter-lock", host_threads.interpreter_lock),
+    Rule("small-tasks", host_threads.small_tasks),
+    Rule("small-transfers", host_io.small_transfers),
+    Rule("repeated-sync", host_io.repeated_sync),
     Rule("memory-latency", host_memory.memory_latency),
     Rule("memory-bandwidth", host_memory.memory_bandwidth),
     Rule("mispredicted-branches", host_memory.mispredicted_branches),

@@ -77,4 +77,4 @@ def test_what_has_no_stacks_is_told_so_with_the_line_that_makes_some(tmp_path: P
     with pytest.raises(UsageError, match="no stacks and no profile") as caught:
         exported(run)
     assert caught.value.fix is not None
-    assert "--passes trace,cprofile" in caught.value.fix
+    assert "--passes stacks,trace" in caught.value.fix
