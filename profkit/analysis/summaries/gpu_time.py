@@ -9,7 +9,7 @@ from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.cpu import is_sampled
 from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
 from profkit.analysis.summaries.readings import absence_notes, share_text, unavailable_reading
-from profkit.analysis.summaries.tensor_peaks import model_utilization
+from profkit.analysis.timeline.tensor_peaks import model_utilization
 from profkit.core.formatting import format_percent, format_quantity, joined, plural, shorten
 from profkit.core.types import (
     RUN,
