@@ -35,7 +35,7 @@ implementation failed, crashed or hung, or one is wrong that is not PyTorch's ow
 and fails nothing); 130 interrupted, what was measured is kept.
 """
 WITH_RESUME = ("resume", "again", "profile", "profile_depth", "results", "plan", "details", "format", "quiet")
-WHAT, HOW, ON, OUT = "What is swept", "How it is measured", "Going on, and looking closer", "What comes out"
+WHAT, HOW, ON, OUT = "Grid", "Measurement", "Resuming and profiling", "Output"
 
 
 class DeviceName(str, Enum):
