@@ -65,7 +65,7 @@ def sweep(
     implementations: Annotated[
         str,
         typer.Option(
-            help="PyTorch, torch.compile, Triton, CUDA, or yours. Default: all on a GPU, PyTorch on the CPU.",
+            help="PyTorch, torch.compile, Triton, CUDA, or yours. Default: all on cuda, else PyTorch.",
             metavar="A,B",
             rich_help_panel=WHAT,
         ),
