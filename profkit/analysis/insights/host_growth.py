@@ -1,0 +1,44 @@
+"""The rule on memory that grows as long as a program runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from profkit.analysis.insights.evidence import RunEvidence
+from profkit.analysis.stacks.python_code import is_users_code
+from profkit.core.formatting import format_quantity, plural
+from profkit.core.types import Hotspot, Insight, Place
+
+
+def growing_memory(run: RunEvidence) -> Iterator[Insight]:
+    """A line of Python whose memory is not given back: it grew with each iteration, or from each look to the next."""
+    profile = run.profile("growing-lines")
+    if profile is None:
+        return
+    own = [one for one in profile.hotspots if is_users_code(one.file)]
+    first = max(own or profile.hotspots, key=lambda one: one.own)
+    yield Insight(
+        "growing-memory",
+        "What is allocated here is kept as long as the program runs",
+        _growth_text(first),
+        "Keep only what is still needed: collections.deque(maxlen=...), functools.lru_cache(maxsize=...), delete "
+        "entries that are done, drop what holds them (callbacks, caches, lists of results), or write them out as "
+        "they come.",
+        Place(file=first.file, line=first.line),
+    )
+
+
+def _growth_text(line: Hotspot) -> str:
+    counters = line.counters
+    if "looks" in counters:
+        return (
+            f"this line held more memory at each of {counters['looks']:.0f} looks: "
+            f"{format_quantity(counters['first'], 'B')} {format_quantity(counters['begin'], 's')} after the start, "
+            f"{format_quantity(line.total, 'B')} in {format_quantity(float(line.calls or 0), 'count')} blocks after "
+            f"{format_quantity(counters['end'], 's')} (under tracemalloc)"
+        )
+    count = round(counters["iterations"])
+    return (
+        f"each iteration leaves {format_quantity(counters['each'], 'B')} behind; this line grew by "
+        f"{format_quantity(line.own, 'B')} in {plural(count, 'iteration')}"
+    )
