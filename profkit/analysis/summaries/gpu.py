@@ -318,7 +318,7 @@ _COUNTED = {
 def enrich_gpu(document: RunDocument, lines: GpuToolLines) -> RunDocument:
     """The document with what its trace and its counters imply: doubts, the roofline and the class of each kernel."""
     if document.trace is not None:
-        document = add_readings(document, trace_readings(document.trace, lines))
+        document = add_readings(document, trace_readings(document.trace, lines, document.gpus))
     document = check_consistency(document)
     document = add_readings(document, [r for row in kernel_rows(document) for r in kernel_roofline(row)])
     bottlenecks = classify_bottlenecks(document)
