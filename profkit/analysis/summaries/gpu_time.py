@@ -9,11 +9,9 @@ from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.cpu import is_sampled
 from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
 from profkit.analysis.summaries.readings import absence_notes, share_text, unavailable_reading
-from profkit.analysis.summaries.tensor_peaks import model_utilization
 from profkit.core.formatting import format_percent, format_quantity, joined, plural, shorten
 from profkit.core.types import (
     RUN,
-    Gpu,
     GpuToolLines,
     GpuTrace,
     Profile,
@@ -46,12 +44,11 @@ NO_TIMELINE = "the report has single kernels and no timeline"
 NO_KERNEL = "no kernel is in the report"
 
 
-def trace_readings(trace: GpuTrace, lines: GpuToolLines, gpus: Sequence[Gpu] = ()) -> tuple[Reading, ...]:
+def trace_readings(trace: GpuTrace, lines: GpuToolLines) -> tuple[Reading, ...]:
     """What a trace tells of the whole run: how busy, how long, how starved; launches and transfers.
 
-    gpu.utilization (%), gpu.mfu (%, where the device and the shapes of products are known), time.gpu, time.gpu.idle
-    (s), gpu.starved (% of the idle time), gpu.copying (%), launch.latency (s), launch.count, transfer.bytes (B),
-    transfer.seconds (s).
+    gpu.utilization (%), time.gpu, time.gpu.idle (s), gpu.starved (% of the idle time), gpu.copying (%),
+    launch.latency (s), launch.count, transfer.bytes (B), transfer.seconds (s).
     """
     span, busy = trace.span, trace.busy
 
@@ -76,7 +73,6 @@ def trace_readings(trace: GpuTrace, lines: GpuToolLines, gpus: Sequence[Gpu] = (
         reading("time.gpu.idle", idle, "span - union of kernels and copies", no_span, fix),
         reading("gpu.starved", _as_percent(trace.starved), waited, no_span, fix),
         *_copying_readings(trace, reading),
-        *_product_readings(trace, gpus),
         reading(
             "launch.latency", trace.launch_latency, "median from launch call to its kernel", no_span, fix
         ),
@@ -105,15 +101,6 @@ def _copying_readings(trace: GpuTrace, reading: Callable[..., Reading]) -> list[
         return []
     share = 100 * min(1.0, trace.copying / trace.span)
     return [reading("gpu.copying", share, "100 * (busy - union of kernels) / span", "")]
-
-
-def _product_readings(trace: GpuTrace, gpus: Sequence[Gpu]) -> list[Reading]:
-    """Estimated: of causal attention the whole is counted, convolutions are not."""
-    known = model_utilization(trace, gpus)
-    if known is None:
-        return []
-    source = Source(trace.tool, formula=f"100 * {known[1]}")
-    return [Reading("gpu.mfu", 100 * known[0], "%", "estimated", RUN, source)]
 
 
 def _has_only_copies(trace: GpuTrace) -> bool:

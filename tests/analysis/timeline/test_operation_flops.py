@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.summaries.tensor_peaks import operand_type, tensor_peak
 from profkit.analysis.timeline.operation_flops import operation_flops
+from profkit.analysis.timeline.tensor_peaks import operand_type, tensor_peak
 from profkit.core.types import Gpu
 from profkit.profiling.summarize import summarize_report
 

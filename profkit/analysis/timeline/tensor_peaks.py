@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from profkit.core.types import Gpu, GpuTrace, KernelTime
+from profkit.core.types import RUN, Gpu, GpuTrace, KernelTime, Reading, Source
 
 # FLOP/s with 16-bit operands and without sparsity, by NVIDIA's data sheets; the first that is in the name counts.
 _PEAKS: tuple[tuple[str, float], ...] = (
@@ -56,10 +56,11 @@ def product_share(time: KernelTime, gpu: Gpu | None) -> float | None:
     return time.flops * time.launches / time.total / peak
 
 
-def model_utilization(trace: GpuTrace, gpus: Sequence[Gpu]) -> tuple[float, str] | None:
-    """MFU (0..1), and its formula: FLOP of the products in the span over what the tensor cores could do meanwhile.
+def mfu_readings(trace: GpuTrace, gpus: Sequence[Gpu]) -> list[Reading]:
+    """gpu.mfu in %: FLOP of the products in the span over what the tensor cores could do meanwhile.
 
-    By the shapes of the operations, for the type with most FLOP. None where no shapes or no peak are known.
+    By the shapes of the operations, for the type with most FLOP. Estimated: of causal attention the whole counts,
+    convolutions do not. Empty where no shapes or no peak are known.
     """
     done: Counter[str] = Counter()
     total = 0.0
@@ -68,12 +69,13 @@ def model_utilization(trace: GpuTrace, gpus: Sequence[Gpu]) -> tuple[float, str]
             total += time.flops * time.launches
             done[operand_type(time.kernel.name)] += int(time.flops * time.launches)
     if not total or not trace.span:
-        return None
+        return []
     operands = done.most_common(1)[0][0]
     peak = tensor_peak(gpus[0] if gpus else None, operands)
     if peak is None:
-        return None
+        return []
     devices = max(1, len(trace.device_busy))
     most = f"{devices} x {peak / 1e12:g} TFLOP/s ({operands})"
-    formula = f"FLOP of matrix products and attention by shapes / (span * {most})"
-    return total / trace.span / devices / peak, formula
+    formula = f"100 * FLOP of matrix products and attention by shapes / (span * {most})"
+    share = total / trace.span / devices / peak
+    return [Reading("gpu.mfu", 100 * share, "%", "estimated", RUN, Source(trace.tool, formula=formula))]
