@@ -160,6 +160,10 @@ def heavy_imports(run: RunEvidence) -> Iterator[Insight]:
     """A program that spends a good part of its time on loading modules, and the lines that load them."""
     imports, threads = run.profile("sampled-imports"), run.profile("sampled-threads")
     timings = run.document.timings
+    if (
+        run.document.trace is not None
+    ):  # of a program on a device the steps count, however few a profiled run has
+        return
     if imports is None or threads is None:
         yield from host_python.heavy_imports(run)
         return
