@@ -10,17 +10,17 @@ killed loses what came after its last write, at most a hundredth of its time.
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 import sys
 import time
 from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
-from contextlib import suppress
 from time import perf_counter, sleep, thread_time
-from types import CodeType, FrameType
 
-from .session import is_own
+from .own_files import is_own
+
+TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
 
 SCHEMA = "profkit.stacks/1"
 PAUSE = 0.008  # seconds between two samples: a program that computes adds the 5 ms after which it gives way
@@ -130,9 +130,7 @@ class StackSampler:
     # ------------------------------------------------------------ the thread
 
     def _run(self, generation: object) -> None:
-        with suppress(Exception):
-            # a signal is for the threads of the workload: one that waits would not wake up by ours
-            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        _block_signals()
         begun = thread_time()
         pause, shake, usual = PAUSE, 1, 0.0
         while self._generation is generation:
@@ -326,7 +324,7 @@ class StackSampler:
         line |= {"failed": self._failed} if self._failed else {}
         # an empty line before it ends one that another process could not finish
         self._flushed = now
-        if not _append(self._out, b"\n" + json.dumps(line).encode() + b"\n"):
+        if not _append(self._out, b"\n" + _json_text(line).encode() + b"\n"):
             self._failures += 1
             if self._failures > MOST_FAILURES:
                 self._generation = None
@@ -335,6 +333,38 @@ class StackSampler:
         self._sums.clear()
         for values in self._news.values():
             values.clear()
+
+
+def _block_signals() -> None:
+    """Leave signals to the threads of the workload: one that waits would not wake up by ours."""
+    try:
+        from _signal import SIG_BLOCK, pthread_sigmask, valid_signals  # type: ignore[import-not-found]
+
+        pthread_sigmask(SIG_BLOCK, valid_signals())
+    except (ImportError, OSError):
+        pass
+
+
+def _json_text(value: object) -> str:
+    """What is written here as JSON: dicts with plain keys, lists, numbers, and text without anything but ASCII."""
+    if isinstance(value, str):
+        text = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        plain = text.isascii() and text.isprintable() and '"' not in text and "\\" not in text
+        return f'"{text if plain else "".join(map(_escaped, text))}"'
+    if isinstance(value, dict):
+        return "{" + ", ".join(f'"{key}": {_json_text(part)}' for key, part in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_json_text, value)) + "]"
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _escaped(sign: str) -> str:
+    if sign.isascii() and sign.isprintable() and sign not in '"\\':
+        return sign
+    code = ord(sign)
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\u{0xD800 + (code - 0x10000 >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
 
 
 def _append(path: str, data: bytes) -> bool:
