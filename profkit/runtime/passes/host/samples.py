@@ -23,13 +23,15 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
 
 SCHEMA = "profkit.stacks/1"
-PAUSE = 0.008  # seconds between two samples: a program that computes adds the 5 ms after which it gives way
-# Of the time: where stacks are deep or threads many, samples are taken less often; of one sample in what is usual.
+PAUSE = 0.01  # seconds between two samples
+# Of the processor time of a program that computes: where stacks are deep, threads many or processors busy, samples are
+# taken less often. COST_WEIGHT: of one sample in what a sample usually costs.
 COST_SHARE, COST_WEIGHT = 0.015, 0.1
+LEAST_RUNNING = 0.2  # of the time: a program that ran for less mostly waits, and has time for samples
 # Seconds that our thread waits for the interpreter's lock until it asks for it: after the usual 5 ms it would meet most
 # programs at a call that gives the lock away by itself. Only where no two threads ran that long since the last sample:
 # they would change places as often.
-SHORT_SWITCH, RAN = 1e-5, 2e-4
+SHORT_SWITCH, RAN = 5e-4, 2e-4
 FLUSH_PAUSE, FLUSH_SHARE = 0.1, 0.01  # seconds, and share of the time so far, between two writes
 MOST_NODES = 60_000  # frames of the tree of stacks: 2 MB of text
 MOST_FUNCTIONS = 20_000
@@ -91,6 +93,7 @@ class StackSampler:
         self._sums: dict[tuple[int, int, bool], list[float]] = {}
         self._news: dict[str, list[object]] = {"functions": [], "nodes": [], "threads": []}
         self._cost = 0.0
+        self._running = 1.0  # processors that the program has had lately
         self._begun = self._last = self._flushed = perf_counter()
         self._header_written = self._finalizer = self._ended = False
         self._failures, self._failed = 0, ""
@@ -152,7 +155,7 @@ class StackSampler:
                         return
                 cost = thread_time() - begun
                 usual += COST_WEIGHT * (cost - self._cost - usual)
-                pause = max(PAUSE, usual / COST_SHARE)
+                pause = max(PAUSE, usual / COST_SHARE / max(LEAST_RUNNING, min(1.0, self._running)))
                 self._cost = cost
 
     def _sample(self) -> None:
@@ -162,7 +165,7 @@ class StackSampler:
         known = getattr(sys.modules.get("threading"), "_active", {})
         inside = self._depth > 0
         seen: dict[int, _ThreadState] = {}
-        running = 0
+        running, ran = 0, 0.0
         unclocked: list[tuple[_ThreadState, list[float]]] = []
         moved: list[int] = []
         for ident, frame in sys._current_frames().items():
@@ -182,6 +185,7 @@ class StackSampler:
             sums = self._sums.setdefault((state.node, state.number, inside), [0.0, 0.0, 0])
             sums[0] += wall
             sums[1] += cpu - state.cpu
+            ran += cpu - state.cpu
             running += cpu - state.cpu > RAN
             sums[2] += 1
             state.cpu = cpu
@@ -190,6 +194,8 @@ class StackSampler:
                 moved += [state.number] if (id(frame), frame.f_lasti) != state.position else []
                 state.position = (id(frame), frame.f_lasti)
         self._threads = seen
+        if wall > 0:
+            self._running += COST_WEIGHT * ((ran / wall if self._clocks else 1.0) - self._running)
         self._set_switch(SHORT_SWITCH if running < 2 and len(seen) > len(unclocked) else self._switch)
         if not self._clocks and unclocked:
             self._movers = moved or self._movers
