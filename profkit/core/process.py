@@ -24,7 +24,7 @@ from profkit.core.errors import Interrupted, UsageError
 from profkit.core.signals import defer_interrupts
 
 if TYPE_CHECKING:
-    from profkit.core.process_tree import ProcessTree
+    from profkit.core.process_tree import ProcessTree, TreeUse
 
 LOG_LIMIT = 4 * 1024 * 1024  # a log keeps its first 4 MiB; a workload that prints gigabytes fills no disk
 LAST_SECONDS = 10.0  # for the files of a tool that ran past its time limit
@@ -49,6 +49,7 @@ class ProcessOutcome:
     # At each look: seconds since its start, and until then the CPU seconds of its tree, and those in which threads of
     # it waited for a processor.
     usage: tuple[tuple[float, float, float], ...] = ()
+    use: TreeUse | None = None  # what else it used
 
     @property
     def ok(self) -> bool:
@@ -142,6 +143,7 @@ def run(
         output_bytes=output.total,
         left_behind=left,
         usage=tuple(usage),
+        use=tree.use,
     )
 
 

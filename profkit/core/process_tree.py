@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import psutil
 
@@ -29,6 +30,22 @@ KILL_SECONDS = 3.0  # how long a tree that forks faster than it is killed is cha
 
 _running: dict[int, ProcessTree] = {}  # every child under way, since several may run side by side
 _listing = threading.Lock()  # held from the start of a child until it is in `_running`
+
+
+@dataclass(frozen=True)
+class TreeUse:
+    """What a tree used until it was looked at last. Linux; elsewhere, what stays 0 is not known.
+
+    `read` and `written` are bytes of `calls` of read, write and their kind, wherever they led; `stored` are those that
+    a device moved. `system_seconds`: processor time in the kernel.
+    """
+
+    system_seconds: float = 0.0
+    read: int = 0
+    written: int = 0
+    calls: int = 0
+    stored: int = 0
+    threads: int = 0  # the most that there were at a time
 
 
 class ProcessTree:
@@ -42,6 +59,7 @@ class ProcessTree:
             self._born = psutil.Process(pid).create_time()
         self.peak_rss = 0
         self.cpu_seconds = 0.0  # of all members, and of the children that they have waited for
+        self.use = TreeUse()
         self._queued: dict[
             int, float
         ] = {}  # pid -> seconds in which its threads could run and had no processor
@@ -62,18 +80,33 @@ class ProcessTree:
         _Watchdog.start()
 
     def look(self) -> None:
-        """Note the present members, their memory and their processor time."""
-        total, seconds = 0, 0.0
+        """Note the present members, their memory, their processor time and what they read and wrote."""
+        total, seconds, system, threads = 0, 0.0, 0.0, 0
+        moved = [0, 0, 0, 0]
         with contextlib.suppress(psutil.Error):
             root = psutil.Process(self._pid)
             for process in [root, *_descendants(root)]:
                 with contextlib.suppress(psutil.Error):
                     self._seen[process.pid] = process.create_time()
                     total += process.memory_info().rss
-                    seconds += sum(process.cpu_times()[:4])  # user, system, and both of its ended children
+                    times = process.cpu_times()[:4]  # user, system, and both of its ended children
+                    seconds += sum(times)
+                    system += sum(times[1::2])
+                    threads += process.num_threads()
+                    moved = [sum(pair) for pair in zip(moved, _moved_bytes(process.pid), strict=True)]
                     self._queued[process.pid] = max(self._queued.get(process.pid, 0.0), _queued(process.pid))
         self.peak_rss = max(self.peak_rss, total)
         self.cpu_seconds = max(self.cpu_seconds, seconds)
+        before = self.use
+        read, written, calls, stored = moved
+        self.use = TreeUse(
+            max(before.system_seconds, system),
+            max(before.read, read),
+            max(before.written, written),
+            max(before.calls, calls),
+            max(before.stored, stored),
+            max(before.threads, threads),
+        )
 
     @property
     def queued_seconds(self) -> float:
@@ -188,6 +221,21 @@ def _queued(pid: int) -> float:
             with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
                 total += int(file.read().split()[1])
     return total * 1e-9
+
+
+def _moved_bytes(pid: int) -> tuple[int, int, int, int]:
+    """Bytes read and written, calls for it, and bytes of devices, by a process and those that it has waited for."""
+    counts: dict[str, int] = {}
+    with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/io", encoding="ascii") as file:
+        for line in file:
+            name, _, value = line.partition(":")
+            counts[name] = int(value)
+    return (
+        counts.get("rchar", 0),
+        counts.get("wchar", 0),
+        counts.get("syscr", 0) + counts.get("syscw", 0),
+        counts.get("read_bytes", 0) + counts.get("write_bytes", 0),
+    )
 
 
 def _end_group(leader: int, grace: float) -> None:

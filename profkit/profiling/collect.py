@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+from profkit.analysis.insights.host_growth import growing_lines
 from profkit.analysis.insights.time_split import time_split
 from profkit.analysis.kernel_names import labels
 from profkit.analysis.summaries.metal import merge_metal_traces
@@ -18,7 +19,18 @@ from profkit.core.formatting import format_percent, plural
 from profkit.core.progress import Progress
 from profkit.core.run_folder import write_run
 from profkit.core.signals import defer_interrupts
-from profkit.core.types import Gpu, PassPlan, PassResult, Plan, Reading, RunDocument, Scope, Summary, Timing
+from profkit.core.types import (
+    Gpu,
+    PassPlan,
+    PassResult,
+    Plan,
+    Profile,
+    Reading,
+    RunDocument,
+    Scope,
+    Summary,
+    Timing,
+)
 from profkit.hardware.conditions import read_moment
 from profkit.profiling.revision import read_revision
 from profkit.profiling.run_passes import (
@@ -157,7 +169,7 @@ class RunCollector:
         self.update(
             passes=(*self.document.passes, result),
             readings=(*self.document.readings, *usage),
-            time_split=time_split(typical.usage, start),
+            time_split=time_split(typical.usage, start, typical.use),
             triton=read_triton(plan),
             packages=read_packages(plan),
             notes=(*self.document.notes, *record.notes),
@@ -237,7 +249,7 @@ class RunCollector:
             facts=_merge_facts(known.facts, findings.facts, plan.tool),
             counters=(*known.counters, *findings.counters),
             readings=_merge_readings(known.readings, findings.readings),
-            profiles=(*known.profiles, *findings.profiles),
+            profiles=(*known.profiles, *findings.profiles, *_growing_lines(findings)),
             summaries=(*known.summaries, *_pass_summaries(findings)),
             notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
         )
@@ -321,6 +333,11 @@ def _merge_facts(known: Mapping[str, str], reported: Mapping[str, str], tool: st
         same = before is None or value.startswith(before)
         facts[name if same else f"{name} ({tool})"] = value
     return facts
+
+
+def _growing_lines(findings: PassFindings) -> tuple[Profile, ...]:
+    lines = growing_lines(findings.allocations) if findings.allocations is not None else None
+    return (lines,) if lines is not None else ()
 
 
 def _merge_readings(known: tuple[Reading, ...], new: tuple[Reading, ...]) -> tuple[Reading, ...]:

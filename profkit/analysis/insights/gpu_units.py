@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from profkit.analysis.insights.evidence import KernelEvidence, RunEvidence, unit_utilization
 from profkit.analysis.insights.rule import bounded_gain, insight_on, percent_text
 from profkit.analysis.kernel_names.owner import is_matrix_product
+from profkit.analysis.timeline.tensor_peaks import product_share
 from profkit.core.formatting import plural
 from profkit.core.types import Gain, Insight
 
@@ -114,7 +115,10 @@ def unaligned_matrix_product(run: RunEvidence) -> Iterator[Insight]:
     share = sum(kernel.share for kernel in kernels)
     left = sum(kernel.share * (1 - _aligned_floor(kernel)) for kernel in kernels)
     busy = first.values.get("tensor.utilization")
+    reached = product_share(first.row.time, first.gpu) if first.row.time is not None else None
     how = f", and keep the tensor cores busy for {percent_text(busy)}" if busy is not None else ""
+    if reached is not None and busy is None:
+        how = f", and the first reaches {percent_text(100 * reached)} of the peak of the tensor cores"
     odd = _odd_dimension(kernels)
     padded = _padded_dimension(odd) if odd is not None else 0
     yield insight_on(
@@ -159,8 +163,10 @@ def _padded_dimension(size: int) -> int:
 
 def _aligned_floor(kernel: KernelEvidence) -> float:
     """The share of its time that the same product needs at least, as far as its units tell, 0..1."""
-    tensor = kernel.values.get("tensor.utilization", 0.0) / 2
-    return max(tensor, kernel.values.get("bandwidth.dram.share", 0.0)) / 100
+    tensor = kernel.values.get("tensor.utilization", 0.0) / 200
+    time = kernel.row.time
+    reached = (product_share(time, kernel.gpu) if time is not None else None) or 0.0
+    return min(1.0, max(tensor, reached, kernel.values.get("bandwidth.dram.share", 0.0) / 100))
 
 
 def old_architecture_product(run: RunEvidence) -> Iterator[Insight]:

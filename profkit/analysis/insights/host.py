@@ -1,4 +1,4 @@
-"""Rules on waiting: a program in which no thread runs, and threads that wait for each other."""
+"""Rules on waiting: a program in which no thread runs, and an event loop that is blocked."""
 
 from __future__ import annotations
 
@@ -6,31 +6,46 @@ import re
 from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import RunEvidence
+from profkit.analysis.insights.host_calls import brief_name
 from profkit.analysis.insights.host_samples import never_waits, waiting_line
 from profkit.analysis.insights.rule import percent_text
-from profkit.core.formatting import format_quantity
+from profkit.analysis.stacks.python_code import is_users_code
+from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Gain, Hotspot, Insight, Place
 
 WAITS = 0.2  # of the wall time: less is what any program that reads its files has
-SPINS = 0.25  # of the samples: what threads wait at barriers of balanced work is less
-_OPENMP = re.compile(r"lib(gomp|iomp5|omp)\b")
 _SLEEPS = ("time.sleep", "'sleep'")
 _NETWORK = ("socket", "recv", "send", "connect", "ssl", "getaddrinfo")
 _LOCKS = ("acquire", "_thread.lock", "'wait'")
 _POLLS = ("select", "poll", "epoll", "kqueue")
 _CHILDREN = ("waitpid", "wait4", "communicate")
 _FILES = ("io.open", "'read'", "'write'", "fsync", "readline")
+LOCK, POLL = "a lock or another thread", "input in an event loop"
+MOST_WAITS = 0.3  # of what they wait, in one line
+SEVERAL = 10  # times that the same is awaited: fewer may be all that there is to do
+_TASKS = re.compile(r"create_task|ensure_future|gather|wait|as_completed|TaskGroup")
+_SIDE_BY_SIDE = (
+    "Start what does not need the result of the other together: asyncio.gather, or a TaskGroup; "
+    "where there are many, with a semaphore."
+)
+# Calls that wait, and libraries whose calls do.
+_BLOCKS = re.compile(
+    r"<built-in method time\.sleep>|urlopen|<built-in method posix\.(system|waitpid)>|check_output"
+)
+_BLOCKING_LIBRARIES = frozenset(
+    {"requests", "urllib3", "psycopg2", "pymysql", "MySQLdb", "boto3", "botocore"}
+)
 _WHAT: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (_SLEEPS, "sleep", "Wait for the event itself: a condition, a queue, a file that changes."),
     (_NETWORK, "the network", "Keep several requests under way (asyncio, threads, a pool of connections)."),
     (
         _LOCKS,
-        "a lock or another thread",
+        LOCK,
         "Hold locks for a shorter time, or give each thread data of its own.",
     ),
     (
         _POLLS,
-        "input in an event loop",
+        POLL,
         "Keep more requests under way at a time; look at the other side, too.",
     ),
     (_CHILDREN, "a child process", "Start several children side by side, or profile the child itself."),
@@ -44,7 +59,7 @@ def waiting_program(run: RunEvidence) -> Iterator[Insight]:
     if split is None or split.waiting is None or split.wall <= 0 or run.document.gpus:
         return
     share = split.waiting / split.wall
-    if share < WAITS or split.waiting < 0.05 or never_waits(run):
+    if share < WAITS or split.waiting < 0.05 or never_waits(run) or any(blocked_loop(run)):
         return
     call = _waiting_call(run)
     evidence = (
@@ -55,13 +70,18 @@ def waiting_program(run: RunEvidence) -> Iterator[Insight]:
         "something",
         "Let waits overlap: threads, asyncio, or several processes; or ask for less at a time.",
     )
-    where = Place()
+    where: Place | None = None
     if call is not None:
         hotspot, what, change, part = call
-        evidence += f"; {percent_text(100 * part)} of the profiled time is in {hotspot.function}"
-        where = Place(function=hotspot.function, file=hotspot.file, line=hotspot.line)
-    sampled = waiting_line(run)
-    if sampled is not None:
+        evidence += f"; {percent_text(100 * part)} of the profiled time is in {brief_name(hotspot.function)}"
+        where = _calling_function(run, hotspot)
+    if what == POLL and (one_by_one := _awaited_one_by_one(run)) is not None:
+        what, change = "one thing after the other", _SIDE_BY_SIDE
+        evidence += f"; {one_by_one[0]}"
+        where = one_by_one[1]
+    elif what == LOCK and (locked := _lock_line(run)) is not None:
+        where = locked
+    elif (sampled := waiting_line(run)) is not None:
         line, part = sampled
         evidence += f"; {percent_text(100 * part)} of what its main thread waits is in this line"
         where = Place(function=line.function, file=line.file, line=line.line)
@@ -70,8 +90,98 @@ def waiting_program(run: RunEvidence) -> Iterator[Insight]:
         f"The program waits for {what}" if call is not None else "The program waits, and computes little",
         evidence,
         change,
-        where,
+        where or Place(),
         Gain(share, "the run's time", "the time in which no thread runs"),
+    )
+
+
+def _lock_line(run: RunEvidence) -> Place | None:
+    """The line at which other threads than the main one wait most: that one only waits for their end."""
+    profile = run.profile("sampled-lines")
+    if profile is None:
+        return None
+
+    def waiting(line: Hotspot) -> float:
+        return line.counters.get("waiting", 0.0) - line.counters.get("main_waiting", 0.0)
+
+    first = max(profile.hotspots, key=waiting)
+    if waiting(first) < MOST_WAITS * sum(map(waiting, profile.hotspots)) or waiting(first) <= 0:
+        return None
+    return Place(function=first.function, file=first.file, line=first.line)
+
+
+def _calling_function(run: RunEvidence, waiting: Hotspot) -> Place | None:
+    """The function of the program that calls what waits, by cProfile."""
+    profile = run.profile("program-calls")
+    callers = [
+        edge
+        for edge in (profile.hotspots if profile is not None else ())
+        if edge.callee is not None and edge.callee.function == waiting.function and is_users_code(edge.file)
+    ]
+    first = max(callers, key=lambda edge: edge.own, default=None)
+    return Place(function=first.function, file=first.file, line=first.line) if first is not None else None
+
+
+def _awaited_one_by_one(run: RunEvidence) -> tuple[str, Place] | None:
+    """The coroutine of the program that awaits the same again and again, where no task runs beside it."""
+    profile = run.profile("program-calls")
+    calls = [edge for edge in (profile.hotspots if profile is not None else ()) if edge.callee is not None]
+    if any(edge.callee is not None and _TASKS.fullmatch(edge.callee.function) for edge in calls):
+        return None
+    awaited = [
+        edge
+        for edge in calls
+        if edge.callee is not None
+        and "/asyncio/" in (edge.callee.file or "")
+        and is_users_code(edge.file)
+        and (edge.calls or 0) >= SEVERAL
+    ]
+    inner = max(awaited, key=lambda edge: edge.calls or 0, default=None)
+    if inner is None or inner.callee is None:
+        return None
+    outer = max(
+        (
+            edge
+            for edge in calls
+            if edge.callee is not None
+            and (edge.callee.function, edge.callee.file) == (inner.function, inner.file)
+            and is_users_code(edge.file)
+        ),
+        key=lambda edge: edge.calls or 0,
+        default=inner,
+    )
+    told = f"{inner.function} awaits {inner.callee.function} again and again, and no task runs beside it"
+    return told, Place(function=outer.function, file=outer.file, line=outer.line)
+
+
+def blocked_loop(run: RunEvidence) -> Iterator[Insight]:
+    """A call that waits inside a coroutine: until it returns, nothing else of the event loop runs."""
+    profile, own = run.profile("program-calls"), run.profile("own-time")
+    if profile is None or own is None or not any("/asyncio/" in (one.file or "") for one in own.hotspots):
+        return
+    if not any(one.function == "_run_once" for one in own.hotspots):
+        return
+    blocking = [
+        edge
+        for edge in profile.hotspots
+        if edge.callee is not None
+        and is_users_code(edge.file)
+        and (_BLOCKS.fullmatch(edge.callee.function) or edge.callee.library in _BLOCKING_LIBRARIES)
+    ]
+    first = max(blocking, key=lambda edge: edge.total or 0.0, default=None)
+    if first is None or first.callee is None or (first.total or 0.0) < WAITS * profile.total:
+        return
+    share, calls = (first.total or 0.0) / profile.total, first.calls or 1
+    name = brief_name(first.callee.function)
+    yield Insight(
+        "blocked-event-loop",
+        f"Do not block the event loop with {name} in {first.function}",
+        f"{percent_text(100 * share)} of the profiled time is in {plural(calls, 'call')} of {name} below the event "
+        "loop: meanwhile no other task runs",
+        "Await what does not block (asyncio.sleep, an asynchronous client), or move it to a thread: "
+        "await asyncio.to_thread(function, ...).",
+        Place(function=first.function, file=first.file, line=first.line),
+        Gain(share * (1 - 1 / calls), "the profiled time", "all these calls at the same time"),
     )
 
 
@@ -85,27 +195,3 @@ def _waiting_call(run: RunEvidence) -> tuple[Hotspot, str, str, float] | None:
             if any(name in hotspot.function for name in names) and hotspot.own >= 0.1 * profile.total:
                 return hotspot, what, change, hotspot.own / profile.total
     return None
-
-
-def spinning_threads(run: RunEvidence) -> Iterator[Insight]:
-    """Threads of OpenMP that wait for each other and keep their processors busy with it."""
-    libraries = run.profile("libraries")
-    if libraries is None or libraries.total <= 0:
-        return
-    spinning = sum(one.own for one in libraries.hotspots if _OPENMP.search(one.library or one.function))
-    share = spinning / libraries.total
-    if share < SPINS:
-        return
-    yield Insight(
-        "spinning-threads",
-        "Use fewer threads",
-        f"{percent_text(100 * share)} of the samples are in OpenMP's own library: threads wait for each other, and "
-        "keep their processors busy with it",
-        "The work between two barriers is too small, or there are fewer free processors than threads. Try "
-        "OMP_NUM_THREADS=1 (torch.set_num_threads), leave busy processors out, and give each parallel part more work.",
-        gain=Gain(
-            share,
-            "the CPU time",
-            "the processor time that is spent waiting; the time by the clock may not change",
-        ),
-    )

@@ -10,10 +10,10 @@ from profkit.analysis.insights.evidence import RunEvidence
 from profkit.analysis.insights.rule import percent_text
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.core.formatting import format_quantity, plural
-from profkit.core.types import Gain, Hotspot, Insight, Place
+from profkit.core.types import Gain, Hotspot, Insight, Place, Profile
 
 WORTH = 0.15  # of the time: what takes less is not where one would begin
-HEAVY = 0.25  # of the time, in one library function that nothing special is known of
+HEAVY = 0.2  # of the time, in one library function that nothing special is known of
 ONE_BY_ONE = 1000  # calls: fewer are no loop over elements
 LINEAR_SECONDS = 1e-6  # own time of a call; a method of lists that looks at one element takes a tenth of it
 _GENERATED = re.compile(r"argmap_(\w+?)_\d+$")  # networkx wraps its functions in code that it makes
@@ -30,10 +30,29 @@ class LibraryCalls:
     share: float  # of the profiled time, 0..1
     calls: int
 
-    @property
-    def place(self) -> Place:
-        """The caller: cProfile knows its first line."""
-        return Place(function=self.caller.function, file=self.caller.file, line=self.caller.line)
+    def place(self, run: RunEvidence) -> Place:
+        """The caller's line of most time among these calls, where stacks were sampled; else its first line."""
+        return Place(
+            function=self.caller.function, file=self.caller.file, line=_line_of(run, self) or self.caller.line
+        )
+
+
+def _line_of(run: RunEvidence, calls: LibraryCalls) -> int | None:
+    """The sampled line of a function that takes most of its time, first among those that lead into the callee."""
+    profile = run.profile("sampled-lines")
+    lines = [
+        one
+        for one in (profile.hotspots if profile is not None else ())
+        if one.file == calls.caller.file and one.function.rpartition(".")[2] == calls.caller.function
+    ]
+    inside = [one for one in lines if any(_ends_alike(line.function, calls.name) for line in one.lines)]
+    first = max(inside or lines, key=lambda one: one.total or one.own, default=None)
+    return first.line if first is not None else None
+
+
+def _ends_alike(sampled: str, called: str) -> bool:
+    """Whether both are the same function: `DataFrame.apply` and `apply`."""
+    return sampled.rpartition(".")[2] == called.rpartition(".")[2]
 
 
 @dataclass(frozen=True)
@@ -124,6 +143,17 @@ _NO_WORK = re.compile(
 )
 
 
+_WAIT = re.compile(
+    r"<(built-in method (time\.sleep|posix\.(waitpid|read)|select\.\w+)"
+    r"|method '(poll|acquire|recv\w*|join|select)' of .*)>"
+)
+# What these call is the program's own work again, in other threads and processes.
+_LEADS_ON = re.compile(
+    r".*/(multiprocessing|threading|concurrent|asyncio|socketserver|selectors|runpy|subprocess)\b"
+)
+_PACKAGE = re.compile(r".*/(?:site|dist)-packages/([^/]+)")
+
+
 def library_calls(run: RunEvidence) -> list[LibraryCalls]:
     """What the program's own functions call outside of it, the most time first."""
     profile = run.profile("program-calls")
@@ -174,7 +204,7 @@ def slow_constructs(run: RunEvidence) -> Iterator[Insight]:
                 continue
             if construct.rule == "pandas-elements" and applied:
                 continue
-            yield _construct_insight(construct, matching, share, count)
+            yield _construct_insight(run, construct, matching, share, count)
             seen.add(caller)
 
 
@@ -188,7 +218,7 @@ def _by_caller(calls: Sequence[LibraryCalls], construct: Construct) -> list[tupl
 
 
 def _construct_insight(
-    construct: Construct, matching: Sequence[LibraryCalls], share: float, count: int
+    run: RunEvidence, construct: Construct, matching: Sequence[LibraryCalls], share: float, count: int
 ) -> Insight:
     first = matching[0]
     each = format_quantity(sum(one.seconds for one in matching) / count, "s")
@@ -203,7 +233,7 @@ def _construct_insight(
         construct.title.format(caller=first.caller.function, name=first.name),
         f"{percent_text(100 * share)} of the profiled time is {evidence}",
         construct.change,
-        first.place,
+        first.place(run),
         Gain(share, "the profiled time", "as if it took no time"),
     )
 
@@ -250,37 +280,80 @@ def _applied_functions(run: RunEvidence) -> Iterator[Insight]:
         f"{called.callee.function} {called.calls} times, once for each row or element",
         "Arithmetic of columns (frame['a'] * frame['b']); numpy.where, Series.where or Series.mask for conditions; "
         "Series.map with a dict to look up; the .str and .dt methods for texts and times.",
-        caller.place,
+        caller.place(run),
         Gain(caller.share, "the profiled time", "these calls, as if they took no time"),
     )
 
 
 def heavy_library_call(run: RunEvidence) -> Iterator[Insight]:
-    """The library function that takes most of the time, where nothing special is known of it."""
-    calls = library_calls(run)
+    """The library function that takes most of the time, where nothing special is known of it.
+
+    By sampled stacks of all threads and processes, where there are; else by cProfile of a main thread that works.
+    """
     special = {one.where.function for one in slow_constructs(run)}
-    returning = _returning_libraries(run)
-    first = next(
-        (one for one in calls if one.caller.function not in special and one.library not in returning), None
-    )
-    if first is None or first.share < HEAVY or special:
+    lines = run.profile("sampled-lines")
+    if special or (lines is None and _waits(run)):
         return
-    each = f", {format_quantity(first.seconds / first.calls, 's')} each" if first.calls > 1 else ""
-    library = f" of {first.library}" if first.library not in ("built-in", "standard library") else ""
-    yield Insight(
+    calls = library_calls(run)
+    if lines is not None:
+        yield from _heavy_line(lines, calls)
+        return
+    returning = _returning_libraries(run)
+    first = next((one for one in calls if one.library not in returning), None)
+    if first is None or first.share < HEAVY:
+        return
+    yield _heavy_call(first.name, first.library, first.share, "the profiled time", first.place(run), first)
+
+
+def _waits(run: RunEvidence) -> bool:
+    """Whether the profiled thread mostly waits: its calls took long, and did not work."""
+    own = run.profile("own-time")
+    waited = sum(one.own for one in own.hotspots if _WAIT.fullmatch(one.function)) if own is not None else 0.0
+    return own is not None and waited > HEAVY * own.total
+
+
+def _heavy_line(lines: Profile, calls: Sequence[LibraryCalls]) -> Iterator[Insight]:
+    """The line of the program's that leads to most work in a library."""
+    leading = [
+        one
+        for one in lines.hotspots
+        if one.lines and not _LEADS_ON.match(one.lines[0].file or "") and is_users_code(one.file)
+    ]
+    first = max(leading, key=lambda one: (one.total or 0.0) - one.own, default=None)
+    share = ((first.total or 0.0) - first.own) / lines.total if first is not None else 0.0
+    if first is None or share < HEAVY:
+        return
+    name = first.lines[0].function
+    counted = next(
+        (one for one in calls if one.caller.function == first.function and _ends_alike(name, one.name)), None
+    )
+    place = Place(function=first.function, file=first.file, line=first.line)
+    package = _PACKAGE.search((first.lines[0].file or "").replace("\\", "/"))
+    yield _heavy_call(name, package[1] if package else "", share, "the processor time", place, counted)
+
+
+def _heavy_call(
+    name: str, library: str, share: float, of: str, where: Place, counted: LibraryCalls | None
+) -> Insight:
+    calls = counted.calls if counted is not None else 0
+    each = ""
+    if counted is not None and calls > 1:
+        each = f", in {calls} calls of {format_quantity(counted.seconds / calls, 's')} under cProfile"
+    package = f" of {library}" if library not in ("", "built-in", "standard library") else ""
+    again = calls != 1
+    return Insight(
         "heavy-library-call",
-        f"Call {first.name} less often in {first.caller.function}"
-        if first.calls > 1
-        else f"Give {first.name} in {first.caller.function} less to do",
-        f"{percent_text(100 * first.share)} of the profiled time is in {plural(first.calls, 'call')} of "
-        f"{first.name}{library}{each}",
+        f"Call {name} less often in {where.function}"
+        if again
+        else f"Give {name} in {where.function} less to do",
+        f"{percent_text(100 * share)} of {of} is in {name}{package}{each}",
         "Keep what it gives and use it again (a variable outside of the loop, functools.cache), call it once for "
         "many, or ask it for less."
-        if first.calls > 1
+        if again
         else "Pass less data or ask for less, look for an option that does less or runs on several processors, or for "
         "another function that gives the same.",
-        first.place,
-        Gain(first.share, "the profiled time", "these calls, as if they took no time"),
+        where,
+        Gain(share, of, "as if it took no time"),
     )
 
 

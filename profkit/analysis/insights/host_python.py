@@ -14,6 +14,7 @@ from profkit.core.formatting import format_quantity
 from profkit.core.types import Gain, Hotspot, Insight, Place, ProfileKind
 
 IMPORTS = 0.2
+COLLECTING = 0.25  # of the samples: imports of large packages alone are up to a fifth
 INTERPRETED = 0.4  # of the instructions or samples: below, native code does the work
 _INTERPRETER = re.compile(r"(^|/)(lib)?python[\d.]*(\.so[\d.]*)?$")
 _ARRAYS = frozenset({"numpy", "torch", "pandas", "jax", "scipy"})
@@ -106,7 +107,7 @@ def interpreter_constructs(run: RunEvidence) -> Iterator[Insight]:
     for construct in NATIVE:
         named = [one for one in sampled.hotspots if construct.function.fullmatch(one.function)]
         share = max((max(one.own, one.total or 0.0) for one in named), default=0.0) / sampled.total
-        if share < WORTH:
+        if share < (COLLECTING if construct.rule == "garbage-collection" else WORTH):
             continue
         place = Place() if construct.rule == "garbage-collection" else _hottest_place(run, share)
         function = place.function or "the hottest function"
@@ -122,12 +123,13 @@ def interpreter_constructs(run: RunEvidence) -> Iterator[Insight]:
 
 def _hottest_place(run: RunEvidence, share: float) -> Place:
     """The program's function that spends at least about that share in its own lines, where there is one."""
-    profile = run.profile("own-time")
+    profile = run.profile("sampled-functions") or run.profile("own-time")
     own = [one for one in (profile.hotspots if profile is not None else ()) if is_users_code(one.file)]
     first = max(own, key=lambda one: one.own, default=None)
     if first is None or profile is None or first.own < 0.5 * share * profile.total:
         return Place()
-    return Place(function=first.function, file=first.file, line=first.line)
+    line = first.lines[0].line if first.lines else first.line
+    return Place(function=first.function, file=first.file, line=line)
 
 
 def hottest_function(run: RunEvidence) -> Iterator[Insight]:
@@ -161,11 +163,10 @@ def hottest_function(run: RunEvidence) -> Iterator[Insight]:
         "move its loop into a library that works on whole arrays (numpy, pandas, torch), call it less often or "
         "cache its results (functools.cache), or compile it (numba, Cython)."
     )
+    name = title_of(first)
     yield Insight(
         "hot-python-function",
-        f"Look at {first.function} first"
-        if arrays
-        else f"Speed up {first.function}: Python itself works there",
+        f"Look at {name} first" if arrays else f"Speed up {name}: Python itself works there",
         f"{percent_text(100 * share)} of the profiled time is in the lines of {first.function}{calls}",
         f"If it works on single elements: {loop} If it works on whole arrays: fewer and larger operations, smaller "
         "types, torch.compile or numba."
@@ -174,6 +175,13 @@ def hottest_function(run: RunEvidence) -> Iterator[Insight]:
         Place(function=first.function, file=first.file, line=first.line),
         Gain(share, "the profiled time", "its own time, as if it took none"),
     )
+
+
+def title_of(spot: Hotspot) -> str:
+    """The function, or `the top level of train.py`."""
+    if spot.function != "<module>":
+        return spot.function
+    return f"the top level of {(spot.file or '').replace(chr(92), '/').rpartition('/')[2]}"
 
 
 def interpreter_share(run: RunEvidence) -> float | None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from profkit.analysis.insights import host_calls, host_python
 from profkit.analysis.insights.evidence import RunEvidence
 from profkit.analysis.insights.host_calls import WORTH, brief_name
-from profkit.analysis.insights.host_python import IMPORTS, INTERPRETED, interpreter_share
+from profkit.analysis.insights.host_python import IMPORTS, INTERPRETED, interpreter_share, title_of
 from profkit.analysis.insights.rule import percent_text
 from profkit.analysis.stacks.python_code import IMPORT_SYSTEM, is_users_code
 from profkit.core.formatting import format_quantity, plural
@@ -78,24 +78,24 @@ def _hot_insight(
     )
     calls = f"; {plural(counted.calls, 'call')} by cProfile" if counted is not None and counted.calls else ""
     evidence = (
-        f"{percent_text(100 * share)} of the processor time of Python's threads is in the lines of {first.function}"
+        f"{percent_text(100 * share)} of the processor time of Python's threads is in the lines of {title_of(first)}"
         f"{where}{_caller_text(first)}{calls}"
     )
     arrays = unknown and bool(_ARRAYS & run.document.packages.keys())
     if built_in is not None:
-        title = f"Look at {built_in} in {first.function}"
+        title = f"Look at {built_in} in {title_of(first)}"
         change = (
             f"Call {built_in} less often, on less data or outside of the loop, keep what it gives, or use one that "
             "fits better."
         )
     elif arrays:
-        title = f"Look at {first.function} first"
+        title = f"Look at {title_of(first)} first"
         change = (
             f"If it works on single elements: {_LOOP[0].lower()}{_LOOP[1:]} If it works on whole arrays: fewer and "
             "larger operations, smaller types, torch.compile or numba."
         )
     else:
-        title, change = f"Speed up {first.function}: Python itself works there", _LOOP
+        title, change = f"Speed up {title_of(first)}: Python itself works there", _LOOP
     whole = _of_whole_run(run)
     return Insight(
         "hot-python-function",
@@ -194,15 +194,6 @@ def _import_names(modules: Sequence[Hotspot]) -> str:
         + (f" ({_line_text(spot.callers[0])})" if spot.callers else "")
         for spot in modules
     )
-
-
-def heavy_library_call(run: RunEvidence) -> Iterator[Insight]:
-    """What cProfile finds, but for calls in which the program only waits: for its own children, say."""
-    for insight in host_calls.heavy_library_call(run):
-        lines = _lines_of(run, insight.where)
-        ran = sum(line.total or 0.0 for line in lines)
-        if not lines or sum(line.counters.get("waiting", 0.0) for line in lines) < WAIT_RATIO * ran:
-            yield insight
 
 
 def never_waits(run: RunEvidence) -> bool:

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from profkit.core.types import TimeSplit
+
+if TYPE_CHECKING:
+    from profkit.core.process_tree import TreeUse  # psutil behind it costs 20 ms
 
 WINDOW = 0.25  # s: the kernel counts processor time in steps of 10 ms, so a shorter one cannot tell waiting from work
 UNSURE = 0.05  # of a window: what is missing to a whole one is no wait
 
 
-def time_split(usage: Sequence[tuple[float, float, float]], startup: float | None = None) -> TimeSplit | None:
+def time_split(
+    usage: Sequence[tuple[float, float, float]], startup: float | None = None, use: TreeUse | None = None
+) -> TimeSplit | None:
     """The split of one process by looks at it (see `core.process.ProcessOutcome.usage`).
 
     In a window in which less processor time was used than wall time went by, the difference was spent waiting: for a
     processor as far as threads stood in its queue, else for something else. `startup`: seconds before the part that
-    counts. None where nothing was looked at.
+    counts, `use`: what else it used. None where nothing was looked at.
     """
     if not usage or usage[-1][0] <= 0:
         return None
-    wall, cpu, _ = usage[-1]
+    wall, cpu, in_queue = usage[-1]
     waiting = queued = 0.0
     before = (0.0, 0.0, 0.0)
     for look in usage:
@@ -41,4 +47,11 @@ def time_split(usage: Sequence[tuple[float, float, float]], startup: float | Non
         queued=min(wall, queued),
         cpu=cpu,
         threads=cpu / working if cpu > 0.01 * wall else None,
+        runnable=(cpu + in_queue) / max(1e-9, wall - waiting) if cpu > 0.01 * wall else None,
+        thread_count=use.threads or None if use is not None else None,
+        system=use.system_seconds if use is not None else None,
+        read=float(use.read) if use is not None and use.calls else None,
+        written=float(use.written) if use is not None and use.calls else None,
+        stored=float(use.stored) if use is not None and use.calls else None,
+        io_calls=use.calls or None if use is not None else None,
     )

@@ -71,6 +71,13 @@ def owner_title(owner: KernelOwner) -> str:
     return _TITLES[owner]
 
 
+def computes_products(name: str) -> bool:
+    """Whether the kernel does what takes the time of a matrix product or of attention, and not a part beside it."""
+    if kernel_owner(name) == "flash-attention" or re.search(r"sdpa|fmha|attention", name, re.IGNORECASE):
+        return re.search(r"convert|combine|dot_do_o|preprocess|reduce", name, re.IGNORECASE) is None
+    return is_matrix_product(name) and re.search(r"splitK_?reduce", name, re.IGNORECASE) is None
+
+
 def is_matrix_product(name: str) -> bool:
     """Whether the name is that of a library's matrix product."""
     return kernel_owner(name) in ("cublas", "cutlass") and re.search(r"gemm|nvjet|cutlass", name) is not None

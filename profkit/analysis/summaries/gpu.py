@@ -39,6 +39,7 @@ from profkit.analysis.summaries.kernels import (
 )
 from profkit.analysis.summaries.readings import absence_notes, absent_reading, add_readings, make_summary
 from profkit.analysis.summaries.roofline_points import kernel_roofline
+from profkit.analysis.timeline.tensor_peaks import mfu_readings
 from profkit.core.formatting import format_figures, format_quantity, plural
 from profkit.core.types import RUN, GpuToolLines, Reading, RunDocument, Scope, Source, Summary
 
@@ -318,7 +319,8 @@ _COUNTED = {
 def enrich_gpu(document: RunDocument, lines: GpuToolLines) -> RunDocument:
     """The document with what its trace and its counters imply: doubts, the roofline and the class of each kernel."""
     if document.trace is not None:
-        document = add_readings(document, trace_readings(document.trace, lines))
+        timeline = trace_readings(document.trace, lines)
+        document = add_readings(document, (*timeline, *mfu_readings(document.trace, document.gpus)))
     document = check_consistency(document)
     document = add_readings(document, [r for row in kernel_rows(document) for r in kernel_roofline(row)])
     bottlenecks = classify_bottlenecks(document)

@@ -30,6 +30,7 @@ NAMED = 400  # kernels that are parts of the time by their short names: ten time
 TOP_RANGES = 6  # ranges and calls in a table: the largest are what anybody looks for
 TRACE_METRICS = (
     "gpu.utilization",
+    "gpu.mfu",
     "time.gpu",
     "time.gpu.idle",
     "gpu.starved",

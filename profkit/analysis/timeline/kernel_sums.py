@@ -134,6 +134,7 @@ class KernelOperation:
     file: str | None = None
     line: int | None = None
     function: str | None = None
+    flops: float | None = None
 
 
 @dataclass(frozen=True)

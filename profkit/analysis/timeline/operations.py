@@ -106,4 +106,5 @@ def _with_operation(time: KernelTime, launched: KernelTime | None) -> KernelTime
         file=launched.file,
         line=launched.line,
         function=launched.function,
+        flops=launched.flops,
     )

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, TypeAlias, TypeVar
 
+from profkit.analysis.kernel_names.owner import computes_products
 from profkit.analysis.timeline.communication import CommunicationSums
 from profkit.analysis.timeline.idle import Idle, common_windows
 from profkit.analysis.timeline.kernel_sums import KernelOperation, KernelSums, Medians
+from profkit.analysis.timeline.operation_flops import operation_flops
 from profkit.analysis.timeline.operations import SourceLine, range_meaning
-from profkit.analysis.timeline.origins import LaunchOrigins
-from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Range, Recording
+from profkit.analysis.timeline.origins import LaunchOrigin, LaunchOrigins
+from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Configuration, Range, Recording
 from profkit.analysis.timeline.windows import RangePaths, TimeWindows
 from profkit.core.types import ApiCall, GpuRange, GpuTrace, HostMemory, MemoryKind, Transfer
 
@@ -71,7 +73,10 @@ _Key: TypeAlias = "tuple[str, str | None]"  # name, domain
 class RangeSums:
     """Fed with the kernels that count."""
 
-    def __init__(self, ranges: Sequence[Range], windows: TimeWindows) -> None:
+    def __init__(
+        self, ranges: Sequence[Range], windows: TimeWindows, configurations: Sequence[Configuration]
+    ) -> None:
+        self._table = configurations
         self._ranges, self._windows, self._paths = ranges, windows, RangePaths(ranges)
         self._inside: Counter[tuple[int, int]] = Counter()  # launches by path and configuration
         self._path_time: Counter[int] = Counter()  # kernel ns by path
@@ -104,10 +109,10 @@ class RangeSums:
         return {
             what: operation
             for what, origins in self._launched_by.items()
-            if (operation := self._commonest(origins)) is not None
+            if (operation := self._commonest(origins, self._table[what].name)) is not None
         }
 
-    def _commonest(self, origins: Counter[int]) -> KernelOperation | None:
+    def _commonest(self, origins: Counter[int], kernel: str) -> KernelOperation | None:
         """Where operations were written for a part of the time only, launches in the rest are taken to be alike."""
         every = origins.total()
         known = [(self._origins.origins[number], count) for number, count in origins.items() if number >= 0]
@@ -128,7 +133,10 @@ class RangeSums:
         if operation is None and line is None:
             return None
         share = named[operation] / launches.total() if operation is not None else 0.0
-        return KernelOperation(operation, round(share * every), len(named), _majority(of), *(line or ()))
+        flops = _mean_flops(known) if computes_products(kernel) else None
+        file, number, function = line if line is not None else (None, None, None)
+        most = round(share * every)
+        return KernelOperation(operation, most, len(named), _majority(of), file, number, function, flops)
 
     def names(self) -> dict[int, tuple[str, ...]]:
         """By configuration the ranges in which it was launched, operations left out."""
@@ -178,6 +186,13 @@ class RangeSums:
         )
 
 
+def _mean_flops(origins: Sequence[tuple[LaunchOrigin, int]]) -> float | None:
+    """FLOP of a launch; None where some launch is of no product whose shapes are known."""
+    each = [(operation_flops(origin.operation or ""), count) for origin, count in origins]
+    total = sum(flops * count for flops, count in each if flops is not None)
+    return total / sum(count for _, count in each) if all(flops is not None for flops, _ in each) else None
+
+
 _Value = TypeVar("_Value")
 
 
@@ -193,7 +208,7 @@ class Sums:
     def __init__(self, recording: Recording, windows: TimeWindows) -> None:
         self._recording, self._windows = recording, windows
         self._kernels = KernelSums(recording.tables.configurations)
-        self._ranges = RangeSums(recording.ranges, windows)
+        self._ranges = RangeSums(recording.ranges, windows, recording.tables.configurations)
         self._host = HostSums()
         self._transfers: dict[int, list[int]] = {}  # by kind: count, bytes, ns
         self._devices: dict[int, Idle] = {}

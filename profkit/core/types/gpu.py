@@ -82,6 +82,9 @@ class KernelTime:
     file: str | None = None
     line: int | None = None
     function: str | None = None
+    flops: float | None = (
+        None  # of one launch on average, by the shapes; of matrix products and attention alone
+    )
 
 
 MemoryKind = Literal["pageable", "pinned", "managed"]

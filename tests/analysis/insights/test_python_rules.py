@@ -129,5 +129,5 @@ def test_a_search_in_a_list_of_little_time_is_none() -> None:
 
 
 def test_a_collector_that_runs_often_is_told_without_a_place() -> None:
-    found = insights(3.2, profiles=(own_time("load", 2.0, 3.2), sampled("gc_collect_main", 0.108, 0.203)))
+    found = insights(3.2, profiles=(own_time("load", 2.0, 3.2), sampled("gc_collect_main", 0.208, 0.403)))
     assert found["garbage-collection"].where.function is None

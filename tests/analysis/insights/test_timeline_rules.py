@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 
 from profkit.analysis.insights import find_insights
-from profkit.core.types import GpuRange, HostMemory, Insight, Kernel, KernelTime, MemoryKind, Transfer
+from profkit.core.types import (
+    Communication,
+    GpuRange,
+    HostMemory,
+    Insight,
+    Kernel,
+    KernelTime,
+    MemoryKind,
+    Transfer,
+)
 from tests import kernel_documents
 
 
@@ -207,3 +216,33 @@ def test_the_dimension_to_be_padded_is_named_where_the_operations_tell_it() -> N
 )
 def test_a_dimension_is_not_named_where_it_may_be_another(operation: tuple[str, int, int]) -> None:
     assert "multiple of 8" in unaligned(operation).title
+
+
+REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<(unsigned long)4096>)"
+
+
+def communicating(told: Communication, busy: float = 0.9) -> dict[str, Insight]:
+    return insights({"gemm": (400, 0.6), REDUCE: (100, 0.3)}, span=1.0, busy=busy, communication=told)
+
+
+def test_communication_that_nothing_hides_can_be_hidden_by_what_else_runs() -> None:
+    found = communicating(Communication(0.3, 0.2, None, 100, REDUCE, 1))["exposed-communication"]
+    assert found.title == "Communicate while kernels run"
+    assert "for 20 % of the time nothing but NCCL runs on a GPU: 100 calls (AllReduce most)" in found.evidence
+    assert "bucket_cap_mb" in found.change
+    assert found.gain is not None
+    assert found.gain.at_most == pytest.approx(0.2)
+    mostly = communicating(Communication(0.75, 0.7, None, 100, REDUCE, 1))["exposed-communication"]
+    assert mostly.gain is not None
+    assert mostly.gain.at_most == pytest.approx(0.2)  # kernels run for no longer than that
+
+
+def test_waiting_for_another_gpu_is_no_transfer() -> None:
+    found = communicating(Communication(0.3, 0.3, 0.2, 100, REDUCE, 2))["exposed-communication"]
+    assert found.title.endswith("they wait for each other")
+    assert found.gain is not None
+    assert found.gain.at_most == pytest.approx(0.2)
+
+
+def test_hidden_communication_is_none() -> None:
+    assert "exposed-communication" not in communicating(Communication(0.3, 0.01, None, 100, REDUCE, 1))

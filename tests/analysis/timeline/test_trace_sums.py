@@ -15,6 +15,7 @@ from profkit.analysis.timeline.kernel_sums import Medians
 from profkit.analysis.timeline.records import Range
 from profkit.analysis.timeline.trace import build_trace
 from profkit.analysis.timeline.windows import TimeWindows, merge_intervals
+from profkit.core.types import Communication
 from tests.analysis.timeline.recordings import in_turn, recording
 
 NS = 1e-9
@@ -361,3 +362,35 @@ def test_a_loop_begins_with_its_first_copy_and_ends_with_its_last(
     assert (trace.repeats, trace.launches) == (5, 5)
     assert {copy.kind: copy.count for copy in trace.transfers} == counted
     assert trace.span == pytest.approx(((len(before) + 1 + len(after)) * 250 - 10) * 1e-9)
+
+
+def communication(*kernels: tuple[str, int, int, int]) -> Communication | None:
+    """Of kernels as (name, start, end, device)."""
+    launched = [(name, start, end, start - 10) for name, start, end, _ in kernels]
+    trace, _ = build_trace(recording(launched, devices=[kernel[3] for kernel in kernels]))
+    return trace.communication
+
+
+REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<(unsigned long)4096>)"
+
+
+def test_communication_is_exposed_where_no_other_kernel_runs() -> None:
+    found = communication(("gemm", 1000, 2000, 0), (REDUCE, 1500, 2600, 0), ("gemm", 2500, 3000, 0))
+    assert found is not None
+    assert (found.seconds, found.exposed, found.waiting) == (
+        pytest.approx(1.1e-6),
+        pytest.approx(0.5e-6),
+        None,
+    )
+    assert communication(("gemm", 1000, 2000, 0)) is None
+
+
+def test_a_call_waits_until_the_last_device_has_begun_it() -> None:
+    first, second = (REDUCE, 2000, 3000, 0), (REDUCE, 2900, 3000, 1)
+    found = communication(("gemm", 1000, 2000, 0), ("gemm", 1000, 2900, 1), first, second)
+    assert found is not None
+    assert found.waiting == pytest.approx(0.45e-6)  # 0.9 of one, 0 of the other
+    assert found.calls == 1
+    alone = communication(first, ("gemm", 1000, 2900, 1), second, (REDUCE, 4000, 4100, 1))
+    assert alone is not None
+    assert alone.waiting is None  # calls that cannot be paired

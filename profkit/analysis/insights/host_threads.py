@@ -1,0 +1,127 @@
+"""Rules on threads and processes that spin, wait for the interpreter's lock, or have too little to do at a time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from profkit.analysis.insights.evidence import RunEvidence
+from profkit.analysis.insights.host_python import INTERPRETED, interpreter_share
+from profkit.analysis.insights.rule import percent_text
+from profkit.analysis.stacks.python_code import is_users_code
+from profkit.core.types import Gain, Hotspot, Insight, Place
+
+SPINS = 0.25  # of the samples: what threads wait at barriers of balanced work is less
+BUSY = 0.1  # of the processor time: a thread with less does not compete
+ONE_AT_A_TIME = 1.15  # threads used: the kernel's clock is coarse
+HANDED_OVER = 0.3  # of the processor time, in queues between processes
+QUEUED = 0.25  # of the time in which threads could run
+_OPENMP = re.compile(r"lib(gomp|iomp5|omp)\b")
+_MACHINERY = re.compile(r".*/(multiprocessing/|concurrent/futures/|selectors\.py|pickle\.py)")
+
+
+def spinning_threads(run: RunEvidence) -> Iterator[Insight]:
+    """Threads of OpenMP that wait for each other and keep their processors busy with it."""
+    libraries = run.profile("libraries")
+    if libraries is None or libraries.total <= 0:
+        return
+    spinning = sum(one.own for one in libraries.hotspots if _OPENMP.search(one.library or one.function))
+    share = spinning / libraries.total
+    if share < SPINS:
+        return
+    yield Insight(
+        "spinning-threads",
+        "Use fewer threads",
+        f"{percent_text(100 * share)} of the samples are in OpenMP's own library: threads wait for each other, and "
+        "keep their processors busy with it",
+        "The work between two barriers is too small, or there are fewer free processors than threads. Try "
+        "OMP_NUM_THREADS=1 (torch.set_num_threads), leave busy processors out, and give each parallel part more work.",
+        gain=Gain(
+            share,
+            "the CPU time",
+            "the processor time that is spent waiting; the time by the clock may not change",
+        ),
+    )
+
+
+def interpreter_lock(run: RunEvidence) -> Iterator[Insight]:
+    """Threads of Python that all compute: the interpreter's lock lets one of them run at a time."""
+    split, threads = run.document.time_split, run.profile("sampled-threads")
+    if split is None or threads is None or split.threads is None or split.threads > ONE_AT_A_TIME:
+        return
+    if (split.waiting or 0.0) > 0.2 * split.wall or (interpreter_share(run) or 1.0) < INTERPRETED:
+        return
+    busy = [
+        one
+        for one in threads.hotspots
+        if one.own >= BUSY * threads.total and one.counters.get("first_process")
+    ]
+    count = sum(round(one.counters.get("threads", 1.0)) for one in busy)
+    if count < 2 or len({one.function for one in busy}) < 1:
+        return
+    share = sum(one.own for one in busy) / threads.total
+    most = max(one.own for one in busy) / threads.total if len(busy) == count else 1 / count
+    left = max(most, 1 / max(1, run.document.machine.cores if run.document.machine is not None else count))
+    if left > 0.8:  # one of them does nearly all
+        return
+    function, line = _hottest_function(run)
+    yield Insight(
+        "interpreter-lock",
+        "Use processes instead of threads: one thread of Python runs at a time",
+        f"{count} threads have {percent_text(100 * share)} of the processor time, and {split.threads:.1f} of them run "
+        "at a time: they wait for the interpreter's lock",
+        "concurrent.futures.ProcessPoolExecutor in place of threads, with large pieces of work; or numpy, torch and "
+        "other libraries that give up the lock while they compute; or a free-threaded Python (3.13t and later).",
+        Place(function=function.function, file=function.file, line=line) if function is not None else Place(),
+        Gain(1 - left, "the run's time", "until all processors work, or the busiest thread is left"),
+    )
+
+
+def small_tasks(run: RunEvidence) -> Iterator[Insight]:
+    """A pool of processes that spends its time on handing over work."""
+    functions = run.profile("sampled-functions")
+    if functions is None:
+        return
+    handing = [one for one in functions.hotspots if _MACHINERY.match(one.file or "")]
+    share = sum(one.own for one in handing) / functions.total
+    if share < HANDED_OVER or not any("/multiprocessing/" in (one.file or "") for one in handing):
+        return
+    function, _ = _hottest_function(run)
+    work = ""
+    if function is not None:
+        work = f", {percent_text(100 * function.own / functions.total)} in {function.function}, which does the work"
+    yield Insight(
+        "small-tasks",
+        "Give the processes of the pool more work at a time",
+        f"{percent_text(100 * share)} of the processor time of all processes is spent on handing over work "
+        f"(queues, pipes, pickling){work}",
+        "pool.map(function, items, chunksize=1000), and the same for imap and ProcessPoolExecutor.map; pass "
+        "indices or file names instead of data; for less work than a millisecond each, no pool.",
+        _starting_line(run),
+        Gain(share, "the CPU time", "as if handing over took none"),
+    )
+
+
+def _hottest_function(run: RunEvidence) -> tuple[Hotspot | None, int | None]:
+    """The program's own function with the most processor time, in all threads and processes, and its hottest line."""
+    functions = run.profile("sampled-functions")
+    own = [one for one in (functions.hotspots if functions is not None else ()) if is_users_code(one.file)]
+    first = max(own, key=lambda one: one.own, default=None)
+    if first is None:
+        return None, None
+    return first, first.lines[0].line if first.lines else first.line
+
+
+def _starting_line(run: RunEvidence) -> Place:
+    """The program's line that leads to the pool."""
+    lines = run.profile("sampled-lines")
+    leading = [
+        one
+        for one in (lines.hotspots if lines is not None else ())
+        if any(
+            "/multiprocessing/" in (line.file or "") or "/concurrent/" in (line.file or "")
+            for line in one.lines
+        )
+    ]
+    first = max(leading, key=lambda one: one.counters.get("main_waiting", 0.0), default=None)
+    return Place(function=first.function, file=first.file, line=first.line) if first is not None else Place()

@@ -1,0 +1,81 @@
+"""What the tensor cores of a GPU can do at most, and the share of it that a trace's matrix products reach."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from profkit.core.types import RUN, Gpu, GpuTrace, KernelTime, Reading, Source
+
+# FLOP/s with 16-bit operands and without sparsity, by NVIDIA's data sheets; the first that is in the name counts.
+_PEAKS: tuple[tuple[str, float], ...] = (
+    (r"\bB200\b|\bGB200\b", 2250e12),
+    (r"\bH20\b", 148e12),
+    (r"\bH100 NVL\b", 835e12),
+    (r"\bH100 PCIe\b", 756e12),
+    (r"\b(H100|H200|H800|GH200)\b", 989.4e12),
+    (r"\b(A100|A800)\b", 312e12),
+    (r"\bA30\b", 165e12),
+    (r"\bA40\b", 149.7e12),
+    (r"\bA10\b", 125e12),
+    (r"\bRTX A6000\b", 154.8e12),
+    (r"\bL40S\b", 362e12),
+    (r"\bL40\b", 181e12),
+    (r"\bL4\b", 121e12),
+    (r"\bV100\b", 125e12),
+    (r"\bT4\b", 65e12),
+)
+# Of a kernel's name: what its operands are, and their rate over that of 16 bits.
+_TYPES: tuple[tuple[str, str, float], ...] = (
+    (r"e4m3|e5m2|fp8|nvjet_(?:sm\d+_)?q", "FP8", 2.0),
+    (r"tf32|_f32f32_|sgemm|nvjet_(?:sm\d+_)?s(?!m\d)", "TF32", 0.5),
+)
+SIXTEEN_BITS = "16 bits"
+
+
+def operand_type(kernel: str) -> str:
+    """The type of the operands of a matrix product, by the name of its kernel."""
+    return next((title for pattern, title, _ in _TYPES if re.search(pattern, kernel)), SIXTEEN_BITS)
+
+
+def tensor_peak(gpu: Gpu | None, operands: str = SIXTEEN_BITS) -> float | None:
+    """FLOP/s of the device's tensor cores with such operands; None where they are not known, or it is a part of one."""
+    if gpu is None or gpu.mig or gpu.virtual is not None:
+        return None
+    peak = next((peak for pattern, peak in _PEAKS if re.search(pattern, gpu.name)), None)
+    rate = next((rate for _, title, rate in _TYPES if title == operands), 1.0)
+    return peak * rate if peak is not None else None
+
+
+def product_share(time: KernelTime, gpu: Gpu | None) -> float | None:
+    """How near (0..1) the products of a kernel are to the peak of the tensor cores; None where that is not known."""
+    peak = tensor_peak(gpu, operand_type(time.kernel.name))
+    if time.flops is None or peak is None or time.total <= 0:
+        return None
+    return time.flops * time.launches / time.total / peak
+
+
+def mfu_readings(trace: GpuTrace, gpus: Sequence[Gpu]) -> list[Reading]:
+    """gpu.mfu in %: FLOP of the products in the span over what the tensor cores could do meanwhile.
+
+    By the shapes of the operations, for the type with most FLOP. Estimated: of causal attention the whole counts,
+    convolutions do not. Empty where no shapes or no peak are known.
+    """
+    done: Counter[str] = Counter()
+    total = 0.0
+    for time in trace.kernels:
+        if time.flops is not None:
+            total += time.flops * time.launches
+            done[operand_type(time.kernel.name)] += int(time.flops * time.launches)
+    if not total or not trace.span:
+        return []
+    operands = done.most_common(1)[0][0]
+    peak = tensor_peak(gpus[0] if gpus else None, operands)
+    if peak is None:
+        return []
+    devices = max(1, len(trace.device_busy))
+    most = f"{devices} x {peak / 1e12:g} TFLOP/s ({operands})"
+    formula = f"100 * FLOP of matrix products and attention by shapes / (span * {most})"
+    share = total / trace.span / devices / peak
+    return [Reading("gpu.mfu", 100 * share, "%", "estimated", RUN, Source(trace.tool, formula=formula))]

@@ -1,0 +1,193 @@
+"""Rules on waiting, threads, processes and input and output. Values are of real programs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.insights import find_insights
+from profkit.core.types import CodeLine, Frame, Hotspot, Insight, Profile, ProfileKind, TimeSplit
+from tests import documents
+
+ASYNCIO = "/usr/lib/python3.11/asyncio/tasks.py"
+QUEUES = "/usr/lib/python3.11/multiprocessing/queues.py"
+SLEEP, POLL = "<built-in method time.sleep>", "<method 'poll' of 'select.epoll' objects>"
+
+
+def profile(kind: ProfileKind, total: float, *hotspots: Hotspot) -> Profile:
+    return Profile(kind, "s", total, hotspots, kind)
+
+
+def calls(total: float, *edges: tuple[str, str, float, int]) -> Profile:
+    """Calls of caller and callee with seconds and number; `asyncio.f` and `own.f` are no built-ins."""
+    files = {"asyncio": ASYNCIO, "own": "p.py"}
+    spots = []
+    for caller, callee, seconds, count in edges:
+        package, _, name = (
+            callee.partition(".") if callee.startswith(("asyncio.", "own.")) else ("", "", callee)
+        )
+        frame = Frame(name, None if package else "built-in", files.get(package))
+        spots.append(Hotspot(caller, seconds, seconds, count, "p.py", 3, callee=frame))
+    return profile("program-calls", total, *spots)
+
+
+def insights(split: TimeSplit | None, *profiles: Profile) -> dict[str, Insight]:
+    found = find_insights(replace(documents.empty(), profiles=profiles, time_split=split))
+    return {insight.rule: insight for insight in found}
+
+
+def line(function: str, number: int, waiting: float, main: float = 0.0, own: float = 0.0) -> Hotspot:
+    return Hotspot(
+        function, own, own, file="p.py", line=number, counters={"waiting": waiting, "main_waiting": main}
+    )
+
+
+WAITS = TimeSplit(2.75, waiting=2.47, cpu=0.1, threads=1.0)
+OWN_POLL = profile("own-time", 2.51, Hotspot(POLL, 2.42), Hotspot("_run_once", 0.01, file=ASYNCIO))
+
+
+def test_what_is_awaited_one_after_the_other_is_named_with_the_function_that_does_so() -> None:
+    edges = calls(2.51, ("main", "own.fetch", 0.004, 120), ("fetch", "asyncio.sleep", 0.003, 120))
+    found = insights(WAITS, OWN_POLL, edges)["waiting-program"]
+    assert "one thing after the other" in found.title
+    assert found.where.function == "main"
+    assert "gather" in found.change
+
+
+def test_tasks_side_by_side_are_not_one_after_the_other() -> None:
+    edges = calls(2.51, ("main", "asyncio.gather", 0.004, 1), ("fetch", "asyncio.sleep", 0.003, 120))
+    assert "event loop" in insights(WAITS, OWN_POLL, edges)["waiting-program"].title
+
+
+def test_a_call_that_blocks_the_event_loop_is_told_instead_of_the_sleep() -> None:
+    own = profile("own-time", 2.6, Hotspot(SLEEP, 2.42), Hotspot("_run_once", 0.01, file=ASYNCIO))
+    found = insights(WAITS, own, calls(2.6, ("query", SLEEP, 2.42, 80)))
+    assert found["blocked-event-loop"].where.function == "query"
+    assert "waiting-program" not in found
+
+
+def test_a_sleep_without_an_event_loop_blocks_none() -> None:
+    found = insights(
+        WAITS, profile("own-time", 2.6, Hotspot(SLEEP, 2.42)), calls(2.6, ("query", SLEEP, 2.42, 80))
+    )
+    assert "blocked-event-loop" not in found
+    assert found["waiting-program"].where.function == "query"
+
+
+def test_threads_that_wait_for_a_lock_are_found_at_its_line_and_not_where_they_are_joined() -> None:
+    own = profile("own-time", 2.0, Hotspot("<method 'acquire' of '_thread.lock' objects>", 1.98))
+    lines = profile(
+        "sampled-lines", 0.04, line("<module>", 11, 1.98, 1.98), line("work", 7, 1.97), line("work", 6, 9.26)
+    )
+    found = insights(WAITS, own, lines)["waiting-program"]
+    assert "a lock" in found.title
+    assert (found.where.function, found.where.line) == ("work", 6)
+
+
+def thread(name: str, seconds: float, first: bool = True) -> Hotspot:
+    return Hotspot(name, seconds, 3.3, counters={"threads": 1.0, "first_process": float(first)})
+
+
+WORKS = TimeSplit(2.84, waiting=0.45, queued=0.94, cpu=1.45, threads=1.0)
+FOUR = [thread(f"Thread-{n} (primes)", seconds) for n, seconds in enumerate((0.17, 0.28, 0.30, 0.35), 1)]
+PRIMES = Hotspot("primes", 1.09, file="p.py", line=2, lines=(CodeLine("primes", "p.py", 5, 0.7),))
+
+
+def test_threads_that_compute_in_python_wait_for_its_lock() -> None:
+    threads = profile("sampled-threads", 1.1, *FOUR, thread("main", 0.002))
+    found = insights(WORKS, threads, profile("sampled-functions", 1.1, PRIMES))["interpreter-lock"]
+    assert "4 threads" in found.evidence
+    assert (found.where.function, found.where.line) == ("primes", 5)
+
+
+@pytest.mark.parametrize(
+    ("split", "threads"),
+    [
+        (replace(WORKS, threads=1.9), FOUR),  # they run side by side
+        (replace(WORKS, waiting=2.0), FOUR),
+        (WORKS, [thread("main", 1.05), thread("Thread-1", 0.05)]),
+        (WORKS, [thread("main", 0.6), thread("main", 0.5, first=False)]),  # processes
+        (WORKS, [thread("Thread-1", 1.0), thread("main", 0.12)]),  # one does nearly all
+    ],
+)
+def test_one_thread_that_works_or_several_processes_wait_for_no_lock(
+    split: TimeSplit, threads: list[Hotspot]
+) -> None:
+    assert "interpreter-lock" not in insights(split, profile("sampled-threads", 1.1, *threads))
+
+
+def sampled(*parts: tuple[str, str, float]) -> Profile:
+    return profile(
+        "sampled-functions", 2.37, *(Hotspot(name, own, own, file=file, line=3) for name, file, own in parts)
+    )
+
+
+def test_a_pool_that_hands_over_more_than_it_works_gets_larger_pieces() -> None:
+    found = insights(None, sampled(("Connection._recv", QUEUES, 0.92), ("collatz", "p.py", 0.32)))[
+        "small-tasks"
+    ]
+    assert "collatz" in found.evidence
+    assert "chunksize" in found.change
+
+
+def test_a_pool_whose_work_takes_the_time_is_left_alone() -> None:
+    assert "small-tasks" not in insights(
+        None, sampled(("Connection._recv", QUEUES, 0.2), ("collatz", "p.py", 2.0))
+    )
+
+
+BYTES = TimeSplit(
+    2.26, waiting=0.03, queued=0.0, cpu=2.24, threads=1.0, system=2.01, read=4056612.0, io_calls=4052642
+)
+
+
+def test_reads_of_one_byte_are_told_with_their_number() -> None:
+    found = insights(BYTES)["small-transfers"]
+    assert "1 B each" in found.evidence or "1.00 B each" in found.evidence
+    assert found.gain is not None
+    assert found.gain.at_most == pytest.approx(2.01 / 2.26)
+
+
+@pytest.mark.parametrize(
+    "split",
+    [
+        replace(BYTES, io_calls=400, read=4e9),  # large blocks
+        replace(BYTES, io_calls=3000),  # few
+        replace(BYTES, system=0.1),  # cheap
+        replace(BYTES, io_calls=None, read=None),  # not Linux
+    ],
+)
+def test_large_few_or_cheap_transfers_are_none_of_the_problems(split: TimeSplit) -> None:
+    assert "small-transfers" not in insights(split)
+
+
+def test_a_disk_that_is_waited_for_after_each_line_is_told_with_the_function() -> None:
+    found = insights(None, calls(15.3, ("log", "<built-in method posix.fsync>", 14.98, 8000)))
+    assert found["repeated-sync"].where.function == "log"
+    once = calls(15.3, ("log", "<built-in method posix.fsync>", 14.98, 1))
+    assert "repeated-sync" not in insights(None, once)
+
+
+GROWING = Hotspot(
+    "leak.py:3",
+    110e6,
+    112.8e6,
+    776_039,
+    "leak.py",
+    3,
+    counters={"looks": 6, "begin": 0.19, "end": 8.51, "first": 2.86e6},
+)
+
+
+def test_memory_that_grows_all_the_time_is_told_by_line_and_with_no_claim_of_time() -> None:
+    found = insights(None, Profile("", "B", 110e6, (GROWING,), "growing-lines"))["growing-memory"]
+    assert "at each of 6 looks" in found.evidence
+    assert (found.where.file, found.where.line) == ("leak.py", 3)
+    assert found.gain is None
+
+
+def test_of_a_region_each_iteration_is_told() -> None:
+    line = replace(GROWING, counters={"iterations": 200, "each": 4096.0})
+    found = insights(None, Profile("", "B", 110e6, (line,), "growing-lines"))["growing-memory"]
+    assert "each iteration leaves 4.00 KiB behind" in found.evidence
