@@ -35,6 +35,7 @@ SHORT_SWITCH, RAN = 5e-4, 2e-4
 FLUSH_PAUSE, FLUSH_SHARE = 0.1, 0.01  # seconds, and share of the time so far, between two writes
 MOST_NODES = 60_000  # frames of the tree of stacks: 2 MB of text
 MOST_FUNCTIONS = 20_000
+MOST_THREADS = 64  # told apart; a program may start one for each task
 MOST_FAILURES = 5  # samples or writes that failed since one that did not: a full disk
 ROOT = 0  # of the tree
 IMPORT, REST = (
@@ -100,6 +101,7 @@ class StackSampler:
         self._key = f"{os.getpid()}.{time.time_ns() // 1_000_000}"
         self._main, main_native = get_ident(), get_native_id()
         self._threads: dict[int, _ThreadState] = {}
+        self._thread_count = 0
         self._clocks = _thread_clock(main_native) is not None
         self._process_cpu = time.process_time()
         self._switch = sys.getswitchinterval()  # of the program
@@ -226,10 +228,10 @@ class StackSampler:
     # ------------------------------------------------------------ processor time
 
     def _new_thread(self, native: int, name: str) -> _ThreadState:
-        number = len(self._threads)
-        while any(state.number == number for state in self._threads.values()):
-            number += 1
-        self._news["threads"].append([number, name[:80]])
+        number = min(self._thread_count, MOST_THREADS)
+        if self._thread_count <= MOST_THREADS:
+            self._news["threads"].append([number, name[:80] if number < MOST_THREADS else "[more threads]"])
+        self._thread_count += 1
         return _ThreadState(number, _thread_clock(native) if self._clocks and native > 0 else None, 0.0)
 
     @staticmethod
