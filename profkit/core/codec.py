@@ -24,12 +24,12 @@ _T = TypeVar("_T")
 
 def to_plain_data(value: object) -> Json:
     """Any of the model's types as plain JSON data; a number that is none (NaN, infinity) becomes null."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, int):
+        return value
     if isinstance(value, str):
         return valid_text(value)
-    if value is None or isinstance(value, (bool, int)):
-        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
     kind: Any = type(value)
     if (names := _field_names(kind)) is not None:
         return {name: to_plain_data(getattr(value, name)) for name in names}
@@ -72,6 +72,8 @@ def _all_numbers(values: Sequence[object]) -> bool:
 
 def valid_text(text: str) -> str:
     """The text without lone surrogates: Python's name for a file that is not UTF-8 is no valid JSON."""
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+from profkit.analysis.insights.host_growth import growing_lines
 from profkit.analysis.insights.time_split import time_split
 from profkit.analysis.kernel_names import labels
 from profkit.analysis.summaries.metal import merge_metal_traces
@@ -18,7 +19,18 @@ from profkit.core.formatting import format_percent, plural
 from profkit.core.progress import Progress
 from profkit.core.run_folder import write_run
 from profkit.core.signals import defer_interrupts
-from profkit.core.types import Gpu, PassPlan, PassResult, Plan, Reading, RunDocument, Scope, Summary, Timing
+from profkit.core.types import (
+    Gpu,
+    PassPlan,
+    PassResult,
+    Plan,
+    Profile,
+    Reading,
+    RunDocument,
+    Scope,
+    Summary,
+    Timing,
+)
 from profkit.hardware.conditions import read_moment
 from profkit.profiling.revision import read_revision
 from profkit.profiling.run_passes import (
@@ -130,7 +142,7 @@ class RunCollector:
 
     def _collect_timing(self, plan: PassPlan, known: PlanState) -> PlanState:
         """The timing pass; what the next plan may build on."""
-        self._progress.begin("timing", f"{plural(len(plan.steps), 'process', 'processes')}, alone")
+        self._progress.begin("timing", f"{plural(len(plan.steps), 'process', 'processes')}, no profiler")
         try:
             record = self._measure_timing(plan)
         except WorkloadError as error:
@@ -142,7 +154,7 @@ class RunCollector:
                 "the workload failed: once more, in the environment that it has without profkit"
             )
             remove_outputs(plan.steps, self._context.folder)
-            self._progress.begin("timing", "alone")
+            self._progress.begin("timing", "no profiler")
             record = self._measure_timing(again)
             names = ", ".join(sorted({*plan.steps[0].env} - {*again.steps[0].env}))
             self.update(
@@ -237,7 +249,7 @@ class RunCollector:
             facts=_merge_facts(known.facts, findings.facts, plan.tool),
             counters=(*known.counters, *findings.counters),
             readings=_merge_readings(known.readings, findings.readings),
-            profiles=(*known.profiles, *findings.profiles),
+            profiles=(*known.profiles, *findings.profiles, *_growing_lines(findings)),
             summaries=(*known.summaries, *_pass_summaries(findings)),
             notes=tuple(dict.fromkeys((*known.notes, *findings.notes))),
         )
@@ -277,7 +289,7 @@ class RunCollector:
 
     def _measure_peaks(self) -> None:
         """What this machine can do at best: what bandwidth and arithmetic are held against."""
-        self._progress.begin("peaks", "what this machine can do at best")
+        self._progress.begin("peaks", "this machine's highest bandwidth and arithmetic, measured")
         log = self._context.folder / "logs" / "peaks.log"
         peaks, reason = measure_peaks(self._context.machine, log, self._progress.tick)
         notes = (*self.document.notes, reason) if reason is not None else self.document.notes
@@ -321,6 +333,11 @@ def _merge_facts(known: Mapping[str, str], reported: Mapping[str, str], tool: st
         same = before is None or value.startswith(before)
         facts[name if same else f"{name} ({tool})"] = value
     return facts
+
+
+def _growing_lines(findings: PassFindings) -> tuple[Profile, ...]:
+    lines = growing_lines(findings.allocations) if findings.allocations is not None else None
+    return (lines,) if lines is not None else ()
 
 
 def _merge_readings(known: tuple[Reading, ...], new: tuple[Reading, ...]) -> tuple[Reading, ...]:

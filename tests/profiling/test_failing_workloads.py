@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from cli_runner import profkit, runs
 
 FAILS = "print('cannot open the data'); raise SystemExit(7)"
+IN_PYTHON = (sys.executable, "-c", FAILS)
+IN_SHELL = ("sh", "-c", "echo cannot open the data; exit 7")
 PASSES = ("timing", "stacks", "cprofile", "tracemalloc", "trace", "counters")
 
 
+@dataclass(frozen=True)
+class OnePass:
+    """The line of one pass; what fails under it, and the interpreter of a script: where valgrind counts, a shell."""
+
+    line: tuple[str, ...]
+    fails: tuple[str, ...]
+    interpreter: str
+
+
 @pytest.fixture(params=PASSES)
-def one_pass(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, ...]:
+def one_pass(request: pytest.FixtureRequest, tmp_path: Path) -> OnePass:
     line = ("profile", "--backend", "cpu", "--passes", request.param, "--depth", "gate", "--quiet")
-    plan = profkit(
-        *line, "--plan", "--format", "json", "--", sys.executable, "-c", FAILS, cwd=tmp_path
-    ).json()
+    plan = profkit(*line, "--plan", "--format", "json", "--", *IN_PYTHON, cwd=tmp_path).json()
     if all(planned["skipped"] for planned in plan["passes"]):
         pytest.skip(plan["passes"][0]["skipped"])
-    return line
+    if request.param == "counters":
+        return OnePass(line, IN_SHELL, "sh")
+    return OnePass(line, IN_PYTHON, sys.executable)
 
 
-def test_a_failing_workload_is_exit_code_4_in_every_pass(tmp_path: Path, one_pass: tuple[str, ...]) -> None:
-    said = profkit(*one_pass, "--", sys.executable, "-c", FAILS, cwd=tmp_path)
+def test_a_failing_workload_is_exit_code_4_in_every_pass(tmp_path: Path, one_pass: OnePass) -> None:
+    said = profkit(*one_pass.line, "--", *one_pass.fails, cwd=tmp_path)
     assert said.code == 4
     assert "the workload exited with 7" in said.err
     assert "cannot open the data" in said.err
@@ -36,16 +48,16 @@ def test_a_failing_workload_is_exit_code_4_in_every_pass(tmp_path: Path, one_pas
     assert "exited with 7" in checked.out
 
 
-def test_a_missing_script_is_told_with_what_python_says(tmp_path: Path, one_pass: tuple[str, ...]) -> None:
-    said = profkit(*one_pass, "--", sys.executable, "absent.py", cwd=tmp_path)
+def test_a_missing_script_is_told_with_what_its_interpreter_says(tmp_path: Path, one_pass: OnePass) -> None:
+    said = profkit(*one_pass.line, "--", one_pass.interpreter, "absent.py", cwd=tmp_path)
     assert said.code == 4
     assert "absent.py" in said.err
     assert "No such file" in said.err
 
 
-def test_an_accepted_exit_code_is_no_failure(tmp_path: Path, one_pass: tuple[str, ...]) -> None:
+def test_an_accepted_exit_code_is_no_failure(tmp_path: Path, one_pass: OnePass) -> None:
     quick = ("--budget", "0.1", "--precision", "0.5", "--accept-exit", "0,7")
-    said = profkit(*one_pass, *quick, "--", sys.executable, "-c", FAILS, cwd=tmp_path)
+    said = profkit(*one_pass.line, *quick, "--", *one_pass.fails, cwd=tmp_path)
     assert said.code == 0, said.err
     (run,) = runs(tmp_path / "reports")
     assert run["state"] == "complete"
@@ -54,7 +66,7 @@ def test_an_accepted_exit_code_is_no_failure(tmp_path: Path, one_pass: tuple[str
 
 def test_another_exit_code_than_the_accepted_one_is_a_failure(tmp_path: Path) -> None:
     line = ("profile", "--passes", "cprofile", "--quiet", "--accept-exit", "1", "--")
-    assert profkit(*line, sys.executable, "-c", FAILS, cwd=tmp_path).code == 4
+    assert profkit(*line, *IN_PYTHON, cwd=tmp_path).code == 4
     assert profkit(*line, sys.executable, "-c", "pass", cwd=tmp_path).code == 0
 
 

@@ -6,6 +6,7 @@ are under way at once. About one: each access waits for the one before it. Many:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import RunEvidence
@@ -17,6 +18,9 @@ from profkit.core.types import Gain, Hotspot, Insight, Place
 LINE_BYTES = 64
 # From the load to the value, of servers and desktops alike 80 to 120 ns (Intel's Memory Latency Checker).
 MEMORY_SECONDS = 90e-9
+UNDER_WAY = 10  # lines that one core waits for at a time: its line fill buffers, 10 to 16 of big cores
+EACH_MISSES = 0.5  # of the loads of a line of source; in order, at most one of 8 does
+ELEMENT_BYTES = 8
 ONE_BY_ONE = (
     0.4,
     2.5,
@@ -29,7 +33,28 @@ USUAL_CLOCK = 3e9  # Hz, where the machine does not tell its own
 COMPUTES = 10.0  # % of the arithmetic peak: a program that follows pointers computes next to nothing
 NOISE = 30.0  # %, half the interval of the median time
 COSTS = 0.1  # of the time: less is not worth a change
+COMPARED, MANY_CALLS = 0.25, 1_000_000  # of the instructions, and calls
+_COMPARES = re.compile(r"(__)?(mem|str|strn|strcase|wmem|b)cmp")
+_SORTS = re.compile(r"sort|merge|heap", re.IGNORECASE)
 SCALAR = 50.0  # % of the arithmetic that is SIMD: below, scalar instructions take most of its time
+
+
+def unoptimised_build(run: RunEvidence) -> Iterator[Insight]:
+    """A program that gcc compiled without optimisation, and that works."""
+    options = run.document.facts.get("compiler", "")
+    split = run.document.time_split
+    if not options.startswith("GNU ") or re.search(r" -O([1-3sgz]|fast)?(?= |$)", options):
+        return
+    if split is not None and split.waiting is not None and split.waiting > 0.5 * split.wall:
+        return
+    yield Insight(
+        "unoptimised-build",
+        "Compile with optimisation",
+        f"the debug information says how it was compiled: {options}",
+        "-O2, or -O3 -march=native, beside -g: the debug information stays. Measure again before anything else is "
+        "changed: values of an unoptimised build say little.",
+        hottest_native(run, "Ir"),
+    )
 
 
 def memory_latency(run: RunEvidence) -> Iterator[Insight]:
@@ -60,6 +85,39 @@ def memory_latency(run: RunEvidence) -> Iterator[Insight]:
             min(0.95, min(1.0, under_way) * (1 - share / 100)),
             "the time of an iteration",
             "until bandwidth limits it",
+        ),
+    )
+
+
+def wasted_lines(run: RunEvidence) -> Iterator[Insight]:
+    """Loads that bring a line of the cache each and use one element of it: columns of a matrix, fields of records.
+
+    A walk in order misses once in 64 bytes: one of 16 floats, one of 8 doubles.
+    """
+    place = hottest_native(run, "DLmr")
+    line = _counted_line(run, place)
+    seconds = _working_seconds(run)
+    if line is None or not seconds or not _is_native(run) or any(memory_latency(run)):
+        return
+    loads, misses = line.counters.get("Dr", 0.0), line.counters.get("DLmr", 0.0)
+    if not loads or misses < EACH_MISSES * loads:
+        return
+    share = misses * MEMORY_SECONDS / UNDER_WAY / seconds
+    if share < COSTS:
+        return
+    yield Insight(
+        "wasted-cache-lines",
+        "Use all of each cache line: walk memory in order",
+        f"{percent_text(100 * misses / loads)} of {format_quantity(loads, 'count')} loads there miss all caches: each "
+        f"brings {LINE_BYTES} bytes and uses one element of them, where a walk in order uses all",
+        "Columns of a matrix: exchange the loops, so that the inner one walks along the row, or work in blocks that "
+        "fit the cache. One field of large records: an array for each field. Indices in random order: sort them "
+        "first, or make the table fit the cache.",
+        place,
+        Gain(
+            min(0.9, share) * (1 - ELEMENT_BYTES / LINE_BYTES),
+            "the time of an iteration",
+            f"these misses at {format_quantity(MEMORY_SECONDS, 's')} each, {UNDER_WAY} of them under way at a time",
         ),
     )
 
@@ -111,6 +169,37 @@ def mispredicted_branches(run: RunEvidence) -> Iterator[Insight]:
     )
 
 
+def string_comparisons(run: RunEvidence) -> Iterator[Insight]:
+    """A compiled program that compares texts or keys one after the other: a search without an index."""
+    profile = run.profile("counted-functions")
+    if profile is None or not _is_native(run):
+        return
+    comparing = [one for one in profile.hotspots if _COMPARES.match(one.function)]
+    share = sum(one.own for one in comparing) / profile.total
+    calls = sum(one.calls or 0 for one in comparing)
+    if (
+        share < COMPARED
+        or calls < MANY_CALLS
+        or any(_SORTS.search(one.function) for one in profile.hotspots[:20])
+    ):
+        return
+    caller = max(
+        (one for one in profile.hotspots if one not in comparing and one.library != comparing[0].library),
+        key=lambda one: one.own,
+        default=None,
+    )
+    yield Insight(
+        "string-comparisons",
+        "Look keys up in a hash table instead of comparing them one after the other",
+        f"{percent_text(100 * share)} of the instructions are in {format_quantity(float(calls), 'count')} calls of "
+        f"{comparing[0].function}",
+        "A hash table (HashMap, std::unordered_map, a dict) finds a key in one comparison; a sorted array in log2(n). "
+        "Where all must be compared: lengths or hash values first.",
+        Place(function=caller.function, file=caller.file) if caller is not None else Place(),
+        Gain(share, "the instructions", "these comparisons, as if there were none"),
+    )
+
+
 def scalar_arithmetic(run: RunEvidence) -> Iterator[Insight]:
     """Compiled arithmetic on one element at a time."""
     simd, flops = run.values.get("simd.utilization"), run.values.get("flops")
@@ -118,6 +207,8 @@ def scalar_arithmetic(run: RunEvidence) -> Iterator[Insight]:
     if simd is None or not flops or not instructions or simd >= SCALAR or not _is_native(run):
         return
     arithmetic = flops / instructions
+    if any(wasted_lines(run)) or any(memory_latency(run)):
+        return
     if arithmetic < 0.1 or run.values.get("bandwidth.dram.share", 0.0) >= STREAMS:
         return
     left = 1 - (share or 0.0) / 100
@@ -176,6 +267,16 @@ def hottest_native(run: RunEvidence, *counters: str) -> Place:
                 line = _hottest_line(run, first, counter)
                 return Place(function=first.function, file=line.file, line=line.line)
     return Place()
+
+
+def _counted_line(run: RunEvidence, place: Place) -> Hotspot | None:
+    profile = run.profile("counted-lines")
+    same = (
+        one
+        for one in (profile.hotspots if profile is not None else ())
+        if (one.function, one.file, one.line) == (place.function, place.file, place.line)
+    )
+    return next(same, None)
 
 
 def _hottest_line(run: RunEvidence, function: Hotspot, counter: str) -> Hotspot:

@@ -33,7 +33,7 @@ from profkit.core.types import (
 )
 
 if TYPE_CHECKING:
-    from profkit.runtime.passes.read_tracemalloc import AllocationLine, Allocations
+    from profkit.runtime.passes.read_tracemalloc import AllocationLine, Allocations, SteadyLine
 
 
 # What the cProfile reader tells; times in seconds.
@@ -178,7 +178,10 @@ def summarize_allocations(allocations: Allocations) -> Summary:
     """What tracemalloc saw: peak, leak or not, and the lines that hold and grow most."""
     growth, readings = allocations.growth, allocation_readings(allocations)
     peak = format_quantity(readings[0].value, "B")
-    if growth.leak is None:
+    if growth.leak is None and allocations.steady:
+        line = allocations.steady[0]
+        leak = f"it grows as long as the program runs, most at {_line_place(line)}"
+    elif growth.leak is None:
         leak = f"whether it leaks is not known ({growth.reason})"
     elif growth.leak:
         leak = f"each iteration leaves {format_quantity(growth.per_iteration, 'B')} behind: it leaks"
@@ -191,6 +194,8 @@ def summarize_allocations(allocations: Allocations) -> Summary:
             first, last = allocations.growth_between
             grown = replace(grown, note=f"from iteration {first} to {last}")
         tables.insert(0, grown)
+    if allocations.steady:
+        tables.insert(0, _steady_table(allocations.steady))
     notes = list(allocations.notes)
     if growth.low is not None and growth.high is not None:
         low, high = format_quantity(growth.low, "B"), format_quantity(growth.high, "B")
@@ -206,6 +211,20 @@ def summarize_allocations(allocations: Allocations) -> Summary:
     )
 
 
+def _steady_table(steady: Sequence[SteadyLine]) -> Table:
+    rows = tuple(
+        (
+            _line_place(line),
+            format_quantity(float(line.last), "B"),
+            format_quantity(float(line.blocks), "count"),
+        )
+        for line in steady[:ROWS]
+    )
+    end = format_quantity(steady[0].end, "s")
+    note = f"held more at each of {steady[0].looks} looks, the last {end} after the start"
+    return Table("Lines that grow", LINE_COLUMNS, rows, note)
+
+
 def _line_table(title: str, lines: Sequence[AllocationLine]) -> Table:
     rows = tuple(
         (
@@ -218,7 +237,7 @@ def _line_table(title: str, lines: Sequence[AllocationLine]) -> Table:
     return Table(title, LINE_COLUMNS, rows)
 
 
-def _line_place(line: AllocationLine) -> str:
+def _line_place(line: AllocationLine | SteadyLine) -> str:
     parts = line.file.replace("\\", "/").split("/")
     return shorten("/".join(parts[-2:]), 48) + f":{line.line}"
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from profkit.analysis.stacks.files import write_collapsed, write_speedscope
 from profkit.analysis.stacks.merge import by_function, by_library, keep_python_frames
 from profkit.backends import PassFindings, PlanState, RunContext
+from profkit.backends.cpu.build import compiler_facts
 from profkit.backends.cpu.counting import EventChoice, choose_groups, plan_counting, read_counting
 from profkit.backends.cpu.simulation import plan_simulation, read_simulation
 from profkit.backends.passes import PlannedRun
@@ -144,7 +145,8 @@ class LinuxRun(PlannedRun):
     def read_pass(self, plan: PassPlan, result: PassResult) -> PassFindings:
         """What perf or callgrind left."""
         if plan.name == "trace":
-            return read_trace(self.context, result)
+            findings = read_trace(self.context, result)
+            return replace(findings, facts={**findings.facts, **compiler_facts(self.context.workload)})
         if plan.simulated:
             return read_simulation(self.context, plan)
         return read_counting(self.context, plan, self._choice)

@@ -68,6 +68,7 @@ ProfileKind = Literal[
     "calls",
     "program-calls",  # of and from the program's own functions, by caller and callee
     "imports",
+    "growing-lines",  # source lines that hold ever more memory: bytes by which they grew
     "operations",
     # Of sampled Python stacks: functions and lines by processor time, imports by wall time, threads by both.
     "sampled-functions",

@@ -61,6 +61,8 @@ def _device_time(document: RunDocument) -> list[Stacks]:
 
 
 def _table(profile: Profile) -> Stacks | None:
+    if profile.kind in ("program-calls", "counted-lines", "growing-lines"):
+        return None  # what stands in others already, or is no time
     weights: dict[tuple[Frame, ...], float] = {}
     for spot in profile.hotspots:
         if spot.own > 0:

@@ -151,3 +151,90 @@ def test_the_compiled_function_with_the_most_misses_is_named() -> None:
     )
     where = insights(CHASE, counted)["memory-latency"].where
     assert (where.function, where.file, where.line) == ("walk", "list.c", 7)
+
+
+COLUMNS = {  # a matrix of 64 MB, walked six times by columns
+    "time.median": 0.75,
+    "dram.read": 6_509_740_160.0,
+    "bandwidth.dram": 8.68e9,
+    "bandwidth.dram.share": 37.0,
+    "instructions": 1_241_897_266.0,
+    "flops": 218_107_910.0,
+    "simd.utilization": 2.04,
+}
+
+
+def counted(loads: float, misses: float) -> tuple[Profile, Profile]:
+    """The function and its line, as callgrind counted columns.c."""
+    counters = {"Ir": 302e6, "Dr": loads, "DLmr": misses}
+    function = Hotspot("sum", 1.2e9, file="columns.c", library="columns", counters=counters)
+    line = Hotspot("sum", 302e6, file="columns.c", line=9, library="columns", counters=counters)
+    return (
+        Profile("", "instructions", 1.24e9, (function,), "counted-functions"),
+        Profile("", "instructions", 1.24e9, (line,), "counted-lines"),
+    )
+
+
+def test_a_walk_by_columns_is_found_at_its_line_and_not_told_to_vectorise() -> None:
+    found = insights(COLUMNS, *counted(100_663_296.0, 100_663_296.0))
+    assert found["wasted-cache-lines"].where.line == 9
+    assert "scalar-arithmetic" not in found
+
+
+def test_a_walk_in_order_wastes_no_lines_whatever_it_misses() -> None:
+    """One of 16 floats is the first of its line."""
+    found = insights(COLUMNS, *counted(100_663_296.0, 100_663_296.0 / 16))
+    assert "wasted-cache-lines" not in found
+    assert "scalar-arithmetic" in found
+
+
+def test_a_chain_of_loads_is_latency_and_not_wasted_lines() -> None:
+    assert set(insights(CHASE, *counted(MILLION, MILLION))) == {"memory-latency"}
+
+
+def test_misses_that_cost_little_are_none() -> None:
+    assert "wasted-cache-lines" not in insights(COLUMNS, *counted(1000.0, 1000.0))
+
+
+def compared(own: float, calls: int, *more: str) -> Profile:
+    """words.rs: a linear search over 6,000 words."""
+    spots = (
+        Hotspot("__memcmp_avx2_movbe", own, calls=calls, library="libc.so.6", counters={"Ir": own}),
+        Hotspot("words::main", 3.27e9, calls=1, file="words.rs", library="words", counters={"Ir": 3.27e9}),
+        *(Hotspot(name, 1e8, calls=10, library="words", counters={"Ir": 1e8}) for name in more),
+    )
+    return Profile("", "instructions", 8.75e9, spots, "counted-functions")
+
+
+def test_keys_that_are_compared_one_by_one_are_told_with_the_function() -> None:
+    found = insights({}, compared(5.37e9, 251_814_668))["string-comparisons"]
+    assert found.where.function == "words::main"
+    assert found.gain is not None
+    assert found.gain.of == "the instructions"
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [compared(1e9, 251_814_668), compared(5.37e9, 2000), compared(5.37e9, 251_814_668, "quicksort")],
+)
+def test_few_comparisons_and_those_of_a_sort_are_no_search(profile: Profile) -> None:
+    assert "string-comparisons" not in insights({}, profile)
+
+
+GCC = "GNU C17 12.2.0 -mtune=generic -march=x86-64 -g"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (f"{GCC} -O0 -fPIE", True),
+        (GCC, True),
+        (f"{GCC} -O2", False),
+        (f"{GCC} -Og", False),
+        (f"{GCC} -O", False),
+        ("", False),
+    ],
+)
+def test_a_build_without_optimisation_is_told_from_its_options(options: str, told: bool) -> None:
+    document = replace(documents.empty(), facts={"compiler": options} if options else {})
+    assert ("unoptimised-build" in {insight.rule for insight in find_insights(document)}) is told

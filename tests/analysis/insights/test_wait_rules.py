@@ -167,3 +167,27 @@ def test_a_disk_that_is_waited_for_after_each_line_is_told_with_the_function() -
     assert found["repeated-sync"].where.function == "log"
     once = calls(15.3, ("log", "<built-in method posix.fsync>", 14.98, 1))
     assert "repeated-sync" not in insights(None, once)
+
+
+GROWING = Hotspot(
+    "leak.py:3",
+    110e6,
+    112.8e6,
+    776_039,
+    "leak.py",
+    3,
+    counters={"looks": 6, "begin": 0.19, "end": 8.51, "first": 2.86e6},
+)
+
+
+def test_memory_that_grows_all_the_time_is_told_by_line_and_with_no_claim_of_time() -> None:
+    found = insights(None, Profile("", "B", 110e6, (GROWING,), "growing-lines"))["growing-memory"]
+    assert "at each of 6 looks" in found.evidence
+    assert (found.where.file, found.where.line) == ("leak.py", 3)
+    assert found.gain is None
+
+
+def test_of_a_region_each_iteration_is_told() -> None:
+    line = replace(GROWING, counters={"iterations": 200, "each": 4096.0})
+    found = insights(None, Profile("", "B", 110e6, (line,), "growing-lines"))["growing-memory"]
+    assert "each iteration leaves 4.00 KiB behind" in found.evidence

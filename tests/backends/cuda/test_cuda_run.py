@@ -119,7 +119,7 @@ def test_where_counters_are_refused_the_run_goes_on_with_what_nsys_gives(machine
         "on the target device 0."
     )
     machine.tools(ncu={"text": refused, "report": None, "status": 1})
-    run = machine.profile()
+    run = machine.profile(depth="gate")
     counters = of(run, "counters")[0]
     assert run.state == "complete"
     assert run.trace is not None
@@ -140,7 +140,7 @@ def test_without_ncu_the_counters_are_skipped_with_the_reason(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROFKIT_NCU", "/nowhere/ncu")
-    run = machine.profile()
+    run = machine.profile(passes=("timing", "trace", "counters", "explain"))
     assert [result.state for result in of(run, "counters") + of(run, "explain")] == ["skipped", "skipped"]
     assert of(run, "counters")[0].fix
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from profkit.runtime.passes.command import HOST_FOLDER
-from profkit.runtime.passes.read_tracemalloc import Allocations, read_tracemalloc
+from profkit.runtime.passes.read_tracemalloc import Allocations, find_steady_lines, read_tracemalloc
 
 ROOT = Path(__file__).resolve().parents[3]
 KINDS = ("cprofile", "tracemalloc")
@@ -392,6 +392,49 @@ def test_unmarked_the_whole_program_has_a_peak_and_no_growth(tmp_path: Path) -> 
     assert 8_000_000 < found.peak < 12_000_000
     assert (found.start, found.region_peak, found.growth.leak, found.growing) == (None, None, None, ())
     assert "no region" in found.growth.reason
+
+
+def test_a_line_that_keeps_what_it_makes_grows_from_each_look_to_the_next(tmp_path: Path) -> None:
+    """And neither what the start makes does, nor what each step frees again."""
+    code = """
+    import time
+    table = [str(n) * 3 for n in range(30_000)]
+    kept = []
+    end = time.time() + 1.3
+    while time.time() < end:
+        kept.append(bytes(10_000))
+        freed = [str(n) for n in range(100)]
+        time.sleep(0.001)
+    """
+    found = allocations(tmp_path, textwrap.dedent(code))
+    (line,) = found.steady
+    assert (Path(line.file).name, line.line) == ("work.py", 7)
+    assert line.looks >= 4
+    assert line.last > line.first + (1 << 20)
+
+
+def look(seconds: float, size: int) -> dict[str, object]:
+    return {"seconds": seconds, "lines": [{"file": "work.py", "line": 7, "size": size, "count": 1}]}
+
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("sizes", "steady"),
+    [
+        ((1, 9, 20, 60, 100), True),
+        ((1, 9, 20, 60), True),
+        ((1, 9, 20), False),  # too few looks
+        ((1, 60, 90, 90, 90), False),  # made at the start
+        ((1, 60, 98, 99, 100), False),  # nearly so
+        ((10, 60, 20, 70, 100), False),  # given back in between
+    ],
+)
+def test_growth_is_steady_only_from_each_look_to_the_next(sizes: tuple[int, ...], steady: bool) -> None:
+    looks = [look(float(number), size * MIB) for number, size in enumerate(sizes, 1)]
+    assert bool(find_steady_lines(looks, len(sizes) + 1.0)) is steady
+    assert not find_steady_lines(looks, 100.0)  # the rest of the run was not looked at
 
 
 def test_a_workload_that_stops_tracing_loses_this_result_and_nothing_else(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import time
 import tracemalloc
 from array import array
 
+from .growth import GrowthWatch
 from .session import ThreadCounter, is_own, write_json
 
 SCHEMA = "profkit.tracemalloc/1"
@@ -30,6 +31,7 @@ _UNTRACED_MEMORY = {"torch": "torch tensors", "jax": "jax arrays", "cupy": "cupy
 
 LATE_START = "traced from the region's warm-up on: what Python held before it is not in these numbers"
 NO_REGION = "no region was entered, so nothing was traced"
+
 
 LineSizes = list[tuple[str, int, int, int]]  # file, line, bytes, blocks
 
@@ -51,17 +53,20 @@ class AllocationTracer:
         self._last: bytes | None = None
         self._base_at = self._last_at = 0
         self._snapshot_seconds = self._collect_seconds = 0.0
+        self._watch = GrowthWatch()
 
     def start(self) -> None:
         """Trace from here; the imports come next."""
         self._threads = ThreadCounter()
         self._begin = time.perf_counter()
         tracemalloc.start(1)
+        self._watch.start()
 
     def enter(self, name: str) -> None:  # noqa: ARG002
         """Enter the region: what is held now is where it starts."""
         self._note_peak()
         if self._entries == 0:
+            self._watch.stop()
             gc.collect()
             # What there is now is not looked through again: after `import torch` each collection would take 0.1 s.
             gc.freeze()
@@ -94,12 +99,14 @@ class AllocationTracer:
 
     def forget(self) -> None:
         """In a forked child: trace nothing."""
+        self._watch.forget()
         tracemalloc.stop()
 
     def finish(self) -> None:
         """Write what was seen; raises RuntimeError where the workload stopped the tracing."""
         if not tracemalloc.is_tracing():
             raise RuntimeError("the workload stopped tracemalloc")
+        self._watch.stop()
         self._note_peak(region=self._depth > 0)
         gc.unfreeze()
         gc.collect()
@@ -126,6 +133,8 @@ class AllocationTracer:
                 "top": _largest_lines(last),
                 "growth": _largest_lines(_find_growth(base, last)) if marked else [],
                 "growth_iterations": [self._base_at, self._last_at] if marked else None,
+                "watched_seconds": self._watch.seconds,
+                "looks": [] if marked else _sum_looks(self._watch),
                 "threads_started": self._threads.started,
                 "notes": [
                     *self.notes,
@@ -141,11 +150,11 @@ class AllocationTracer:
     # ------------------------------------------------------------ inside
 
     def _now(self) -> int:
-        return max(0, tracemalloc.get_traced_memory()[0] - self._held)
+        return max(0, tracemalloc.get_traced_memory()[0] - self._held - self._watch.held)
 
     def _note_peak(self, region: bool = False) -> None:
-        peak = max(0, tracemalloc.get_traced_memory()[1] - self._held)
-        self._peak = max(self._peak, peak)
+        peak = max(0, tracemalloc.get_traced_memory()[1] - self._held - self._watch.held)
+        self._peak = max(self._peak, self._watch.peak, peak)
         if region:
             self._region_peak = max(self._region_peak, peak)
 
@@ -252,6 +261,18 @@ def _sum_lines(packed: bytes | None) -> LineSizes:
         (file, line, size, count)
         for (file, line), (size, count) in held.items()
         if not is_own(file) and file != tracemalloc.__file__
+    ]
+
+
+def _sum_looks(watch: GrowthWatch) -> list[dict[str, object]]:
+    return [
+        {
+            "seconds": seconds,
+            "lines": _largest_lines(
+                [(file, line, each * size, each * count) for file, line, size, count in _sum_lines(packed)]
+            ),
+        }
+        for seconds, each, packed in watch.looks()
     ]
 
 

@@ -57,7 +57,19 @@ def built(file: str, constants: Mapping[str, int], library: Path) -> Path:
         for k in kernels
     )
     defined = [f"-D{name}={value}" for name, value in constants.items()]
-    given = ["g++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-x", "c++", f"-I{HERE}", *defined]
+    given = [
+        "g++",
+        "-std=c++17",
+        "-O1",
+        "-U_FORTIFY_SOURCE",
+        "-w",
+        "-shared",
+        "-fPIC",
+        "-x",
+        "c++",
+        f"-I{HERE}",
+        *defined,
+    ]
     given += [f'-DON_CPU="{SHIM}"', f"-include{SHIM}", "-", "-o", str(library)]
     subprocess.run(given, input=source + starts, text=True, check=True, capture_output=True)
     return library

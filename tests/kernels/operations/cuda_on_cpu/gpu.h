@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <setjmp.h>
 #include <ucontext.h>
 #include <utility>
 #include <vector>
@@ -27,7 +28,8 @@ namespace gpu {
 struct Fiber {
     ucontext_t context;
     std::vector<char> stack = std::vector<char>(64 << 10);
-    bool over = false;
+    jmp_buf rests_at;
+    bool begun = false, over = false;
 };
 struct Barrier {
     unsigned waiting = 0, round = 0;
@@ -36,11 +38,20 @@ inline std::vector<Fiber> fibers;
 inline std::vector<Barrier> warps;
 inline Barrier block;
 inline std::vector<float> slots;
-inline ucontext_t home;
+inline jmp_buf home;
 inline unsigned current, alive, moves;
 inline std::function<void()> body;
 
-inline void rest() { swapcontext(&fibers[current].context, &home); }
+// A fiber begins by its context; then jumps, which call no system, go between the fibers: tens of times as fast.
+inline void rest() {
+    if (_setjmp(fibers[current].rests_at) == 0) _longjmp(home, 1);
+}
+inline void turn(Fiber& fiber) {
+    if (_setjmp(home) != 0) return;
+    if (fiber.begun) _longjmp(fiber.rests_at, 1);
+    fiber.begun = true;
+    setcontext(&fiber.context);
+}
 inline void meet(Barrier& barrier, unsigned members) {
     ++moves;
     const unsigned round = barrier.round;
@@ -73,8 +84,8 @@ inline void run(unsigned blocks, unsigned threads, std::function<void()> kernel)
             getcontext(&fiber.context);
             fiber.context.uc_stack.ss_sp = fiber.stack.data();
             fiber.context.uc_stack.ss_size = fiber.stack.size();
-            fiber.context.uc_link = &home;
-            fiber.over = false;
+            fiber.context.uc_link = nullptr;
+            fiber.begun = fiber.over = false;
             makecontext(&fiber.context, start, 0);
         }
         while (alive) {
@@ -82,7 +93,7 @@ inline void run(unsigned blocks, unsigned threads, std::function<void()> kernel)
             for (current = 0; current < threads; ++current)
                 if (!fibers[current].over) {
                     threadIdx.x = current;
-                    swapcontext(&home, &fibers[current].context);
+                    turn(fibers[current]);
                 }
             if (moves == before) {
                 std::fprintf(stderr, "block %u: %u threads wait for some that have ended\n", blockIdx.x, alive);
