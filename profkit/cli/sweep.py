@@ -35,7 +35,7 @@ implementation failed, crashed or hung, or one is wrong that is not PyTorch's ow
 and fails nothing); 130 interrupted, what was measured is kept.
 """
 WITH_RESUME = ("resume", "again", "profile", "profile_depth", "results", "plan", "details", "format", "quiet")
-WHAT, HOW, ON, OUT = "What is swept", "How it is measured", "Going on, and looking closer", "What comes out"
+WHAT, HOW, ON, OUT = "Grid", "Measurement", "Resuming and profiling", "Output"
 
 
 class DeviceName(str, Enum):
@@ -65,7 +65,7 @@ def sweep(
     implementations: Annotated[
         str,
         typer.Option(
-            help="PyTorch, torch.compile, Triton, CUDA, or yours. Default: all on a GPU, PyTorch on the CPU.",
+            help="PyTorch, torch.compile, Triton, CUDA, or yours. Default: all on cuda, else PyTorch.",
             metavar="A,B",
             rich_help_panel=WHAT,
         ),

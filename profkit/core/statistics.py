@@ -31,7 +31,6 @@ class Interval(NamedTuple):
 
     low: float
     high: float
-    confidence: float
     effective: float
 
 
@@ -45,8 +44,6 @@ class Centre(NamedTuple):
     median: float
     low: float | None
     high: float | None
-    n: int
-    n_eff: float
     between_spread: float | None
 
 
@@ -159,7 +156,7 @@ def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> 
     # The rank keeps its place in the distribution: rank k of n_eff is rank (k - 1/2) / n_eff * n + 1/2 of n.
     place = max(1, floor((k - 0.5) / int(effective) * len(values) + 0.5))
     ordered = sorted(values)
-    return Interval(ordered[place - 1], ordered[len(values) - place], confidence, effective)
+    return Interval(ordered[place - 1], ordered[len(values) - place], effective)
 
 
 def relative_half_width(values: Sequence[float], confidence: float = CONFIDENCE) -> float | None:
@@ -249,25 +246,20 @@ def combine_processes(processes: Sequence[Sequence[float]]) -> Centre | None:
 def _combine_cached(processes: tuple[tuple[float, ...], ...]) -> Centre:
     centres = [median(values) for values in processes]
     intervals = [median_interval(values) for values in processes]
-    n = sum(len(values) for values in processes)
-    n_eff = sum(
-        bounds.effective if bounds is not None else min(float(len(values)), effective_size(values))
-        for values, bounds in zip(processes, intervals, strict=True)
-    )
     centre = median(centres)
     if len(processes) == 1:
         alone = intervals[0]
-        return Centre(centre, alone and alone.low, alone and alone.high, n, n_eff, None)
+        return Centre(centre, alone and alone.low, alone and alone.high, None)
     spread = (max(centres) - min(centres)) / centre if centre > 0 else None
     inside = _half_width_within(intervals, len(processes))
     if (ranked := median_interval(centres)) is not None:
         low, high = min(ranked.low, centre - inside), max(ranked.high, centre + inside)
-        return Centre(centre, max(0.0, low), high, n, n_eff, spread)
+        return Centre(centre, max(0.0, low), high, spread)
     half = _half_width_between(centres, intervals)
     if half is None:
-        return Centre(centre, None, None, n, n_eff, spread)
+        return Centre(centre, None, None, spread)
     half = max(half, inside)
-    return Centre(centre, max(0.0, centre - half), centre + half, n, n_eff, spread)
+    return Centre(centre, max(0.0, centre - half), centre + half, spread)
 
 
 def theil_sen_slope(points: Sequence[tuple[float, float]]) -> Slope | None:

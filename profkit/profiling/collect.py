@@ -142,7 +142,7 @@ class RunCollector:
 
     def _collect_timing(self, plan: PassPlan, known: PlanState) -> PlanState:
         """The timing pass; what the next plan may build on."""
-        self._progress.begin("timing", f"{plural(len(plan.steps), 'process', 'processes')}, alone")
+        self._progress.begin("timing", f"{plural(len(plan.steps), 'process', 'processes')}, no profiler")
         try:
             record = self._measure_timing(plan)
         except WorkloadError as error:
@@ -154,7 +154,7 @@ class RunCollector:
                 "the workload failed: once more, in the environment that it has without profkit"
             )
             remove_outputs(plan.steps, self._context.folder)
-            self._progress.begin("timing", "alone")
+            self._progress.begin("timing", "no profiler")
             record = self._measure_timing(again)
             names = ", ".join(sorted({*plan.steps[0].env} - {*again.steps[0].env}))
             self.update(
@@ -289,7 +289,7 @@ class RunCollector:
 
     def _measure_peaks(self) -> None:
         """What this machine can do at best: what bandwidth and arithmetic are held against."""
-        self._progress.begin("peaks", "what this machine can do at best")
+        self._progress.begin("peaks", "this machine's highest bandwidth and arithmetic, measured")
         log = self._context.folder / "logs" / "peaks.log"
         peaks, reason = measure_peaks(self._context.machine, log, self._progress.tick)
         notes = (*self.document.notes, reason) if reason is not None else self.document.notes

@@ -27,6 +27,7 @@ _OF_SESSION = re.compile(
 _SECRET = re.compile(
     r"TOKEN|SECRET|PASSW|PASSPHRASE|_KEY|APIKEY|CRED|AUTH|COOKIE|SESSION|PRIVATE|WEBHOOK|DSN", re.IGNORECASE
 )
+LEAST_SPACE = 64 << 20  # bytes
 _LONGEST = 32 * 1024  # characters of a value: the command line has room for a megabyte
 
 
@@ -158,10 +159,10 @@ def directive_json(directive: Directive) -> str:
     return json.dumps(asdict(directive))
 
 
-def require_space(folder: Path, needed: int = 64 * 1024 * 1024) -> None:
-    """Raise MachineError when the run's file system has less than `needed` bytes: before, not in the middle."""
+def require_space(folder: Path) -> None:
+    """Raise MachineError when the run's file system has less than 64 MiB: before, not in the middle."""
     free = shutil.disk_usage(folder).free
-    if free < needed:
+    if free < LEAST_SPACE:
         raise MachineError(
             f"only {free / 1e6:.0f} MB are free where the run would be written ({folder})",
             "choose another place: --output DIR",

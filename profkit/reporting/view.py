@@ -433,6 +433,6 @@ def has_content(block: Block) -> bool:
     return any(map(has_content, block.plain()))
 
 
-def notes(lines: Sequence[Text], title: str = "Notes", *, brief: int | None = None) -> tuple[Block, ...]:
+def notes(lines: Sequence[Text], title: str = "Notes") -> tuple[Block, ...]:
     """A section of remarks; nothing where there are none."""
-    return (Section(title, (Items(tuple(lines), brief=brief),)),) if lines else ()
+    return (Section(title, (Items(tuple(lines)),)),) if lines else ()

@@ -68,6 +68,8 @@ RULES: tuple[Rule, ...] = (
     Rule("register-spills", gpu_memory.register_spills),
     Rule("waiting-warps", gpu_latency.waiting_warps),
     Rule("serial-atomics", gpu_latency.serial_atomics),
+    Rule("uneven-l2-slices", gpu_latency.uneven_slices),
+    Rule("uneven-multiprocessors", gpu_latency.uneven_multiprocessors),
     Rule("divergent-warps", gpu_latency.divergent_warps),
     Rule("random-setup", gpu_latency.random_setup),
     Rule("small-grid", gpu_launch.small_grid),

@@ -8,9 +8,15 @@ from dataclasses import dataclass
 
 from profkit.analysis.insights.evidence import KernelEvidence, RunEvidence
 from profkit.analysis.insights.rule import bounded_gain, insight_on, percent_text
+from profkit.analysis.kernel_names.owner import OWN_CODE
+from profkit.analysis.summaries.bottlenecks import filled_share
 from profkit.core.types import Insight
 
 SATURATED = 80.0  # %: NVIDIA's own limit for "this unit is what limits the kernel" (SpeedOfLight.py)
+BUSY_SLICE = 60.0  # %: a slice of L2 that works for less does not limit the kernel
+UNEVEN = 70.0  # % of the busiest slice's work that the average one has
+IDLE_MULTIPROCESSORS = 15.0  # % of the time of the busiest: what the end of every kernel costs is less
+MANY_WAVES = 3.0  # of blocks: with fewer the last one is what leaves multiprocessors idle
 LEAST = 0.3  # of the time of a warp: what it waits for less is not what makes the kernel slow
 _TO_FULL = "the kernel's time until its busiest unit is full"
 
@@ -117,7 +123,7 @@ def waiting_warps(run: RunEvidence) -> Iterator[Insight]:
         waits = {name: kernel.stall_share(name) or 0.0 for name in _WAITS}
         reason = max(waits, key=lambda name: waits[name])
         busiest = kernel.busiest or 0.0
-        if waits[reason] < LEAST or _serial_atomics(kernel):
+        if waits[reason] < LEAST or _serial_atomics(kernel) or _crowded_slices(kernel):
             continue
         if unsaturated and reason != "long_scoreboard":
             continue
@@ -185,31 +191,89 @@ def occupancy_change(kernel: KernelEvidence) -> tuple[str, str] | None:
 
 
 def serial_atomics(run: RunEvidence) -> Iterator[Insight]:
-    """Warps that wait for their last writes though they store nothing: atomics on a few "
-    "addresses, one after another."""
+    """Atomics on few addresses, one after another: one slice of L2 works and the others wait, or warps wait for their
+    last writes though they store nothing."""
     for kernel in run.kernels:
-        if kernel.owner == "user" and kernel.bound == "latency" and _serial_atomics(kernel):
-            drain = kernel.stall_share("drain") or 0.0
-            yield insight_on(
-                "serial-atomics",
-                kernel,
-                "Add up within the warp and the block before the atomic operation",
-                f"warps wait for their last writes for {percent_text(100 * drain)} of the time and "
-                "store nothing: many atomic "
-                "operations meet on few addresses and run one after another",
-                "Reduce within a warp (__shfl_down_sync, __reduce_add_sync), then within the block "
-                "through shared memory; one thread "
-                "of each block does the atomic operation.",
-                bounded_gain(run, kernel, 1 - (kernel.busiest or 0.0) / 100, _TO_FULL),
-                ("stall.drain",),
-            )
+        if kernel.owner != "user" or not _serial_atomics(kernel):
+            continue
+        drain = kernel.stall_share("drain") or 0.0
+        signs = [_slices_text(kernel)] if _crowded_slices(kernel) else []
+        if drain >= LEAST:
+            signs.append(f"warps wait for their last writes for {percent_text(100 * drain)} of the time")
+        yield insight_on(
+            "serial-atomics",
+            kernel,
+            "Add up within the warp and the block before the atomic operation",
+            f"{'; '.join(signs)}: many atomic operations meet on few addresses and run one after another",
+            "Reduce within a warp (__shfl_down_sync, __reduce_add_sync), then within the block through shared memory "
+            "(a histogram of its own for each block); one thread of each block does the atomic operation.",
+            bounded_gain(run, kernel, 1 - (kernel.busiest or 0.0) / 100, _TO_FULL),
+            ("stall.drain", "balance.l2", "l2.busiest_slice", "memory.atomics"),
+        )
 
 
 def _serial_atomics(kernel: KernelEvidence) -> bool:
+    if kernel.values.get("memory.atomics", 0.0) > 0 and _crowded_slices(kernel):
+        return True
     stores = kernel.counters.get("smsp__sass_inst_executed_op_global_st.sum")
     if stores is None:
         stores = kernel.counters.get("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum")
-    return stores == 0 and (kernel.stall_share("drain") or 0.0) >= LEAST
+    waits = (kernel.stall_share("drain") or 0.0) >= LEAST
+    return kernel.bound == "latency" and stores == 0 and waits
+
+
+def _crowded_slices(kernel: KernelEvidence) -> bool:
+    """Whether one slice of L2 works for most of the time, and the average one much less."""
+    return kernel.above("l2.busiest_slice", BUSY_SLICE) and kernel.below("balance.l2", UNEVEN)
+
+
+def _slices_text(kernel: KernelEvidence) -> str:
+    busiest, balance = kernel.values["l2.busiest_slice"], kernel.values["balance.l2"]
+    return (
+        f"the busiest slice of L2 works for {percent_text(busiest)} of the time, the average one for "
+        f"{percent_text(busiest * balance / 100)}"
+    )
+
+
+def uneven_slices(run: RunEvidence) -> Iterator[Insight]:
+    """Accesses without atomics that meet in one slice of L2."""
+    for kernel in run.kernels:
+        if kernel.owner != "user" or not _crowded_slices(kernel) or _serial_atomics(kernel):
+            continue
+        yield insight_on(
+            "uneven-l2-slices",
+            kernel,
+            "Spread the accesses over the slices of L2",
+            _slices_text(kernel),
+            "Many warps read or write the same few lines, or addresses a power of two apart. Give each block a copy "
+            "of what all read (shared memory, __constant__), pad rows by one line, and begin blocks at different rows.",
+            bounded_gain(
+                run, kernel, 1 - kernel.values["balance.l2"] / 100, "until all slices of L2 are as busy"
+            ),
+            ("balance.l2", "l2.busiest_slice"),
+        )
+
+
+def uneven_multiprocessors(run: RunEvidence) -> Iterator[Insight]:
+    """A grid that fills the device, of which some blocks run much longer than others."""
+    for kernel in run.kernels:
+        balance = kernel.values.get("balance.multiprocessors")
+        if balance is None or balance > 100 - IDLE_MULTIPROCESSORS or kernel.owner not in OWN_CODE:
+            continue
+        waves = kernel.values.get("launch.waves", 0.0)
+        if filled_share(kernel.values) < 1 or waves < MANY_WAVES:
+            continue  # too few blocks: the rules on the grid say so
+        yield insight_on(
+            "uneven-multiprocessors",
+            kernel,
+            "Give the blocks the same amount of work",
+            f"the average multiprocessor has work for {percent_text(balance)} of the time of the busiest one, "
+            f"in {waves:.1f} waves of blocks",
+            "Some blocks run much longer than others: split long rows or lists over several blocks, sort the work so "
+            "that the longest begins first, or let blocks take pieces from a counter (a persistent kernel).",
+            bounded_gain(run, kernel, 1 - balance / 100, "as if all multiprocessors ended at once"),
+            ("balance.multiprocessors", "launch.waves"),
+        )
 
 
 def divergent_warps(run: RunEvidence) -> Iterator[Insight]:

@@ -11,6 +11,7 @@ from profkit.analysis.summaries.bottlenecks import LAUNCH_SECONDS, filled_share
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Insight
 
+LEAST_LOST = 0.1  # of the time: the end of every kernel costs some
 MOST_WAVES = 8.0  # with more of them the last one is below 12 % of the time
 
 
@@ -47,20 +48,29 @@ def last_wave(run: RunEvidence) -> Iterator[Insight]:
             continue
         if seconds is not None and seconds < LAUNCH_SECONDS:
             continue
-        lost = 1 - waves / ceil(waves)
-        if lost < 0.15 or (kernel.bound in ("dram", "l2") and (kernel.busiest or 0.0) > 80):
+        # Blocks that end early make room: what is really lost is how much longer the busiest multiprocessor worked.
+        idle = 1 - kernel.values.get("balance.multiprocessors", 0.0) / 100
+        lost = min(1 - waves / ceil(waves), idle)
+        if lost < LEAST_LOST or (kernel.bound in ("dram", "l2") and (kernel.busiest or 0.0) > 80):
             continue
+        known = kernel.values.get("balance.multiprocessors")
+        beside = (
+            f"; the average multiprocessor works for {percent_text(known)} of the busiest one's time"
+            if known is not None
+            else ""
+        )
         yield insight_on(
             "last-wave",
             kernel,
             "Choose the grid so that the last wave is full",
             f"the blocks run in {waves:.2f} waves: the last one fills "
-            f"{percent_text(100 * (1 - (ceil(waves) - waves)))} of the device",
+            f"{percent_text(100 * (1 - (ceil(waves) - waves)))} of the device"
+            f"{beside}",
             "A grid that is a multiple of the blocks that run at once, smaller blocks of work, or "
             "a persistent kernel in which each "
             "block takes the next piece of work by itself.",
             bounded_gain(run, kernel, lost, "as if the waves were full"),
-            ("launch.waves",),
+            ("launch.waves", "balance.multiprocessors"),
         )
 
 

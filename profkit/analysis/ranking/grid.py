@@ -99,15 +99,15 @@ class SeriesLine:
     """One implementation along the axis; it leaves out where it was not measured."""
 
     implementation: str
-    stops: tuple[SeriesPoint, ...]
+    points: tuple[SeriesPoint, ...]
 
 
 @dataclass(frozen=True)
 class AxisSeries:
-    """The group along `axis`: times (s) where the other axes are as `held` says, and speed-ups over all values."""
+    """The group along `axis`: times (s) where the other axes are as `fixed` says, and speed-ups over all values."""
 
     axis: Axis
-    held: tuple[tuple[Axis, int], ...]
+    fixed: tuple[tuple[Axis, int], ...]
     times: tuple[SeriesLine, ...]
     speedups: tuple[SeriesLine, ...]
 
@@ -121,20 +121,23 @@ def series_along(group: ComparisonGroup, axis: Axis, baseline: str = BASELINE) -
     values = sorted({_axis_value(point, axis) for point in group.points})
     if len(values) < 2:
         return None
-    held_axes = [held_axis for held_axis in AXES if held_axis != axis]
-    held = tuple(
-        (held_axis, max(_axis_value(point, held_axis) for point in group.points)) for held_axis in held_axes
+    fixed_axes = [fixed_axis for fixed_axis in AXES if fixed_axis != axis]
+    fixed = tuple(
+        (fixed_axis, max(_axis_value(point, fixed_axis) for point in group.points))
+        for fixed_axis in fixed_axes
     )
     timed = [result for result in group.results if result.median]
     base = {result.point: result.median for result in timed if result.implementation == baseline}
     times, speedups = [], []
     for name in group.implementations:
         own = [result for result in timed if result.implementation == name]
-        there = [r for r in own if all(_axis_value(r.point, held_axis) == value for held_axis, value in held)]
+        there = [
+            r for r in own if all(_axis_value(r.point, fixed_axis) == value for fixed_axis, value in fixed)
+        ]
         times.append(SeriesLine(name, tuple(_time_point(r, axis) for r in _sort_along(there, axis))))
         if name != baseline:
             speedups.append(SeriesLine(name, tuple(_speedup_points(own, base, axis, values))))
-    return AxisSeries(axis, held, _with_points(times), _with_points(speedups))
+    return AxisSeries(axis, fixed, _with_points(times), _with_points(speedups))
 
 
 def _axis_value(point: GridPoint, axis: Axis) -> int:
@@ -169,4 +172,4 @@ def _speedup_points(
 
 
 def _with_points(lines: Sequence[SeriesLine]) -> tuple[SeriesLine, ...]:
-    return tuple(line for line in lines if line.stops)
+    return tuple(line for line in lines if line.points)

@@ -278,7 +278,7 @@ class GroupWinner:
     `implementations` are several where they are alike, the fastest first.
     """
 
-    panel: ComparisonGroup
+    group: ComparisonGroup
     implementations: tuple[str, ...]
     speedup: float | None  # None where the baseline was not measured
 

@@ -156,7 +156,7 @@ class RooflinePoint:
     under: str  # the kind of arithmetic that it does most of
     quality: str | None
     bound: str | None
-    told: str
+    description: str
     reading: Reading | None = None  # what it comes from
 
 

@@ -1,10 +1,8 @@
 """Tests, intervals of ratios, and corrections for many looks: pure functions on samples."""
 
 from profkit.core.inference.ranks import benjamini_hochberg as benjamini_hochberg
-from profkit.core.inference.ranks import benjamini_yekutieli as benjamini_yekutieli
 from profkit.core.inference.ranks import coverage_of_selected as coverage_of_selected
 from profkit.core.inference.ranks import mann_whitney as mann_whitney
-from profkit.core.inference.ranks import median_shift as median_shift
 from profkit.core.inference.ranks import shift_interval as shift_interval
 from profkit.core.inference.ratio import Ratio as Ratio
 from profkit.core.inference.ratio import ratio_of as ratio_of

@@ -7,7 +7,6 @@ from functools import lru_cache
 from math import comb, sqrt
 
 from profkit.core.inference.tails import normal_two_sided
-from profkit.core.statistics import median
 
 # Up to here all arrangements are counted. Beyond, the normal approximation gives too large a p far out, which is the
 # safe side: at 80 values by 1 % at 0.04, by 11 % at 0.003, by 64 % at 3e-5.
@@ -50,11 +49,6 @@ def shift_interval(a: Sequence[float], b: Sequence[float], confidence: float) ->
         return None
     shifts = sorted(y - x for x in a for y in b)
     return shifts[cut - 1], shifts[len(shifts) - cut]
-
-
-def median_shift(a: Sequence[float], b: Sequence[float]) -> float:
-    """The Hodges-Lehmann estimate of the shift: the median of all differences b - a. ValueError without any."""
-    return median([y - x for x in a for y in b])
 
 
 def _double_midranks(values: Sequence[float]) -> list[int]:
@@ -131,15 +125,14 @@ def benjamini_hochberg(p: Sequence[float]) -> tuple[float, ...]:
     Holds where the tests are independent or vary together, as the times of one run do.
     Benjamini and Hochberg, J. R. Stat. Soc. B 57 (1995) 289; in the order given. ValueError for what is no p.
     """
-    return _step_up(p, 1.0)
-
-
-def benjamini_yekutieli(p: Sequence[float]) -> tuple[float, ...]:
-    """The same under any dependence at all, at the price of a factor of 1 + 1/2 + ... + 1/n.
-
-    Benjamini and Yekutieli, Ann. Stat. 29 (2001) 1165.
-    """
-    return _step_up(p, sum(1 / rank for rank in range(1, len(p) + 1)))
+    if not all(0 <= value <= 1 for value in p):
+        raise ValueError("a p-value lies between 0 and 1")
+    order = sorted(range(len(p)), key=p.__getitem__, reverse=True)
+    adjusted, least = [1.0] * len(p), 1.0
+    for steps, place in enumerate(order):
+        least = min(least, p[place] * len(p) / (len(p) - steps))
+        adjusted[place] = least
+    return tuple(adjusted)
 
 
 def coverage_of_selected(selected: int, looked_at: int, q: float = 0.05) -> float:
@@ -149,14 +142,3 @@ def coverage_of_selected(selected: int, looked_at: int, q: float = 0.05) -> floa
     Benjamini and Yekutieli, J. Am. Stat. Assoc. 100 (2005) 71. Where nothing was selected: as if one had been.
     """
     return 1 - q * max(1, selected) / max(1, looked_at)
-
-
-def _step_up(p: Sequence[float], factor: float) -> tuple[float, ...]:
-    if not all(0 <= value <= 1 for value in p):
-        raise ValueError("a p-value lies between 0 and 1")
-    order = sorted(range(len(p)), key=p.__getitem__, reverse=True)
-    adjusted, least = [1.0] * len(p), 1.0
-    for steps, place in enumerate(order):
-        least = min(least, p[place] * factor * len(p) / (len(p) - steps))
-        adjusted[place] = least
-    return tuple(adjusted)

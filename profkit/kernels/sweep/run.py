@@ -202,7 +202,7 @@ def _open_session(request: SweepRequest) -> _Session:
 
 def _open_device(session: _Session, pool: WorkerPool, progress: Progress) -> None:
     """Start the workers and measure what the device can do. Raises UsageError where the sweep began on another one."""
-    progress.begin("device", "what it is, and what it can do at most")
+    progress.begin("device", "its name, and its bandwidth and arithmetic measured")
     pool.begin()
     load_reports()  # while they load torch
     about = pool.open(lambda: progress.tick(session.seconds))

@@ -166,10 +166,10 @@ def read_paranoid(root: Path = Path("/")) -> int | None:
         return None
 
 
-def has_nmi_watchdog(root: Path = Path("/")) -> bool:
+def has_nmi_watchdog() -> bool:
     """Whether the kernel's watchdog holds one hardware counter of every core."""
     try:
-        return (root / "proc/sys/kernel/nmi_watchdog").read_text("ascii").strip() == "1"
+        return Path("/proc/sys/kernel/nmi_watchdog").read_text("ascii").strip() == "1"
     except OSError:
         return False
 

@@ -78,11 +78,6 @@ class Alignment:
     notes: tuple[str, ...] = ()
 
     @property
-    def is_marked(self) -> bool:
-        """Whether only a part of the trace counts."""
-        return bool(self.windows)
-
-    @property
     def loss(self) -> str | None:
         """Why all of the trace counts although a region was entered; None where none was, or it was found."""
         return self.notes[0] if self.source == "whole" and self.notes else None

@@ -37,8 +37,6 @@ class Binary:
     name: str
     path: str | None = None
     uuid: str | None = None
-    arch: str | None = None
-    load_address: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +215,7 @@ class CellDecoder:
 
     def _binary(self, element: Element, _: Parts) -> Binary:
         get = element.get
-        return self._shared(
-            Binary(get("name", ""), get("path"), get("UUID"), get("arch"), _address(get("load-addr")))
-        )
+        return self._shared(Binary(get("name", ""), get("path"), get("UUID")))
 
     def _frame(self, element: Element, parts: Parts) -> StackFrame:
         name, address = element.get("name"), _address(element.get("addr"))

@@ -233,10 +233,10 @@ def _session_checks(session: str | None, environ: Mapping[str, str], root: bool)
         )
 
 
-def disk_space_checks(output: Path = Path("reports")) -> Iterator[Check]:
+def disk_space_checks() -> Iterator[Check]:
     """Room for a document, where runs land and where Instruments keeps it while it records."""
     disks: set[int] = set()
-    for place in (_existing_folder(output), _existing_folder(Path(tempfile.gettempdir()))):
+    for place in (_existing_folder(Path("reports")), _existing_folder(Path(tempfile.gettempdir()))):
         try:
             disk, free = place.stat().st_dev, shutil.disk_usage(place).free
         except OSError:

@@ -86,7 +86,7 @@ def _part(value: float, full: float) -> float:
     return min(1.0, max(0.0, value / full))
 
 
-COLOURS = 6  # of which parts are told apart; numbers tell them apart where there is no colour
+COLOURS = 6  # that distinguish parts; numbers do so where there is no colour
 WHOLE_THICK = 26.0
 
 

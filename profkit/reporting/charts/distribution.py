@@ -20,7 +20,7 @@ from profkit.reporting.charts.svg import (
 )
 
 ROW = 46.0  # the height of one process
-MOST_ROWS = 12  # processes that are drawn; more are told in a line
+MOST_ROWS = 12  # processes that are drawn; more are counted in a line
 PANELS = 150.0
 _LEGEND = "Line: median. Bar below it: its 95 % interval. Shaded: that of all processes together."
 
@@ -38,8 +38,8 @@ def distribution_chart(spread: SampleDistribution) -> str:
     box = Box(8, top, WIDTH - 8, bottom)
     if spread.low is not None and spread.high is not None:
         left, right = scale(spread.low), scale(spread.high)
-        told = f"95 % interval of the median over processes: {_between(spread.low, spread.high)}"
-        drawn.append(rect(left, top, max(1.0, right - left), bottom - top, "band", told))
+        label = f"95 % interval of the median over processes: {_between(spread.low, spread.high)}"
+        drawn.append(rect(left, top, max(1.0, right - left), bottom - top, "band", label))
     for index, process in enumerate(shown):
         drawn += _row(process, scale, top + ROW * index)
     drawn += x_axis(box, scale, found)
@@ -162,5 +162,5 @@ def _in_order(spread: SampleDistribution) -> str:
     drifting = [one for one in spread.processes if one.drift]
     if not drifting:
         return "No drift stands out of the noise in any process."
-    told = ", ".join(f"process {one.number} by {format_percent(100 * one.drift)} %" for one in drifting)
-    return f"It drifts: {told}."
+    drifts = ", ".join(f"process {one.number} by {format_percent(100 * one.drift)} %" for one in drifting)
+    return f"It drifts: {drifts}."

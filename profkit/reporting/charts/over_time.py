@@ -66,7 +66,7 @@ def over_time_chart(
 ) -> str | None:
     """Shares (0..1) of equal slices: `outer` as a light area, `inner` as a solid one before it, `states` as a strip.
 
-    None where nothing is told of any slice.
+    None where nothing is known of any slice.
     """
     count = max(len(outer), len(inner), len(states))
     if count < 1 or seconds <= 0:
@@ -117,9 +117,9 @@ def _strip(states: Sequence[str], x: Scale, seconds: float, at: float) -> list[s
         begin, count = place * width, len(list(same))
         place += count
         end = place * width
-        told = f"{name or 'not told'}: {format_quantity(begin, 's')} to {format_quantity(end, 's')}"
+        label = f"{name or 'not known'}: {format_quantity(begin, 's')} to {format_quantity(end, 's')}"
         mark = rect(x(begin), at, x(end) - x(begin), STRIP, colours.get(name, "s0"))
-        drawn.append(focusable(mark, told) if len(states) > count else mark)
+        drawn.append(focusable(mark, label) if len(states) > count else mark)
     return drawn
 
 

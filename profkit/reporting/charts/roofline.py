@@ -1,6 +1,6 @@
 """The roofline: attainable FLOP/s over arithmetic intensity, both logarithmic, and where kernels stand below it.
 
-Points are numbered, and told below the chart: names would stand on each other where kernels are alike. A point is as
+Points are numbered, and named below the chart: names would stand on each other where kernels are alike. A point is as
 large as its share of the time; a hollow one is estimated or simulated.
 """
 
@@ -44,13 +44,13 @@ AROUND = (
 )  # where a number may stand by its point
 
 
-def roofline_chart(roofline: Roofline, title: str = "Roofline", number: Number = no_footnote) -> str:
+def roofline_chart(roofline: Roofline, number: Number = no_footnote) -> str:
     """Ceilings as lines with their names, spots as numbered points, and a line of text for each spot."""
 
     def leads(one: RooflineCeiling | RooflinePoint) -> int:
         return number(footnote_of(one.reading)) if one.reading is not None else 0
 
-    x, y, box, drawn = _axes(roofline, title)
+    x, y, box, drawn = _axes(roofline)
     lines = [(roof, _line(roof, roofline.ceilings, x, y, box)) for roof in roofline.ceilings]
     roofs = [area for _, ends in lines for area in _along(ends)]
     used = [_around(x(spot.intensity), y(spot.rate), _radius(spot)) for spot in roofline.points]
@@ -60,16 +60,16 @@ def roofline_chart(roofline: Roofline, title: str = "Roofline", number: Number =
         drawn.append(_spot(place, spot, x(spot.intensity), y(spot.rate), used, roofs, box, leads(spot)))
     below = HEIGHT + 6
     for place, spot in enumerate(roofline.points, 1):
-        told = _legend(place, spot, below)
-        drawn += told
-        below += LINE * (len(told) - 1)
+        legend = _legend(place, spot, below)
+        drawn += legend
+        below += LINE * (len(legend) - 1)
     for words in _rest(roofline):
         drawn.append(text((2, below + FONT), words, "note"))
         below += LINE
-    return frame("roofline", below + 6, title, _told(roofline), drawn)
+    return frame("roofline", below + 6, "Roofline", _told(roofline), drawn)
 
 
-def _axes(roofline: Roofline, title: str) -> tuple[Scale, Scale, Box, list[str]]:
+def _axes(roofline: Roofline) -> tuple[Scale, Scale, Box, list[str]]:
     memory = [roof.peak for roof in roofline.ceilings if roof.kind == "memory"]
     compute = [roof.peak for roof in roofline.ceilings if roof.kind == "compute"]
     ridges = [one / other for one in compute for other in memory]
@@ -83,7 +83,7 @@ def _axes(roofline: Roofline, title: str) -> tuple[Scale, Scale, Box, list[str]]
     box = box_for(fine, HEIGHT, below=2 * LINE + 10)
     x = Scale(across.low, across.high, box.left, box.right, log=True)
     y = Scale(down.low, down.high, box.bottom, box.top, log=True)
-    drawn = y_axis(box, y, fine, f"{title} ({unit.name})")
+    drawn = y_axis(box, y, fine, f"Roofline ({unit.name})")
     drawn += x_axis(box, x, ticks(x, "", 5)[0], "FLOP per byte of memory traffic")
     return x, y, box, drawn
 
@@ -107,18 +107,18 @@ def _roof(
     """The line with its name where there is room; what nothing here stands under is thin."""
     if ends is None:
         return []
-    told = f"{roof.name}: {format_quantity(roof.peak, 'FLOP/s' if roof.kind == 'compute' else 'B/s')}"
-    told += " (estimated)" if roof.estimated else ""
+    label = f"{roof.name}: {format_quantity(roof.peak, 'FLOP/s' if roof.kind == 'compute' else 'B/s')}"
+    label += " (estimated)" if roof.estimated else ""
     mark = line(*ends, "ceiling" + ("" if roof.main else " thin") + (" estimated" if roof.estimated else ""))
-    room = width(told)
+    room = width(label)
     for left, base in _beside(roof, ends, room):
         area = (left, base - 0.75 * FONT, left + room, base + 3)
         inside = box.left < left and left + room <= box.right + 1 and box.top - 2 < base < box.bottom - 4
         if inside and not _taken(area, [*used, *roofs]):
             used.append(area)
-            mark += text((left, base), told, "note")
+            mark += text((left, base), label, "note")
             break
-    return [focusable(mark, told, source)]
+    return [focusable(mark, label, source)]
 
 
 def _beside(roof: RooflineCeiling, ends: Area, room: float) -> list[tuple[float, float]]:
@@ -172,7 +172,7 @@ def _spot(
             used.append(area)
             mark += text(((area[0] + area[2]) / 2, area[3] - 2), word, "m t")
             break
-    return focusable(mark, f"{number}: {spot.told}{_quality(spot)}", source)
+    return focusable(mark, f"{number}: {spot.description}{_quality(spot)}", source)
 
 
 def _corners(x: float, y: float, radius: float, wide: float, box: Box) -> list[Area]:
@@ -238,5 +238,5 @@ def _told(roofline: Roofline) -> str:
         f"{r.name} {format_quantity(r.peak, 'FLOP/s' if r.kind == 'compute' else 'B/s')}"
         for r in roofline.ceilings
     ]
-    spots = [f"{spot.told}{_quality(spot)}" for spot in roofline.points[:5]]
+    spots = [f"{spot.description}{_quality(spot)}" for spot in roofline.points[:5]]
     return " ".join([f"Ceilings: {', '.join(roofs)}.", *(f"{one}." for one in spots), *_rest(roofline)])

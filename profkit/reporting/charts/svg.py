@@ -97,12 +97,12 @@ def number(value: float) -> str:
 
 def tag(name: str, body: str = "", /, **attributes: float | str | None) -> str:
     """One element. `class_` is written as class, `_` in names as `-`; None is left out. `body` is markup already."""
-    told = "".join(
+    written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escaped(v) if isinstance(v, str) else number(v)}"'
         for key, v in attributes.items()
         if v is not None
     )
-    return f"<{name}{told}>{body}</{name}>" if body else f"<{name}{told}/>"
+    return f"<{name}{written}>{body}</{name}>" if body else f"<{name}{written}/>"
 
 
 def hover(text: str) -> str:
@@ -110,21 +110,21 @@ def hover(text: str) -> str:
     return f"<title>{escaped(shorten(text, LONGEST))}</title>"
 
 
-def text(at: tuple[float, float], words: str, kind: str | None = None, told: str | None = None) -> str:
+def text(at: tuple[float, float], words: str, kind: str | None = None, hover_text: str | None = None) -> str:
     """Words whose baseline begins at `at`; `kind` names classes: `e` ends there, `m` has its middle there."""
-    body = escaped(words) + (hover(told) if told else "")
+    body = escaped(words) + (hover(hover_text) if hover_text else "")
     return tag("text", body, x=at[0], y=at[1], class_=kind)
 
 
-def rect(x: float, y: float, w: float, h: float, kind: str, told: str | None = None) -> str:
+def rect(x: float, y: float, w: float, h: float, kind: str, hover_text: str | None = None) -> str:
     """A rectangle; a negative size is none and is drawn as 0."""
-    body = hover(told) if told else ""
+    body = hover(hover_text) if hover_text else ""
     return tag("rect", body, x=x, y=y, width=max(0.0, w), height=max(0.0, h), class_=kind)
 
 
-def line(x1: float, y1: float, x2: float, y2: float, kind: str, told: str | None = None) -> str:
+def line(x1: float, y1: float, x2: float, y2: float, kind: str, hover_text: str | None = None) -> str:
     """A straight line as a path, which is the shortest way to write one."""
-    body = hover(told) if told else ""
+    body = hover(hover_text) if hover_text else ""
     return tag("path", body, d=f"M{number(x1)} {number(y1)}L{number(x2)} {number(y2)}", class_=kind)
 
 
@@ -147,13 +147,15 @@ def curve(points: Iterable[tuple[float, float]], kind: str, *, closed: bool = Fa
     return tag("path", d="".join(pieces) + end, transform="scale(.25)", class_=kind)
 
 
-def focusable(body: str, told: str, source: int = 0) -> str:
+def focusable(body: str, hover_text: str, source: int = 0) -> str:
     """A group that the keyboard reaches, with its hover text as its name; a link to the footnote `source`, if any."""
     if source:
-        inner = hover(told) + body
-        label = shorten(told, LONGEST)
+        inner = hover(hover_text) + body
+        label = shorten(hover_text, LONGEST)
         return tag("a", inner, href=f"#s{source}", data_source="", tabindex="0", aria_label=label)
-    return tag("g", hover(told) + body, tabindex="0", role="img", aria_label=shorten(told, LONGEST))
+    return tag(
+        "g", hover(hover_text) + body, tabindex="0", role="img", aria_label=shorten(hover_text, LONGEST)
+    )
 
 
 def linked(words: str, source: int, tabindex: str | None = None) -> str:

@@ -50,8 +50,8 @@ _STEPS_OF_MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 1200, 12000)
 def seconds(started: str) -> float | None:
     """Seconds since 1970 of a time as ISO 8601, in UTC where it names no zone; None where it is none."""
     try:
-        told = datetime.fromisoformat(started.replace("Z", "+00:00"))
-        return (told if told.tzinfo else told.replace(tzinfo=timezone.utc)).timestamp()
+        moment = datetime.fromisoformat(started.replace("Z", "+00:00"))
+        return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
     except (ValueError, OverflowError):
         return None
 
@@ -96,10 +96,10 @@ def _even(first: float, last: float, step: float, *, hours_only: bool = False) -
     count = int(-(-first // step))
     found = []
     while count * step <= last:
-        told = _utc(count * step)
-        midnight = told.hour == 0
-        label = f"{told.day} {_MONTHS[told.month - 1]}" if midnight else f"{told:%H:%M}"
-        found.append(Tick(count * step, f"{told:%H:%M}" if hours_only and not midnight else label))
+        moment = _utc(count * step)
+        midnight = moment.hour == 0
+        label = f"{moment.day} {_MONTHS[moment.month - 1]}" if midnight else f"{moment:%H:%M}"
+        found.append(Tick(count * step, f"{moment:%H:%M}" if hours_only and not midnight else label))
         count += 1
     return tuple(found)
 
@@ -124,7 +124,7 @@ def _months(begin: datetime, last: float, step: int) -> tuple[Tick, ...]:
     return tuple(found)
 
 
-FIGURES = 5  # of each value: two more than are shown elsewhere, since neighbours are to be told apart
+FIGURES = 5  # of each value: two more than are shown elsewhere, since neighbours are to be distinguished
 
 
 def reader(
@@ -135,16 +135,16 @@ def reader(
     Days between places are left out where there is one for each day, as a nightly has it.
     """
     own = axis_unit(unit, max((abs(value) for value in values), default=0.0))
-    told: dict[str, object] = {
+    data: dict[str, object] = {
         "x": [round(x.start, 1), round(x.end, 1)],
         "u": own.name,
         "v": [float(f"{value / own.factor:.{FIGURES}g}") for value in values],
     }
     if dated:
         days = [round((place - places[0]) / DAY) for place in places]
-        told["t"] = round(places[0])
+        data["t"] = round(places[0])
         if days != list(range(len(days))):
-            told["d"] = days
+            data["d"] = days
     return tag(
         "rect",
         x=box.left,
@@ -152,7 +152,7 @@ def reader(
         width=box.right - box.left,
         height=box.bottom - box.top,
         class_="reader",
-        data_read=json.dumps(told, separators=(",", ":"), allow_nan=False),
+        data_read=json.dumps(data, separators=(",", ":"), allow_nan=False),
     )
 
 
@@ -183,7 +183,7 @@ class _Plot:
 def trend_chart(trend: Trend, band: tuple[float, float] | None = None, title: str | None = None) -> str:
     """The series as SVG; `band` is what counts as no change (in the series' unit), drawn behind it.
 
-    Points that decide nothing (throttled, interrupted) are hollow and off the line. Where times of day are not told or
+    Points that decide nothing (throttled, interrupted) are hollow and off the line. Where times of day are not known or
     not in order the nights are numbered. Nothing is drawn of a series without points but that sentence.
     """
     points = trend.series.points
@@ -196,8 +196,8 @@ def trend_chart(trend: Trend, band: tuple[float, float] | None = None, title: st
     drawn = list(axes)
     if band is not None:
         low, high = plot.y(min(band)), plot.y(max(band))
-        told = f"no change: {_value(min(band), plot.unit)} to {_value(max(band), plot.unit)}"
-        drawn.append(rect(plot.box.left, high, plot.box.right - plot.box.left, low - high, "band", told))
+        label = f"no change: {_value(min(band), plot.unit)} to {_value(max(band), plot.unit)}"
+        drawn.append(rect(plot.box.left, high, plot.box.right - plot.box.left, low - high, "band", label))
     drawn += _lines(trend, plot)
     if len(points) > FEW:
         values = [point.value for point in points]
@@ -293,8 +293,8 @@ def _marks(points: Sequence[Point], plot: _Plot) -> list[str]:
     for index, point in enumerate(points):
         if len(points) <= FEW or not point.valid or index == len(points) - 1:
             at = {"cx": plot.at(index), "cy": plot.y(point.value), "r": 2.4}
-            told = hover(_point(point, plot.unit))
-            drawn.append(tag("circle", told, class_="dot" if point.valid else "dot hollow", **at))
+            label = hover(_point(point, plot.unit))
+            drawn.append(tag("circle", label, class_="dot" if point.valid else "dot hollow", **at))
     return drawn
 
 
@@ -314,11 +314,11 @@ def _events(trend: Trend, plot: _Plot) -> list[str]:
     places = [(plot.at(index) + plot.at(index - 1)) / 2 for index, *_ in known]
     half = [width(word) / 2 for _, _, word, _ in known]
     middles = [min(WIDTH - w - 2, max(w + 2, x)) for x, w in zip(places, half, strict=True)]
-    told = set(apart([(x - w, x + w) for x, w in zip(middles, half, strict=True)]))
+    labelled = set(apart([(x - w, x + w) for x, w in zip(middles, half, strict=True)]))
     drawn = []
     for number, ((_, kind, word, long), x) in enumerate(zip(known, places, strict=True)):
         mark = line(x, plot.box.top, x, plot.box.bottom, kind)
-        if number in told:
+        if number in labelled:
             mark += text((middles[number], plot.box.top - 4), word, f"{kind} m")
         drawn.append(focusable(mark, long))
     return drawn

@@ -31,14 +31,14 @@ def packed(texts: Sequence[str | None]) -> Json:
     """
     distinct = sorted({text for text in texts if text is not None})
     places = {text: number for number, text in enumerate(distinct)}
-    told: list[Json] = []
+    pieces: list[Json] = []
     before = ""
     for text in distinct:
         begin, end = _shared(before, text)
-        told += [begin, end, text[begin : len(text) - end]]
+        pieces += [begin, end, text[begin : len(text) - end]]
         before = text
     at: list[Json] = [-1 if text is None else places[text] for text in texts]
-    return {"texts": told, "at": trimmed(at, -1)}
+    return {"texts": pieces, "at": trimmed(at, -1)}
 
 
 def trimmed(values: list[Json], absent: Json = None) -> list[Json]:

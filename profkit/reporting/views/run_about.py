@@ -151,8 +151,8 @@ def _host(machine: Machine) -> Iterator[tuple[str, str]]:
         ("Memory", format_quantity(float(machine.memory_bytes), "B")),
         ("System", f"{machine.system} {machine.release}, {machine.architecture}"),
         ("Virtual", machine.virtual or "no"),
-        ("Governor", machine.governor or "not told"),
-        ("Highest clock", format_quantity(machine.max_mhz * 1e6, "Hz") if machine.max_mhz else "not told"),
+        ("Governor", machine.governor or "not known"),
+        ("Highest clock", format_quantity(machine.max_mhz * 1e6, "Hz") if machine.max_mhz else "not known"),
         ("Python", machine.python),
     ]
     yield from ((name, value) for name, value in rows if value)

@@ -347,7 +347,7 @@ def _lines(group: ComparisonGroup, marks: Mapping[str, Marker]) -> Iterator[Bloc
     axes = [series for axis in AXES if (series := series_along(group, axis)) is not None]
     times = [
         LineChart(
-            f"Time at {', '.join(f'{axis} {value}' for axis, value in one.held)}",
+            f"Time at {', '.join(f'{axis} {value}' for axis, value in one.fixed)}",
             one.axis,
             _series(one.times, marks, "s"),
             "s",
@@ -375,7 +375,7 @@ def _series(lines: Sequence[SeriesLine], marks: Mapping[str, Marker], unit: str)
     series = []
     for line in lines:
         points = []
-        for stop in line.stops:
+        for stop in line.points:
             ends = (
                 f"{format_quantity(stop.low, unit)} to {format_quantity(stop.high, unit)}"
                 if unit == "s"

@@ -200,7 +200,7 @@ def _by_group(document: SweepDocument, overall: Overall) -> str:
         winners.sort(key=lambda best: -(best.speedup or 0.0))
         compared = BASELINE not in names
         groups = [
-            titles[best.panel.title] + (f" {ratio(best.speedup)}" if best.speedup and compared else "")
+            titles[best.group.title] + (f" {ratio(best.speedup)}" if best.speedup and compared else "")
             for best in winners[:_NAMED]
         ]
         left = len(winners) - _NAMED

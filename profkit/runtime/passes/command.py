@@ -21,6 +21,7 @@ _VALUE_OPTIONS = frozenset("WX")
 _NOTHING_TO_RUN = frozenset("hV?")
 # Programs that start the rest of their command line. What stands before the Python in it is kept as it is.
 _ENVIRONMENTS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye", "conda", "mamba", "micromamba"})
+_ASK_SECONDS = 20.0  # for an answer of an interpreter
 _LAUNCHERS = _ENVIRONMENTS | {"env", "nice", "ionice", "taskset", "numactl", "setarch", "stdbuf", "timeout"}
 _LAUNCHERS |= {"time", "chrt", "setsid", "nohup", "xvfb-run"}
 _LAUNCHERS |= {"arch", "caffeinate", "taskpolicy"}  # of macOS
@@ -206,7 +207,7 @@ def _read_shebang(program: str) -> tuple[str, tuple[str, ...]] | None:
 _VERSION_CODE = "import sys; print('profkit', *sys.version_info[:3])"
 
 
-def python_version(interpreter: str | Sequence[str], timeout: float = 20.0) -> tuple[int, int, int] | None:
+def python_version(interpreter: str | Sequence[str]) -> tuple[int, int, int] | None:
     """Its version, (3, 11, 7); None where it does not start or is no Python.
 
     `interpreter` is a path or the words that start it.
@@ -217,7 +218,7 @@ def python_version(interpreter: str | Sequence[str], timeout: float = 20.0) -> t
             [*words, "-I", "-S", "-c", _VERSION_CODE],
             capture_output=True,
             text=True,
-            timeout=timeout,
+            timeout=_ASK_SECONDS,
             stdin=subprocess.DEVNULL,
         )
         word, major, minor, micro = done.stdout.split()[-4:]
@@ -226,7 +227,7 @@ def python_version(interpreter: str | Sequence[str], timeout: float = 20.0) -> t
         return None
 
 
-def has_module(interpreter: str, name: str, folder: str, timeout: float = 20.0) -> bool:
+def has_module(interpreter: str, name: str, folder: str) -> bool:
     """Whether a program that this interpreter runs in `folder` could import the module `name`; imports it not."""
     ask = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
     try:
@@ -234,7 +235,7 @@ def has_module(interpreter: str, name: str, folder: str, timeout: float = 20.0) 
             [interpreter, "-c", ask, name],
             cwd=folder,
             capture_output=True,
-            timeout=timeout,
+            timeout=_ASK_SECONDS,
             stdin=subprocess.DEVNULL,
         )
     except (OSError, subprocess.SubprocessError):

@@ -11,7 +11,9 @@ from profkit.analysis.insights import RULES, find_insights
 from profkit.analysis.kernel_names.owner import kernel_owner
 from profkit.analysis.summaries.bottlenecks import classify_bottlenecks
 from profkit.core.types import Counter, Gpu, Insight, KernelInstruction, ToolRule
+from profkit.profiling.summarize import summarize_report
 from tests import kernel_documents
+from tests.conftest import ROOT
 from tests.kernel_documents import SAMPLES, Values
 
 A4500 = Gpu("NVIDIA RTX A4500", capability="8.6", multiprocessors=56)
@@ -336,3 +338,59 @@ def test_rules_have_names_of_their_own() -> None:
 
 def test_a_report_without_kernels_has_no_insight() -> None:
     assert find_insights(kernel_documents.document({})) == ()
+
+
+# A histogram over 16 addresses on an H200: the busiest slice of L2 never rests, the average one works half the time.
+FEW_ADDRESSES: Values = {
+    **ONE_LOAD_AT_A_TIME,
+    "bandwidth.dram.share": 1.1,
+    "memory.throughput": 40.0,
+    "balance.l2": 48.0,
+    "l2.busiest_slice": 99.9,
+    "balance.multiprocessors": 99.6,
+}
+
+
+def test_atomics_on_few_addresses_are_no_want_of_loads_under_way() -> None:
+    found = insights({**FEW_ADDRESSES, "memory.atomics": 2_097_152.0})
+    assert "waiting-warps" not in found
+    assert "uneven-l2-slices" not in found
+    assert "the busiest slice of L2 works for 100 % of the time, the average one for 48 %" in (
+        found["serial-atomics"].evidence
+    )
+
+
+def test_without_atomics_crowded_slices_are_accesses_to_be_spread() -> None:
+    found = insights({**FEW_ADDRESSES, "memory.atomics": 0.0})
+    assert {"waiting-warps", "serial-atomics"}.isdisjoint(found)
+    assert found["uneven-l2-slices"].gain is not None
+    assert found["uneven-l2-slices"].gain.at_most == pytest.approx(0.52)
+    quiet = {**FEW_ADDRESSES, "l2.busiest_slice": 1.4, "memory.atomics": 0.0}  # a kernel that hardly uses L2
+    assert "uneven-l2-slices" not in insights(quiet)
+
+
+def test_blocks_of_very_different_length_are_told_by_the_multiprocessors() -> None:
+    found = insights({**ONE_LOAD_AT_A_TIME, "balance.multiprocessors": 60.0})
+    assert found["uneven-multiprocessors"].gain is not None
+    assert found["uneven-multiprocessors"].gain.at_most == pytest.approx(0.4)
+    even = {**ONE_LOAD_AT_A_TIME, "balance.multiprocessors": 98.9}
+    assert "uneven-multiprocessors" not in insights(even)
+
+
+def test_a_last_wave_costs_no_more_than_multiprocessors_wait_for_the_busiest_one() -> None:
+    """Of an RMS norm on an H100, 1.12 waves: half the device would idle, and blocks that end early filled it."""
+    few = {**ONE_LOAD_AT_A_TIME, "bandwidth.dram.share": 18.9, "launch.waves": 1.12}
+    alone = insights(few)["last-wave"].gain
+    counted = insights({**few, "balance.multiprocessors": 88.7})["last-wave"].gain
+    assert alone is not None
+    assert counted is not None
+    assert (alone.at_most, counted.at_most) == (pytest.approx(0.44), pytest.approx(0.113))
+    assert "last-wave" not in insights({**few, "balance.multiprocessors": 97.0})
+
+
+def test_the_recorded_histogram_is_told_by_its_atomics_and_no_other_kernel_is_uneven() -> None:
+    report = ROOT / "tests" / "data" / "cuda" / "ncu" / "truths.full.ncu-rep"
+    found = [(one.rule, (one.where.kernel or "").split("(")[0]) for one in summarize_report(report).insights]
+    assert ("serial-atomics", "histogram") in found
+    assert not [rule for rule, _ in found if rule.startswith("uneven")]
+    assert not [rule for rule, kernel in found if kernel == "histogram" and rule != "serial-atomics"]

@@ -46,10 +46,10 @@ def test_times_along_an_axis_are_those_at_the_largest_of_the_others_with_their_i
     (panel,) = comparison_groups(sweep(half=0.1))
     view = series_along(panel, "dimension")
     assert view is not None
-    assert view.held == (("batch", 32), ("sequence", 512))
+    assert view.fixed == (("batch", 32), ("sequence", 512))
     (eager, *_) = view.times
-    assert [stop.at for stop in eager.stops] == [8, 64, 512]
-    last = eager.stops[-1]
+    assert [stop.at for stop in eager.points] == [8, 64, 512]
+    last = eager.points[-1]
     assert last.value == pytest.approx(1e-6 + 1e-11 * 32 * 512 * 512)
     assert (last.low, last.high) == pytest.approx((0.9 * last.value, 1.1 * last.value))
 
@@ -65,7 +65,7 @@ def test_speedups_along_an_axis_are_geometric_means_over_all_shapes_with_that_si
     view = series_along(comparison_groups(of(*results))[0], "dimension")
     assert view is not None
     (line,) = view.speedups
-    first = line.stops[0]
+    first = line.points[0]
     assert (first.value, first.low, first.high, first.count) == pytest.approx((1.5, 0.25, 9.0, 2))
 
 

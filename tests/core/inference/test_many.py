@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from profkit.core.inference import benjamini_hochberg, benjamini_yekutieli, coverage_of_selected
+from profkit.core.inference import benjamini_hochberg, coverage_of_selected
 
 # The fifteen p-values of Benjamini and Hochberg's own example (1995, section 3.2): four are rejected at 0.05.
 THEIRS = (
@@ -26,11 +26,6 @@ def test_adjusted_values_keep_their_order_and_their_place() -> None:
     assert [adjusted[p] for p in THEIRS] == sorted(adjusted.values())
     assert adjusted[0.0001] == pytest.approx(0.0015)
     assert adjusted[0.0095] == pytest.approx(0.0095 * 15 / 4)
-
-
-def test_any_dependence_costs_the_harmonic_sum() -> None:
-    assert benjamini_yekutieli((0.01,)) == (0.01,)
-    assert benjamini_yekutieli((0.01, 0.5))[0] == pytest.approx(0.02 * 1.5)
 
 
 def test_nothing_looked_at_gives_nothing_and_what_is_no_p_is_refused() -> None:

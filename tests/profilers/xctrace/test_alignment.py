@@ -134,7 +134,7 @@ def test_entries_of_all_processes_are_windows_sorted_and_apart() -> None:
         [record((3_000, 4_000), (9_000, 9_500)), record((3_500, 5_000), (1_000, 2_000))], CLOCK, LENGTH
     )
     assert found.windows == ((1_000, 2_000), (3_000, 5_000), (9_000, 9_500))
-    assert (found.entries, found.source, found.notes, found.is_marked) == (4, "clock", (), True)
+    assert (found.entries, found.source, found.notes, bool(found.windows)) == (4, "clock", (), True)
 
 
 def test_a_region_cut_by_the_ends_of_the_trace_is_cut_and_told() -> None:
@@ -173,7 +173,7 @@ def test_entries_that_were_not_kept_are_told() -> None:
 
 def test_without_time_info_the_whole_trace_counts_and_says_why() -> None:
     found = align_regions([record((5, 6))], None, LENGTH)
-    assert (found.windows, found.entries, found.is_marked) == ((), 0, False)
+    assert (found.windows, found.entries) == ((), 0)
     assert found.notes == (
         "the whole trace counts, not the region alone: the trace does not tell its clock: it has no table time-info",
     )

@@ -134,7 +134,7 @@ def test_a_stack_is_its_frames_innermost_first(tmp_path: Path) -> None:
     outer = Spec("frame", attributes=(("name", "0x99"), ("addr", "0x99")))
     stacks = [[Spec("backtrace", parts=(inner, outer))], [None], [Spec("backtrace", parts=(outer, inner))]]
     found = read(written(tmp_path, node("time-profile", (("stack", "backtrace"),), stacks)), "stack")
-    first = StackFrame("f<int>()", 0x1010, Binary("a.out", "/tmp/a", "F3", None, 0x1000), "/tmp/t.c", 7)
+    first = StackFrame("f<int>()", 0x1010, Binary("a.out", "/tmp/a", "F3"), "/tmp/t.c", 7)
     other = StackFrame("0x99", 0x99)
     assert found == [(Backtrace((first, other)),), (None,), (Backtrace((other, first)),)]
 

@@ -92,7 +92,7 @@ def test_every_point_has_its_number_beside_it_and_its_words_below() -> None:
 @pytest.mark.parametrize("rate", [1e-12, 1e12, 1e15, 1e300])
 @pytest.mark.parametrize("roofs", [(), ROOFS[:1], ROOFS[1:2], ROOFS])
 def test_strange_places_are_drawn(intensity: float, rate: float, roofs: tuple[RooflineCeiling, ...]) -> None:
-    hostile = spot(intensity, rate, None, label="<script>" + "x" * 4000, told="\ud800" * 4000)
+    hostile = spot(intensity, rate, None, label="<script>" + "x" * 4000, description="\ud800" * 4000)
     chart = roofline_chart(
         Roofline(roofs, (hostile,) * 3, (KernelsLeftOut("why" * 50, 9, 0.3, "x" * 4000),) * 5, 9_000)
     )
