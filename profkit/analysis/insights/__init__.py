@@ -60,6 +60,7 @@ RULES: tuple[Rule, ...] = (
     Rule("no-tensor-cores", gpu_units.no_tensor_cores),
     Rule("unaligned-matrix-product", gpu_units.unaligned_matrix_product),
     Rule("old-architecture-product", gpu_units.old_architecture_product),
+    Rule("old-attention", gpu_units.old_attention),
     Rule("separate-multiply-add", gpu_units.separate_multiply_add),
     Rule("wasted-sectors", gpu_memory.wasted_sectors),
     Rule("no-reuse", gpu_memory.no_reuse),
