@@ -43,7 +43,7 @@ def hottest_function(run: RunEvidence) -> Iterator[Insight]:
         yield from host_python.hottest_function(run)
         return
     first = max(
-        (spot for spot in profile.hotspots if is_users_code(spot.file)),
+        (spot for spot in profile.hotspots if is_users_code(spot.file, spot.function)),
         key=lambda spot: spot.own,
         default=None,
     )
