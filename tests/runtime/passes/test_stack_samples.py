@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 
 from profkit.core.types import Hotspot, Profile, Report
 from profkit.profilers.stacks.read import read_stacks
-from profkit.runtime.passes.command import START_FOLDER, sampling_environment
+from profkit.runtime.passes.command import HOST_FOLDER, START_FOLDER, sampling_environment
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -81,6 +82,18 @@ threads = [threading.Thread(target=burn, args=(0.3,), name="works"), threading.T
     assert spot(threads, "waits").own < 0.02
     wait = spot(of(report, "sampled-functions"), "wait")
     assert wait.counters["waiting"] > 0.2
+
+
+def test_of_a_program_that_starts_a_thread_for_each_task_the_first_are_told_apart(tmp_path: Path) -> None:
+    code = """
+import threading, time
+for _ in range(80):
+    threading.Thread(target=time.sleep, args=(0.1,)).start()
+time.sleep(0.1)
+"""
+    names = [one.function for one in of(sampled(tmp_path, code), "sampled-threads").hotspots]
+    assert len(names) == len(set(names)) == 65
+    assert {"main", "[more threads]"} < set(names)
 
 
 def test_programs_of_a_pipeline_that_a_shell_starts_are_all_sampled(tmp_path: Path) -> None:
@@ -179,3 +192,17 @@ def test_a_command_that_may_start_python_gets_the_variables(
 )
 def test_a_command_that_starts_no_python_says_why(command: str, reason: str) -> None:
     assert sampling_environment(command.split(), OUT) == (None, reason)
+
+
+@pytest.mark.parametrize(
+    "value", ["plain", 'a"b\\c\n\t', "é ☃ 𝔘 \udcff", ["x", 1, -2.5, [True]], {"a": [{"b": False}]}]
+)
+def test_the_writer_writes_json(value: object) -> None:
+    sys.path.insert(0, str(HOST_FOLDER.parent))
+    try:
+        samples = importlib.import_module("host.samples")
+    finally:
+        sys.path.pop(0)
+    text = samples._json_text(value)
+    assert text.isascii()
+    assert json.loads(text) == json.loads(json.dumps(value).replace("\\udcff", "\\ufffd"))

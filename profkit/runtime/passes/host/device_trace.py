@@ -10,10 +10,10 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Callable
-from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
+
+from .after_import import call_after_import
 
 NO_CUDA = "the program did not use CUDA through torch, so torch's profiler saw nothing"
 
@@ -87,35 +87,6 @@ class DeviceTracer:
         if self._whole:
             self._whole = False
             self._profiler.drop()
-
-
-def call_after_import(name: str, act: Callable[[ModuleType], None]) -> None:
-    """Call `act` with the module once somebody has imported it; what it raises is said and goes no further."""
-
-    class Finder:
-        @staticmethod
-        def find_spec(wanted: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
-            if wanted != name or finder not in sys.meta_path:
-                return None
-            sys.meta_path.remove(finder)
-            spec = importlib.util.find_spec(wanted)
-            loader: Any = spec.loader if spec is not None else None
-            if loader is None or not hasattr(loader, "exec_module"):
-                return spec
-            run = loader.exec_module
-
-            def exec_module(module: ModuleType) -> None:
-                run(module)
-                try:
-                    act(module)
-                except Exception as error:
-                    print(f"profkit: {name} is not traced: {error}", file=sys.stderr)
-
-            loader.exec_module = exec_module
-            return spec
-
-    finder = Finder()
-    sys.meta_path.insert(0, finder)
 
 
 def _load_profiler(out: str) -> Any:

@@ -6,14 +6,17 @@ The stacks are sampled in each. A companion is started once the workload has imp
 from __future__ import annotations
 
 import atexit
-import importlib
 import os
 import sys
-from collections.abc import Callable
-from types import ModuleType
-from typing import Any
 
+from .after_import import call_after_import
 from .samples import StackSampler
+
+TYPE_CHECKING = False  # what every process of the workload loads is kept small
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
 
 # A module of the workload -> our module and its class, made as `Class(out)`, with `start()` and what a switch may have.
 COMPANIONS: dict[str, tuple[str, str]] = {"torch": ("operation_lines", "OperationLines")}
@@ -62,18 +65,16 @@ def start(out: str) -> None:
     sampler = StackSampler(out)
     switches.members.append(sampler)
     for name in COMPANIONS:
-        _wait_for(name, _companion_starter(name, out, switches))
+        call_after_import(name, _companion_starter(name, out, switches))
     atexit.register(switches.finish)
     os.register_at_fork(after_in_child=sampler.begin)
     sampler.begin()
 
 
-def _wait_for(name: str, act: Callable[[ModuleType], None]) -> None:
-    importlib.import_module(f"{__package__}.device_trace").call_after_import(name, act)
-
-
 def _companion_starter(name: str, out: str, switches: Switches) -> Callable[[ModuleType], None]:
     def begin(_: ModuleType) -> None:
+        import importlib
+
         module, kind = COMPANIONS[name]
         companion = getattr(importlib.import_module(f"{__package__}.{module}"), kind)(out)
         switches.members.append(companion)

@@ -10,29 +10,32 @@ killed loses what came after its last write, at most a hundredth of its time.
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 import sys
 import time
 from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
-from contextlib import suppress
 from time import perf_counter, sleep, thread_time
-from types import CodeType, FrameType
 
-from .session import is_own
+from .own_files import is_own
+
+TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
 
 SCHEMA = "profkit.stacks/1"
-PAUSE = 0.008  # seconds between two samples: a program that computes adds the 5 ms after which it gives way
-# Of the time: where stacks are deep or threads many, samples are taken less often; of one sample in what is usual.
+PAUSE = 0.01  # seconds between two samples
+# Of the processor time of a program that computes: where stacks are deep, threads many or processors busy, samples are
+# taken less often. COST_WEIGHT: of one sample in what a sample usually costs.
 COST_SHARE, COST_WEIGHT = 0.015, 0.1
+LEAST_RUNNING = 0.2  # of the time: a program that ran for less mostly waits, and has time for samples
 # Seconds that our thread waits for the interpreter's lock until it asks for it: after the usual 5 ms it would meet most
 # programs at a call that gives the lock away by itself. Only where no two threads ran that long since the last sample:
 # they would change places as often.
-SHORT_SWITCH, RAN = 1e-5, 2e-4
+SHORT_SWITCH, RAN = 5e-4, 2e-4
 FLUSH_PAUSE, FLUSH_SHARE = 0.1, 0.01  # seconds, and share of the time so far, between two writes
 MOST_NODES = 60_000  # frames of the tree of stacks: 2 MB of text
 MOST_FUNCTIONS = 20_000
+MOST_THREADS = 64  # told apart; a program may start one for each task
 MOST_FAILURES = 5  # samples or writes that failed since one that did not: a full disk
 ROOT = 0  # of the tree
 IMPORT, REST = (
@@ -91,12 +94,14 @@ class StackSampler:
         self._sums: dict[tuple[int, int, bool], list[float]] = {}
         self._news: dict[str, list[object]] = {"functions": [], "nodes": [], "threads": []}
         self._cost = 0.0
+        self._running = 1.0  # processors that the program has had lately
         self._begun = self._last = self._flushed = perf_counter()
         self._header_written = self._finalizer = self._ended = False
         self._failures, self._failed = 0, ""
         self._key = f"{os.getpid()}.{time.time_ns() // 1_000_000}"
         self._main, main_native = get_ident(), get_native_id()
         self._threads: dict[int, _ThreadState] = {}
+        self._thread_count = 0
         self._clocks = _thread_clock(main_native) is not None
         self._process_cpu = time.process_time()
         self._switch = sys.getswitchinterval()  # of the program
@@ -130,9 +135,7 @@ class StackSampler:
     # ------------------------------------------------------------ the thread
 
     def _run(self, generation: object) -> None:
-        with suppress(Exception):
-            # a signal is for the threads of the workload: one that waits would not wake up by ours
-            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        _block_signals()
         begun = thread_time()
         pause, shake, usual = PAUSE, 1, 0.0
         while self._generation is generation:
@@ -154,7 +157,7 @@ class StackSampler:
                         return
                 cost = thread_time() - begun
                 usual += COST_WEIGHT * (cost - self._cost - usual)
-                pause = max(PAUSE, usual / COST_SHARE)
+                pause = max(PAUSE, usual / COST_SHARE / max(LEAST_RUNNING, min(1.0, self._running)))
                 self._cost = cost
 
     def _sample(self) -> None:
@@ -164,7 +167,7 @@ class StackSampler:
         known = getattr(sys.modules.get("threading"), "_active", {})
         inside = self._depth > 0
         seen: dict[int, _ThreadState] = {}
-        running = 0
+        running, ran = 0, 0.0
         unclocked: list[tuple[_ThreadState, list[float]]] = []
         moved: list[int] = []
         for ident, frame in sys._current_frames().items():
@@ -184,6 +187,7 @@ class StackSampler:
             sums = self._sums.setdefault((state.node, state.number, inside), [0.0, 0.0, 0])
             sums[0] += wall
             sums[1] += cpu - state.cpu
+            ran += cpu - state.cpu
             running += cpu - state.cpu > RAN
             sums[2] += 1
             state.cpu = cpu
@@ -192,6 +196,8 @@ class StackSampler:
                 moved += [state.number] if (id(frame), frame.f_lasti) != state.position else []
                 state.position = (id(frame), frame.f_lasti)
         self._threads = seen
+        if wall > 0:
+            self._running += COST_WEIGHT * ((ran / wall if self._clocks else 1.0) - self._running)
         self._set_switch(SHORT_SWITCH if running < 2 and len(seen) > len(unclocked) else self._switch)
         if not self._clocks and unclocked:
             self._movers = moved or self._movers
@@ -222,10 +228,10 @@ class StackSampler:
     # ------------------------------------------------------------ processor time
 
     def _new_thread(self, native: int, name: str) -> _ThreadState:
-        number = len(self._threads)
-        while any(state.number == number for state in self._threads.values()):
-            number += 1
-        self._news["threads"].append([number, name[:80]])
+        number = min(self._thread_count, MOST_THREADS)
+        if self._thread_count <= MOST_THREADS:
+            self._news["threads"].append([number, name[:80] if number < MOST_THREADS else "[more threads]"])
+        self._thread_count += 1
         return _ThreadState(number, _thread_clock(native) if self._clocks and native > 0 else None, 0.0)
 
     @staticmethod
@@ -326,7 +332,7 @@ class StackSampler:
         line |= {"failed": self._failed} if self._failed else {}
         # an empty line before it ends one that another process could not finish
         self._flushed = now
-        if not _append(self._out, b"\n" + json.dumps(line).encode() + b"\n"):
+        if not _append(self._out, b"\n" + _json_text(line).encode() + b"\n"):
             self._failures += 1
             if self._failures > MOST_FAILURES:
                 self._generation = None
@@ -335,6 +341,38 @@ class StackSampler:
         self._sums.clear()
         for values in self._news.values():
             values.clear()
+
+
+def _block_signals() -> None:
+    """Leave signals to the threads of the workload: one that waits would not wake up by ours."""
+    try:
+        from _signal import SIG_BLOCK, pthread_sigmask, valid_signals  # type: ignore[import-not-found]
+
+        pthread_sigmask(SIG_BLOCK, valid_signals())
+    except (ImportError, OSError):
+        pass
+
+
+def _json_text(value: object) -> str:
+    """What is written here as JSON: dicts with plain keys, lists, numbers, and text without anything but ASCII."""
+    if isinstance(value, str):
+        text = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        plain = text.isascii() and text.isprintable() and '"' not in text and "\\" not in text
+        return f'"{text if plain else "".join(map(_escaped, text))}"'
+    if isinstance(value, dict):
+        return "{" + ", ".join(f'"{key}": {_json_text(part)}' for key, part in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_json_text, value)) + "]"
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _escaped(sign: str) -> str:
+    if sign.isascii() and sign.isprintable() and sign not in '"\\':
+        return sign
+    code = ord(sign)
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\u{0xD800 + (code - 0x10000 >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
 
 
 def _append(path: str, data: bytes) -> bool:

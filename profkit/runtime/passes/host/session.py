@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from types import CodeType, ModuleType, TracebackType
 from typing import Protocol
 
+from .own_files import is_own as is_own
+
 KINDS = {
     "cprofile": ("calls", "CallProfiler"),
     "tracemalloc": ("allocations", "AllocationTracer"),
@@ -119,11 +121,6 @@ def write_json(path: str, data: dict[str, object]) -> None:
     write_atomically(path, json.dumps(data, allow_nan=False).encode())
 
 
-def is_own(path: str) -> bool:
-    """Whether a source file belongs to what measures, and so to no workload."""
-    return path.startswith(_OWN_FOLDERS)
-
-
 # ------------------------------------------------------------ the program
 
 
@@ -223,12 +220,6 @@ def hide_host_frames() -> None:
 
 def _frame_folder(trace: TracebackType) -> str:
     return os.path.dirname(trace.tb_frame.f_code.co_filename)
-
-
-_HERE = os.path.dirname(os.path.abspath(__file__))
-_OWN_FOLDERS = tuple(
-    os.path.join(os.path.dirname(os.path.dirname(_HERE)), name, "") for name in ("passes", "region")
-)
 
 
 def main(arguments: list[str]) -> None:
