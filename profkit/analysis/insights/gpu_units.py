@@ -35,6 +35,11 @@ _MATRIX = re.compile(r"(\d+),(\d+)\]")  # the last two dimensions of a shape: th
 _ARCHITECTURE = re.compile(r"cutlass_(75|80)_|sm(75|80)_xmma|^(?:void )?(ampere|turing|volta)_")
 
 
+_FLASH_2 = re.compile(r"flash::flash_(fwd|bwd)\w*kernel|Flash_(fwd|bwd)_kernel_traits")
+_RECENT = re.compile(r"(^|\W)nvjet_|sm90")
+FLASH_GAIN = 0.5  # of its time
+
+
 def slow_fp64(run: RunEvidence) -> Iterator[Insight]:
     """FP64 arithmetic on a chip that does 32 or 64 times as much in FP32."""
     for kernel in run.kernels:
@@ -194,6 +199,43 @@ def old_architecture_product(run: RunEvidence) -> Iterator[Insight]:
             None,
             ("tensor.utilization",),
         )
+
+
+def old_attention(run: RunEvidence) -> Iterator[Insight]:
+    """FlashAttention-2, which was written for Ampere, on Hopper and later."""
+    for kernel in run.kernels:
+        name = kernel.row.scope.name or ""
+        if not _FLASH_2.search(name) or not _is_recent(run, kernel):
+            continue
+        time = kernel.row.time
+        reached = product_share(time, kernel.gpu) if time is not None else None
+        far = (
+            f"; it reaches {percent_text(100 * reached)} of the tensor cores' peak"
+            if reached is not None
+            else ""
+        )
+        yield insight_on(
+            "old-attention",
+            kernel,
+            "Use an attention kernel made for this GPU (cuDNN, FlashAttention-3)",
+            f"attention runs in FlashAttention-2, made for GPUs before Hopper{far}",
+            "PyTorch: torch.nn.attention.sdpa_kernel(SDPBackend.CUDNN_ATTENTION) around the call, or the package "
+            "flash_attn_interface (FlashAttention-3): both use asynchronous tensor cores. Compare the results.",
+            bounded_gain(
+                run,
+                kernel,
+                min(FLASH_GAIN, 1 - (reached or 0.0)),
+                "FlashAttention-3 is 1.5 to 2 times as fast on an H100 (arXiv 2407.08608)",
+            ),
+            ("tensor.utilization",),
+        )
+
+
+def _is_recent(run: RunEvidence, kernel: KernelEvidence) -> bool:
+    """Whether the device is a Hopper or later: by what it is, else by kernels that run on no other."""
+    if kernel.gpu is not None and kernel.gpu.capability is not None:
+        return kernel.gpu.capability.split(".")[0] in ("9", "10")
+    return any(_RECENT.search(other.row.scope.name or "") for other in run.kernels)
 
 
 def separate_multiply_add(run: RunEvidence) -> Iterator[Insight]:

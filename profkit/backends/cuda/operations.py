@@ -7,6 +7,9 @@ whose stacks are sampled no time of the device counts, and it costs no run of it
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +22,7 @@ from profkit.profilers.nsys.command import export_argv, nsys_argv
 from profkit.profilers.registry import recognise_format
 from profkit.runtime.passes.host.operation_lines import VARIABLE
 
+SWITCHED_OFF = "artifacts/stacks.jsonl.operations"
 REPORT, EXPORT = "artifacts/operations.nsys-rep", "artifacts/operations.sqlite"
 
 
@@ -51,11 +55,23 @@ def add_launchers(findings: PassFindings, folder: Path) -> PassFindings:
     path = folder / EXPORT
     if not path.is_file():
         return findings
+    notes = (*findings.notes, *_switched_off(folder / SWITCHED_OFF))
     try:
         report = recognise_format(path).read(path)
     except UnreadableReport as error:
-        return replace(
-            findings, notes=(*findings.notes, f"which operation launched a kernel: {error.message}")
-        )
+        return replace(findings, notes=(*notes, f"which operation launched a kernel: {error.message}"))
     launched = report.trace.kernels if report.trace is not None else ()
-    return replace(findings, launched=launched)
+    return replace(findings, launched=launched, notes=notes)
+
+
+def _switched_off(path: Path) -> Iterator[str]:
+    """Why lines and operations were written for a part of the time only, as the workload's processes say."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return
+    for line in lines[:1000]:
+        with suppress(ValueError, AttributeError):  # a line that a killed process did not finish
+            reason = json.loads(line).get("reason")
+            if isinstance(reason, str):
+                yield f"operations and lines of the kernels are those of a part of the run: {reason[:300]}"

@@ -394,3 +394,17 @@ def test_the_recorded_histogram_is_told_by_its_atomics_and_no_other_kernel_is_un
     assert ("serial-atomics", "histogram") in found
     assert not [rule for rule, _ in found if rule.startswith("uneven")]
     assert not [rule for rule, kernel in found if kernel == "histogram" and rule != "serial-atomics"]
+
+
+FLASH_2 = "void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<(int)128, (int)128, (int)32, (int)4>>(Flash_fwd_params)"
+
+
+def test_attention_of_before_hopper_is_told_on_hopper_alone() -> None:
+    found = insights({}, FLASH_2, gpu=H100)["old-attention"]
+    assert found.gain is not None
+    assert found.gain.at_most == pytest.approx(0.5)
+    assert "old-attention" not in insights({}, FLASH_2, gpu=A4500)
+    cudnn = (
+        "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_3_64x64x64_4x1x1_cga1x1x1_kernel0_0"
+    )
+    assert "old-attention" not in insights({}, cudnn, gpu=H100)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from profkit.analysis.timeline.operations import with_operations
+from profkit.backends import PassFindings
+from profkit.backends.cuda.operations import EXPORT, SWITCHED_OFF, add_launchers
 from profkit.backends.cuda.run import CudaRun
 from profkit.profiling.summarize import summarize_report
 from tests.backends.cuda.conftest import Machine
@@ -63,3 +67,15 @@ def test_a_trace_takes_over_what_launched_its_kernels_and_keeps_its_own_times() 
     assert second.backward_of == "aten::mm [4096,768] x [768,50257]"
     assert [time.total for time in joined.kernels] == [time.total for time in recorded.kernels]
     assert with_operations(plain, ()) is plain
+
+
+def test_why_operations_were_written_for_a_part_of_the_run_is_in_the_notes(tmp_path: Path) -> None:
+    (tmp_path / "artifacts").mkdir()
+    shutil.copy(RECORDED, tmp_path / EXPORT)
+    (tmp_path / SWITCHED_OFF).write_text('{"reason": "torch.compile is used"}\n{"reason": null}\n{"rea')
+    found = add_launchers(PassFindings(notes=("first",)), tmp_path)
+    assert found.notes == (
+        "first",
+        "operations and lines of the kernels are those of a part of the run: torch.compile is used",
+    )
+    assert found.launched[0].operation == "aten::mm [4096,768] x [768,50257]"
