@@ -43,7 +43,7 @@ def hottest_function(run: RunEvidence) -> Iterator[Insight]:
         yield from host_python.hottest_function(run)
         return
     first = max(
-        (spot for spot in profile.hotspots if is_users_code(spot.file)),
+        (spot for spot in profile.hotspots if is_users_code(spot.file, spot.function)),
         key=lambda spot: spot.own,
         default=None,
     )
@@ -57,6 +57,10 @@ def hottest_function(run: RunEvidence) -> Iterator[Insight]:
         return
     if (interpreter is not None and interpreter < INTERPRETED) or (run.busy is not None and run.busy > BUSY):
         return
+    counted, share = _counted_calls(run, first), first.own / profile.total
+    known = counted is not None and counted.own >= 0.5 * share * _counted_total(run)
+    if interpreter is None and _ARRAYS & run.document.packages.keys() and not known:
+        return  # a line that calls compiled code all the time: whether too much of it is not known
     told = {one.where.function for one in host_python.interpreter_constructs(run)}
     told |= {one.where.function for one in host_calls.slow_constructs(run)}
     if {first.function, first.function.rpartition(".")[2]} & told:
@@ -130,6 +134,11 @@ def _counted_calls(run: RunEvidence, spot: Hotspot) -> Hotspot | None:
     counted = run.profile("own-time")
     same = (one for one in (counted.hotspots if counted is not None else ()))
     return next((one for one in same if one.file == spot.file and one.line == spot.line), None)
+
+
+def _counted_total(run: RunEvidence) -> float:
+    counted = run.profile("own-time")
+    return counted.total if counted is not None else 0.0
 
 
 def _built_in(run: RunEvidence, counted: Hotspot | None, share: float) -> str | None:
@@ -232,12 +241,15 @@ def _is_wait(line: Hotspot) -> bool:
 
 
 def _lines_of(run: RunEvidence, place: Place) -> list[Hotspot]:
-    """The sampled lines of the function that begins at a place."""
+    """The sampled lines of the function that begins at a place; samples call a method `Class.method`."""
     lines, functions = run.profile("sampled-lines"), run.profile("sampled-functions")
     if lines is None or functions is None or place.function is None or place.line is None:
         return []
     names = {
-        spot.function for spot in functions.hotspots if (spot.file, spot.line) == (place.file, place.line)
+        spot.function
+        for spot in functions.hotspots
+        if (spot.file, spot.line) == (place.file, place.line)
+        and spot.function.rpartition(".")[2] == place.function.rpartition(".")[2]
     }
     return [spot for spot in lines.hotspots if spot.file == place.file and spot.function in names]
 

@@ -106,3 +106,18 @@ def test_an_import_is_named_with_the_line_that_makes_it() -> None:
     (heavy,) = found(sampled([function(0.5)], [line(6, 0.5, 0)], 2.0, (imports, threads)), "heavy-imports")
     assert heavy.evidence == "60 % of the main threads' time is imports: pandas 1.20 s (app.py:3)"
     assert (heavy.where.function, heavy.where.line) == ("pandas", 3)
+
+
+def test_a_function_that_cprofile_names_gets_its_hottest_line_and_no_other_functions() -> None:
+    counted = Profile("", "s", 2.0, (Hotspot("score", 1.8, 1.9, 3, FILE, 4),), "own-time")
+    other = Hotspot("other", 0.1, 0.1, file=FILE, line=6)
+    document = sampled([function(1.8), other], [line(6, 1.4, 0), line(8, 1.5, 0, "other")], 2.0, (counted,))
+    (hot,) = found(document, "hot-python-function")
+    assert hot.where.line == 6
+
+
+def test_a_line_of_array_operations_is_not_named_where_nobody_knows_whether_python_works_there() -> None:
+    document = replace(sampled([function(1.8)], [line(6, 1.4, 0)], 2.0), packages={"torch": "2.11"})
+    assert found(document, "hot-python-function") == []
+    counted = Profile("", "s", 2.0, (Hotspot("score", 1.8, 1.9, 3, FILE, 4),), "own-time")
+    assert found(replace(document, profiles=(*document.profiles, counted)), "hot-python-function")
