@@ -100,7 +100,12 @@ def test_paths_are_taken_from_the_folder_of_the_file(tmp_path: Path, monkeypatch
         (LEAST + "    timeout: 1e999\n", 5, "not a time", "timeout: 600"),
         (LEAST + "    budget: true\n", 5, "not a time", "budget: 600"),
         (LEAST + "    precision: 2\n", 5, "not a number from", "precision: 0.01"),
-        (LEAST + "    passes: [timing, magic]\n", 5, "no pass called 'magic'", "passes: [timing, cprofile"),
+        (
+            LEAST + "    passes: [timing, magic]\n",
+            5,
+            "no pass called 'magic'",
+            "passes: [timing, stacks, cprofile",
+        ),
         (LEAST + "    targets: absent.yaml\n", 5, "there is no file", "take the line"),
         (LEAST + "    cwd: absent\n", 5, "there is no folder", "mkdir -p"),
         (LEAST + "    gates: [time.medain]\n", 5, "did you mean time.median", "docs/metrics.md"),
