@@ -38,6 +38,7 @@ RULES: tuple[Rule, ...] = (
     Rule("hot-python-function", host_samples.hottest_function),
     Rule("blocked-event-loop", host.blocked_loop),
     Rule("spinning-threads", host_threads.spinning_threads),
+    Rule("lock-contention", host_threads.native_locks),
     Rule("interpreter-lock", host_threads.interpreter_lock),
     Rule("small-tasks", host_threads.small_tasks),
     Rule("small-transfers", host_io.small_transfers),

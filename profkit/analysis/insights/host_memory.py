@@ -269,6 +269,18 @@ def hottest_native(run: RunEvidence, *counters: str) -> Place:
     return Place()
 
 
+def line_of_function(run: RunEvidence, sampled: Hotspot) -> Place:
+    """A sampled function at the line that executes most instructions, where callgrind counted lines."""
+    profile = run.profile("counted-lines")
+    inside = [
+        one
+        for one in (profile.hotspots if profile is not None else ())
+        if one.function == sampled.function and (one.library or "").endswith(sampled.library or "")
+    ]
+    first = max(inside, key=lambda one: one.own, default=sampled)
+    return Place(function=first.function, file=first.file, line=first.line)
+
+
 def _counted_line(run: RunEvidence, place: Place) -> Hotspot | None:
     profile = run.profile("counted-lines")
     same = (

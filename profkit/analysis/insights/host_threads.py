@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import RunEvidence
+from profkit.analysis.insights.host_memory import line_of_function
 from profkit.analysis.insights.host_python import INTERPRETED, interpreter_share
 from profkit.analysis.insights.rule import percent_text
 from profkit.analysis.stacks.python_code import is_users_code
@@ -16,6 +17,10 @@ BUSY = 0.1  # of the processor time: a thread with less does not compete
 ONE_AT_A_TIME = 1.15  # threads used: the kernel's clock is coarse
 HANDED_OVER = 0.3  # of the processor time, in queues between processes
 QUEUED = 0.25  # of the time in which threads could run
+LOCKED = 0.25  # of the samples
+_LOCKS = re.compile(
+    r"pthread_(mutex|rwlock|spin)_(timed|try)?(rd|wr)?(un)?lock|lll_lock|futex|spin_lock_slowpath"
+)
 _OPENMP = re.compile(r"lib(gomp|iomp5|omp)\b")
 _MACHINERY = re.compile(r".*/(multiprocessing/|concurrent/futures/|selectors\.py|pickle\.py)")
 
@@ -41,6 +46,33 @@ def spinning_threads(run: RunEvidence) -> Iterator[Insight]:
             "the CPU time",
             "the processor time that is spent waiting; the time by the clock may not change",
         ),
+    )
+
+
+def native_locks(run: RunEvidence) -> Iterator[Insight]:
+    """Compiled threads that spend their time on taking and giving up locks."""
+    sampled, split = run.profile("functions"), run.document.time_split
+    if sampled is None or split is None or (split.thread_count or 1) < 2 or run.document.workload.python:
+        return
+    locking = [one for one in sampled.hotspots if _LOCKS.search(one.function)]
+    share = sum(one.own for one in locking) / sampled.total
+    if share < LOCKED:
+        return
+    own = [
+        one
+        for one in sampled.hotspots
+        if one not in locking and one.library not in (None, "[kernel]") and ".so" not in (one.library or "")
+    ]
+    first = max(own, key=lambda one: one.own, default=None)
+    yield Insight(
+        "lock-contention",
+        "Take locks less often",
+        f"{percent_text(100 * share)} of the samples are in taking and giving up locks ({locking[0].function}), by "
+        f"{split.thread_count} threads",
+        "Give each thread data of its own and add it up at the end; take the lock once for many steps; several locks, "
+        "each for a part of the data; atomic operations for single counters.",
+        line_of_function(run, first) if first is not None else Place(),
+        Gain(share, "the CPU time", "as if locks took none"),
     )
 
 

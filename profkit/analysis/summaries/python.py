@@ -258,6 +258,8 @@ def summarize_memory(
         return replace(stored, readings=(*stored.readings, *more), tables=joined)
     resident = next((r.value for r in readings if r.metric == "memory.rss_peak"), None)
     process = f"The process holds {format_quantity(resident, 'B')} at most. " if resident is not None else ""
+    if process and missing and all(reading.code == "not-python" for reading in missing):
+        return make_summary("memory", process.strip(), (*readings, *missing), [table])
     reason = first_reason(missing, "there is no tracemalloc result")
     headline = f"{process}What Python holds is not known: {reason}."
     return make_summary("memory", headline, (*readings, *missing), [table], absence_notes(missing))

@@ -144,12 +144,19 @@ def find_reading(document: RunDocument, name: str, source_pass: PassName = "coun
     return reading if reading is not None else absent_reading(document, name, source_pass, scopes[0])
 
 
+OF_PYTHON = ("stacks", "cprofile", "tracemalloc")  # passes over a program in Python
+
+
 def absent_reading(document: RunDocument, name: str, source_pass: PassName, scope: Scope) -> Reading:
     """Why nobody spoke of `name`: how the pass that could have told ended."""
     for result in document.passes:
         if result.name == source_pass:
             if result.state == "finished":
                 return unavailable_reading(name, scope, f"the {source_pass} pass did not measure it")
+            if result.state == "skipped" and source_pass in OF_PYTHON and document.workload.python is None:
+                return unavailable_reading(
+                    name, scope, result.reason or "not a Python program", code="not-python"
+                )
             ended = {"skipped": "was skipped", "failed": "failed"}.get(result.state, "was interrupted")
             reason = f"the {source_pass} pass {ended}" + (f": {result.reason}" if result.reason else "")
             return unavailable_reading(name, scope, reason, result.fix)

@@ -124,6 +124,8 @@ def verdict_on(
     if reading.value is None:
         if (moot := first(target.moot, True)) is not None:
             return verdict("not-applicable", _condition_text(moot[0], "", context))
+        if reading.code == "not-python":
+            return verdict("not-applicable", reading.reason or "not a Python program")
         fix = tuple(line for line in (reading.fix or target.unknown,) if line)
         reason = f"{metric(target.metric).title} not known: {reading.reason}"
         return verdict("unknown", reason, fix, code=reading.code)

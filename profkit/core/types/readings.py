@@ -50,6 +50,7 @@ ReasonCode = Literal[
     "deeper",  # nobody did, and the standard depth would
     "nothing-to-measure",  # there is none of it: no branches, no shared memory
     "input",  # a reading that it follows from is unavailable
+    "not-python",  # the program is in another language
     "not-asked",  # the pass behind it was not asked for
     "no-rows",  # Instruments made the table, and wrote nothing into it
     "no-counter-set",  # Instruments recorded without GPU counters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from profkit.analysis.comparability import all_fields, fingerprint_of
@@ -67,10 +67,13 @@ def passes_section(document: RunDocument, extras: Extras) -> Section | None:
     column_count = 5 if extras.files else 4
     columns = ("pass", "tool", "state", TableColumn("took", numeric=True), "files")[:column_count]
     blocks: list[Block] = [table(columns, [row[:column_count] for row in rows], words=5)]
-    items = [_trouble(result, extras) for result in unfinished_passes(document)]
-    if items:
-        blocks.append(Items(tuple(items)))
-    finished = len(document.passes) - len(items)
+    unfinished = unfinished_passes(document)
+    alike: dict[tuple[object, ...], list[PassResult]] = {}
+    for result in unfinished:
+        alike.setdefault((result.state, result.reason, result.fix, result.log), []).append(result)
+    if alike:
+        blocks.append(Items(tuple(_trouble(results, extras) for results in alike.values())))
+    finished = len(document.passes) - len(unfinished)
     return Section(
         "Passes", tuple(blocks), f"{finished} of {plural(len(document.passes), 'pass', 'passes')} finished."
     )
@@ -80,11 +83,13 @@ def _file(path: str, extras: Extras) -> Span:
     return Span(path, link=path if path in extras.paths else None)
 
 
-def _trouble(result: PassResult, extras: Extras) -> Item:
+def _trouble(results: Sequence[PassResult], extras: Extras) -> Item:
+    """Passes that ended alike, for the same reason."""
+    result, names = results[0], ", ".join(result.name for result in results)
     below: list[Text] = [joined("fix: ", code(result.fix))] if result.fix else []
     below += [joined("log: ", _file(result.log, extras))] if result.log else []
     reason = result.reason or "no reason is known"
-    return Item(joined(strong(f"{result.name} {result.state}"), f": {reason}"), tuple(below))
+    return Item(joined(strong(f"{names} {result.state}"), f": {reason}"), tuple(below))
 
 
 # ---------------------------------------------------------------- machine and conditions

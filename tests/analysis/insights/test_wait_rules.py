@@ -191,3 +191,29 @@ def test_of_a_region_each_iteration_is_told() -> None:
     line = replace(GROWING, counters={"iterations": 200, "each": 4096.0})
     found = insights(None, Profile("", "B", 110e6, (line,), "growing-lines"))["growing-memory"]
     assert "each iteration leaves 4.00 KiB behind" in found.evidence
+
+
+def locked(*shares: tuple[str, str, float]) -> Profile:
+    return Profile(
+        "", "s", 1.0, tuple(Hotspot(name, own, library=of) for name, of, own in shares), "functions"
+    )
+
+
+MUTEX = (
+    ("pthread_mutex_lock@@GLIBC_2.2.5", "libc.so.6", 0.36),
+    ("__GI___pthread_mutex_unlock_usercnt", "libc.so.6", 0.25),
+)
+THREADS = TimeSplit(1.22, waiting=0.16, cpu=0.6, threads=1.0, thread_count=5)
+
+
+def test_threads_that_take_a_lock_at_each_step_are_told_with_their_function() -> None:
+    found = insights(THREADS, locked(*MUTEX, ("work", "mutex", 0.17)))["lock-contention"]
+    assert found.where.function == "work"
+    assert "5 threads" in found.evidence
+
+
+def test_locks_of_one_thread_or_of_little_time_are_no_contention() -> None:
+    assert "lock-contention" not in insights(replace(THREADS, thread_count=1), locked(*MUTEX))
+    assert "lock-contention" not in insights(
+        THREADS, locked(("work", "mutex", 0.9), ("pthread_mutex_lock", "libc.so.6", 0.1))
+    )
