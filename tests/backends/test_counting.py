@@ -9,6 +9,8 @@ import pytest
 
 from tests.backends.conftest import maker
 
+pytestmark = pytest.mark.usefixtures("no_page")
+
 # One iteration each. Every expected reading below is worked out from these by hand.
 ZEN4 = {
     "cycles": 1_000_000,

@@ -12,6 +12,8 @@ from profkit.core.types import Machine, Peaks
 from profkit.profilers.xctrace import find
 from profkit.profiling.profile import ProfileOptions, profile_workload
 
+pytestmark = pytest.mark.usefixtures("no_page")
+
 STAND_IN = Path(__file__).resolve().parents[1] / "stand_ins" / "xctrace" / "xctrace"
 MAC = Machine(
     "Darwin",

@@ -27,6 +27,8 @@ from profkit.hardware import nvml
 from tests.conftest import ROOT
 from tests.cuda_stand_in import nvidia as nvidia
 
+pytestmark = pytest.mark.usefixtures("no_page")
+
 DATA = ROOT / "tests" / "data" / "cuda"
 STAND_INS = ROOT / "tests" / "stand_ins"
 REPORT, TRACE = DATA / "ncu" / "truths.gate.ncu-rep", DATA / "nsys" / "truths.sqlite"

@@ -22,6 +22,8 @@ from tests.cli_runner import Said, profkit
 from tests.conftest import ROOT
 from tests.xctrace_stand_in import STAND_INS, instruments, mac_path
 
+pytestmark = pytest.mark.usefixtures("no_page")
+
 NOTE = "import sys; open('words', 'w').write(repr(sys.argv[1:]))"
 WORDS = ["a b", 'say "x"', "it's", "$HOME", "<script>", "--", "-x"]
 

@@ -49,8 +49,8 @@ VERB_ALONE = re.compile(
     r"profkit (?:profile|record|summarize|check|scrub|report|compare|nightly|history)(?: --depth gate)?"
 )
 # These need nothing that was typed before them, and take seconds: shown on two pages, they are run once, whatever the
-# workload is.
-ALONE = re.compile(r"(profkit (?:profile|doctor)\b.*?)(?: -- .*)?")
+# workload is. The two variables change nothing here.
+ALONE = re.compile(r"(?:env -u LD_PRELOAD |TMPDIR=\S+ )?(profkit (?:profile|doctor)\b.*?)(?: -- .*)?")
 ON_GPU = re.compile(r"\bcuda\b|ncu|nsys")
 
 

@@ -17,7 +17,6 @@ from profkit.hardware import gpu as hardware_gpu
 from profkit.profilers.ncu import probe as ncu_probe
 from profkit.profilers.ncu.probe import probe_ncu
 from profkit.profilers.nsys.probe import probe_nsys
-from profkit.profiling import profile
 from profkit.profiling.profile import ProfileOptions, profile_workload
 from tests.conftest import ROOT
 
@@ -103,14 +102,13 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 @pytest.fixture
-def machine(tmp_path: Path, gpus: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+def machine(
+    tmp_path: Path, no_page: None, gpus: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Machine]:
     """An H200 with nsys and ncu."""
     gpus(H200)
     made = Machine(tmp_path)
     made.tools()
-    monkeypatch.setattr(
-        profile, "write_page", lambda *_: None
-    )  # a fifth of a run's own time; nobody opens it
     for name in ("ncu", "nsys"):
         monkeypatch.setenv(f"PROFKIT_{name.upper()}", str(STAND_INS / name))
         monkeypatch.setenv(f"{name.upper()}_SCENARIO", str(tmp_path / f"{name}.json"))

@@ -17,6 +17,8 @@ from profkit.backends.instruments import instruments_step
 from profkit.core.errors import WorkloadError
 from tests.backends.mps.conftest import Run
 
+pytestmark = pytest.mark.usefixtures("no_page")
+
 MakeRun = Callable[..., Run]
 FULL = "Recording failed with errors. Saving output file...\nNo space left on device"
 DEVELOPER = "Developer mode is disabled"
