@@ -50,10 +50,11 @@ class RunContext:
     depth: Depth
     wanted: tuple[str, ...] | None  # names of passes; None: what the depth asks for
     precision: float  # half-width of the median's interval as a share
-    budget: float  # wall seconds for timing in one process
+    sampling: float  # wall seconds for timing in one process
     cold: bool = False  # timing on a device flushes its L2 before each call
     timeout: float | None = None  # wall seconds that one step may take: for a tool with a limit of its own
     accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
+    budget: float | None = None  # wall seconds for the whole run; None: what the backend allows
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ class PlanState:
     benchmark: bool = False  # the region is that of `profkit.benchmark`: the pass says how often it is run
     plain_seconds: float | None = None  # wall time of one process of the workload alone, and
     start_seconds: float | None = None  # what of it is no sampling: start-up, set-up and end
+    import_seconds: float | None = None  # what loading modules took under a profiler, where one saw it
     passes: tuple[PassResult, ...] = ()  # those that were carried out, in order
     trace: GpuTrace | None = None  # what the trace pass saw of the devices
     failed: str | None = None  # how the workload ended where its first run failed and another plan may help
@@ -156,7 +158,13 @@ class Backend(Protocol):
     time_concern: str = "trace"  # the summary that says where the time goes
     report_concerns: frozenset[str] = frozenset()  # summaries of a report that are shown without a value, too
     # Wall seconds for warm-up and samples in one process.
-    budgets: Mapping[Depth, float] = {"gate": 5.0, "standard": 8.0, "full": 30.0}
+    sampling: Mapping[Depth, float] = {"gate": 5.0, "standard": 8.0, "full": 30.0}
+    # What a whole run may take where the user says nothing: so many plain runs, and seconds. None: as long as it needs.
+    allowances: Mapping[Depth, tuple[float, float] | None] = {
+        "gate": (10.0, 20.0),
+        "standard": (10.0, 20.0),
+        "full": None,
+    }
     function_tools: tuple[str, ...] = ()  # the profilers whose reports say which function takes how much
     profilers: tuple[str, ...] = ()  # those that it starts; the doctor asks no other about them
     tool_lines: GpuToolLines = GpuToolLines()

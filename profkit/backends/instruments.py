@@ -63,6 +63,7 @@ def instruments_step(
         after=(export_argv(document, exports, schemas, status=status, may_be_cut=planned, xctrace=program),),
         after_limit=EXPORT_SECONDS,
         finish=finish,
+        own_limit=True,
         fine=(CUT,),
         tells=TELL,
     )

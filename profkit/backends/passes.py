@@ -25,7 +25,7 @@ from profkit.core.types import (
     Switch,
     Workload,
 )
-from profkit.profilers.cprofile.read import read_cprofile
+from profkit.profilers.cprofile.read import read_cprofile, read_pass_notes
 from profkit.profilers.stacks.read import read_stacks
 from profkit.runtime.passes.command import host_command, sampling_environment
 from profkit.runtime.passes.read_records import read_records
@@ -98,7 +98,8 @@ class PlannedRun:
         artifacts = self.context.folder / "artifacts"
         if plan.name == "cprofile":
             report = read_cprofile(artifacts / _FILE["cprofile"])
-            return PassFindings(profiles=report.profiles, notes=report.warnings)
+            notes = (*report.warnings, *read_pass_notes(artifacts / "cprofile.json"))
+            return PassFindings(profiles=report.profiles, notes=notes)
         if plan.name == "tracemalloc":
             return PassFindings(allocations=read_tracemalloc(artifacts / _FILE["tracemalloc"]))
         if plan.name == "stacks":
@@ -124,7 +125,7 @@ def plan_timing(context: RunContext, processes: int, switch: Switch | None = Non
                 str(context.folder / "artifacts" / f"timing-{number}"),
                 switch,
                 precision=context.precision,
-                budget=context.budget,
+                budget=context.sampling,
                 cold=context.cold,
             ),
         )
@@ -137,14 +138,14 @@ def plan_timing(context: RunContext, processes: int, switch: Switch | None = Non
         cost=float(processes),
         cost_note="one plain run each",
         notes=(
-            f"±{100 * context.precision:g} % asked, up to {context.budget:g} s of samples in each process",
+            f"±{100 * context.precision:g} % asked, up to {context.sampling:g} s of samples in each process",
             *(("cold: the device's L2 is flushed before each call",) if context.cold else ()),
         ),
     )
 
 
 # Wall time against a plain run, as measured on the workloads in benchmark/: tracemalloc notes every allocation.
-_COST = {"stacks": 1.05, "cprofile": 1.2, "tracemalloc": 1.5, "region": 1.1}
+_COST = {"stacks": 1.05, "cprofile": 1.5, "tracemalloc": 2.0, "region": 1.1}
 # How long a benchmarked function is repeated, where its time is known by then; 200 samples of a stack.
 _SECONDS = {"cprofile": 1.0, "tracemalloc": 1.0, "stacks": 2.0}
 _LEAST = {
@@ -154,6 +155,8 @@ _LEAST = {
 }  # iterations; a leak is a slope, which takes some points
 _MOST = {"cprofile": 100_000, "tracemalloc": 2_000, "stacks": 10_000_000}
 _LONGEST = 60.0  # but never longer than this for the sake of the least
+# Wall seconds after which the instrument stops while the program goes on: so many plain runs, and some seconds.
+_CAPS = {"cprofile": (1.5, 2.0), "tracemalloc": (1.5, 2.0)}
 _FILE = {"cprofile": "cprofile.prof", "tracemalloc": "tracemalloc.json", "stacks": "stacks.jsonl"}
 
 
@@ -166,17 +169,53 @@ def plan_python(
     three times as long, and a GPU's workload is not about it.
     """
     out = context.folder / "artifacts" / _FILE[kind]
+    if late and kind == "tracemalloc" and not state.marked and _may_leave_out(context):
+        return PassPlan(
+            kind,
+            None,
+            skipped="no region is marked, and a program that imports torch starts three times as slowly under it",
+            fix="mark a step with profkit.region, or --passes tracemalloc",
+        )
     late = late and state.marked and kind == "tracemalloc"
     argv, reason = host_command(context.workload.command, "tracemalloc-region" if late else kind, out)
     if argv is None:
         return PassPlan(kind, None, skipped=reason)
     record = str(context.folder / "artifacts" / f"{kind}.region")
     directive = Directive(
-        kind, record, iterations=_iterations(kind, state.iteration_seconds), seconds=_SECONDS[kind]
+        kind,
+        record,
+        iterations=_iterations(kind, state.iteration_seconds),
+        seconds=_SECONDS[kind],
+        longest=_longest(context, state, kind),
     )
     step = Step(kind, tuple(argv), (f"artifacts/{_FILE[kind]}",), directive=directive)
     cost = _COST["region" if late else kind]
-    return PassPlan(kind, None, (step,), cost=cost, cost_note="typical; grows with calls and allocations")
+    note = "typical; grows with calls and allocations"
+    return PassPlan(
+        kind, None, (step,), cost=cost, seconds=_benchmark_seconds(state, kind, cost), cost_note=note
+    )
+
+
+def _benchmark_seconds(
+    state: PlanState, kind: Literal["cprofile", "tracemalloc", "stacks"], factor: float
+) -> float | None:
+    """What a pass over a benchmark takes, which is repeated for so long; None: as long as a plain run and its cost."""
+    if not state.benchmark or state.start_seconds is None:
+        return None
+    return factor * (state.start_seconds + _SECONDS[kind])
+
+
+def _may_leave_out(context: RunContext) -> bool:
+    """Whether the passes are those of a depth that is short of time, and not asked for by name."""
+    return context.wanted is None and context.depth != "full"
+
+
+def _longest(context: RunContext, state: PlanState, kind: Literal["cprofile", "tracemalloc"]) -> float | None:
+    """Wall seconds that the instrument may look; None where it is asked for all, or nobody knows how long a run is."""
+    if context.depth == "full" or state.plain_seconds is None:
+        return None
+    runs, seconds = _CAPS[kind]
+    return runs * state.plain_seconds + seconds
 
 
 def _iterations(kind: Literal["cprofile", "tracemalloc", "stacks"], seconds: float | None) -> int | None:
@@ -202,7 +241,9 @@ def plan_stacks(context: RunContext, state: PlanState) -> PassPlan:
         "stacks", context.workload.command, (f"artifacts/{_FILE['stacks']}",), env=env, directive=directive
     )
     note = "a hundred samples a second, in all Python processes"
-    return PassPlan("stacks", None, (step,), cost=_COST["stacks"], cost_note=note)
+    cost = _COST["stacks"]
+    seconds = _benchmark_seconds(state, "stacks", cost)
+    return PassPlan("stacks", None, (step,), cost=cost, seconds=seconds, cost_note=note)
 
 
 def read_samples(context: RunContext) -> PassFindings:

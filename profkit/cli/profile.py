@@ -68,8 +68,15 @@ def profile(
         typer.Option(help="Seconds that one process of the workload may take; then its whole tree ends."),
     ] = None,
     precision: Annotated[float, typer.Option(help="Half-width of the median's interval, as a share.")] = 0.01,
-    budget: Annotated[
+    sampling: Annotated[
         float | None, typer.Option(help="Seconds that timing may take in one process (default: by depth).")
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds that the whole run may take; what does not fit is left out "
+            "(default: 10 plain runs and 20 s, 8 plain runs on a GPU; at full depth no limit)."
+        ),
     ] = None,
     cold: Annotated[
         bool, typer.Option("--cold", help="On a GPU: flush its L2 before each timed call.")
@@ -101,6 +108,7 @@ def profile(
         name=name,
         timeout=timeout,
         precision=precision,
+        sampling=sampling,
         budget=budget,
         cold=cold,
         accept_exit=_exit_codes(accept_exit),

@@ -83,6 +83,7 @@ def run(
     tick: Callable[[float], None] | None = None,
     cancel: threading.Event | None = None,
     finish: float = 0.0,
+    end_signal: int = signal.SIGINT,
     waits: Callable[[], None] | None = None,
 ) -> ProcessOutcome:
     """Run `argv` to its end and say how it went.
@@ -90,7 +91,7 @@ def run(
     `env` is set on top of the caller's environment. `log` takes stdout and stderr together (first 4 MiB; the
     tail is always in the outcome). `tick` is called a few times a second with the seconds gone, for progress.
     `cancel`, once set by another thread, ends the tree and raises Interrupted (a Ctrl-C reaches only the main thread).
-    `finish`: seconds that the child has to end what it started and to finish its files, after a SIGINT to it alone;
+    `finish`: seconds that the child has to end what it started and to finish its files, after `end_signal` to it alone;
     only then is the rest of the tree asked. Another Ctrl-C ends that patience. `waits` is called when it begins
     after a first one.
     stdin is empty: a workload runs several times and a pipe can be read only once.
@@ -116,13 +117,13 @@ def run(
             raise KeyboardInterrupt
         timed_out = _wait(child, tree, start, timeout, tick, cancel, usage)
         if timed_out:
-            _end(child, tree, min(finish, LAST_SECONDS), start, tick)
+            _end(child, tree, min(finish, LAST_SECONDS), start, tick, end_signal)
             child.wait()
         seconds = time.monotonic() - start
         left = tree.end(grace=0.5)
     except BaseException:
         try:
-            _end(child, tree, finish, start, tick, waits)
+            _end(child, tree, finish, start, tick, end_signal, waits)
         finally:
             child.wait()
             output.finish()
@@ -212,6 +213,7 @@ def _end(
     finish: float,
     start: float,
     tick: Callable[[float], None] | None,
+    end_signal: int,
     waits: Callable[[], None] | None = None,
 ) -> None:
     """End the tree; first ask the child alone and give it `finish` seconds, unless a Ctrl-C ends that patience."""
@@ -220,7 +222,7 @@ def _end(
         with defer_interrupts() as hurry:
             deadline = time.monotonic() + finish
             with contextlib.suppress(OSError):
-                child.send_signal(signal.SIGINT)
+                child.send_signal(end_signal)
             if waits is not None:
                 waits()
             while child.poll() is None and not hurry.is_set() and time.monotonic() < deadline:

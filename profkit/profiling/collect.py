@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from datetime import datetime, timezone
@@ -32,6 +33,7 @@ from profkit.core.types import (
     Timing,
 )
 from profkit.hardware.conditions import read_moment
+from profkit.profiling.budget import keep_to_budget
 from profkit.profiling.revision import read_revision
 from profkit.profiling.run_passes import (
     PassRecord,
@@ -46,6 +48,8 @@ from profkit.profiling.run_passes import (
 from profkit.profiling.run_steps import entered_region, remove_outputs
 from profkit.profiling.workload import seems_marked
 from profkit.runtime.passes.read_records import read_packages, read_triton
+
+PEAK_SECONDS = 3.0  # what measuring the machine's peaks takes, after the last pass
 
 # A document with what is known so far in, the same with verdicts out.
 Judge = Callable[[RunDocument], RunDocument]
@@ -64,6 +68,7 @@ class RunCollector:
             progress,
             judge,
         )
+        self._begin = time.monotonic()
         self._settings = RunSettings(
             context.folder,
             context.workload.folder,
@@ -120,7 +125,12 @@ class RunCollector:
                 self._add_findings(plan.passes[number], record.result, known.plain_seconds)
                 if record.workload_failure is not None and not self._has_run():
                     raise WorkloadError(record.workload_failure)
-            known = replace(known, passes=self.document.passes, trace=self.document.trace)
+            known = replace(
+                known,
+                passes=self.document.passes,
+                trace=self.document.trace,
+                import_seconds=_import_seconds(self.document),
+            )
             plan = self._update_plan(known)
             number += 1
         if self._backend.host_peaks and any(planned.name == "counters" for planned in plan.passes):
@@ -136,9 +146,40 @@ class RunCollector:
         if before is not None:  # what was carried out stays as it was planned
             done = before.passes[: len(self.document.passes)]
             plan = replace(plan, passes=(*done, *plan.passes[len(done) :]))
+        budget = self._budget(known)
+        if budget is not None and known.plain_seconds is not None:
+            left = (
+                budget
+                - (time.monotonic() - self._begin)
+                - (PEAK_SECONDS if self._backend.host_peaks else 0.0)
+            )
+            plan = keep_to_budget(plan, len(self.document.passes), left, known.plain_seconds, budget)
         if plan != before:
             self.update(plan=plan)
         return plan
+
+    def _budget(self, known: PlanState) -> float | None:
+        """Wall seconds that the whole run may take; None: as long as it needs, or nobody knows yet."""
+        if self._context.budget is not None:
+            return self._context.budget
+        allowance = self._backend.allowances[self._context.depth]
+        # What a region takes is decided by the passes, each for itself.
+        if (
+            allowance is None
+            or known.plain_seconds is None
+            or known.marked
+            or self._context.wanted is not None
+        ):
+            return None
+        runs, seconds = allowance
+        return runs * known.plain_seconds + seconds
+
+    def _limited(self, plan: PassPlan) -> PassPlan:
+        """The pass with no more time than the user's budget leaves."""
+        if self._context.budget is None:
+            return plan
+        left = max(1.0, self._context.budget - (time.monotonic() - self._begin))
+        return replace(plan, limit=left if plan.limit is None else min(plan.limit, left))
 
     def _collect_timing(self, plan: PassPlan, known: PlanState) -> PlanState:
         """The timing pass; what the next plan may build on."""
@@ -186,7 +227,7 @@ class RunCollector:
         )
 
     def _measure_timing(self, plan: PassPlan) -> TimingRecord:
-        budget = self._context.budget * len(plan.steps)
+        budget = self._context.sampling * len(plan.steps)
         before = read_moment("before timing", devices=bool(self._run.gpus))
         self.update(moments=(before,))
         try:
@@ -227,7 +268,7 @@ class RunCollector:
         expected = _expected_text(plan, known.plain_seconds)
         self._progress.begin(plan.name, ", ".join(part for part in (plan.tool, expected) if part))
         try:
-            return run_pass(plan, self._settings)
+            return run_pass(self._limited(plan), self._settings)
         except (KeyboardInterrupt, Interrupted):
             self._note_interruption(plan)
             raise
@@ -300,6 +341,12 @@ class RunCollector:
 def _pass_summaries(findings: PassFindings) -> tuple[Summary, ...]:
     """What only its own pass can say; every other summary is made of readings when all are there."""
     return (summarize_allocations(findings.allocations),) if findings.allocations is not None else ()
+
+
+def _import_seconds(document: RunDocument) -> float | None:
+    """What loading modules took, in seconds under the profiler that disturbed it least."""
+    totals = {profile.kind: profile.total for profile in document.profiles if profile.unit == "s"}
+    return totals.get("sampled-imports", totals.get("imports"))
 
 
 def _sampling_seconds(timing: Timing) -> float:

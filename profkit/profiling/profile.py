@@ -42,7 +42,7 @@ MOST_EXIT = (
 
 @dataclass(frozen=True)
 class ProfileOptions:
-    """What the user asked for. `precision` is a share (0.01 is ±1 %), `timeout` and `budget` wall seconds."""
+    """What the user asked for. `precision` is a share (0.01 is ±1 %), the limits are wall seconds."""
 
     command: tuple[str, ...]
     backend: str = "auto"
@@ -53,7 +53,8 @@ class ProfileOptions:
     name: str | None = None
     timeout: float | None = None
     precision: float = 0.01
-    budget: float | None = None
+    sampling: float | None = None  # of timing in one process
+    budget: float | None = None  # of the whole run
     cold: bool = False  # on a device: time each call with its L2 flushed
     accept_exit: tuple[int, ...] = (0,)  # exit codes of the workload that are no failure; 0 never is
 
@@ -157,7 +158,8 @@ def _check_options(options: ProfileOptions) -> None:
         raise UsageError(
             f"a precision of {options.precision} is not between 0.0001 and 0.5", "--precision 0.01"
         )
-    for option, value in (("--timeout", options.timeout), ("--budget", options.budget)):
+    limits = (("--timeout", options.timeout), ("--sampling", options.sampling), ("--budget", options.budget))
+    for option, value in limits:
         if value is not None and not value > 0:
             raise UsageError(f"{option} {value} is not a time in seconds")
     for code in options.accept_exit:
@@ -174,11 +176,23 @@ def _run_context(options: ProfileOptions, folder: Path, workload: Workload, back
         depth=depth,
         wanted=options.passes,
         precision=options.precision,
-        budget=options.budget if options.budget is not None else backend.budgets[depth],
+        sampling=_sampling_seconds(options, backend, depth),
         cold=options.cold,
         timeout=options.timeout,
         accepted=tuple(code for code in options.accept_exit if code),
+        budget=options.budget,
     )
+
+
+SAMPLING_SHARE = 0.1  # of a budget for the whole run, in each of up to three processes
+
+
+def _sampling_seconds(options: ProfileOptions, backend: Backend, depth: Depth) -> float:
+    """Wall seconds for warm-up and samples in one process."""
+    if options.sampling is not None:
+        return options.sampling
+    usual = backend.sampling[depth]
+    return usual if options.budget is None else min(usual, max(0.5, SAMPLING_SHARE * options.budget))
 
 
 def _write_text(path: Path, text: str) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal
 
 from profkit.core.errors import Interrupted, MachineError, UsageError, WorkloadError
-from profkit.core.process import describe_status
 from profkit.core.progress import Progress
 from profkit.core.run_folder import chown_to_sudo_user
 from profkit.core.signals import defer_interrupts, raise_on_signals
@@ -153,10 +152,10 @@ def _raise_faults(recorded: StepOutcome, tool: str, report: Path) -> None:
         last = "\n".join(recorded.text().strip().splitlines()[-8:])
         printed = f"; it said:\n{last}" if last else ""
         status = recorded.step.workload_status
-        if status is not None and read_status(status) is None:
+        if recorded.tool_died or (status is not None and read_status(status) is None):
             unknown = f"{tool} {outcome.ending()}, and how the workload ended is not known{left}{printed}"
             raise MachineError(unknown, f"profkit doctor   (tries {tool})")
-        raise WorkloadError(f"the workload {describe_status(recorded.status)}{left}{printed}")
+        raise WorkloadError(f"the workload {recorded.workload_ending()}{left}{printed}")
     if not left and fault is not None:  # ncu and nsys end with 0 where there was nothing to record
         raise MachineError(f"{tool}: {fault.reason}", fault.fix)
     if not left:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from profkit.core import process
 from profkit.core.errors import Fault, MachineError, ProfkitError, UnreadableReport, UsageError, WorkloadError
-from profkit.core.process import ProcessOutcome, describe_status
+from profkit.core.process import ProcessOutcome
 from profkit.core.signals import defer_interrupts
 from profkit.core.statistics import combine_processes
 from profkit.core.status import read_status
@@ -209,21 +209,23 @@ def _find_fault(recorded: StepOutcome, folder: Path) -> Fault | None:
     """Why this step cannot be used; None when it can."""
     outcome, step = recorded.outcome, recorded.step
     if recorded.ran_out:
-        return Fault(
-            f"{step.name} {recorded.ending()}; what it had written is kept",
-            "give it more time (--timeout SECONDS) or a smaller input",
+        return (
+            None
+            if step.cut
+            else Fault(
+                f"{step.name} {recorded.ending()}; what it had written is kept",
+                "give it more time (--timeout SECONDS) or a smaller input",
+            )
         )
     status = read_status(step.workload_status) if step.workload_status is not None else None
     known = _tool_fault(recorded)
     if not recorded.workload_ok:
         if known is not None and not known.consequence:
             return known
-        if step.workload_status is not None and status is None:
+        if recorded.tool_died or (step.workload_status is not None and status is None):
             ended = f"{step.tool or step.name} {outcome.ending()}, and how the workload ended is not known"
             return Fault(ended, f"see {recorded.log.name}")
-        return Fault(
-            f"the workload {describe_status(recorded.status)} in {step.name}", f"see {recorded.log.name}"
-        )
+        return Fault(f"the workload {recorded.workload_ending()} in {step.name}", f"see {recorded.log.name}")
     if not _ended_as_workload(recorded) and outcome.returncode not in (0, *step.fine):
         return known or Fault(f"{step.tool or step.name} {outcome.ending()}", f"see {recorded.log.name}")
     if known is not None and step.artifacts and not any((folder / path).exists() for path in step.artifacts):
@@ -252,7 +254,9 @@ def _ended_as_workload(recorded: StepOutcome) -> bool:
 def _workload_failure(recorded: StepOutcome) -> str | None:
     """How the workload itself failed, and what it printed; None where it did not, or the tool may be the cause."""
     file = recorded.step.workload_status
-    if recorded.workload_ok or recorded.ran_out or (file is not None and read_status(file) is None):
+    if recorded.workload_ok or recorded.ran_out or recorded.tool_died:
+        return None
+    if file is not None and read_status(file) is None:
         return None
     fault = _tool_fault(recorded)
     if fault is not None and not fault.consequence:
@@ -263,7 +267,7 @@ def _workload_failure(recorded: StepOutcome) -> str | None:
 def _failure_text(recorded: StepOutcome) -> str:
     last = "\n".join(recorded.text().strip().splitlines()[-12:])
     printed = f"; it said:\n{last}" if last else "; it printed nothing"
-    return f"the workload {describe_status(recorded.status)}{printed}"
+    return f"the workload {recorded.workload_ending()}{printed}"
 
 
 def _signal_of(status: int) -> int:
@@ -277,6 +281,7 @@ def _shorter_limit(first: float | None, second: float | None) -> float | None:
 
 
 MOST_PROCESSES = 200  # a 20 ms program reaches ±1 % long before
+MORE_SECONDS = 3.0  # after which no process is started for the sake of the precision alone
 
 
 @dataclass(frozen=True)
@@ -315,7 +320,8 @@ def run_timing(
         if timings[0].kind == "process" and _is_known(timings[0], begin, precision, budget):
             break  # a program of several minutes is not run three times to learn what one more run cannot say
     alone = len(plan.steps) == 1 and timings[0].kind == "benchmark"  # it samples until it knows, by itself
-    while not alone and not _is_known(timings[0], begin, precision, budget):
+    more = min(budget, MORE_SECONDS) if timings[0].kind == "process" else budget
+    while not alone and not _is_known(timings[0], begin, precision, more):
         if len(outcomes) >= MOST_PROCESSES:
             break
         outcomes.append(_time_process(_repeated_step(step, len(outcomes) + 1), settings).outcome)

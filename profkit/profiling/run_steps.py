@@ -75,7 +75,7 @@ class StepOutcome:
     @property
     def ran_out(self) -> bool:
         """True when its time limit ended the workload: profkit did, or the tool that was given the limit."""
-        by_tool = self.step.finish > 0 and self.status == -signal.SIGKILL
+        by_tool = self.step.own_limit and self.status == -signal.SIGKILL
         return self.outcome.timed_out or (
             by_tool and self.limit is not None and self.outcome.seconds >= self.limit
         )
@@ -85,6 +85,19 @@ class StepOutcome:
         if self.ran_out and not self.outcome.timed_out:
             return f"ran past its time limit and was ended after {self.limit:.1f} s"
         return self.outcome.ending()
+
+    @property
+    def tool_died(self) -> bool:
+        """True when a signal ended the tool that stands for the workload: how that ended is not known."""
+        return self.step.signals_as_codes and self.outcome.returncode < 0
+
+    def workload_ending(self) -> str:
+        """How the workload ended, in words; both readings where its tool tells a signal and an exit code alike."""
+        words = process.describe_status(self.status)
+        signal_words = process.describe_status(-self.status) if self.status > 0 else ""
+        if self.step.signals_as_codes and signal_words.startswith("died"):
+            return f"{words}, or {signal_words}"
+        return words
 
     def text(self) -> str:
         """What the step printed, its last 64 KiB: error texts are looked for here."""
@@ -111,7 +124,7 @@ def run_step(
     _prepare_folder(step, folder)
     log = folder / "logs" / f"{step.name}.log"
     env = step_environment(step)
-    deadline = timeout + step.finish if timeout is not None else None
+    deadline = timeout + step.finish if timeout is not None and step.own_limit else timeout
     begin = time.monotonic()
     try:
         outcome = process.run(
@@ -123,6 +136,7 @@ def run_step(
             tick=tick,
             cancel=cancel,
             finish=step.finish,
+            end_signal=step.end_signal,
             waits=(lambda: note(_waiting_text(step))) if note is not None else None,
         )
     finally:

@@ -131,7 +131,7 @@ def maker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]
             depth=depth,
             output=tmp_path / "runs",
             precision=0.5,
-            budget=0.2,
+            sampling=0.2,
         )
         _, folder = profile_workload(request, Silent())
         return Run(read_run(folder), folder)

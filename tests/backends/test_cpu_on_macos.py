@@ -66,7 +66,7 @@ def mac_run(tmp_path, monkeypatch):
             output=tmp_path / "runs",
             backend="cpu",
             precision=0.5,
-            budget=0.2,
+            sampling=0.2,
         )
         _, folder = profile_workload(request, Silent())
         calls = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
-from profkit.backends import RunContext
-from profkit.backends.cpu.simulation import read_simulation
-from profkit.core.types import PassPlan, Step, Workload
+from profkit.backends import PlanState, RunContext
+from profkit.backends.cpu.simulation import plan_simulation, read_simulation
+from profkit.core.types import Directive, PassPlan, Step, Workload
 from profkit.hardware.machine import read_machine
+from profkit.profilers.valgrind.probe import ValgrindAbility, probe_valgrind
+from profkit.profiling.run_steps import run_step
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "valgrind"
 METRICS = {
@@ -38,3 +41,96 @@ def test_a_reading_names_the_simulation_that_counted_it(levels: tuple[int, ...],
     for metric, level in METRICS.items():
         told = f"artifacts/simulate-l{min(level, levels[-1])}.callgrind.7"
         assert (metric, readings[metric].source.artifact) == (metric, told)
+
+
+WORKS = ValgrindAbility(Path("/usr/bin/valgrind"), "3.19", True)
+PYTHON, COMPILED = (sys.executable, "work.py"), ("./work",)
+
+
+def planned(tmp_path, command, seconds, *, depth="standard", imports=None, marked=False):
+    """The plan for a program whose plain run takes `seconds`."""
+    python = sys.executable if command is PYTHON else None
+    workload = Workload(command, str(tmp_path), "work", python=python)
+    context = RunContext(workload, read_machine(), tmp_path, depth, None, 0.5, 1.0)
+    state = PlanState(marked, plain_seconds=seconds, start_seconds=seconds / 2, import_seconds=imports)
+    return plan_simulation(context, WORKS, state)
+
+
+@pytest.mark.parametrize(
+    ("command", "seconds", "imports", "limit", "delay"),
+    [
+        (PYTHON, 0.1, None, 6.4, None),  # all of it fits
+        (PYTHON, 1.0, 0.2, 10.5, 4.5),  # a window, past the imports
+        (PYTHON, 60.0, 0.2, 20.0, 14.0),
+        (PYTHON, 60.0, 1.5, 22.5, 16.5),
+        (COMPILED, 60.0, None, 20.0, None),  # nothing could begin it later: the beginning
+    ],
+)
+def test_a_simulation_has_its_time_and_a_long_python_program_a_window_past_its_imports(
+    tmp_path, command, seconds, imports, limit, delay
+):
+    plan = planned(tmp_path, command, seconds, imports=imports)
+    assert plan.limit == pytest.approx(limit)
+    assert all(step.directive.delay == pytest.approx(delay) for step in plan.steps)
+    assert plan.seconds is not None
+    assert plan.seconds <= limit
+
+
+def test_a_program_that_is_mostly_imports_is_not_simulated_and_full_depth_simulates_all(tmp_path):
+    heavy = planned(tmp_path, PYTHON, 9.0, imports=4.0)
+    assert heavy.skipped is not None
+    assert "loading modules takes 4.0 s" in heavy.skipped
+    assert planned(tmp_path, PYTHON, 9.0, imports=4.0, depth="full").limit is None
+
+
+def test_of_a_part_of_the_program_rates_are_estimates_and_totals_are_not_known(tmp_path):
+    (tmp_path / "artifacts").mkdir()
+    for level in (2, 3):
+        shutil.copy(
+            DATA / f"kernels.l{level}.callgrind", tmp_path / "artifacts" / f"simulate-l{level}.callgrind.7"
+        )
+    steps = tuple(
+        Step(f"simulate-l{level}", ("true",), directive=Directive("counters", "x"), cut=True)
+        for level in (2, 3)
+    )
+    plan = PassPlan("counters", "valgrind", steps, limit=20.0)
+    context = RunContext(
+        Workload(("true",), str(tmp_path), "true"), read_machine(), tmp_path, "gate", None, 0.5, 1.0
+    )
+
+    def of_run(seconds):
+        return {
+            r.metric: r for r in read_simulation(context, plan, seconds).readings if r.scope.kind == "run"
+        }
+
+    whole, part = of_run(19.0), of_run(20.3)
+    assert whole["dram.bytes"].value is not None
+    assert part["dram.bytes"].reason == "simulated is the program's beginning, for 20 s"
+    assert part["cache.l1.miss_rate"].quality == "estimated"
+    assert part["cache.l1.miss_rate"].value == whole["cache.l1.miss_rate"].value
+
+
+PROGRAM = """
+import time
+begin = time.time()
+while time.time() - begin < 60:
+    sum(i * i for i in range(1000))
+"""
+
+
+@pytest.mark.skipif(not probe_valgrind().works, reason="no valgrind")
+def test_a_real_simulation_begins_late_ends_in_time_and_leaves_its_counts(tmp_path):
+    (tmp_path / "work.py").write_text(PROGRAM)
+    workload = Workload(
+        (sys.executable, str(tmp_path / "work.py")), str(tmp_path), "w", python=sys.executable
+    )
+    context = RunContext(workload, read_machine(), tmp_path, "standard", None, 0.5, 1.0)
+    plan = plan_simulation(context, probe_valgrind(), PlanState(False, plain_seconds=60.0))
+    step = plan.steps[0]
+    quick = Step(**{**vars(step), "directive": Directive("counters", step.directive.record, delay=4.0)})
+    done = run_step(quick, tmp_path, timeout=6.0)
+    assert done.ran_out
+    assert done.outcome.seconds < 12
+    counts = read_simulation(context, PassPlan("counters", "valgrind", (quick,), limit=6.0), 6.1)
+    assert next(c.value for c in counts.counters if c.name == "Ir") > 1e6
+    assert any("genexpr" in h.function or "eval" in h.function.lower() for h in counts.profiles[0].hotspots)

@@ -88,7 +88,7 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Jud
     monkeypatch.setattr("profkit.profiling.collect.measure_peaks", lambda *_: (found, None))
 
     def run(*command: str) -> Judged:
-        request = ProfileOptions(command, depth="gate", output=tmp_path / "runs", precision=0.5, budget=0.1)
+        request = ProfileOptions(command, depth="gate", output=tmp_path / "runs", precision=0.5, sampling=0.1)
         return Judged(profile_workload(request, Silent())[0])
 
     return run

@@ -153,7 +153,7 @@ def test_real_runs_of_this_machine_are_the_same_and_a_real_slowdown_is_one(tmp_p
     (tmp_path / "slower.py").write_text(WORK.replace("2000", "3000"))
     folders = []
     for script in ("work.py", "work.py", "slower.py"):
-        options = ("--passes", "timing", "--budget", "0.3", "--precision", "0.03", "--format", "json")
+        options = ("--passes", "timing", "--sampling", "0.3", "--precision", "0.03", "--format", "json")
         # In processes of their own: what a child holds at most is counted from what its parent held when it forked.
         said = profkit("profile", *options, "--", "python", script, cwd=tmp_path, process=True)
         assert said.code == 0, said.err

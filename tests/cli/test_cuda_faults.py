@@ -32,7 +32,18 @@ pytestmark = pytest.mark.usefixtures("no_page")
 DATA = ROOT / "tests" / "data" / "cuda"
 STAND_INS = ROOT / "tests" / "stand_ins"
 REPORT, TRACE = DATA / "ncu" / "truths.gate.ncu-rep", DATA / "nsys" / "truths.sqlite"
-QUICK = ("--backend", "cuda", "--depth", "gate", "--budget", "0.1", "--precision", "0.4", "--format", "json")
+QUICK = (
+    "--backend",
+    "cuda",
+    "--depth",
+    "gate",
+    "--sampling",
+    "0.1",
+    "--precision",
+    "0.4",
+    "--format",
+    "json",
+)
 MARKED = """
 import json, os, sys, time
 import profkit
@@ -170,7 +181,7 @@ def test_where_ncu_fails_the_trace_is_told_and_no_target_is_kept(bench: Bench, f
 def test_an_ncu_that_hangs_is_ended_in_time(bench: Bench) -> None:
     bench.tool("ncu", "signal.signal(15, signal.SIG_IGN)\ntime.sleep(60)")
     begin = time.monotonic()
-    run = bench.profile("--timeout", "2").json()
+    run = bench.profile("--timeout", "4").json()
     assert time.monotonic() - begin < 30
     assert "ran past its time" in _of(run, "counters")["reason"]
     assert _counted(run) == {"unknown"}

@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator
 SCHEMA = json.loads(
     (Path(__file__).parents[2] / "profkit" / "core" / "schema" / "run.schema.json").read_text()
 )
-QUICK = ("--passes", "timing", "--budget", "0.5", "--depth", "gate", "--precision", "0.2", "--quiet")
+QUICK = ("--passes", "timing", "--sampling", "0.5", "--depth", "gate", "--precision", "0.2", "--quiet")
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def test_an_unmarked_workload_is_timed_as_whole_processes(tmp_path: Path) -> Non
 
 
 def test_standard_depth_times_at_least_three_processes(tmp_path: Path, marked: Path) -> None:
-    options = ("--passes", "timing", "--budget", "0.3", "--precision", "0.3", "--format", "json", "--quiet")
+    options = ("--passes", "timing", "--sampling", "0.3", "--precision", "0.3", "--format", "json", "--quiet")
     said = profkit("profile", *options, "--", sys.executable, marked, cwd=tmp_path)
     assert len(said.json()["timings"][0]["processes"]) >= 3  # more where the machine is noisy
 
@@ -246,7 +246,7 @@ def _ended(folder: Path, marked: Path, number: int) -> tuple[Any, int]:
         "timing",
         "--depth",
         "full",
-        "--budget",
+        "--sampling",
         "2",
         "--",
         sys.executable,

@@ -126,7 +126,7 @@ def test_a_workload_is_profiled(mac: Mapping[str, str], tmp_path: Path) -> None:
         "cpu",
         "--depth",
         "gate",
-        "--budget",
+        "--sampling",
         "1",
         "--output",
         "runs",

@@ -56,7 +56,7 @@ def test_a_missing_script_is_told_with_what_its_interpreter_says(tmp_path: Path,
 
 
 def test_an_accepted_exit_code_is_no_failure(tmp_path: Path, one_pass: OnePass) -> None:
-    quick = ("--budget", "0.1", "--precision", "0.5", "--accept-exit", "0,7")
+    quick = ("--sampling", "0.1", "--precision", "0.5", "--accept-exit", "0,7")
     said = profkit(*one_pass.line, *quick, "--", *one_pass.fails, cwd=tmp_path)
     assert said.code == 0, said.err
     (run,) = runs(tmp_path / "reports")
@@ -86,7 +86,7 @@ def test_a_pass_whose_workload_fails_after_it_ran_well_is_the_instruments(tmp_pa
 
 
 def test_a_program_in_another_language_has_no_section_on_python(tmp_path: Path) -> None:
-    line = ("profile", "--passes", "timing,cprofile", "--budget", "0.1", "--depth", "gate", "--quiet")
+    line = ("profile", "--passes", "timing,cprofile", "--sampling", "0.1", "--depth", "gate", "--quiet")
     said = profkit(*line, "--format", "json", "--", "sleep", "0.01", cwd=tmp_path)
     assert said.code == 0, said.err
     assert "python" not in said.json()["summaries"]

@@ -88,9 +88,13 @@ def _interrupted(tool: Step, folder: Path, again: float | None = None, told: lis
 
 def test_a_deadline_lets_the_tool_finish_by_its_own_time_limit_first(tmp_path: Path) -> None:
     """The tool knows the limit; only what goes beyond the time for its report is profkit's to end."""
-    done = run_step(step(tmp_path, "import time; time.sleep(0.6)", finish=10.0), tmp_path, timeout=0.2)
+    done = run_step(
+        step(tmp_path, "import time; time.sleep(0.6)", finish=10.0, own_limit=True), tmp_path, timeout=0.2
+    )
     assert done.workload_ok
-    late = run_step(step(tmp_path, "import time; time.sleep(60)", finish=0.2), tmp_path, timeout=0.2)
+    late = run_step(
+        step(tmp_path, "import time; time.sleep(60)", finish=0.2, own_limit=True), tmp_path, timeout=0.2
+    )
     assert late.outcome.timed_out
 
 

@@ -40,7 +40,7 @@ def test_processes_are_added_while_they_differ(
 ) -> None:
     (tmp_path / "made.py").write_text(PROCESS.format(factors=factors))
     said = profkit(
-        *("profile", "--passes", "timing", "--budget", "3", "--format", "json", "--quiet"),
+        *("profile", "--passes", "timing", "--sampling", "3", "--format", "json", "--quiet"),
         *("--", "python3", "made.py"),
         cwd=tmp_path,
     )
@@ -54,7 +54,7 @@ def test_processes_are_added_while_they_differ(
 def test_a_budget_that_ends_first_is_said(tmp_path: Path) -> None:
     (tmp_path / "made.py").write_text(PROCESS.format(factors=[1.0, 2.0, 3.0, 1.5, 2.5]))
     said = profkit(
-        *("profile", "--passes", "timing", "--budget", "0.3", "--quiet", "--", "python3", "made.py"),
+        *("profile", "--passes", "timing", "--sampling", "0.3", "--quiet", "--", "python3", "made.py"),
         cwd=tmp_path,
     )
     assert said.code == 0, said.err

@@ -124,7 +124,11 @@ def interpreter_constructs(run: RunEvidence) -> Iterator[Insight]:
 def _hottest_place(run: RunEvidence, share: float) -> Place:
     """The program's function that spends at least about that share in its own lines, where there is one."""
     profile = run.profile("sampled-functions") or run.profile("own-time")
-    own = [one for one in (profile.hotspots if profile is not None else ()) if is_users_code(one.file)]
+    own = [
+        one
+        for one in (profile.hotspots if profile is not None else ())
+        if is_users_code(one.file, one.function)
+    ]
     first = max(own, key=lambda one: one.own, default=None)
     if first is None or profile is None or first.own < 0.5 * share * profile.total:
         return Place()
@@ -141,7 +145,7 @@ def hottest_function(run: RunEvidence) -> Iterator[Insight]:
     profile = run.profile("own-time") or run.profile("python-functions")
     if profile is None:
         return
-    own = [hotspot for hotspot in profile.hotspots if is_users_code(hotspot.file)]
+    own = [hotspot for hotspot in profile.hotspots if is_users_code(hotspot.file, hotspot.function)]
     first = max(own, key=lambda hotspot: hotspot.own, default=None)
     interpreter = interpreter_share(run)
     if (

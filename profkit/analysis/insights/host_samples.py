@@ -43,7 +43,7 @@ def hottest_function(run: RunEvidence) -> Iterator[Insight]:
         yield from host_python.hottest_function(run)
         return
     first = max(
-        (spot for spot in profile.hotspots if is_users_code(spot.file)),
+        (spot for spot in profile.hotspots if is_users_code(spot.file, spot.function)),
         key=lambda spot: spot.own,
         default=None,
     )
@@ -169,6 +169,10 @@ def heavy_imports(run: RunEvidence) -> Iterator[Insight]:
     """A program that spends a good part of its time on loading modules, and the lines that load them."""
     imports, threads = run.profile("sampled-imports"), run.profile("sampled-threads")
     timings = run.document.timings
+    if (
+        run.document.trace is not None
+    ):  # of a program on a device the steps count, however few a profiled run has
+        return
     if imports is None or threads is None:
         yield from host_python.heavy_imports(run)
         return

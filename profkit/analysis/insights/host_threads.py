@@ -137,7 +137,11 @@ def small_tasks(run: RunEvidence) -> Iterator[Insight]:
 def _hottest_function(run: RunEvidence) -> tuple[Hotspot | None, int | None]:
     """The program's own function with the most processor time, in all threads and processes, and its hottest line."""
     functions = run.profile("sampled-functions")
-    own = [one for one in (functions.hotspots if functions is not None else ()) if is_users_code(one.file)]
+    own = [
+        one
+        for one in (functions.hotspots if functions is not None else ())
+        if is_users_code(one.file, one.function)
+    ]
     first = max(own, key=lambda one: one.own, default=None)
     if first is None:
         return None, None

@@ -18,16 +18,17 @@ TOP = 3  # lines and callers of each function
 MODULE = "<module>"
 IMPORT_SYSTEM = "[import system]"
 _INSTALLED = ("site-packages", "dist-packages", "/lib/python", "importlib")
+_GENERATED = re.compile(r"__create_fn__|(^|\.)(<lambda>|__\w+__)$")
 _WORKERS = "/multiprocessing/"
 _PACKAGE_ROOT = re.compile(
     r".*[/\\](?:(?:site|dist)-packages|lib(?:64)?[/\\]python3\.\d+t?(?:[/\\]lib-dynload)?)[/\\]"
 )
 
 
-def is_users_code(file: str | None) -> bool:
-    """Whether a Python file is neither the standard library's nor an installed package's."""
-    if file == "<string>":  # python -c
-        return True
+def is_users_code(file: str | None, function: str = "") -> bool:
+    """Whether a Python file, or a function of it, is neither the standard library's nor an installed package's."""
+    if file == "<string>":  # python -c, and the methods that dataclasses and namedtuples make
+        return not _GENERATED.search(function)
     if not file or file.startswith(("<", "~")) or not file.endswith((".py", ".ipynb")):
         return False
     return not any(part in file for part in _INSTALLED)
@@ -188,7 +189,9 @@ def _is_users(places: Sequence[tuple[Frame, int]], at: int) -> bool:
     """Whether a frame is of the user's code; the line with which multiprocessing starts a Python is not."""
     file = places[at][0].file
     inner = places[at + 1][0].file if at + 1 < len(places) else None
-    return is_users_code(file) and not (file == "<string>" and inner is not None and _WORKERS in inner)
+    return is_users_code(file, places[at][0].function) and not (
+        file == "<string>" and inner is not None and _WORKERS in inner
+    )
 
 
 def _count(function: _Function, sample: PythonSample, waiting: float) -> None:

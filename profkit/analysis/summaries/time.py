@@ -196,7 +196,7 @@ def _interval_reading(timing: Timing, scope: Scope, centre: statistics.Centre, c
     if centre.low is None or centre.high is None:
         few = f"{plural(count, 'sample')} in {plural(len(timing.processes), 'process', 'processes')}"
         reason = f"{few} give no 95 % interval of the median"
-        return unavailable_reading("time.interval", scope, reason, "--budget SECONDS, for more samples")
+        return unavailable_reading("time.interval", scope, reason, "--sampling SECONDS, for more samples")
     half = 100 * (centre.high - centre.low) / 2 / centre.median
     source = Source(TOOL, "seconds", formula="100 * half the 95 % interval of the median / median")
     return Reading("time.interval", half, "%", "measured", scope, source)

@@ -18,19 +18,21 @@ from profkit.backends.passes import PlannedRun
 from profkit.core.errors import UnreadableReport
 from profkit.core.status import status_wrapper
 from profkit.core.types import Directive, PassName, PassPlan, PassResult, Step, Switch
-from profkit.profilers.perf.command import inject_argv, python_frames, record_argv, script_argv
+from profkit.profilers.perf.command import FREQUENCY, inject_argv, python_frames, record_argv, script_argv
 from profkit.profilers.perf.perf_data import recorded_pids, remove_leftovers
 from profkit.profilers.perf.probe import PerfAbility, probe_perf
 from profkit.profilers.perf.script import read_script
 from profkit.profilers.valgrind.probe import ValgrindAbility, probe_valgrind
 from profkit.runtime.passes.command import python_version
 
+MOST_SAMPLES = 20_000  # of a long unmarked program: a share of 1 % is known to a tenth of itself
+LEAST_FREQUENCY = 49  # Hz
 SECONDS = 2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
 _DATA, _JIT, _TEXT = "trace.perf.data", "trace.jit.data", "trace.script.txt"
 
 
 def plan_trace(
-    context: RunContext, perf: PerfAbility, python: tuple[int, int] | None, *, marked: bool
+    context: RunContext, perf: PerfAbility, python: tuple[int, int] | None, state: PlanState
 ) -> PassPlan:
     """One recording, restricted to the region where the workload marks one."""
     if not perf.record_ok:
@@ -39,7 +41,7 @@ def plan_trace(
         return PassPlan("trace", "perf", skipped=reason, fix=fault.fix if fault else None)
     program = str(perf.path)
     folder = context.folder / "artifacts"
-    marked = marked and perf.control_fifo_ok
+    marked = state.marked and perf.control_fifo_ok
     frames = python_frames(python)
     control, ack = str(folder / "trace.control"), str(folder / "trace.ack")
     status = str(folder / "trace.status")
@@ -52,6 +54,7 @@ def plan_trace(
         control=control if marked else None,
         ack=ack if marked else None,
         perf=program,
+        frequency=_frequency(context, state),
     )
     after = [script_argv(jit if frames.inject else data, text, perf=program)]
     if frames.inject:
@@ -80,6 +83,14 @@ def plan_trace(
         cost_note="sampling itself costs a few per cent; reading the stacks comes after it",
         notes=(frames.note,) if frames.note else (),
     )
+
+
+def _frequency(context: RunContext, state: PlanState) -> int:
+    """Samples a second of each processor: fewer in a long program, whose stacks would take as long to read."""
+    if state.marked or state.plain_seconds is None or context.depth == "full":
+        return FREQUENCY
+    busy = state.plain_seconds * max(1, context.machine.cores)
+    return max(LEAST_FREQUENCY, min(FREQUENCY, int(MOST_SAMPLES / busy)))
 
 
 def read_trace(context: RunContext, result: PassResult) -> PassFindings:
@@ -134,7 +145,7 @@ class LinuxRun(PlannedRun):
     def plan_pass(self, name: PassName, state: PlanState) -> list[PassPlan]:
         """perf record; perf stat, and the simulation where there is no PMU or all is asked for."""
         if name == "trace":
-            return [plan_trace(self.context, self._perf, self._python, marked=state.marked)]
+            return [plan_trace(self.context, self._perf, self._python, state)]
         if name != "counters":
             return []
         plans = [plan_counting(self.context, self._perf, state, self._choice)]
@@ -148,7 +159,7 @@ class LinuxRun(PlannedRun):
             findings = read_trace(self.context, result)
             return replace(findings, facts={**findings.facts, **compiler_facts(self.context.workload)})
         if plan.simulated:
-            return read_simulation(self.context, plan)
+            return read_simulation(self.context, plan, result.seconds)
         return read_counting(self.context, plan, self._choice)
 
     @cached_property

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+import signal
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from profkit.analysis.metrics import derive, formula_table
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.backends.passes import divide_counters, divide_profile, read_region_work
 from profkit.core.errors import UnreadableReport
-from profkit.core.types import Cache, Counter, Depth, Directive, PassPlan, Reading, Report, Step, Switch
+from profkit.core.types import Cache, Counter, Directive, PassPlan, Reading, Report, Step, Switch
 from profkit.hardware.processor import data_cache, instruction_cache
 from profkit.profilers.valgrind.command import (
     COST,
@@ -24,12 +25,23 @@ from profkit.profilers.valgrind.instructions import instruction_mix
 from profkit.profilers.valgrind.levels import OF_SECOND_RUN, combine_levels
 from profkit.profilers.valgrind.probe import ValgrindAbility
 from profkit.profilers.valgrind.read import read_callgrind
+from profkit.runtime.passes.command import host_command
 
 # Simulated code is 50 to 100 times slower, and fused multiply-adds 3000 times (valgrind 3.19 does them in software,
 # 65 ns a lane): 2 ms of native work is up to 6 s.
 NATIVE_SECONDS = 0.002
 MOST_ITERATIONS = 1000
-LIMITS: dict[Depth, float | None] = {"gate": 180.0, "standard": 900.0, "full": None}
+# Wall seconds that a simulation may take, but at full depth: so many in any case, and so many for each second of a
+# plain run.
+SECONDS, LEAST_SECONDS, SECONDS_EACH = 20.0, 6.0, 4.0
+# Of a region, whose iterations are few by plan, the limit is there for what goes wrong. The start is not simulated, but
+# runs about ten times slower.
+MARKED_SECONDS, START_FACTOR = 120.0, 12.0
+# An unmarked Python program that is too long is simulated from this point on, by the clock: it starts slower under
+# valgrind, then runs at least three times slower. Never before its imports are over.
+START_SECONDS, BEFORE_EACH, IMPORT_FACTOR = 1.5, 3.0, 10.0
+LATEST, WINDOW = 25.0, 6.0
+FINISH = 10.0  # to write the report once the time is over
 COUNTERS = ("Ir", "Dr", "Dw", "L1 misses", "L2 misses", "L3 misses", "branches", "FLOP", "SIMD")
 
 
@@ -46,17 +58,34 @@ def plan_simulation(context: RunContext, valgrind: ValgrindAbility, state: PlanS
         return PassPlan("counters", "valgrind", simulated=True, skipped=reason)
     inner = instruction_cache(context.machine)
     levels = [("simulate-l2", second)] + ([("simulate-l3", third)] if third is not None else [])
+    limit, delay = _simulated_time(context, state)
+    if delay is not None and delay > LATEST:
+        reason = (
+            f"loading modules takes {state.import_seconds:.1f} s and about {IMPORT_FACTOR:.0f} times as long under "
+            "valgrind: a simulation of the first seconds would say nothing of the program's own work"
+        )
+        fix = "mark what counts with profkit.region, or --depth full"
+        return PassPlan("counters", "valgrind", simulated=True, skipped=reason, fix=fix)
     steps = tuple(
-        _simulation_step(context, valgrind, state, name, inner, first, last) for name, last in levels
+        _simulation_step(context, valgrind, state, name, inner, first, last, delay) for name, last in levels
     )
+    expected = None
+    if state.plain_seconds is not None:
+        whole = (
+            START_FACTOR * start
+            if state.marked and (start := state.start_seconds)
+            else COST * state.plain_seconds
+        )
+        expected = whole if limit is None else min(whole, limit)
     return PassPlan(
         "counters",
         "valgrind",
         steps,
         COUNTERS,
         cost=COST / 6 if state.marked else COST,
+        seconds=expected,
         cost_note=COST_NOTE,
-        limit=LIMITS[context.depth],
+        limit=limit,
         parallel=True,
         simulated=True,
         notes=(
@@ -70,6 +99,20 @@ def plan_simulation(context: RunContext, valgrind: ValgrindAbility, state: PlanS
     )
 
 
+def _simulated_time(context: RunContext, state: PlanState) -> tuple[float | None, float | None]:
+    """Wall seconds after which the simulation ends, and after which it begins; None: with the program."""
+    if context.depth == "full" or state.plain_seconds is None:
+        return None, None
+    if state.marked:
+        return MARKED_SECONDS + 2 * START_FACTOR * (state.start_seconds or state.plain_seconds), None
+    limit = min(SECONDS, LEAST_SECONDS + SECONDS_EACH * state.plain_seconds)
+    if COST * state.plain_seconds <= limit or context.workload.python is None:
+        return limit, None
+    delay = min(START_SECONDS + BEFORE_EACH * state.plain_seconds, SECONDS - WINDOW)
+    delay = max(delay, START_SECONDS + IMPORT_FACTOR * (state.import_seconds or 0.0))
+    return max(limit, delay + WINDOW), delay
+
+
 def _simulation_step(
     context: RunContext,
     valgrind: ValgrindAbility,
@@ -78,15 +121,20 @@ def _simulation_step(
     inner: Cache,
     first: Cache,
     last: Cache,
+    delay: float | None,
 ) -> Step:
     folder = context.folder / "artifacts"
+    command: Sequence[str] = context.workload.command
+    if delay is not None:
+        hosted, _ = host_command(command, "simulation-window", folder / name)
+        command, delay = (hosted, delay) if hosted is not None else (command, None)
     argv = callgrind_argv(
-        context.workload.command,
+        command,
         folder / f"{name}.callgrind",
         i1=inner,
         d1=first,
         last=last,
-        region=state.marked,
+        region=state.marked or delay is not None,
         instructions=name == "simulate-l2",
         valgrind=str(valgrind.path),
         setarch=valgrind.setarch,
@@ -100,8 +148,12 @@ def _simulation_step(
             str(folder / f"{name}.region"),
             switch=Switch("valgrind") if state.marked else None,
             iterations=_simulated_iterations(state.iteration_seconds) if state.marked else 1,
+            delay=delay,
         ),
         tool="valgrind",
+        finish=FINISH,
+        end_signal=signal.SIGTERM,  # Python would make an exception of a SIGINT, and go on for seconds
+        cut=not state.marked,
     )
 
 
@@ -112,9 +164,10 @@ def _simulated_iterations(seconds: float | None) -> int:
     return min(MOST_ITERATIONS, max(1, int(NATIVE_SECONDS / seconds)))
 
 
-def read_simulation(context: RunContext, plan: PassPlan) -> PassFindings:
+def read_simulation(context: RunContext, plan: PassPlan, seconds: float = 0.0) -> PassFindings:
     """Counters and readings per iteration, for the region and for its hottest functions.
 
+    `seconds`: how long the pass took. Where its time limit ended it, rates are estimates and totals are not known.
     Raises UnreadableReport where a simulation left nothing that can be read.
     """
     files = {
@@ -142,6 +195,10 @@ def read_simulation(context: RunContext, plan: PassPlan) -> PassFindings:
         notes.append(odd)
     if not levels.same_work:
         readings = tuple(replace(r, quality="estimated") if r.value is not None else r for r in readings)
+    if (part := _simulated_part(plan, seconds)) is not None:
+        arithmetic = _arithmetic_share(readings)
+        readings = tuple(_of_a_part(reading, part, arithmetic) for reading in readings)
+        notes = [part, *(mix.notes if mix is not None else ())]  # two parts are never of the same work
     # The run that is not slowed by instruction addresses has source lines: it is the one to look at by function.
     by_function = reports.get("simulate-l3", reports["simulate-l2"])
     return PassFindings(
@@ -153,6 +210,38 @@ def read_simulation(context: RunContext, plan: PassPlan) -> PassFindings:
     )
 
 
+def _simulated_part(plan: PassPlan, seconds: float) -> str | None:
+    """Which part of the program was simulated, in words; None where all of it was."""
+    step = plan.steps[0]
+    delay = step.directive.delay if step.directive is not None else None
+    if not step.cut or ((plan.limit is None or seconds < plan.limit) and delay is None):
+        return None
+    if delay is None:
+        return f"simulated is the program's beginning, for {plan.limit:.0f} s"
+    return f"simulated is a part of the program, from {delay:.0f} s after its start (under valgrind) on"
+
+
+LEAST_ARITHMETIC = 0.05  # floating-point operations per instruction: as of the target for SIMD
+
+
+def _arithmetic_share(readings: Sequence[Reading]) -> float | None:
+    values = {r.metric: r.value for r in readings if r.scope.kind == "run" and r.value is not None}
+    flops, instructions = values.get("flops"), values.get("instructions")
+    return flops / instructions if flops is not None and instructions else None
+
+
+def _of_a_part(reading: Reading, part: str, arithmetic: float | None) -> Reading:
+    """A reading of a part of the program: a rate is an estimate of the whole, a total says nothing of it."""
+    if reading.value is None:
+        return reading
+    if reading.metric == "simd.utilization" and arithmetic is not None and arithmetic < LEAST_ARITHMETIC:
+        reason = f"hardly any arithmetic to vectorize ({arithmetic:.2g} FLOP per instruction); {part}"
+        return replace(reading, value=None, quality="unavailable", share=None, reason=reason)
+    if reading.unit != "%":
+        return replace(reading, value=None, quality="unavailable", share=None, reason=part)
+    return replace(reading, quality="estimated", reason="; ".join(filter(None, (reading.reason, part))))
+
+
 def _read_report(name: str, paths: tuple[Path, ...]) -> Report:
     if not paths:
         raise UnreadableReport(
@@ -161,8 +250,8 @@ def _read_report(name: str, paths: tuple[Path, ...]) -> Report:
     report = read_callgrind(*paths)
     if not any(c.value for c in report.counters):
         raise UnreadableReport(
-            f"{name} counted nothing: the region was never entered under the simulation",
-            "mark what counts with profkit.region or profkit.benchmark, or mark nothing",
+            f"{name} counted nothing: the region was never entered, or the program ended before the simulation began",
+            "mark what counts with profkit.region or profkit.benchmark, or --depth full",
         )
     return report
 

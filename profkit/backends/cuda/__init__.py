@@ -31,7 +31,12 @@ class CudaBackend(Backend):
     work = "kernel"
     time_concern = "gpu"
     # A kernel's time is known to ±1 % within a second, or its clocks vary for as long as one looks.
-    budgets: Mapping[Depth, float] = {"gate": 1.0, "standard": 3.0, "full": 20.0}
+    sampling: Mapping[Depth, float] = {"gate": 1.0, "standard": 3.0, "full": 20.0}
+    allowances: Mapping[Depth, tuple[float, float] | None] = {
+        "gate": (7.0, 10.0),
+        "standard": (7.0, 10.0),
+        "full": None,
+    }
     profilers: tuple[str, ...] = ("nsys", "ncu", "torch_profiler")
     tool_lines = GpuToolLines(
         trace="nsys profile -t cuda,nvtx COMMAND, or profkit profile --backend cuda -- COMMAND",

@@ -36,7 +36,6 @@ from profkit.backends.cuda.trace import (
 from profkit.backends.passes import RegionWork, read_region_work
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import format_percent, plural
-from profkit.core.status import status_wrapper
 from profkit.core.types import (
     Directive,
     GpuTrace,
@@ -58,8 +57,11 @@ _BY_TRACE = "which kernels, is decided by the trace: those that make up 95 % of 
 # What ncu says (tools/ncu/faults.py) where it is the set that does not work here.
 _OF_THE_SET = re.compile(r"metric|section|memory|replayed", re.IGNORECASE)
 MOST_RUNS = 3  # of the workload for one pass; what needs more is left out
-# Wall seconds after which a run under ncu is ended: replaying a kernel that waits for another one never ends.
-LEAST_LIMIT, PATIENCE = 300.0, 20.0
+WORTH_A_RUN = 0.1  # of the GPU time: another run for kernels with less is done at full depth only
+# Wall seconds after which a run under ncu is ended: replaying a kernel that waits for another one never ends, and
+# saving what a kernel may write takes seconds where the program holds most of the device's memory. What was counted
+# until then is kept.
+LEAST_LIMIT, PATIENCE, FINISH = 60.0, 3.0, 20.0
 
 
 @dataclass(frozen=True)
@@ -76,10 +78,16 @@ class CountingTask:
 
 
 def choose_task(
-    state: PlanState, trace: GpuTrace, done: RegionWork, *, only: frozenset[Kernel] | None = None
+    state: PlanState,
+    trace: GpuTrace,
+    done: RegionWork,
+    *,
+    only: frozenset[Kernel] | None = None,
+    thorough: bool = False,
 ) -> CountingTask:
     """The launches to count of what the trace showed; with `only` those of some configurations.
 
+    `thorough`: also with runs of the workload that show few more of them.
     `done` is what the regions' records of the traced run say.
     """
     chosen = choose_kernels(trace)
@@ -97,14 +105,22 @@ def choose_task(
     else:
         groups = _in_program(trace, kernels)
     notes = list(chosen.notes)
-    if len(groups) > MOST_RUNS:
-        lost = sum(chosen.share(k) for g in groups[MOST_RUNS:] for k in g.kernels)
+    most = _runs_worth(chosen, groups, thorough)
+    if len(groups) > most:
+        lost = sum(chosen.share(k) for g in groups[most:] for k in g.kernels)
         notes.append(
             f"{format_percent(100 * lost)} % of the GPU time is in kernels that are launched at other times of "
             f"the run; "
-            f"counting them would take {plural(len(groups) - MOST_RUNS, 'more run')} of it"
+            f"counting them would take {plural(len(groups) - most, 'more run')} of it"
         )
-    return CountingTask(chosen, groups[:MOST_RUNS], counted, entries, tuple(notes))
+    return CountingTask(chosen, groups[:most], counted, entries, tuple(notes))
+
+
+def _runs_worth(chosen: ChosenKernels, groups: Sequence[CountedLaunches], thorough: bool) -> int:
+    """How many runs of the workload the counting may take: the first, and each that shows enough more."""
+    shares = [sum(chosen.share(kernel) for kernel in group.kernels) for group in groups[1:MOST_RUNS]]
+    worth = [thorough or share >= WORTH_A_RUN for share in shares]
+    return 1 + (worth.index(False) if False in worth else len(worth))
 
 
 def _in_program(trace: GpuTrace, kernels: Sequence[KernelTime]) -> tuple[CountedLaunches, ...]:
@@ -147,7 +163,7 @@ def plan_counters(
     if not trace.kernels:
         reason, fix = _explain_no_kernels(state, trace)
         return PassPlan("counters", "ncu", skipped=reason, fix=fix)
-    task = choose_task(state, trace, _traced_region_work(context))
+    task = choose_task(state, trace, _traced_region_work(context), thorough=context.depth == "full")
     if not task.groups:
         return PassPlan("counters", "ncu", skipped="; ".join(task.notes) or "no kernel is worth counting")
     return _plan_task(
@@ -207,7 +223,7 @@ def plan_explain(context: RunContext, ncu: NcuAbility, state: PlanState, chip: s
         state,
         "explain",
         wanted,
-        choose_task(state, trace, _traced_region_work(context), only=only),
+        choose_task(state, trace, _traced_region_work(context), only=only, thorough=context.depth == "full"),
         trace,
         "explain",
     )
@@ -312,9 +328,8 @@ def _counting_step(
     marked: bool,
 ) -> Step:
     folder = context.folder / "artifacts"
-    status = folder / f"{name}.status"
     argv = ncu_argv(
-        status_wrapper(context.workload.command, status),
+        context.workload.command,
         folder / f"{name}.ncu-rep",
         metrics=wanted.metrics,
         sections=wanted.sections,
@@ -337,7 +352,8 @@ def _counting_step(
             entries=task.entries,
         ),
         tool="ncu",
-        workload_status=str(status),
+        signals_as_codes=True,
+        finish=FINISH,
     )
 
 

@@ -26,9 +26,7 @@ NSYS_SECONDS = 1.3  # start, stop and writing the report, for a trace of few sec
 EXPORT_SECONDS = 0.4
 TORCH_SECONDS = 2.5
 NCU_SECONDS = 2.0  # start, first launch, end
-REPLAY_SECONDS = (
-    0.03  # one replay pass of a kernel, beside the kernel itself: 26 ms with few metrics, 50 ms with all
-)
+REPLAY_SECONDS = 0.05  # one replay pass of a kernel, beside the kernel itself: 26 to 54 ms
 PLAIN_SECONDS = 5.0  # of a Python program that imports torch, where none was timed yet
 SOURCE = "as measured on an H200"
 

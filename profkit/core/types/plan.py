@@ -37,6 +37,9 @@ class Directive:
     precision: float = 0.01
     budget: float = 30.0  # timing: wall seconds for warm-up and samples of one process
     cold: bool = False  # timing on a device: its L2 is flushed before each call
+    # Wall seconds after which an instrument of Python's own stops; the program goes on without it. None: at its end.
+    longest: float | None = None
+    delay: float | None = None  # wall seconds after which a simulation of an unmarked program begins
     # How many entries of regions (of each process) the switch leaves out, and in how many it then runs; None: in all.
     entries: tuple[int, int] | None = None
 
@@ -55,11 +58,15 @@ class Step:
     files: Mapping[str, str] = field(default_factory=dict)
     tool: str | None = None
     workload_status: str | None = None  # file in which the wrapped workload's own wait status is written
+    signals_as_codes: bool = False  # the tool ends with the number of a signal as with an exit code
     after: tuple[tuple[str, ...], ...] = ()  # conversions to run afterwards (perf inject), each an argv
     after_limit: float = 300.0  # seconds that one of them may take
     # How long the tool takes to finish its report once its own time limit came, or once it is asked to end: then SIGINT
     # goes to it alone, since it ends the workload itself. 0: the whole tree is asked, as of a workload without a tool.
     finish: float = 0.0
+    own_limit: bool = False  # the tool is told its time limit, and keeps to it by itself
+    end_signal: int = 2  # which signal asks the tool to end; 2 is SIGINT
+    cut: bool = False  # its time limit is no fault: what was written until then is what is wanted
     fine: tuple[int, ...] = ()  # exit codes of the tool, beside 0, after which all is there
     # The option by which the tool is told a variable (`--env`), where somebody else starts the workload for it.
     tells: str | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import marshal
 import math
 import re
@@ -283,6 +284,15 @@ def read_cprofile(path: Path) -> Report:
         profiles.append(imports)
     facts = {"functions": str(len(functions))}
     return Report("cprofile", "pstats", facts=facts, profiles=tuple(profiles))
+
+
+def read_pass_notes(path: Path) -> tuple[str, ...]:
+    """What the pass itself remarked (threads that it did not see, an early end); nothing where it left no facts."""
+    try:
+        notes = json.loads(path.read_bytes())["notes"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ()
+    return tuple(note for note in notes if isinstance(note, str)) if isinstance(notes, list) else ()
 
 
 def program_calls(functions: Sequence[_Function], total: float) -> Profile | None:

@@ -34,7 +34,9 @@ def ncu_argv(
 ) -> tuple[str, ...]:
     """Count `metrics` and `sections` for the planned launch of each of `kernels`, once each, into `report`.
 
-    `command` is the workload, in its status wrapper where its end is to be known: ncu's own judgement of it is off.
+    `command` is the workload itself, and ncu ends with its exit code. No wrapper may stand between the two: of a GPU
+    program that a shell starts every launch takes several times as long (a run of 20 s took over 50 s, H100, ncu
+    2025.3.1), so a workload that is started by `bash` or `uv run` is counted slowly.
     Without `kernels` every launch configuration is counted at its first launch, with `only` those of the kernels in
     whose demangled name that stands (or which `regex:...` finds). A planned kernel's `launch` is counted
     from 0 among the launches of its configuration: from the region's begin where `marked`, else from the program's.
@@ -53,7 +55,7 @@ def ncu_argv(
     """
     argv = ["env", *(part for name in _INJECTORS for part in ("-u", name)), ncu]
     argv += _if_known(version, "--config-file", "off")
-    argv += ["--target-processes", "all", "--check-exit-code", "no"]
+    argv += ["--target-processes", "all"]
     if marked:
         argv += ["--profile-from-start", "off"]
     argv += ["--replay-mode", "kernel", "--cache-control", "all", "--clock-control", "none"]

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from profkit.core.errors import Fault, MachineError, UnreadableReport
-from profkit.core.status import status_wrapper
 from profkit.core.types import Check, Directive, Report, Step, Switch
 from profkit.profilers.faults import collect_file
 from profkit.profilers.ncu.command import SUFFIX, ncu_argv
@@ -29,9 +28,8 @@ def recording_step(request: RecordRequest) -> Step:
     chip = ncu.chips[0] if ncu.chips else None
     names = ("standard",) if request.kernel is None else ("standard", "explain")
     sets = [counter_set(name, chip, ncu.version) for name in names]
-    status = str(request.scratch / "status")
     argv = ncu_argv(
-        status_wrapper(request.command, status),
+        request.command,
         _scratch_report(request),
         metrics=tuple(dict.fromkeys(metric for one in sets for metric in one.metrics)),
         sections=tuple(dict.fromkeys(section for one in sets for section in one.sections)),
@@ -42,7 +40,7 @@ def recording_step(request: RecordRequest) -> Step:
     )
     switch = Switch("cuda") if request.marked else None
     directive = Directive("counters", str(request.scratch / "region"), switch=switch, iterations=1)
-    return Step("record", argv, directive=directive, tool="ncu", workload_status=status)
+    return Step("record", argv, directive=directive, tool="ncu", signals_as_codes=True)
 
 
 def collect_report(request: RecordRequest) -> tuple[str, ...]:

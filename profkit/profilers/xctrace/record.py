@@ -68,6 +68,7 @@ def recording_step(request: RecordRequest) -> Step:
         after=(export_argv(document, scratch / _EXPORTS, schemas, status=status, xctrace=str(xctrace.path)),),
         after_limit=1800.0,
         finish=FINISH_COUNTERS if counters else FINISH,
+        own_limit=True,
         fine=(CUT,),
         tells=TELL,
     )

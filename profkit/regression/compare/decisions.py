@@ -15,7 +15,7 @@ from profkit.core.inference import Ratio, benjamini_hochberg, coverage_of_select
 from profkit.core.types import Change, ChangeWord, Course
 from profkit.regression.compare.pairs import ChangeRule, MetricPair
 
-FIX_LONGER = "profile both again with a larger --budget, on a quiet machine"
+FIX_LONGER = "profile both again with a larger --sampling, on a quiet machine"
 FIX_PROCESSES = "profile both again with --depth full: several processes show how much they differ"
 FIX_AUTOCORRELATED = (
     "profile both again with --depth full, which runs several processes; a GPU at its power limit also with its clock "

@@ -65,7 +65,7 @@ class WorkloadSpec:
     cwd: Path = Path()
     timeout: float | None = None
     budget: float = 600.0
-    timing: float | None = None  # seconds of sampling in one process, as `profile --budget` takes it
+    timing: float | None = None  # seconds of sampling in one process, as `profile --sampling` takes it
     precision: float = 0.01
     cold: bool = False
     gates: tuple[str, ...] | None = None  # None: as the rules say; time.median must be there

@@ -109,7 +109,7 @@ def _options(spec: WorkloadSpec, into: Path) -> list[str]:
     options += ["--passes", ",".join(spec.passes)] if spec.passes is not None else []
     options += ["--targets", str(spec.targets)] if spec.targets is not None else []
     options += ["--timeout", str(spec.timeout)] if spec.timeout is not None else []
-    options += ["--budget", str(spec.timing)] if spec.timing is not None else []
+    options += ["--sampling", str(spec.timing)] if spec.timing is not None else []
     return [*options, "--cold"] if spec.cold else options
 
 

@@ -355,7 +355,7 @@ def _line_for(document: RunDocument, verdict: Verdict) -> Text | None:
             return lines.count
         return lines.count_all if lines.count_all and verdict.code in ("not-collected", "deeper") else advice
     if verdict.metric == "time.interval":
-        return _profile_line(document, "--budget SECONDS")
+        return _profile_line(document, "--sampling SECONDS")
     if verdict.code == "not-asked" and typed is not None:
         return _profile_line(document, typed)
     depth = document.plan.depth if document.plan is not None else None

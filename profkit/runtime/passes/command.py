@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 HOST_FOLDER = Path(__file__).with_name("host")
-HostKind = Literal["cprofile", "tracemalloc", "tracemalloc-region", "torch"]
+HostKind = Literal["cprofile", "tracemalloc", "tracemalloc-region", "torch", "simulation-window"]
 
 _INTERPRETER = re.compile(r"(python|pypy)(\d+(\.\d+)*)?[a-z]*(\.exe)?", re.IGNORECASE)
 # Interpreter options that take a value (python --help); -c and -m end the options

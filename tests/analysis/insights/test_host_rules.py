@@ -164,6 +164,20 @@ def test_whose_python_file_it_is(file: str | None, users: bool) -> None:
     assert is_users_code(file) is users
 
 
+@pytest.mark.parametrize(
+    ("function", "users"),
+    [
+        ("<module>", True),
+        ("work", True),
+        ("__create_fn__.<locals>.__init__", False),
+        ("__init__", False),
+        ("<lambda>", False),
+    ],
+)
+def test_methods_that_dataclasses_make_are_nobodys_code(function: str, users: bool) -> None:
+    assert is_users_code("<string>", function) is users
+
+
 def imports(seconds: float) -> Profile:
     return Profile("imports", "s", seconds, (Hotspot("pandas", seconds, seconds, 1),), "imports")
 

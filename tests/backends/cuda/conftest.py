@@ -70,7 +70,7 @@ class Machine:
         script.write_text(program)
         request = ProfileOptions(
             (sys.executable, str(script)),
-            **{"backend": "cuda", "output": self.folder / "runs", "budget": 0.2, "precision": 0.2, **asked},
+            **{"backend": "cuda", "output": self.folder / "runs", "sampling": 0.2, "precision": 0.2, **asked},
         )
         document, _ = profile_workload(request, self)
         return document

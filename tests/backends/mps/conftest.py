@@ -86,7 +86,7 @@ def mac_run(tmp_path: Path, mac: None, monkeypatch: pytest.MonkeyPatch) -> Calla
             depth="gate",
             output=tmp_path / "runs",
             precision=0.5,
-            budget=0.1,
+            sampling=0.1,
             **asked,
         )
         _, folder = profile_workload(request, Silent())

@@ -47,7 +47,6 @@ def test_the_metrics_are_one_list_and_sections_stand_each_alone():
     [
         ("--config-file", "off"),
         ("--target-processes", "all"),
-        ("--check-exit-code", "no"),
         ("--clock-control", "none"),
         ("--cache-control", "all"),
         ("--replay-mode", "kernel"),

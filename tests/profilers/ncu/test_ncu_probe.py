@@ -177,7 +177,7 @@ def test_every_kernel_is_counted_with_what_judges_it(monkeypatch, tmp_path):
     assert "--section" not in made.argv
     assert "smsp__sass_data_bytes_mem_global_op_ld.sum" in made.argv[made.argv.index("--metrics") + 1]
     assert made.argv[-2:] == ("python", "x.py")
-    assert made.workload_status is not None
+    assert made.signals_as_codes  # no shell stands between ncu and the workload: it would slow each launch
     assert made.directive.switch is None
 
 

@@ -65,7 +65,7 @@ def test_no_interval_says_what_is_missing(processes: tuple[tuple[float, ...], ..
     found = compare(run(timings=(short,)), run(timings=(short,), name="other"))
     assert found.outcome == "ambiguous"
     assert why in found.reason
-    assert found.fix == "profile both again with a larger --budget, on a quiet machine"
+    assert found.fix == "profile both again with a larger --sampling, on a quiet machine"
 
 
 def test_kernels_that_rose_decide_where_the_open_time_points_the_same_way() -> None:

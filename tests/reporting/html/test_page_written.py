@@ -36,7 +36,7 @@ def test_a_profiled_run_has_its_page(tmp_path: Path) -> None:
         "runs",
     ]
     done = subprocess.run(
-        [*profkit, "--passes", "timing", "--budget", "0.2", "--", sys.executable, "work.py"],
+        [*profkit, "--passes", "timing", "--sampling", "0.2", "--", sys.executable, "work.py"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -46,6 +46,7 @@ class AllocationTracer:
         self._count, self._stride, self._seen = 0, 1, 0
         self._entries, self._iterations_given = 0, False
         self._depth = 0
+        self._ended = False
         self._held = 0  # traced bytes that are our own
         self._peak = self._region_peak = 0
         self._start = self._end = 0
@@ -64,6 +65,8 @@ class AllocationTracer:
 
     def enter(self, name: str) -> None:  # noqa: ARG002
         """Enter the region: what is held now is where it starts."""
+        if self._ended:
+            return
         self._note_peak()
         if self._entries == 0:
             self._watch.stop()
@@ -79,6 +82,8 @@ class AllocationTracer:
 
     def exit(self, name: str) -> None:  # noqa: ARG002
         """Leave it; an entry without iterations of its own is one."""
+        if self._ended:
+            return
         self._note_peak(region=True)
         self._depth -= 1
         due = self._iterations_given or self._seen % self._stride == 0
@@ -92,6 +97,8 @@ class AllocationTracer:
 
     def iteration(self, index: int) -> None:  # noqa: ARG002
         """One iteration inside the region is over."""
+        if self._ended:
+            return
         self._note_peak(region=True)
         self._iterations_given = True
         self._point()
@@ -99,8 +106,15 @@ class AllocationTracer:
 
     def forget(self) -> None:
         """In a forked child: trace nothing."""
+        self._ended = True
         self._watch.forget()
         tracemalloc.stop()
+
+    def end_early(self, reason: str) -> None:
+        """Write what was seen until now, and trace no more."""
+        self.notes.append(f"tracemalloc {reason}")
+        self.finish()
+        self._ended = True
 
     def finish(self) -> None:
         """Write what was seen; raises RuntimeError where the workload stopped the tracing."""
@@ -229,7 +243,7 @@ class RegionAllocationTracer(AllocationTracer):
 
     def prepare(self) -> None:
         """Trace from here: warm-up fills the caches that are no leak."""
-        if not self._tracing:
+        if not self._tracing and not self._ended:
             self._tracing = True
             tracemalloc.start(1)
 

@@ -37,6 +37,7 @@ class CallProfiler:
         self._setup, self._region = cProfile.Profile(), cProfile.Profile()
         self._thread = threading.get_ident()
         self._inside = False
+        self._ended = False
         self._entries = 0
         self._notes: list[str] = []
 
@@ -48,6 +49,8 @@ class CallProfiler:
 
     def enter(self, name: str) -> None:  # noqa: ARG002
         """Count in the region's profile."""
+        if self._ended:
+            return
         if self._thread == threading.get_ident() or not PER_THREAD:
             self._setup.disable()
         self._inside = True
@@ -56,6 +59,8 @@ class CallProfiler:
 
     def exit(self, name: str) -> None:  # noqa: ARG002
         """Count in the rest's."""
+        if self._ended:
+            return
         self._region.disable()
         self._inside = False
         if self._thread == threading.get_ident() or not PER_THREAD:
@@ -63,7 +68,15 @@ class CallProfiler:
 
     def forget(self) -> None:
         """In a forked child: profile nothing."""
+        if self._ended:
+            return
         (self._region if self._inside else self._setup).disable()
+
+    def end_early(self, reason: str) -> None:
+        """Write what was seen until now, and profile no more."""
+        self._notes.append(f"cProfile {reason}")
+        self.finish()
+        self._ended = True
 
     def finish(self) -> None:
         """Write both profiles and the facts."""

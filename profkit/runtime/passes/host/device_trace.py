@@ -58,6 +58,10 @@ class DeviceTracer:
         self._whole, self._marked = False, True
         self._profiler.forget()
 
+    def end_early(self, reason: str) -> None:  # noqa: ARG002
+        """Write what was traced until now."""
+        self.finish()
+
     def finish(self) -> None:
         """Write the trace, and say on stderr why there is none."""
         if self._whole:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import builtins
 import contextlib
 import importlib
@@ -12,6 +13,7 @@ import runpy
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from types import CodeType, ModuleType, TracebackType
 from typing import Protocol
@@ -23,6 +25,7 @@ KINDS = {
     "tracemalloc": ("allocations", "AllocationTracer"),
     "tracemalloc-region": ("allocations", "RegionAllocationTracer"),
     "torch": ("device_trace", "DeviceTracer"),
+    "simulation-window": ("simulation_window", "SimulationWindow"),
 }
 USAGE = f"usage: python HOST {'|'.join(KINDS)} OUT [--] script|-m module|-c code [arguments]"
 
@@ -39,12 +42,22 @@ class Instrument(Protocol):
     def forget(self) -> None:
         """In a forked child: stop, write nothing."""
 
+    def end_early(self, reason: str) -> None:
+        """Stop and write the result, with the reason among its notes. Only of one whose plan has a time limit."""
+
+
+ENDED = "stopped after {:.0f} s of a longer run, which went on without it: what came later is not in these numbers"
+
 
 class HostSession:
-    """Sees to it that `instrument.finish` runs once, in the first process only, also on SIGTERM."""
+    """Sees to it that `instrument.finish` runs once, in the first process only, also on SIGTERM.
 
-    def __init__(self, instrument: Instrument) -> None:
+    `longest`: wall seconds after which the instrument stops while the program goes on; None: at the program's end.
+    """
+
+    def __init__(self, instrument: Instrument, longest: float | None = None) -> None:
         self._instrument = instrument
+        self._longest = longest
         self._pid = os.getpid()
         self._state = "running"
         self._ended_by: int | None = None
@@ -54,6 +67,8 @@ class HostSession:
         """Run the program in `words`; however it ends passes through."""
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, self._terminate)
+        if self._longest is not None:  # a thread that `threading` and so the workload knows nothing of
+            _thread.start_new_thread(self._end_after, (self._longest,))
         try:
             self._instrument.start()
             run_program(words)
@@ -63,13 +78,29 @@ class HostSession:
         finally:
             self.finish()
 
-    def finish(self) -> None:
-        """Write the result, once, in the first process."""
+    def _end_after(self, seconds: float) -> None:
+        """Ask the main thread to end the instrument: before Python 3.12 a profiler can be stopped by its own thread."""
+        import ctypes
+
+        time.sleep(seconds)
+
+        def end(_: object) -> int:
+            self.finish(ENDED.format(seconds))
+            return 0
+
+        self._pending = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(end)  # kept until it is called
+        ctypes.pythonapi.Py_AddPendingCall(self._pending, None)
+
+    def finish(self, early: str | None = None) -> None:
+        """Write the result, once, in the first process. `early`: why, where the program is not at its end yet."""
         if self._state != "running" or os.getpid() != self._pid:
             return
         self._state = "finishing"
         try:
-            self._instrument.finish()
+            if early is not None:
+                self._instrument.end_early(early)
+            else:
+                self._instrument.finish()
         except Exception as error:  # the workload's own result and exit code come first
             print(f"profkit: the result of this pass is lost: {error}", file=sys.stderr)
         self._state = "finished"
@@ -236,4 +267,13 @@ def main(arguments: list[str]) -> None:
     kind = getattr(importlib.import_module(f"{__package__}.{module}"), name)
     instrument: Instrument = kind(os.path.abspath(arguments[1]))
     sys.modules[str(__package__)].switch = instrument  # type: ignore[attr-defined]
-    HostSession(instrument).run(arguments[2:])
+    HostSession(instrument, _longest()).run(arguments[2:])
+
+
+def _longest() -> float | None:
+    """How long the plan lets the instrument look, in seconds."""
+    try:
+        longest = json.loads(os.environ.get("PROFKIT_DIRECTIVE", "{}")).get("longest")
+    except (ValueError, AttributeError):
+        return None
+    return float(longest) if isinstance(longest, (int, float)) and longest > 0 else None

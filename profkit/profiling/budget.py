@@ -1,0 +1,52 @@
+"""What fits into the time that a run may take: which passes are left out for it. Pure: a plan in, a plan out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from profkit.core.types import PassName, PassPlan, Plan
+
+# What says most for its time comes first. The passes still run in the plan's order.
+PRIORITY: tuple[PassName, ...] = (
+    "timing",
+    "trace",
+    "stacks",
+    "counters",
+    "explain",
+    "cprofile",
+    "tracemalloc",
+)
+
+
+def expected_seconds(planned: PassPlan, plain_seconds: float | None) -> float | None:
+    """Wall seconds that a pass is expected to take; None where nobody knows. `plain_seconds`: of one plain run."""
+    if planned.skipped is not None:
+        return 0.0
+    if planned.seconds is not None:
+        return planned.seconds
+    return planned.cost * plain_seconds if planned.cost is not None and plain_seconds is not None else None
+
+
+def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, budget: float) -> Plan:
+    """The plan without what would not fit: of its passes after the first `done`, the most telling that do.
+
+    `left`: wall seconds that they may take together, of `budget` for the whole run.
+    """
+    passes = list(plan.passes)
+    waiting = sorted(range(done, len(passes)), key=lambda place: PRIORITY.index(passes[place].name))
+    for place in waiting:
+        planned = passes[place]
+        seconds = expected_seconds(planned, plain_seconds)
+        if seconds is None:
+            seconds = plain_seconds
+        if seconds <= left:
+            left -= seconds
+        elif planned.skipped is None:
+            passes[place] = replace(
+                planned,
+                steps=(),
+                skipped=f"it would take about {seconds:.0f} s, and {max(0.0, left):.0f} s of the budget of "
+                f"{budget:.0f} s are left",
+                fix=f"--budget {budget + seconds - left:.0f}",
+            )
+    return replace(plan, passes=tuple(passes))

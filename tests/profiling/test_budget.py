@@ -1,0 +1,60 @@
+"""What fits into the time that a run may take."""
+
+from __future__ import annotations
+
+import pytest
+
+from profkit.core.types import PassPlan, Plan, Step
+from profkit.profiling.budget import keep_to_budget
+
+
+def pass_plan(name, seconds):
+    return PassPlan(name, None, (Step(name, ("true",)),), seconds=seconds)
+
+
+PLAN = Plan(
+    "cpu",
+    "standard",
+    (
+        pass_plan("timing", 3.0),
+        pass_plan("stacks", 2.0),
+        pass_plan("cprofile", 4.0),
+        pass_plan("tracemalloc", 5.0),
+        pass_plan("trace", 3.0),
+        pass_plan("counters", 6.0),
+    ),
+)
+
+
+def kept(left, done=1):
+    plan = keep_to_budget(PLAN, done, left, 1.0, 30.0)
+    return [planned.name for planned in plan.passes[done:] if planned.skipped is None]
+
+
+@pytest.mark.parametrize(
+    ("left", "names"),
+    [
+        (20.0, ["stacks", "cprofile", "tracemalloc", "trace", "counters"]),
+        (15.0, ["stacks", "cprofile", "trace", "counters"]),
+        (11.0, ["stacks", "trace", "counters"]),
+        (5.0, ["stacks", "trace"]),
+        (2.5, ["stacks"]),  # what does not fit makes room for what comes after it
+        (0.0, []),
+    ],
+)
+def test_what_says_most_for_its_time_is_kept_and_runs_in_the_plans_order(left, names):
+    assert kept(left) == names
+
+
+def test_a_pass_that_is_left_out_says_what_it_would_take_and_the_budget_that_would_do():
+    plan = keep_to_budget(PLAN, 5, 2.0, 1.0, 30.0)
+    counters = plan.passes[5]
+    assert counters.skipped == "it would take about 6 s, and 2 s of the budget of 30 s are left"
+    assert counters.fix == "--budget 34"
+    assert counters.steps == ()
+
+
+def test_a_pass_of_unknown_cost_counts_as_one_plain_run():
+    unknown = Plan("cpu", "standard", (PassPlan("trace", None, (Step("trace", ("true",)),)),))
+    assert keep_to_budget(unknown, 0, 1.9, 2.0, 9.0).passes[0].skipped is not None
+    assert keep_to_budget(unknown, 0, 2.0, 2.0, 9.0).passes[0].skipped is None
