@@ -75,7 +75,7 @@ def profile(
         float | None,
         typer.Option(
             help="Seconds that the whole run may take; what does not fit is left out "
-            "(default: 10 plain runs and 15 s, 8 plain runs on a GPU; at full depth no limit)."
+            "(default: 10 plain runs and 20 s, 8 plain runs on a GPU; at full depth no limit)."
         ),
     ] = None,
     cold: Annotated[

@@ -60,9 +60,9 @@ def planned(tmp_path, command, seconds, *, depth="standard", imports=None, marke
     ("command", "seconds", "imports", "limit", "delay"),
     [
         (PYTHON, 0.1, None, 6.4, None),  # all of it fits
-        (PYTHON, 1.0, 0.2, 12.5, 4.5),  # a window, past the imports
-        (PYTHON, 60.0, 0.2, 20.0, 12.0),
-        (PYTHON, 60.0, 1.5, 24.5, 16.5),
+        (PYTHON, 1.0, 0.2, 10.5, 4.5),  # a window, past the imports
+        (PYTHON, 60.0, 0.2, 20.0, 14.0),
+        (PYTHON, 60.0, 1.5, 22.5, 16.5),
         (COMPILED, 60.0, None, 20.0, None),  # nothing could begin it later: the beginning
     ],
 )

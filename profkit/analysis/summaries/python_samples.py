@@ -21,7 +21,7 @@ _SOURCE = "stacks"
 
 def has_samples(profiles: Sequence[Profile]) -> bool:
     """Whether Python stacks were sampled."""
-    return any(profile.kind == "sampled-functions" and profile.hotspots for profile in profiles)
+    return any(profile.kind == "sampled-functions" for profile in profiles)
 
 
 def hottest_line(spot: Hotspot) -> Hotspot:
@@ -82,7 +82,7 @@ def _headline(functions: Profile, imports: Profile | None, threads: Profile | No
     of += f" of {plural(count, 'Python thread')}" if count > 1 else ""
     apart = f"; imports take {format_quantity(imports.total, 's')}" if imports is not None else ""
     if not functions.hotspots or functions.total <= 0:
-        return f"Python's threads used no processor time to speak of{apart}."
+        return f"No function of Python ran for as long as a sample{apart}."
     top = functions.hotspots[0]
     return f"{function_place(hottest_line(top))} takes {share_text(top.own, functions.total)} of {of}{apart}."
 

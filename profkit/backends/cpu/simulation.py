@@ -40,7 +40,7 @@ MARKED_SECONDS, START_FACTOR = 120.0, 12.0
 # An unmarked Python program that is too long is simulated from this point on, by the clock: it starts slower under
 # valgrind, then runs at least three times slower. Never before its imports are over.
 START_SECONDS, BEFORE_EACH, IMPORT_FACTOR = 1.5, 3.0, 10.0
-LATEST, WINDOW = 25.0, 8.0
+LATEST, WINDOW = 25.0, 6.0
 FINISH = 10.0  # to write the report once the time is over
 COUNTERS = ("Ir", "Dr", "Dw", "L1 misses", "L2 misses", "L3 misses", "branches", "FLOP", "SIMD")
 
