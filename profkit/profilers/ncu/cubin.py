@@ -21,7 +21,7 @@ MOST_ROWS = 1_000_000  # of a line table: a hostile one would never end
 
 
 @dataclass(frozen=True)
-class CodeLine:
+class LineTableRow:
     """Where the code from `offset` (bytes from the kernel's begin) on comes from."""
 
     offset: int
@@ -34,7 +34,7 @@ class KernelCode:
     """One kernel of a cubin. `lines` are sorted by offset; empty where it was compiled without -lineinfo."""
 
     code: bytes
-    lines: tuple[CodeLine, ...]
+    lines: tuple[LineTableRow, ...]
     debug: bool  # compiled with -G: without optimisation
 
     def instruction(self, offset: int) -> str | None:
@@ -45,7 +45,7 @@ class KernelCode:
         operation = _OPERATIONS.get(low & 0xFF)
         return None if operation is None else operation + _WIDTHS.get((high >> 9) & 7, "")
 
-    def line(self, offset: int) -> CodeLine | None:
+    def line(self, offset: int) -> LineTableRow | None:
         """The source line of the instruction at `offset`."""
         place = bisect_right(self.lines, offset, key=lambda line: line.offset) - 1
         return self.lines[place] if place >= 0 else None
@@ -99,7 +99,7 @@ def _string(data: bytes, at: int) -> str:
     return data[at:end].decode("utf-8", "replace")
 
 
-def _lines_of(data: bytes, sections: list[_Section], code: _Section) -> Iterator[CodeLine]:
+def _lines_of(data: bytes, sections: list[_Section], code: _Section) -> Iterator[LineTableRow]:
     """The rows of the line tables that are about this section of code."""
     table = next((one for one in sections if one.name == ".debug_line"), None)
     if table is None:
@@ -129,7 +129,7 @@ def _relocated_sections(data: bytes, sections: list[_Section]) -> dict[int, int]
 
 def _unit_lines(
     data: bytes, start: int, targets: dict[int, int], base: int, code: _Section
-) -> Iterator[CodeLine]:
+) -> Iterator[LineTableRow]:
     """One unit's line number program (DWARF 2 to 4)."""
     length, version, header_length = struct.unpack_from("<IHI", data, start)
     if not 2 <= version <= 4 or length >= 0xFFFF_FFF0:
@@ -152,7 +152,7 @@ def _unit_lines(
             address += least * (step // line_range)
             line += line_base + step % line_range
             if own:
-                yield CodeLine(address, files.get(file, "?"), line)
+                yield LineTableRow(address, files.get(file, "?"), line)
         elif opcode == 0:
             size, at = _unsigned(data, at)
             kind, next_ = data[at], at + size
@@ -166,7 +166,7 @@ def _unit_lines(
             at = next_
         elif opcode == 1:
             if own:
-                yield CodeLine(address, files.get(file, "?"), line)
+                yield LineTableRow(address, files.get(file, "?"), line)
         elif opcode == 2:
             value, at = _unsigned(data, at)
             address += least * value

@@ -51,9 +51,9 @@ _PLAIN = re.compile(r"(?:true|false|-?\d{1,12}(?:\.\d{1,6})?)?")
 _WORD = re.compile(r"[A-Z][A-Za-z]{2,24}")  # Immediate, LaunchAnother
 # What nsys itself reports; another sentence may quote anything.
 _MESSAGE = re.compile(
-    r"(?:Number of|Not all|Profiling |Common injection|CUDA injection|NVTX injection|\w+ injection|Buffers holding|"
-    r"Loaded CUPTI|Enabling trace|Process was launched|CUDA profiling|CUPTI|Failed to|No |Unable to|Unrecognized|"
-    r"CUDA |GPU |The |Some |An error|Event |Installed |Dropped |Subscribe |Device |Driver |Hardware )"
+    r"(?:Number of|Not all|Profiling |Common injection|CUDA injection|NVTX injection|(?:PyTorch )?\w+ injection|"
+    r"Buffers holding|Loaded CUPTI|Enabling trace|Process was launched|CUDA profiling|CUPTI|Failed to|No |Unable to|"
+    r"Unrecognized|CUDA |GPU |The |Some |An error|Event |Installed |Dropped |Subscribe |Device |Driver |Hardware )"
 )
 
 
