@@ -21,7 +21,8 @@ def time_split(
 
     In a window in which less processor time was used than wall time went by, the difference was spent waiting: for a
     processor as far as threads stood in its queue, else for something else. `startup`: seconds before the part that
-    counts, `use`: what else it used. None where nothing was looked at.
+    counts, `use`: what else it used. None where nothing was looked at. Of a run shorter than a window nobody knows what
+    it waited for: it may have ended before the first look at the queues.
     """
     if not usage or usage[-1][0] <= 0:
         return None
@@ -38,16 +39,17 @@ def time_split(
             queued += for_processor
             waiting += missing - for_processor
         before = look
+    known = wall >= WINDOW
     working = max(1e-9, wall - waiting - queued)
     return TimeSplit(
         wall,
         startup=startup,
         steady=max(0.0, wall - startup) if startup is not None else None,
-        waiting=min(wall, waiting),
-        queued=min(wall, queued),
+        waiting=min(wall, waiting) if known else None,
+        queued=min(wall, queued) if known else None,
         cpu=cpu,
-        threads=cpu / working if cpu > 0.01 * wall else None,
-        runnable=(cpu + in_queue) / max(1e-9, wall - waiting) if cpu > 0.01 * wall else None,
+        threads=cpu / working if known and cpu > 0.01 * wall else None,
+        runnable=(cpu + in_queue) / max(1e-9, wall - waiting) if known and cpu > 0.01 * wall else None,
         thread_count=use.threads or None if use is not None else None,
         system=use.system_seconds if use is not None else None,
         read=float(use.read) if use is not None and use.calls else None,

@@ -59,6 +59,9 @@ def test_what_the_kernels_coarse_clock_misses_is_no_waiting() -> None:
 
 def test_without_a_look_nothing_is_said() -> None:
     assert time_split([]) is None
+    short = time_split([(0.02, 0.0, 0.0), (0.2, 0.004, 0.0)])
+    assert short is not None
+    assert (short.waiting, short.queued, short.threads) == (None, None, None)  # it may have stood in a queue
 
 
 # ---------------------------------------------------------------- rules
