@@ -156,7 +156,7 @@ _LEAST = {
 _MOST = {"cprofile": 100_000, "tracemalloc": 2_000, "stacks": 10_000_000}
 _LONGEST = 60.0  # but never longer than this for the sake of the least
 # Wall seconds after which the instrument stops while the program goes on: so many plain runs, and some seconds.
-_CAPS = {"cprofile": (1.5, 2.0), "tracemalloc": (1.5, 2.0)}
+_CAPS = {"cprofile": (1.5, 0.5), "tracemalloc": (1.5, 0.5)}
 _FILE = {"cprofile": "cprofile.prof", "tracemalloc": "tracemalloc.json", "stacks": "stacks.jsonl"}
 
 

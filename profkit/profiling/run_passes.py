@@ -281,7 +281,7 @@ def _shorter_limit(first: float | None, second: float | None) -> float | None:
 
 
 MOST_PROCESSES = 200  # a 20 ms program reaches ±1 % long before
-MORE_SECONDS = 3.0  # after which no process is started for the sake of the precision alone
+MORE_SECONDS = 2.0  # after which no process is started for the sake of the precision alone
 
 
 @dataclass(frozen=True)

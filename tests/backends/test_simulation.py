@@ -59,10 +59,10 @@ def planned(tmp_path, command, seconds, *, depth="standard", imports=None, marke
 @pytest.mark.parametrize(
     ("command", "seconds", "imports", "limit", "delay"),
     [
-        (PYTHON, 0.1, None, 6.4, None),  # all of it fits
-        (PYTHON, 1.0, 0.2, 10.5, 4.5),  # a window, past the imports
-        (PYTHON, 60.0, 0.2, 20.0, 14.0),
-        (PYTHON, 60.0, 1.5, 22.5, 16.5),
+        (PYTHON, 0.08, None, 5.32, None),  # all of it fits
+        (PYTHON, 1.0, 0.2, 9.5, 4.5),  # a window, past the imports
+        (PYTHON, 60.0, 0.2, 20.0, 15.0),
+        (PYTHON, 60.0, 1.5, 21.5, 16.5),
         (COMPILED, 60.0, None, 20.0, None),  # nothing could begin it later: the beginning
     ],
 )

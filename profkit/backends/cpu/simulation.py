@@ -33,14 +33,14 @@ NATIVE_SECONDS = 0.002
 MOST_ITERATIONS = 1000
 # Wall seconds that a simulation may take, but at full depth: so many in any case, and so many for each second of a
 # plain run.
-SECONDS, LEAST_SECONDS, SECONDS_EACH = 20.0, 6.0, 4.0
+SECONDS, LEAST_SECONDS, SECONDS_EACH = 20.0, 5.0, 4.0
 # Of a region, whose iterations are few by plan, the limit is there for what goes wrong. The start is not simulated, but
 # runs about ten times slower.
 MARKED_SECONDS, START_FACTOR = 120.0, 12.0
 # An unmarked Python program that is too long is simulated from this point on, by the clock: it starts slower under
 # valgrind, then runs at least three times slower. Never before its imports are over.
 START_SECONDS, BEFORE_EACH, IMPORT_FACTOR = 1.5, 3.0, 10.0
-LATEST, WINDOW = 25.0, 6.0
+LATEST, WINDOW = 25.0, 5.0
 FINISH = 10.0  # to write the report once the time is over
 COUNTERS = ("Ir", "Dr", "Dw", "L1 misses", "L2 misses", "L3 misses", "branches", "FLOP", "SIMD")
 

@@ -116,7 +116,10 @@ def test_a_program_that_is_not_there_fails_as_it_does_alone(tmp_path: Path, prog
 def test_a_host_called_wrongly_says_how(tmp_path: Path, words: list[str]) -> None:
     done = run([str(HOST_FOLDER), *words], tmp_path)
     assert done.returncode == 2
-    assert "usage: python HOST cprofile|tracemalloc|tracemalloc-region|torch|simulation-window OUT" in done.stderr
+    assert (
+        "usage: python HOST cprofile|tracemalloc|tracemalloc-region|torch|simulation-window OUT"
+        in done.stderr
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
