@@ -152,6 +152,9 @@ _LEADS_ON = re.compile(
     r".*/(multiprocessing|threading|concurrent|asyncio|socketserver|selectors|runpy|subprocess)\b"
 )
 _PACKAGE = re.compile(r".*/(?:site|dist)-packages/([^/]+)")
+_STANDARD_MODULE = re.compile(
+    r".*/[Pp]ython\d?[^/]*/(?:Lib/)?([A-Za-z]\w*)(?:/|\.py$)"
+)  # json of .../json/__init__.py
 
 
 def library_calls(run: RunEvidence) -> list[LibraryCalls]:
@@ -328,8 +331,11 @@ def _heavy_line(lines: Profile, calls: Sequence[LibraryCalls]) -> Iterator[Insig
         (one for one in calls if one.caller.function == first.function and _ends_alike(name, one.name)), None
     )
     place = Place(function=first.function, file=first.file, line=first.line)
-    package = _PACKAGE.search((first.lines[0].file or "").replace("\\", "/"))
-    yield _heavy_call(name, package[1] if package else "", share, "the processor time", place, counted)
+    file = (first.lines[0].file or "").replace("\\", "/")
+    package = _PACKAGE.search(file)
+    module = _STANDARD_MODULE.search(file) if package is None else None
+    full_name = f"{module[1]}.{name}" if module is not None else name
+    yield _heavy_call(full_name, package[1] if package else "", share, "the processor time", place, counted)
 
 
 def _heavy_call(

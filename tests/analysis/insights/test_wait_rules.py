@@ -217,3 +217,19 @@ def test_locks_of_one_thread_or_of_little_time_are_no_contention() -> None:
     assert "lock-contention" not in insights(
         THREADS, locked(("work", "mutex", 0.9), ("pthread_mutex_lock", "libc.so.6", 0.1))
     )
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("/usr/lib/python3.11/json/__init__.py", "json.loads"),
+        ("/app/.venv/lib/python3.11/site-packages/orjson/api.py", "loads"),  # the package is named beside it
+    ],
+)
+def test_a_function_of_the_standard_library_is_named_with_its_module(file: str, name: str) -> None:
+    callee = CodeLine("loads", file, None, 0.9)
+    leading = Hotspot("parse", 0.02, 0.95, file="work.py", line=6, lines=(callee,))
+    found = insights(
+        TimeSplit(1.0, waiting=0.0, cpu=1.0, threads=1.0), profile("sampled-lines", 1.0, leading)
+    )
+    assert f"Call {name} less often in parse" in found["heavy-library-call"].title
