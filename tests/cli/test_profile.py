@@ -175,7 +175,7 @@ def test_standard_depth_times_at_least_three_processes(tmp_path: Path, marked: P
 
 def test_two_runs_at_once_with_one_name_leave_two_runs(tmp_path: Path) -> None:
     def run(_: int) -> Said:
-        return profkit("profile", *QUICK, "--name", "same", "--", "true", cwd=tmp_path)
+        return profkit("profile", *QUICK, "--name", "same", "--", "true", cwd=tmp_path, process=True)
 
     with ThreadPoolExecutor(2) as pool:
         codes = [said.code for said in pool.map(run, range(2))]
