@@ -22,9 +22,9 @@ def early():
 def late():
     return sum(range(100))
 begin = time.perf_counter()
-while time.perf_counter() - begin < 0.6:
+while time.perf_counter() - begin < 1.0:
     early()
-while time.perf_counter() - begin < 1.2:
+while time.perf_counter() - begin < 1.4:
     late()
 last = bytearray(100_000_000)
 print("the program's own end")
