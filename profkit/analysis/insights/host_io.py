@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from profkit.analysis.insights.evidence import RunEvidence
 from profkit.analysis.insights.host_calls import brief_name
 from profkit.analysis.insights.host_memory import hottest_native
+from profkit.analysis.insights.host_threads import small_tasks
 from profkit.analysis.insights.rule import percent_text
 from profkit.analysis.stacks.python_code import is_users_code
 from profkit.core.formatting import format_quantity, plural
@@ -33,6 +34,8 @@ def small_transfers(run: RunEvidence) -> Iterator[Insight]:
     working = max(1e-9, split.wall - (split.queued or 0.0))
     share = min(1.0, split.system / working)
     if split.io_calls < MANY_CALLS * working or each > SMALL_BYTES or share < IN_KERNEL:
+        return
+    if any(small_tasks(run)):  # the pipes of a pool: its own rule says what to do
         return
     calls, moved = split.io_calls, (split.read or 0.0) + (split.written or 0.0)
     yield Insight(

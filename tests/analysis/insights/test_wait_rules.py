@@ -142,6 +142,12 @@ BYTES = TimeSplit(
 )
 
 
+def test_the_pipes_of_a_pool_are_told_once_as_small_tasks() -> None:
+    found = insights(BYTES, sampled(("Connection._recv", QUEUES, 0.92), ("collatz", "p.py", 0.32)))
+    assert "small-tasks" in found
+    assert "small-transfers" not in found
+
+
 def test_reads_of_one_byte_are_told_with_their_number() -> None:
     found = insights(BYTES)["small-transfers"]
     assert "1 B each" in found.evidence or "1.00 B each" in found.evidence
