@@ -75,7 +75,8 @@ def profile(
         float | None,
         typer.Option(
             help="Seconds that the whole run may take; what does not fit is left out "
-            "(default: 10 plain runs and 20 s, 8 plain runs on a GPU; at full depth no limit)."
+            "(default: 10 plain runs and 20 s, on a GPU 7 and 10 s; "
+            "no limit where a region is marked, and at full depth)."
         ),
     ] = None,
     cold: Annotated[

@@ -30,24 +30,24 @@ def exposed_communication(run: RunEvidence) -> Iterator[Insight]:
     trace = run.trace
     if trace is None or not trace.span or trace.communication is None:
         return
-    told = trace.communication
-    exposed, waiting = told.exposed / trace.span, (told.waiting or 0.0) / trace.span
+    communication = trace.communication
+    exposed, waiting = communication.exposed / trace.span, (communication.waiting or 0.0) / trace.span
     if exposed < LEAST:
         return
-    matched = _COLLECTIVE.search(told.kernel)
+    matched = _COLLECTIVE.search(communication.kernel)
     name = matched[1] if matched is not None else "NCCL"
-    hidden = 1 - told.exposed / told.seconds
+    hidden = 1 - communication.exposed / communication.seconds
     beside = f"{percent_text(100 * hidden)} of it" if hidden >= 0.001 else "none of it"
     evidence = (
         f"for {percent_text(100 * exposed)} of the time nothing but NCCL runs on a GPU: "
-        f"{plural(told.calls, 'call')} ({name} most), {format_quantity(told.seconds, 's')} in all, "
+        f"{plural(communication.calls, 'call')} ({name} most), {format_quantity(communication.seconds, 's')} in all, "
         f"{beside} beside other kernels"
     )
-    if told.waiting is not None:
-        part = percent_text(100 * told.waiting / told.seconds)
+    if communication.waiting is not None:
+        part = percent_text(100 * communication.waiting / communication.seconds)
         evidence += f"; {part} of their time is waiting for another GPU to begin the same call"
-    if waiting > 0.5 * told.seconds / trace.span:
-        yield _waiting_devices(run, told, evidence, min(exposed, waiting))
+    if waiting > 0.5 * communication.seconds / trace.span:
+        yield _waiting_devices(run, communication, evidence, min(exposed, waiting))
         return
     computing = max(0.0, (trace.busy or 0.0) - (trace.copying or 0.0)) / trace.span - exposed
     yield Insight(
@@ -55,7 +55,7 @@ def exposed_communication(run: RunEvidence) -> Iterator[Insight]:
         "Communicate while kernels run",
         evidence,
         _CHANGES.get(name, _ANY),
-        Place(kernel=told.kernel),
+        Place(kernel=communication.kernel),
         Gain(
             min(exposed, max(0.0, computing)),
             run.time_name,
@@ -64,7 +64,7 @@ def exposed_communication(run: RunEvidence) -> Iterator[Insight]:
     )
 
 
-def _waiting_devices(run: RunEvidence, told: Communication, evidence: str, share: float) -> Insight:
+def _waiting_devices(run: RunEvidence, communication: Communication, evidence: str, share: float) -> Insight:
     trace = run.trace
     busy = f"; the GPUs are busy for {_busy_text(trace)}" if trace is not None and trace.device_busy else ""
     return Insight(
@@ -73,7 +73,7 @@ def _waiting_devices(run: RunEvidence, told: Communication, evidence: str, share
         f"{evidence}{busy}",
         "The last GPU to come to a call decides when it begins. Look for what only one of them does (data loading, "
         "evaluation, logging, a longer batch), give batches of equal length, and let every host launch ahead.",
-        Place(kernel=told.kernel),
+        Place(kernel=communication.kernel),
         Gain(share, run.time_name, "the time in which calls wait for the last GPU"),
     )
 

@@ -150,8 +150,8 @@ def _awaited_one_by_one(run: RunEvidence) -> tuple[str, Place] | None:
         key=lambda edge: edge.calls or 0,
         default=inner,
     )
-    told = f"{inner.function} awaits {inner.callee.function} again and again, and no task runs beside it"
-    return told, Place(function=outer.function, file=outer.file, line=outer.line)
+    cause = f"{inner.function} awaits {inner.callee.function} again and again, and no task runs beside it"
+    return cause, Place(function=outer.function, file=outer.file, line=outer.line)
 
 
 def blocked_loop(run: RunEvidence) -> Iterator[Insight]:

@@ -61,9 +61,9 @@ def hottest_function(run: RunEvidence) -> Iterator[Insight]:
     known = counted is not None and counted.own >= 0.5 * share * _counted_total(run)
     if interpreter is None and _ARRAYS & run.document.packages.keys() and not known:
         return  # a line that calls compiled code all the time: whether too much of it is not known
-    told = {one.where.function for one in host_python.interpreter_constructs(run)}
-    told |= {one.where.function for one in host_calls.slow_constructs(run)}
-    if {first.function, first.function.rpartition(".")[2]} & told:
+    named = {one.where.function for one in host_python.interpreter_constructs(run)}
+    named |= {one.where.function for one in host_calls.slow_constructs(run)}
+    if {first.function, first.function.rpartition(".")[2]} & named:
         return
     yield _hot_insight(run, profile, first, working, interpreter is None)
 
