@@ -128,7 +128,12 @@ def test_inputs_that_one_changes_are_whole_again_for_the_next() -> None:
     assert [found[name].state for name in ("asks", "turned", "PyTorch")] == ["measured"] * 3
 
 
-def test_what_one_changes_for_everybody_is_put_back_and_told() -> None:
+def changes(case: CaseResult) -> list[str]:
+    """The remarks on what the implementation changed; a busy machine adds remarks of its own."""
+    return [remark for remark in case.remarks if remark.startswith("it changed ")]
+
+
+def test_what_one_changes_for_everybody_is_put_back_and_reported() -> None:
     def rude(problem: Problem) -> Call:
         torch.set_num_threads(2)
         torch.set_default_dtype(torch.float64)
@@ -141,7 +146,7 @@ def test_what_one_changes_for_everybody_is_put_back_and_told() -> None:
 
     found = cases("forward", rude=rude)
     assert found["rude"].state == "measured"
-    (remark,) = found["rude"].remarks
+    (remark,) = changes(found["rude"])
     for name in (
         "torch.set_num_threads",
         "torch.set_default_dtype",
@@ -151,9 +156,8 @@ def test_what_one_changes_for_everybody_is_put_back_and_told() -> None:
         "time.perf_counter",
     ):
         assert name in remark
-    assert remark.startswith("it changed ")
     assert (torch.get_num_threads(), torch.is_grad_enabled()) == (1, True)
-    assert (found["PyTorch"].state, found["PyTorch"].remarks) == ("measured", ())
+    assert (found["PyTorch"].state, changes(found["PyTorch"])) == ("measured", [])
     assert TorchState().put_back() == ()
 
 
