@@ -27,6 +27,9 @@ BENCH = (
     "kernels/sweep/bench",
     "kernels/sweep/device.py",
     "kernels/sweep/settings",
+    "kernels/evaluation/suites/capture.py",
+    "kernels/evaluation/suites/op",
+    "kernels/evaluation/suites/user_file.py",
     "kernels/evaluation/suites/values.py",
 )
 LATE = ("profkit.core.process_tree",)

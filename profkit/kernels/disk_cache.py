@@ -1,0 +1,65 @@
+"""What is dear to make, kept on disk: compiled kernels, the list of a suite's tests.
+
+What cannot be read or written there is no error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+
+def cache_folder() -> Path | None:
+    """`$XDG_CACHE_HOME/profkit/kernels`, or that of `~/.cache`. None where there is no home."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    # By its specification a path that is not absolute counts as not set.
+    if base and os.path.isabs(base):
+        return Path(base, "profkit", "kernels")
+    with suppress(RuntimeError):
+        return Path.home() / ".cache" / "profkit" / "kernels"
+    return None
+
+
+def cache_key(*parts: str | Sequence[str]) -> str:
+    """A name for all that decides what is kept: texts of sources, options, versions."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def read_cached(name: str) -> bytes | None:
+    """What was kept, if it is there and whole."""
+    if (where := cache_folder()) is None:
+        return None
+    with suppress(OSError):
+        kept = (where / name).read_bytes()
+        digest, content = kept[:32], kept[32:]
+        if content and hashlib.sha256(content).digest() == digest:
+            return content
+    return None
+
+
+def write_cached(name: str, content: bytes) -> None:
+    """Keep it: the file is there whole or not at all, whoever else writes it now."""
+    if (where := cache_folder()) is None:
+        return
+    with suppress(OSError):
+        where.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=where, prefix=".part-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(content).digest() + content)
+            os.replace(temporary, where / name)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+
+
+def remove_cached(name: str) -> None:
+    """What was of no use is made anew the next time."""
+    if (where := cache_folder()) is not None:
+        with suppress(OSError):
+            (where / name).unlink()
