@@ -153,7 +153,6 @@ _COLUMNS = (
     _Column("Own kernels", "%", lambda o: _percent(o.own_share), "of the device's time"),
     _Column("Bottleneck", "text", lambda o: o.bottleneck, "of the slowest timed test"),
 )
-_ALWAYS = ("Status", "Passed", "Tests")
 
 
 def _percent(share: float | None) -> float | None:
@@ -165,7 +164,7 @@ def operations_section(operations: Sequence[OperationResult]) -> Iterator[Sectio
     if not operations:
         return
     rows = sorted(operations, key=_order)
-    columns = [c for c in _COLUMNS if c.title in _ALWAYS or any(c.value(one) is not None for one in rows)]
+    columns = [c for c in _COLUMNS if c in _COLUMNS[:3] or any(c.value(one) is not None for one in rows)]
     values = {column: tuple(column.value(one) for one in rows) for column in columns}
     body = SortableTable(
         "Operations",

@@ -248,9 +248,7 @@ def failure_groups(operations: Iterable[OperationResult]) -> tuple[FailureGroup,
 def failure_reason(result: TestResult) -> str:
     """Why it failed, in one line: the fault, the reason, how large the error is."""
     parts = [_FAULTS[result.fault]] if result.fault is not None else []
-    parts += [result.reason] if result.reason else []
-    if result.error_type and result.error_type not in result.reason:
-        parts.append(result.error_type)
+    parts += [words for words in (result.error_type, result.reason) if words]
     line = ": ".join(parts) or result.status
     if result.fault == "values" and result.allowed_share is not None and result.allowed_share > 1:
         line += f" (error {ratio(result.allowed_share)} of what is allowed)"
