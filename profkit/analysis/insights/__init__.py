@@ -33,6 +33,7 @@ RULES: tuple[Rule, ...] = (
     Rule("waiting-program", host.waiting_program),
     Rule("heavy-imports", host_samples.heavy_imports),
     Rule("slow-constructs", host_calls.slow_constructs),
+    Rule("object-dtype", host_calls.object_columns),
     Rule("interpreter-constructs", host_python.interpreter_constructs),
     Rule("heavy-library-call", host_calls.heavy_library_call),
     Rule("hot-python-function", host_samples.hottest_function),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from profkit.runtime.passes.read_tracemalloc import Allocations
 
 MOST_LINES = 5
+_MODULES = "<frozen importlib"  # the code of modules is kept on purpose
 
 
 def growing_lines(allocations: Allocations) -> Profile | None:
@@ -57,8 +58,11 @@ def growing_memory(run: RunEvidence) -> Iterator[Insight]:
     profile = run.profile("growing-lines")
     if profile is None:
         return
-    own = [one for one in profile.hotspots if is_users_code(one.file)]
-    first = max(own or profile.hotspots, key=lambda one: one.own)
+    kept = [one for one in profile.hotspots if not (one.file or "").startswith(_MODULES)]
+    own = [one for one in kept if is_users_code(one.file)]
+    first = max(own or kept, key=lambda one: one.own, default=None)
+    if first is None:
+        return
     yield Insight(
         "growing-memory",
         "What is allocated here is kept as long as the program runs",

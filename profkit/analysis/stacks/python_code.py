@@ -18,7 +18,11 @@ TOP = 3  # lines and callers of each function
 MODULE = "<module>"
 IMPORT_SYSTEM = "[import system]"
 _INSTALLED = ("site-packages", "dist-packages", "/lib/python", "importlib")
+_TEXT = re.compile(r"<string( \d+)?>")  # numbered where several programs are texts of `python -c`
 _GENERATED = re.compile(r"__create_fn__|(^|\.)(<lambda>|__\w+__)$")
+_LOCAL = (
+    "<locals>"  # in the name of a function that another one made: of a decorator, whose name says nothing
+)
 _WORKERS = "/multiprocessing/"
 _PACKAGE_ROOT = re.compile(
     r".*[/\\](?:(?:site|dist)-packages|lib(?:64)?[/\\]python3\.\d+t?(?:[/\\]lib-dynload)?)[/\\]"
@@ -27,7 +31,7 @@ _PACKAGE_ROOT = re.compile(
 
 def is_users_code(file: str | None, function: str = "") -> bool:
     """Whether a Python file, or a function of it, is neither the standard library's nor an installed package's."""
-    if file == "<string>":  # python -c, and the methods that dataclasses and namedtuples make
+    if file and _TEXT.fullmatch(file):  # python -c, and the methods that dataclasses and namedtuples make
         return not _GENERATED.search(function)
     if not file or file.startswith(("<", "~")) or not file.endswith((".py", ".ipynb")):
         return False
@@ -112,7 +116,9 @@ class PythonTally:
             else:
                 users.waiting += waiting
                 users.first_waiting += waiting * sample.first
-                _add(users.lines, places[at + 1], sample.cpu)
+                called = range(at + 1, len(places))
+                inner = next((n for n in called if _LOCAL not in places[n][0].function), at + 1)
+                _add(users.lines, places[inner], sample.cpu)
             if at > 0:
                 _add(users.callers, places[at - 1], sample.cpu)
 
@@ -190,7 +196,7 @@ def _is_users(places: Sequence[tuple[Frame, int]], at: int) -> bool:
     file = places[at][0].file
     inner = places[at + 1][0].file if at + 1 < len(places) else None
     return is_users_code(file, places[at][0].function) and not (
-        file == "<string>" and inner is not None and _WORKERS in inner
+        file is not None and _TEXT.fullmatch(file) and inner is not None and _WORKERS in inner
     )
 
 

@@ -206,3 +206,54 @@ def test_the_writer_writes_json(value: object) -> None:
     text = samples._json_text(value)
     assert text.isascii()
     assert json.loads(text) == json.loads(json.dumps(value).replace("\\udcff", "\\ufffd"))
+
+
+SEARCH = """
+import time
+known = list(range(3000))
+end = time.thread_time() + 0.4
+left = 0
+while time.thread_time() < end:
+    for number in range(9000, 9400):
+        if number not in known[-2000:]:
+            left += 1
+"""
+
+
+def test_texts_of_python_c_are_told_apart_and_a_search_at_the_end_of_a_loop_has_its_own_line(
+    tmp_path: Path,
+) -> None:
+    texts = ("import time\n" + BURN + "burn(0.2)\n", SEARCH)
+    done = run(tmp_path, ["sh", "-c", '"$0" -c "$1" | "$0" -c "$2"', sys.executable, *texts])
+    assert (done.returncode, done.stderr) == (0, "")
+    functions = of(read_stacks(tmp_path / "stacks.jsonl"), "sampled-functions")
+    search = next(one for one in functions.hotspots if one.file == "<string 2>")
+    assert search.lines[0].line in (8, 9)
+    assert search.lines[0].value > 0.8 * search.own
+    assert {one.file for one in functions.hotspots if one.function == "burn"} == {"<string>"}
+
+
+def test_a_server_and_its_client_in_one_process_take_turns_and_are_sampled_where_they_work(
+    tmp_path: Path,
+) -> None:
+    report = sampled(
+        tmp_path,
+        """
+        import json, socket, threading
+        text = json.dumps({str(i): list(range(20)) for i in range(1500)})
+        near, far = socket.socketpair()
+        def answer():
+            while far.recv(1):
+                json.loads(text)
+                far.send(b"x")
+        def ask():
+            for _ in range(250):
+                near.send(b"x")
+                near.recv(1)
+            near.close()
+        threading.Thread(target=answer).start()
+        ask()
+        """,
+    )
+    lines = of(report, "sampled-lines")
+    assert max(lines.hotspots, key=lambda line: line.total or 0.0).line == 7
