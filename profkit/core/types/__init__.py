@@ -22,6 +22,15 @@ from profkit.core.types.comparison import RoleSign as RoleSign
 from profkit.core.types.comparison import Sample as Sample
 from profkit.core.types.comparison import Side as Side
 from profkit.core.types.comparison import Tier as Tier
+from profkit.core.types.evaluation import STATUSES as STATUSES
+from profkit.core.types.evaluation import EvaluationDocument as EvaluationDocument
+from profkit.core.types.evaluation import EvaluationTest as EvaluationTest
+from profkit.core.types.evaluation import Fault as Fault
+from profkit.core.types.evaluation import Speedup as Speedup
+from profkit.core.types.evaluation import SpeedWord as SpeedWord
+from profkit.core.types.evaluation import TestResult as TestResult
+from profkit.core.types.evaluation import TestStatus as TestStatus
+from profkit.core.types.evaluation import TestStrength as TestStrength
 from profkit.core.types.gpu import ApiCall as ApiCall
 from profkit.core.types.gpu import Communication as Communication
 from profkit.core.types.gpu import Gpu as Gpu
@@ -29,6 +38,7 @@ from profkit.core.types.gpu import GpuRange as GpuRange
 from profkit.core.types.gpu import GpuToolLines as GpuToolLines
 from profkit.core.types.gpu import GpuTrace as GpuTrace
 from profkit.core.types.gpu import HostMemory as HostMemory
+from profkit.core.types.gpu import HostPauses as HostPauses
 from profkit.core.types.gpu import Kernel as Kernel
 from profkit.core.types.gpu import KernelBottleneck as KernelBottleneck
 from profkit.core.types.gpu import KernelInstruction as KernelInstruction

@@ -1,0 +1,1 @@
+"""Suites: which calls of which operations are tested, and their arguments."""
