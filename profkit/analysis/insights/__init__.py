@@ -39,6 +39,7 @@ RULES: tuple[Rule, ...] = (
     Rule("hot-python-function", host_samples.hottest_function),
     Rule("blocked-event-loop", host.blocked_loop),
     Rule("spinning-threads", host_threads.spinning_threads),
+    Rule("oversubscribed-threads", host_threads.oversubscribed_threads),
     Rule("lock-contention", host_threads.native_locks),
     Rule("interpreter-lock", host_threads.interpreter_lock),
     Rule("small-tasks", host_threads.small_tasks),

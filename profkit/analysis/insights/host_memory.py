@@ -50,11 +50,29 @@ def unoptimised_build(run: RunEvidence) -> Iterator[Insight]:
     yield Insight(
         "unoptimised-build",
         "Compile with optimisation",
-        f"the debug information says how it was compiled: {options}",
+        f"the debug information of {_program_name(run)} says how it was compiled: {options}",
         "-O2, or -O3 -march=native, beside -g: the debug information stays. Measure again before anything else is "
         "changed: values of an unoptimised build say little.",
-        hottest_native(run, "Ir"),
+        hottest_native(run, "Ir") if run.profile("counted-functions") is not None else _sampled_place(run),
     )
+
+
+def _program_name(run: RunEvidence) -> str:
+    """The workload's program, without its folder."""
+    command = run.document.workload.command
+    return re.split(r"[/\\]", command[0])[-1] if command else "the program"
+
+
+def _sampled_place(run: RunEvidence) -> Place:
+    """The function of the program itself in which most samples are."""
+    sampled = run.profile("functions")
+    own = [
+        spot
+        for spot in (sampled.hotspots if sampled is not None else ())
+        if spot.library == _program_name(run)
+    ]
+    first = max(own, key=lambda spot: spot.own, default=None)
+    return line_of_function(run, first) if first is not None else Place()
 
 
 def memory_latency(run: RunEvidence) -> Iterator[Insight]:

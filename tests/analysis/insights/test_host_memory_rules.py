@@ -247,3 +247,21 @@ GCC = "GNU C17 12.2.0 -mtune=generic -march=x86-64 -g"
 def test_a_build_without_optimisation_is_told_from_its_options(options: str, told: bool) -> None:
     document = replace(documents.empty(), facts={"compiler": options} if options else {})
     assert ("unoptimised-build" in {insight.rule for insight in find_insights(document)}) is told
+
+
+def test_an_unoptimised_build_is_named_with_its_program_and_hottest_function() -> None:
+    """columns_O0: perf's samples alone, without a simulation."""
+    sampled = (
+        Hotspot("fill", 0.1, library="columns_O0"),
+        Hotspot("sum_columns", 0.8, library="columns_O0"),
+        Hotspot("memset", 0.9, library="libc.so.6"),
+    )
+    empty = documents.empty()
+    workload = replace(empty.workload, command=("./columns_O0",))
+    profiles = (Profile("cpu-clock", "s", 1.9, sampled, "functions"),)
+    found = find_insights(
+        replace(empty, workload=workload, profiles=profiles, facts={"compiler": f"{GCC} -O0"})
+    )
+    insight = next(one for one in found if one.rule == "unoptimised-build")
+    assert "the debug information of columns_O0 says" in insight.evidence
+    assert insight.where.function == "sum_columns"
