@@ -52,6 +52,7 @@ class _Process:
     nodes: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     threads: dict[int, str] = field(default_factory=dict)
     sums: dict[tuple[int, int, bool], tuple[float, float]] = field(default_factory=dict)
+    waits: dict[tuple[int, str], float] = field(default_factory=dict)  # of the main thread, by what for
     count: int = 0
 
 
@@ -83,6 +84,9 @@ def read_stacks(path: Path) -> Report:
     stacks = [running.stacks("Python, processor time of all threads", "s")] if running.samples else []
     if first_cpu < (1 - WAITS) * first_wall:
         stacks.append(waiting.stacks("Python, wall time of the main thread", "s"))
+    for (node, kind), seconds in first.waits.items():
+        frames, lines = _stack(first, node)
+        tally.add_wait(frames, lines, kind, seconds)
     count = sum(process.count for process in processes)
     facts = {
         "python": ", ".join(sorted({process.python for process in processes if process.python})),
@@ -196,6 +200,9 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
         before = process.sums.get((node, thread, inside), (0.0, 0.0))
         process.sums[node, thread, inside] = (before[0] + max(0.0, wall), before[1] + max(0.0, cpu))
         process.count += count
+    for node, kind, wall in line.get("waits", ()):
+        known = (int(node), str(kind)[:20])
+        process.waits[known] = process.waits.get(known, 0.0) + max(0.0, float(wall)) * 1e-6
 
 
 def _samples(process: _Process, first: _Process) -> Iterator[tuple[PythonSample, bool]]:

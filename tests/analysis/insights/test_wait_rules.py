@@ -319,3 +319,23 @@ def test_threads_that_spin_for_want_of_processors_are_told_once() -> None:
     found = on_processors(2, HASHES, profile("libraries", 1.0, *spots))
     assert "6.6 threads could run at a time" in found["spinning-threads"].evidence
     assert "oversubscribed-threads" not in found
+
+
+def test_a_line_known_by_samples_alone_says_what_it_waits_for() -> None:
+    """sleepy.py, and a program whose line mostly waits for nothing that is known."""
+    waits = {"waiting": 3.0, "main_waiting": 3.0}
+    sleeping = Hotspot("wait", 0.0, 0.0, file="p.py", line=5, counters={**waits, "main_waiting.sleep": 2.9})
+    found = insights(WAITS, profile("sampled-lines", 0.02, sleeping))["waiting-program"]
+    assert found.title == "The program waits for sleep"
+    assert "condition" in found.change
+    pipe = replace(sleeping, counters={**waits, "main_waiting.pipe": 2.0, "main_waiting.sleep": 0.3})
+    assert (
+        "another program at a pipe"
+        in insights(WAITS, profile("sampled-lines", 0.02, pipe))["waiting-program"].title
+    )
+    for more in ({}, {"main_waiting.sleep": 0.3}, {"main_waiting.other": 3.0}):
+        unknown = replace(sleeping, counters={**waits, **more})
+        assert (
+            "computes little"
+            in insights(WAITS, profile("sampled-lines", 0.02, unknown))["waiting-program"].title
+        )

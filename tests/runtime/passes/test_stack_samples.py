@@ -84,6 +84,41 @@ threads = [threading.Thread(target=burn, args=(0.3,), name="works"), threading.T
     assert wait.counters["waiting"] > 0.2
 
 
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux") or os.uname().machine not in ("x86_64", "aarch64"),
+    reason="system calls by number",
+)
+def test_what_the_main_thread_waits_for_is_known_by_its_system_calls(tmp_path: Path) -> None:
+    report = sampled(
+        tmp_path,
+        """
+        import os, select, socket, subprocess, threading, time
+        near, far = socket.socketpair()
+        reader, writer = os.pipe()
+        lock = threading.Lock()
+        lock.acquire()
+        def later(act, *words):
+            threading.Timer(0.15, act, words).start()
+        time.sleep(0.15)
+        later(far.send, b"x")
+        near.recv(1)
+        later(os.write, writer, b"x")
+        os.read(reader, 1)
+        later(lock.release)
+        lock.acquire()
+        select.select([near], [], [], 0.15)
+        subprocess.run(["sleep", "0.15"])
+        """,
+    )
+    lines = {line.line: line for line in of(report, "sampled-lines").hotspots}
+    kinds = {9: "sleep", 11: "network", 13: "pipe", 15: "lock", 16: "input", 17: "child"}
+    for line, kind in kinds.items():
+        waits = {
+            name: value for name, value in lines[line].counters.items() if name.startswith("main_waiting.")
+        }
+        assert max(waits, key=lambda name: waits[name], default="") == f"main_waiting.{kind}", (line, waits)
+
+
 def test_of_a_program_that_starts_a_thread_for_each_task_the_first_are_told_apart(tmp_path: Path) -> None:
     code = """
 import threading, time
@@ -240,14 +275,14 @@ def test_a_server_and_its_client_in_one_process_take_turns_and_are_sampled_where
         tmp_path,
         """
         import json, socket, threading
-        text = json.dumps({str(i): list(range(20)) for i in range(1500)})
+        text = json.dumps({str(i): list(range(20)) for i in range(4000)})
         near, far = socket.socketpair()
         def answer():
             while far.recv(1):
                 json.loads(text)
                 far.send(b"x")
         def ask():
-            for _ in range(250):
+            for _ in range(60):
                 near.send(b"x")
                 near.recv(1)
             near.close()

@@ -17,6 +17,7 @@ from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
 from time import perf_counter, sleep, thread_time
 
 from .own_files import is_own
+from .waits import waits_for
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ LEAST_RUNNING = 0.2  # of the time: a program that ran for less mostly waits, an
 # programs at a call that gives the lock away by itself. Not where several threads compute at a time, since they would
 # change places as often; a server and its client in one process take turns. OTHERS: processor time of all threads but
 # the busiest one, as a share of the time since the last sample.
-SHORT_SWITCH, OTHERS = 5e-4, 0.3
+SHORT_SWITCH, OTHERS = 2e-4, 0.3
+IDLE = 0.1  # of the time: a main thread that ran less is asked what it waits for, which takes 10 µs
 FLUSH_PAUSE, FLUSH_SHARE = 0.1, 0.01  # seconds, and share of the time so far, between two writes
 MOST_NODES = 60_000  # frames of the tree of stacks: 2 MB of text
 MOST_FUNCTIONS = 20_000
@@ -95,6 +97,7 @@ class StackSampler:
         self._places: list[tuple[int, int]] = [(IMPORT, 0), (REST, 0)]  # and back
         self._nodes: dict[int, int] = {}
         self._sums: dict[tuple[int, int, bool], list[float]] = {}
+        self._waits: dict[tuple[int, str], float] = {}  # stack of the main thread, and what it waits for
         self._news: dict[str, list[object]] = {"functions": [], "nodes": [], "threads": []}
         self._cost = 0.0
         self._running = 1.0  # processors that the program has had lately
@@ -190,6 +193,10 @@ class StackSampler:
             sums = self._sums.setdefault((state.node, state.number, inside), [0.0, 0.0, 0])
             sums[0] += wall
             sums[1] += cpu - state.cpu
+            if native == self._main_native and state.clock is not None and cpu - state.cpu < IDLE * wall:
+                kind = waits_for(native)
+                if kind:
+                    self._waits[state.node, kind] = self._waits.get((state.node, kind), 0.0) + wall
             ran += cpu - state.cpu
             most = max(most, cpu - state.cpu)
             sums[2] += 1
@@ -328,6 +335,8 @@ class StackSampler:
             [*key[:2], int(key[2]), round(wall * 1e6), round(cpu * 1e6), count]
             for key, (wall, cpu, count) in self._sums.items()
         ]
+        waits = [[node, kind, round(wall * 1e6)] for (node, kind), wall in self._waits.items()]
+        line |= {"waits": waits} if waits else {}
         line |= {
             "seconds": round(now - self._begun, 6),
             "cost": round(self._cost, 6),
@@ -344,6 +353,7 @@ class StackSampler:
             return
         self._header_written, self._failures = True, 0
         self._sums.clear()
+        self._waits.clear()
         for values in self._news.values():
             values.clear()
 
