@@ -27,6 +27,7 @@ BENCH = (
     "kernels/sweep/bench",
     "kernels/sweep/device.py",
     "kernels/sweep/settings",
+    "kernels/evaluation/enabling",
     "kernels/evaluation/suites/values.py",
 )
 LATE = ("profkit.core.process_tree",)
