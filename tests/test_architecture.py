@@ -20,13 +20,19 @@ LONGEST = 480  # lines
 HEAVY = {"torch", "triton", "numpy", "psutil", "yaml", "rich", "capstone", "pyarrow", "typer", "jinja2"}
 # typer makes the options; process_tree is itself loaded when the first child is started.
 HEAVY_AT_TOP = {"cli/": {"typer"}, "core/process_tree.py": {"psutil"}}
-# Only the process that measures a sweep loads these: they are torch and Triton, from the first line on.
+# Only the processes that measure load these: they are torch and Triton, from the first line on.
 BENCH = (
     "kernels/operations/cuda/",
     "kernels/operations/triton/",
     "kernels/sweep/bench",
     "kernels/sweep/device.py",
     "kernels/sweep/settings",
+    "kernels/evaluation/candidate/arguments.py",
+    "kernels/evaluation/candidate/client.py",
+    "kernels/evaluation/correctness.py",
+    "kernels/evaluation/judge.py",
+    "kernels/evaluation/timing.py",
+    "kernels/evaluation/reference.py",
 )
 LATE = ("profkit.core.process_tree",)
 STANDARD_ONLY = ("runtime/region/", "runtime/passes/host/")  # what is loaded into somebody's program
