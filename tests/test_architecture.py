@@ -20,7 +20,7 @@ LONGEST = 480  # lines
 HEAVY = {"torch", "triton", "numpy", "psutil", "yaml", "rich", "capstone", "pyarrow", "typer", "jinja2"}
 # typer makes the options; process_tree is itself loaded when the first child is started.
 HEAVY_AT_TOP = {"cli/": {"typer"}, "core/process_tree.py": {"psutil"}}
-# Only the processes that measure load these: they are torch and Triton, from the first line on.
+# Only the processes that measure or judge load these: they are torch and Triton, from the first line on.
 BENCH = (
     "kernels/operations/cuda/",
     "kernels/operations/triton/",
@@ -33,6 +33,7 @@ BENCH = (
     "kernels/evaluation/judge.py",
     "kernels/evaluation/timing.py",
     "kernels/evaluation/reference.py",
+    "kernels/evaluation/suites/values.py",
 )
 LATE = ("profkit.core.process_tree",)
 STANDARD_ONLY = ("runtime/region/", "runtime/passes/host/")  # what is loaded into somebody's program

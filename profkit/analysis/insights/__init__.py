@@ -53,6 +53,7 @@ RULES: tuple[Rule, ...] = (
     Rule("scalar-arithmetic", host_memory.scalar_arithmetic),
     Rule("exposed-copies", gpu_timeline.exposed_copies),
     Rule("late-launches", gpu_timeline.late_launches),
+    Rule("host-pauses", gpu_timeline.host_pauses),
     Rule("exposed-communication", gpu_devices.exposed_communication),
     Rule("unfused-operations", gpu_timeline.unfused_operations),
     Rule("repeated-conversions", gpu_timeline.repeated_conversions),

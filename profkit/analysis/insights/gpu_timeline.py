@@ -18,6 +18,7 @@ _ELEMENTWISE = re.compile(
     r"elementwise|direct_copy|CatArrayBatchedCopy|index_|softmax_warp|fill_|reduce_kernel"
 )
 _CONVERSIONS = ("aten::to", "aten::_to_copy")
+MANY_PAUSES = 10  # fewer are no loop, either
 LARGE_COPY = 1 << 20  # bytes: with less the start of a copy is a part of its time
 _PAGEABLE = "copies of pageable memory go through a buffer of the driver, are slower and make the host wait."
 _PIN = "PyTorch: tensor.pin_memory(), DataLoader(pin_memory=True); CUDA: cudaHostAlloc, cudaHostRegister."
@@ -107,8 +108,8 @@ def _memory_text(copies: Sequence[Transfer], seconds: dict[MemoryKind, float], t
 
 
 def late_launches(run: RunEvidence) -> Iterator[Insight]:
-    """A device that waits again and again because the host has launched nothing. One long gap is no "
-    "such loop."""
+    """A device that waits again and again because the host has launched nothing. Long gaps are no such loop: there the
+    host does something else."""
     trace = run.trace
     if trace is None or not trace.span or trace.busy is None or trace.starved is None:
         return
@@ -117,8 +118,12 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
     idle = max(0.0, trace.span - trace.busy)
     starved = idle * trace.starved
     slowed = instrument_seconds(trace)
+    paused = trace.pauses.seconds if trace.pauses is not None else 0.0
+    starved = max(0.0, starved - paused)
     gap = trace.largest_gap or 0.0
-    if gap > 0.5 * idle:  # the begin of a region, a file that is read: what the rest is, is the loop
+    if (
+        not paused and gap > 0.5 * idle
+    ):  # the begin of a region, a file that is read: what the rest is, is the loop
         starved = max(0.0, starved - gap)
     share = max(0.0, starved - slowed) / max(trace.busy, trace.span - slowed)
     if share < LEAST or trace.launches < MANY_LAUNCHES:
@@ -135,6 +140,30 @@ def late_launches(run: RunEvidence) -> Iterator[Insight]:
         "batch, "
         "no .item(), print or .cpu() within the loop. CUDA: capture the loop's body in a graph.",
         gain=Gain(share, run.time_name, "the time in which the GPU waits for a launch"),
+    )
+
+
+def host_pauses(run: RunEvidence) -> Iterator[Insight]:
+    """A device that waits again and again, about as long each time, while the host does something else than launching.
+
+    A few pauses, or a few of them that are most of it, are the first use of a library, or a file that is read once.
+    """
+    trace = run.trace
+    if trace is None or not trace.span or trace.pauses is None or not (trace.marked or trace.repeats):
+        return
+    pauses = trace.pauses
+    regular = pauses.count >= MANY_PAUSES and pauses.count * pauses.median >= 0.5 * pauses.seconds
+    share = pauses.seconds / trace.span
+    if not regular or share < LEAST:
+        return
+    yield Insight(
+        "host-pauses",
+        "Let the host do its other work while the GPU works",
+        f"for {percent_text(100 * share)} of the time the GPU is idle in {plural(pauses.count, 'gap')} of over 1 ms "
+        f"({format_quantity(pauses.median, 's')} each), in which the host launches nothing",
+        "PyTorch: DataLoader(num_workers=4, prefetch_factor=2, pin_memory=True) prepares the next batch meanwhile; "
+        "log, save and evaluate in fewer steps, without .item() in each. CUDA: prepare the input in another thread.",
+        gain=Gain(share, run.time_name, "as if the GPU had work in these gaps"),
     )
 
 

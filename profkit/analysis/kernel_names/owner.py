@@ -33,7 +33,8 @@ _PATTERNS: tuple[tuple[KernelOwner, str], ...] = (
     ("cub", r"\bcub::|\bthrust::"),
     (
         "aten",
-        r"\bat::(native|cuda)|\bat_cuda_detail|\bc10::|vectorized_elementwise_kernel|multi_tensor_apply",
+        r"\bat::(native|cuda)|\bat_cuda_detail|\bc10::|vectorized_elementwise_kernel|multi_tensor_apply"
+        r"|softmax_warp_(for|back)ward|cunn_SoftMax|CatArrayBatchedCopy|indexSelect(Large|Small)Index",
     ),
 )
 _OWNERS = tuple((owner, re.compile(pattern)) for owner, pattern in _PATTERNS)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 from profkit.analysis.timeline.windows import TimeWindows
+from profkit.core.types import HostPauses
 
 _NEVER = 1 << 62
+PAUSE = 1_000_000  # ns without a launch: no loop that only launches takes as long for the next one
 
 
 @dataclass
@@ -23,6 +26,7 @@ class Idle:
     judged: int = 0  # of that, how much is known to have been waiting for the host or not
     starved: int = 0
     largest: int = 0
+    pauses: list[int] = field(default_factory=list)  # of what is starved, the stretches over PAUSE
     _window: int = -1
     _until: int = 0  # how far the device's work reached in this window
 
@@ -64,6 +68,7 @@ class Idle:
         waited = np.clip(earliest - reached[:-1], 0, gaps)
         self.judged += int(gaps[known].sum())
         self.starved += int(waited[known].sum())
+        self.pauses += waited[known & (waited > PAUSE)].tolist()
 
     def _leave(self) -> None:
         if self._window < 0:
@@ -73,12 +78,17 @@ class Idle:
         if not self.windows.tight and end < bound < _NEVER // 2:
             # Everything that was launched in it is done: until its end the device has nothing.
             gap = bound - end
-            self.idle += gap
-            self.judged += gap
-            self.starved += gap
-            self.largest = max(self.largest, gap)
+            self._lack([gap])
             end = bound
         self.ends[-1] = end
+
+    def _lack(self, gaps: Sequence[int]) -> None:
+        """Time before the first and after the last work, for which nothing was launched."""
+        self.idle += sum(gaps)
+        self.judged += sum(gaps)
+        self.starved += sum(gaps)
+        self.largest = max([self.largest, *gaps])
+        self.pauses += [gap for gap in gaps if gap > PAUSE]
 
     def finish(self) -> dict[int, tuple[int, int]]:
         """Begin and end of each window as this device saw it, in ns, once all has been added."""
@@ -98,10 +108,7 @@ class Idle:
             for number, (begin, end) in windows.items()
             for gap in ((own[number][0] - begin, end - own[number][1]) if number in own else (end - begin,))
         ]
-        self.idle += sum(gaps)
-        self.judged += sum(gaps)
-        self.starved += sum(gaps)
-        self.largest = max(self.largest, *gaps)
+        self._lack(gaps)
         span = sum(end - begin for begin, end in windows.values())
         return span, span - self.idle
 
@@ -114,3 +121,15 @@ def common_windows(devices: Iterable[Idle]) -> dict[int, tuple[int, int]]:
             first, last = windows.get(number, (begin, end))
             windows[number] = (min(first, begin), max(last, end))
     return windows
+
+
+def host_pauses(devices: Sequence[Idle]) -> HostPauses | None:
+    """What was idle for over a millisecond each time because the host had launched nothing; None: that is not known."""
+    if not sum(device.judged for device in devices):
+        return None
+    every = [pause for device in devices for pause in device.pauses]
+    return HostPauses(
+        max(len(device.pauses) for device in devices),
+        sum(every) / len(devices) / 1e9,
+        median(every) / 1e9 if every else 0.0,
+    )

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from profkit.analysis.kernel_names.owner import computes_products
 from profkit.analysis.timeline.communication import CommunicationSums
-from profkit.analysis.timeline.idle import Idle, common_windows
+from profkit.analysis.timeline.idle import Idle, common_windows, host_pauses
 from profkit.analysis.timeline.kernel_sums import KernelOperation, KernelSums, Medians
 from profkit.analysis.timeline.operation_flops import operation_flops
 from profkit.analysis.timeline.operations import SourceLine, range_meaning
@@ -295,6 +295,7 @@ class Sums:
             launch_latency=_seconds(latency),
             launch_call=_seconds(call),
             starved=sum(device.starved for device in devices) / judged if judged else None,
+            pauses=host_pauses(devices),
             largest_gap=max(device.largest for device in devices) / 1e9 if devices else None,
             copying=max(0.0, (sum(busy for _, busy in spans) - computing) / len(spans) / 1e9)
             if spans

@@ -38,6 +38,7 @@ from profkit.core.types.gpu import GpuRange as GpuRange
 from profkit.core.types.gpu import GpuToolLines as GpuToolLines
 from profkit.core.types.gpu import GpuTrace as GpuTrace
 from profkit.core.types.gpu import HostMemory as HostMemory
+from profkit.core.types.gpu import HostPauses as HostPauses
 from profkit.core.types.gpu import Kernel as Kernel
 from profkit.core.types.gpu import KernelBottleneck as KernelBottleneck
 from profkit.core.types.gpu import KernelInstruction as KernelInstruction

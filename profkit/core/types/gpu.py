@@ -153,6 +153,18 @@ class Communication:
 
 
 @dataclass(frozen=True)
+class HostPauses:
+    """The stretches of over 1 ms in which a device was idle and the host had launched nothing. Times in seconds.
+
+    Of several devices `seconds` is the mean, `count` that of the one with most.
+    """
+
+    count: int
+    seconds: float  # in all
+    median: float
+
+
+@dataclass(frozen=True)
 class GpuTrace:
     """What the devices did in the part that counts. Times in seconds.
 
@@ -174,6 +186,7 @@ class GpuTrace:
     # Share of the idle time in which the host had launched nothing: the device waited for the host.
     starved: float | None = None
     largest_gap: float | None = None
+    pauses: HostPauses | None = None  # of the time that is starved
     copying: float | None = None  # part of `busy` in which copies or memsets ran, and no kernel
     # Of several devices the share of its span (0..1) in which each was busy, by its number; empty of one alone.
     device_busy: tuple[float, ...] = ()

@@ -252,6 +252,10 @@ def test_a_product_in_fp32_may_use_the_tensor_cores_where_they_are_faster() -> N
             "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64>>(Flash_fwd_params)",
             "flash-attention",
         ),
+        (
+            "void <unnamed>::softmax_warp_forward<float, float, float, (int)10, (bool)0, (bool)1>(T2 *)",
+            "aten",
+        ),
         ("rms_norm_matrix_kernel(float *, float *, int)", "user"),
         ("sgemm_naive(float *, int)", "user"),
     ],

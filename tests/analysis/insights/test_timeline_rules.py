@@ -13,13 +13,18 @@ from profkit.core.types import (
     Communication,
     GpuRange,
     HostMemory,
+    HostPauses,
     Insight,
     Kernel,
     KernelTime,
     MemoryKind,
     Transfer,
 )
+from profkit.profiling.summarize import summarize_report
 from tests import kernel_documents
+from tests.conftest import ROOT
+
+NSYS = ROOT / "tests" / "data" / "cuda" / "nsys"
 
 
 def insights(kernels: Mapping[str, tuple[int, float]], **trace: Any) -> dict[str, Insight]:
@@ -112,6 +117,50 @@ def test_one_long_gap_is_no_host_that_launches_too_slowly() -> None:
 
 def test_a_gpu_that_waits_although_work_is_queued_does_not_need_launches_sooner() -> None:
     assert "late-launches" not in insights({"k": (4000, 0.2)}, span=0.3, busy=0.2, starved=0.05)
+
+
+@pytest.mark.parametrize(
+    ("recording", "late"), [("hostbound", True), ("sweep", False), ("operations", False)]
+)
+def test_a_host_that_does_something_else_for_long_is_no_loop_of_late_launches(
+    recording: str, late: bool
+) -> None:
+    """The sweep waits for 7.06 of 7.12 s in 24 gaps of over 1 ms, 99 % of it in ten: compilers and checks."""
+    rules = {insight.rule for insight in summarize_report(NSYS / f"{recording}.sqlite").insights}
+    assert ("late-launches" in rules) is late
+    assert "host-pauses" not in rules
+
+
+def test_a_gpu_that_waits_in_each_step_for_the_next_batch_has_a_host_with_other_work() -> None:
+    """A training of 8 steps (Kineto, 1.23 s): 48 gaps of 2.9 ms, and 30 ms in all of shorter ones."""
+    step: dict[str, Any] = {
+        "span": 1.230,
+        "busy": 0.5477,
+        "starved": 0.415,
+        "largest_gap": 0.024,
+        "marked": True,
+    }
+    kernels = {"gemm": (1154, 0.5477)}
+    found = insights(kernels, **step, pauses=HostPauses(48, 0.2506, 0.00288))
+    assert "48 gaps of over 1 ms (2.88 ms each)" in found["host-pauses"].evidence
+    gain = found["host-pauses"].gain
+    assert gain is not None
+    assert gain.at_most == pytest.approx(0.2506 / 1.230)
+    assert "late-launches" not in found  # 2.6 % is left for it
+
+
+@pytest.mark.parametrize(
+    "pauses",
+    [
+        HostPauses(10, 0.2506, 0.005),  # the first use of libraries: two gaps are most of it
+        HostPauses(6, 0.2506, 0.04),  # no loop
+        HostPauses(20, 0.03, 0.0014),  # 2.4 % of the time
+        None,  # of a tool that does not tell
+    ],
+)
+def test_pauses_that_are_few_uneven_or_short_say_nothing_of_a_loop(pauses: HostPauses | None) -> None:
+    found = insights({"gemm": (1154, 0.5)}, span=1.23, busy=0.5, starved=0.4, marked=True, pauses=pauses)
+    assert "host-pauses" not in found
 
 
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)"

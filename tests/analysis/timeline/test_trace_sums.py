@@ -15,7 +15,7 @@ from profkit.analysis.timeline.kernel_sums import Medians
 from profkit.analysis.timeline.records import Range
 from profkit.analysis.timeline.trace import build_trace
 from profkit.analysis.timeline.windows import TimeWindows, merge_intervals
-from profkit.core.types import Communication
+from profkit.core.types import Communication, HostPauses
 from tests.analysis.timeline.recordings import in_turn, recording
 
 NS = 1e-9
@@ -49,6 +49,18 @@ def test_the_wait_after_the_last_kernel_of_a_region_is_want_of_work() -> None:
     trace, _ = build_trace(recording([("a", 1000, 1400, 990)], ranges=[replace(REGION, start=980)]))
     assert trace.span == pytest.approx(1020 * NS)
     assert trace.starved == pytest.approx((10 + 2 + 600) / 620)
+
+
+def test_only_what_a_device_waits_for_over_a_millisecond_without_a_launch_is_a_pause() -> None:
+    us = 1000
+    kernels = [
+        ("a", 10 * us, 20 * us, 5 * us),
+        ("b", 2500 * us, 2600 * us, 2400 * us),  # launched 2,380 us after the end of a
+        ("c", 3000 * us, 3100 * us, 2990 * us),  # 400 us
+        ("d", 9000 * us, 9100 * us, 3095 * us),  # queued, and waited for an event
+    ]
+    trace, _ = build_trace(recording(kernels, captured=True, call_ns=0))
+    assert trace.pauses == HostPauses(1, pytest.approx(2380e-6), pytest.approx(2380e-6))
 
 
 def test_a_call_that_loads_its_code_first_has_queued_nothing_meanwhile() -> None:

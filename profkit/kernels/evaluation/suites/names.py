@@ -1,0 +1,46 @@
+"""Names of operations as a user gives them: `add.Tensor`, `add` for all its overloads, or a pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from profkit.core.errors import UsageError
+
+MOST_NEAR = 5
+
+
+def matches(wanted: Iterable[str], operation: str) -> bool:
+    """Whether the overload `operation` is one of those wanted; nothing wanted: all are."""
+    wanted = tuple(wanted)
+    return not wanted or any(_matches_one(name, operation) for name in wanted)
+
+
+def _matches_one(wanted: str, operation: str) -> bool:
+    wanted = wanted.removeprefix("aten.").removeprefix("aten::")
+    return wanted in (operation, operation.partition(".")[0]) or fnmatchcase(operation, wanted)
+
+
+def check_names(wanted: Iterable[str], operations: Iterable[str], suite: str) -> None:
+    """Raises UsageError for a name that no operation of the suite has, with those that are like it."""
+    known = sorted(set(operations))
+    for name in wanted:
+        if any(_matches_one(name, operation) for operation in known):
+            continue
+        short = [*known, *sorted({operation.partition(".")[0] for operation in known})]
+        near = get_close_matches(name, short, MOST_NEAR, 0.6)
+        contained = [operation for operation in known if name and name.strip("*_") in operation]
+        proposals = list(dict.fromkeys((*near, *contained)))[:MOST_NEAR]
+        raise UsageError(
+            f"the suite {suite} has no operation {name!r}",
+            f"--ops {','.join(proposals)}"
+            if proposals
+            else f"it has {len(known)}: {', '.join(known[:12])}, ...",
+        )
+
+
+def check_dtype(dtype: str, known: Iterable[str], suite: str) -> None:
+    """Raises UsageError for a dtype that the suite cannot have."""
+    if dtype not in (known := tuple(known)):
+        raise UsageError(f"the suite {suite} has no tests of {dtype}", f"--dtype {'|'.join(known)}")

@@ -1,0 +1,269 @@
+"""The notation of operator traces: a call of an operation as text, and a file of calls.
+
+    Operator: aten.add.Tensor
+    cnt: 12, ((T([8, 16], f16), T([8, 16], f16, stride=(32, 1))), {'alpha': 2})  # offsets [0, 16] storages [0, 0]
+
+`T(shape, dtype[, stride])` stands for a tensor; some files write the stride as a list, some by name. The comment is an
+addition that other readers of such files pass over: where in its storage each tensor begins, in elements, and which
+tensors lie in one storage (each has the number of the first tensor in it). It is absent where all begin at 0 in
+storages of their own.
+
+Nothing of a file is executed: the text is parsed as Python and only literals are taken from it.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+DTYPES = {
+    "bf16": "bfloat16",
+    "f64": "float64",
+    "f32": "float32",
+    "f16": "float16",
+    "c32": "complex32",
+    "c64": "complex64",
+    "c128": "complex128",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+    "b8": "bool",
+    "u8": "uint8",
+}
+SHORT_DTYPES = {name: short for short, name in DTYPES.items()}
+# As files of older versions of torch call them.
+LEGACY_NAMES = {"sum.SymInt": "sum.dim_IntList"}
+_DEVICE = re.compile(r"""["']torch\.device\((.*?)\)["']""")
+_LAYOUT = re.compile(r"#\s*offsets \[([\d, ]*)\] storages \[([\d, ]*)\]\s*$")
+_LINE = re.compile(r"cnt: (\d+), (.*)")
+
+
+@dataclass(frozen=True)
+class TensorForm:
+    """What a trace knows of a tensor. `dtype` is torch's name; no `stride`: contiguous. `offset` in elements.
+
+    `storage` is the number of the first tensor of the call in the same storage, None: in one of its own.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    stride: tuple[int, ...] | None = None
+    offset: int = 0
+    storage: int | None = None
+
+    @property
+    def elements(self) -> int:
+        """How many it has."""
+        return math.prod(self.shape)
+
+    @property
+    def extent(self) -> int:
+        """Elements of storage from its first one to its last one."""
+        if self.elements == 0:
+            return 0
+        if self.stride is None:
+            return self.elements
+        return 1 + sum((size - 1) * step for size, step in zip(self.shape, self.stride, strict=True))
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A value of torch that is no number: `kind` is dtype, device, layout or memory_format."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """The arguments of one call, tensors as their forms."""
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    def tensors(self) -> tuple[TensorForm, ...]:
+        """All of them, in the order of the arguments, those in lists too."""
+        return tuple(_find_tensors((self.args, tuple(self.kwargs.values()))))
+
+
+@dataclass(frozen=True)
+class TracedCall:
+    """A line of a trace file: how often an operation (`add.Tensor`) was called with these arguments."""
+
+    operation: str
+    count: int
+    arguments: str
+
+
+class NotationError(ValueError):
+    """The text is no call in this notation."""
+
+
+def _find_tensors(value: Any) -> Iterator[TensorForm]:
+    if isinstance(value, TensorForm):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for element in value:
+            yield from _find_tensors(element)
+
+
+def replace_tensors(value: Any, change: Callable[[TensorForm], Any]) -> Any:
+    """The value with `change` of each tensor in place of it, in the order of `Call.tensors`."""
+    if isinstance(value, TensorForm):
+        return change(value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(replace_tensors(element, change) for element in value)
+    return value
+
+
+# ---------------------------------------------------------------- reading
+
+
+def read_calls(lines: Iterable[str]) -> Iterator[TracedCall]:
+    """The calls of a trace file. Lines that are neither an operator nor a call of it are passed over."""
+    operation = ""
+    for line in lines:
+        if line.startswith("Operator: "):
+            operation = line.removeprefix("Operator: ").strip().removeprefix("aten.")
+            operation = LEGACY_NAMES.get(operation, operation)
+        elif operation and (match := _LINE.match(line)):
+            yield TracedCall(operation, int(match[1]), match[2].strip())
+
+
+def parse_call(text: str) -> Call:
+    """The call that a text like `((T([8], f32), 1.0), {'alpha': 2})` stands for. Raises NotationError."""
+    text = text.strip()
+    try:
+        value = _value_of(ast.parse(_DEVICE.sub(r"torch.device(\1)", text), mode="eval").body)
+    except (SyntaxError, RecursionError, MemoryError) as error:
+        raise NotationError(f"not in the notation of traces: {text[:80]}") from error
+    if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], dict)):
+        raise NotationError(f"not a pair of arguments and keywords: {text[:80]}")
+    args = value[0] if isinstance(value[0], tuple) else (value[0],)
+    call = Call(args, value[1])
+    layout = _LAYOUT.search(text)
+    return _with_layout(call, *layout.groups()) if layout else call
+
+
+def _with_layout(call: Call, offsets: str, storages: str) -> Call:
+    pairs = list(zip(_numbers(offsets), _numbers(storages), strict=False))
+    if len(pairs) != len(call.tensors()):
+        raise NotationError("the comment speaks of another number of tensors")
+    shared = {storage for at, (_, storage) in enumerate(pairs) if storage != at}
+    left = iter(pairs)
+
+    def place(form: TensorForm) -> TensorForm:
+        offset, storage = next(left)
+        return replace(form, offset=offset, storage=storage if storage in shared else None)
+
+    return Call(
+        replace_tensors(call.args, place),
+        {name: replace_tensors(value, place) for name, value in call.kwargs.items()},
+    )
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(",") if part.strip())
+
+
+def _value_of(node: ast.expr) -> Any:
+    match node:
+        case ast.Constant(value=str() as text) if text in DTYPES:
+            return Symbol("dtype", DTYPES[text])
+        case ast.Constant(value=None | bool() | int() | float() | complex() | str() as value):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            value = _value_of(operand)
+            if isinstance(value, (int, float, complex)):
+                return -value
+        case ast.BinOp(
+            left=left, op=ast.Add() | ast.Sub() as sign, right=ast.Constant(value=complex() as part)
+        ):
+            value = _value_of(left)
+            if isinstance(value, (int, float)):
+                return value + part if isinstance(sign, ast.Add) else value - part
+        case ast.Tuple(elts=elements):
+            return tuple(_value_of(each) for each in elements)
+        case ast.List(elts=elements):
+            return [_value_of(each) for each in elements]
+        case ast.Dict(keys=keys, values=values) if all(isinstance(key, ast.Constant) for key in keys):
+            return {
+                str(key.value): _value_of(value)
+                for key, value in zip(keys, values, strict=True)
+                if isinstance(key, ast.Constant)
+            }
+        case ast.Name(id="inf"):
+            return math.inf
+        case ast.Name(id="nan"):
+            return math.nan
+        case ast.Name(id=name) if name in DTYPES:
+            return Symbol("dtype", DTYPES[name])
+        case ast.Attribute(value=ast.Name(id="th" | "torch"), attr=name):
+            return _symbol(name)
+        case ast.Call(func=ast.Name(id="T"), args=args, keywords=keywords):
+            return _tensor_form(
+                [_value_of(each) for each in args], {each.arg: _value_of(each.value) for each in keywords}
+            )
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="th" | "torch"), attr="device"), args=[name]):
+            return Symbol("device", str(_value_of(name)))
+    raise NotationError(f"neither a literal nor a tensor: {ast.unparse(node)[:80]}")
+
+
+def _symbol(name: str) -> Symbol:
+    if name in SHORT_DTYPES:
+        return Symbol("dtype", name)
+    return Symbol("memory_format" if name.endswith("_format") else "layout", name)
+
+
+def _tensor_form(args: list[Any], keywords: dict[str | None, Any]) -> TensorForm:
+    stride = args[2] if len(args) > 2 else keywords.get("stride")
+    match args:
+        case [list() | tuple() as shape, Symbol(kind="dtype", name=dtype), *_] if all(
+            isinstance(size, int) and size >= 0 for size in shape
+        ):
+            if stride is not None and len(stride) != len(shape):
+                raise NotationError(f"a stride of {len(stride)} dimensions for {len(shape)}")
+            return TensorForm(tuple(shape), dtype, None if stride is None else tuple(stride))
+    raise NotationError(f"not a tensor: {args!r:.80}")
+
+
+# ---------------------------------------------------------------- writing
+
+
+def format_call(call: Call) -> str:
+    """The call in the notation, on one line."""
+    args = "".join(f"{_format(value)}, " for value in call.args)
+    keywords = ", ".join(f"{name!r}: {_format(value)}" for name, value in call.kwargs.items())
+    trailing = args.strip() if len(call.args) == 1 else args.removesuffix(", ")
+    return f"(({trailing}), {{{keywords}}}){_format_layout(call.tensors())}"
+
+
+def _format_layout(tensors: tuple[TensorForm, ...]) -> str:
+    if not any(form.offset or form.storage is not None for form in tensors):
+        return ""
+    offsets = [form.offset for form in tensors]
+    storages = [at if form.storage is None else form.storage for at, form in enumerate(tensors)]
+    return f"  # offsets {offsets} storages {storages}"
+
+
+def _format(value: Any) -> str:
+    match value:
+        case TensorForm(shape=shape, dtype=dtype, stride=stride):
+            strides = "" if stride is None else f", stride={stride}"
+            return f"T({list(shape)}, {SHORT_DTYPES[dtype]}{strides})"
+        case Symbol(kind="dtype", name=name):
+            return SHORT_DTYPES.get(name, f"torch.{name}")
+        case Symbol(kind="device", name=name):
+            return f"torch.device({name!r})"
+        case Symbol(name=name):
+            return f"torch.{name}"
+        case list():
+            return f"[{', '.join(_format(each) for each in value)}]"
+        case tuple():
+            return f"({', '.join(_format(each) for each in value)}{',' if len(value) == 1 else ''})"
+    return repr(value)
