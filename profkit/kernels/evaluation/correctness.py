@@ -158,7 +158,11 @@ def _check_plain(native: Any, value: Any) -> None:
         else:
             raise Incorrect("type", f"it gives a tensor, and PyTorch gives a {type(native).__name__}")
     if isinstance(native, float) and isinstance(value, (int, float)):
-        same = value == native or abs(value - native) <= 1e-6 * abs(native) or (value != value and native != native)
+        same = (
+            value == native
+            or abs(value - native) <= 1e-6 * abs(native)
+            or (value != value and native != native)
+        )
     else:
         same = value == native
     if not same:
@@ -223,7 +227,9 @@ def _check_aliasing(
     """Whether an output shares memory with an argument where the schema says so, and nowhere else."""
     native = expected.native
     own = reference.native_storages.get(native.untyped_storage().data_ptr())
-    inside = [number for number, (begin, end) in enumerate(bases) if address < end and begin < address + count]
+    inside = [
+        number for number, (begin, end) in enumerate(bases) if address < end and begin < address + count
+    ]
     returns = operation._schema.returns
     info = returns[place].alias_info if place < len(returns) else None
     if own is not None:
@@ -247,14 +253,18 @@ def _check_changed(argument: Tensor, expected: Expected) -> Errors:
 
 def _check_storages(slot: Sequence[Tensor], reference: Reference, tensors: Sequence[Tensor]) -> None:
     """All that the operation does not name is as it was: other arguments, and what lies between their elements."""
-    changed = {tensors[place].untyped_storage().data_ptr(): tensors[place] for place, _ in reference.arguments}
+    changed = {
+        tensors[place].untyped_storage().data_ptr(): tensors[place] for place, _ in reference.arguments
+    }
     for number, (now, after) in enumerate(zip(slot, reference.storages, strict=True)):
         if not now.numel():
             continue
         view = changed.get(now.untyped_storage().data_ptr())
         if view is None:
             if not torch.equal(now, after):
-                raise Incorrect("mutation", f"it changes an argument that the operation does not change (memory {number})")
+                raise Incorrect(
+                    "mutation", f"it changes an argument that the operation does not change (memory {number})"
+                )
             continue
         rest, wanted = now.clone(), after.clone()
         for bytes_ in (rest, wanted):
@@ -279,7 +289,9 @@ def _tie_check(
     if PLACES.get(name) != place or outputs[place].dtype is not torch.int64:
         return None
     x = flat_tensors(arguments)[0]
-    dim = next((value for value in arguments[0][1:] if isinstance(value, int) and not isinstance(value, bool)), None)
+    dim = next(
+        (value for value in arguments[0][1:] if isinstance(value, int) and not isinstance(value, bool)), None
+    )
     if name in ("topk", "kthvalue"):
         dim = arguments[0][2] if len(arguments[0]) > 2 else -1
     mine, native = outputs[place], expected.native

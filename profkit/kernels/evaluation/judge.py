@@ -5,7 +5,6 @@ It runs two processes of its own: the candidate, which has the kernels, and the 
 
 from __future__ import annotations
 
-import traceback
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -37,6 +36,7 @@ from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip
 from profkit.kernels.evaluation.timing import time_pairs
+from profkit.kernels.sweep.device import describe_device, free_memory, measure_ceilings
 
 STATUSES: dict[JobStatus, TestStatus] = {
     JobStatus.crash: "crashed",
@@ -70,16 +70,15 @@ class Judge:
         if chosen.threads:
             torch.set_num_threads(chosen.threads)
         torch.set_grad_enabled(False)
-        self._suite = find_suite(chosen.suite, chosen.suite_path)
+        self._suite = find_suite(chosen.suite, Path(chosen.suite_path) if chosen.suite_path else None)
         self._candidate = self._process(chosen.source, "candidate")
         self._reference = self._process(SourceRequest("aten"), "reference")
-        about: dict[str, Json] = {"device": _device_name(), "versions": {"torch": torch.__version__}}
+        described = describe_device(torch.device(chosen.device))
+        about: dict[str, Json] = {"device": described["device"], "versions": described["versions"]}
         if first:
             selection = Selection(chosen.operations, chosen.dtype, chosen.device)
             about["tests"] = codec.to_plain_data(tuple(self._suite.tests(selection)))
             if not chosen.correctness_only:
-                from profkit.kernels.sweep.device import measure_ceilings
-
                 about["roofs"] = codec.to_plain_data(measure_ceilings(torch.device(chosen.device)))
         return about
 
@@ -118,7 +117,11 @@ class Judge:
             self._candidate.load(test.operation)
         except KernelError as error:
             return replace(
-                result, status="load-error", reason=str(error), error_type=error.kind, traceback=error.traceback
+                result,
+                status="load-error",
+                reason=str(error),
+                error_type=error.kind,
+                traceback=error.traceback,
             )
         except WorkerEnded as ended:
             return _ended(self._candidate, result, ended)
@@ -161,7 +164,13 @@ class Judge:
             reference.kill()
             return replace(result, remarks=(*result.remarks, f"not timed: PyTorch's own kernel: {error}"))
         times = time_pairs(
-            candidate, reference, trial.encoder, trial.recipe, estimate, self._settings.timing, trial.verifier(candidate)
+            candidate,
+            reference,
+            trial.encoder,
+            trial.recipe,
+            estimate,
+            self._settings.timing,
+            trial.verifier(candidate),
         )
         bytes_, flops = trial.bytes, trial.count_flops()
         return replace(
@@ -263,7 +272,9 @@ class _Trial:
             (slot,) = process.place(self.recipe, 1)
             _write(before, slot)
             self._check(process, slot, process.call(0), reference)
-            raise _Cheat(f"a timed call was wrong, and the same call was right when it was asked again: {why}")
+            raise _Cheat(
+                f"a timed call was wrong, and the same call was right when it was asked again: {why}"
+            )
 
         return verify
 
@@ -318,23 +329,10 @@ def _cached_bytes() -> int:
 
 
 def _arena_bytes() -> int:
-    from profkit.kernels.sweep.device import free_memory
-
     free = free_memory(torch.device("cpu")) or 8 << 30
     return int(free * ARENA_SHARE) // 4096 * 4096
-
-
-def _device_name() -> str:
-    from profkit.kernels.sweep.device import describe_device
-
-    return str(describe_device(torch.device("cpu")))
 
 
 def _first_line(error: BaseException) -> str:
     line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     return f"{type(error).__name__}: {line[:200]}"
-
-
-def error_traceback(error: BaseException) -> str:
-    """The last 4,000 characters of it."""
-    return "".join(traceback.format_exception(error))[-4000:]

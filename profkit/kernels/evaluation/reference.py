@@ -33,7 +33,19 @@ PROBES = 2
 JUMP = 2.0**-16  # of the largest number: what moves more for such a step is a jump, not a slope
 RARE = 1e-3  # of many numbers may be so wrong in PyTorch itself that they say nothing about the others
 MANY = 1000
-CONTRACTIONS = ("mm", "mv", "dot", "conv", "linear", "einsum", "attention", "bilinear", "matmul", "outer", "ger")
+CONTRACTIONS = (
+    "mm",
+    "mv",
+    "dot",
+    "conv",
+    "linear",
+    "einsum",
+    "attention",
+    "bilinear",
+    "matmul",
+    "outer",
+    "ger",
+)
 WIDER = {
     torch.float16: torch.float64,
     torch.bfloat16: torch.float64,
@@ -66,7 +78,9 @@ class Reference:
 
     value: Any
     outputs: tuple[Expected, ...]
-    arguments: tuple[tuple[int, Expected], ...]  # tensors that the operation changes: which of all, in their order
+    arguments: tuple[
+        tuple[int, Expected], ...
+    ]  # tensors that the operation changes: which of all, in their order
     storages: tuple[Tensor, ...]
     native_storages: Mapping[int, int] = field(default_factory=dict)  # address of a storage -> its number
     remarks: tuple[str, ...] = ()
@@ -109,7 +123,9 @@ def written_places(operation: Any, args: Sequence[Any], kwargs: Mapping[str, Any
     schema = operation._schema.arguments
     positional = [argument for argument in schema if not argument.kwarg_only]
     named = {argument.name: argument for argument in schema}
-    values = [(positional[place] if place < len(positional) else None, value) for place, value in enumerate(args)]
+    values = [
+        (positional[place] if place < len(positional) else None, value) for place, value in enumerate(args)
+    ]
     values += [(named.get(name), value) for name, value in kwargs.items()]
     for argument, value in values:
         tensors = len(flat_tensors(value))
@@ -204,7 +220,11 @@ def _widen(value: Any, step: float, generator: torch.Generator) -> Any:
             return value
         result = _clone_as(value, wide or value.dtype)
         if step:
-            noise = torch.rand(result.shape, dtype=torch.float64, generator=generator).mul_(2 * step).add_(1 - step)
+            noise = (
+                torch.rand(result.shape, dtype=torch.float64, generator=generator)
+                .mul_(2 * step)
+                .add_(1 - step)
+            )
             if not _overlaps_itself(result):
                 result.mul_(noise)
         return result
@@ -220,7 +240,9 @@ def _widen(value: Any, step: float, generator: torch.Generator) -> Any:
 def _clone_as(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     """A copy in the dtype, with the strides of the original."""
     if _overlaps_itself(tensor) or not tensor.numel():
-        extent = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+        extent = 1 + sum(
+            (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+        )
         flat = tensor.as_strided((max(0, extent) if tensor.numel() else 0,), (1,))
         if not tensor.numel():
             return torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype)
@@ -243,7 +265,9 @@ def _summands(operation: Any, tensors: Sequence[Tensor], outputs: Sequence[Tenso
     length = max(numbers) / min(results)
     name = str(operation).split(".")[1]
     if any(word in name for word in CONTRACTIONS) and len(numbers) > 1:
-        first, second = sorted((tensor.numel() for tensor in floats if tensor.dim() > 1), reverse=True)[:2] or (1, 1)
+        first, second = sorted((tensor.numel() for tensor in floats if tensor.dim() > 1), reverse=True)[
+            :2
+        ] or (1, 1)
         length = max(length, sqrt(first * second / max(results)))
     return max(1.0, length)
 

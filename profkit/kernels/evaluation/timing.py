@@ -22,6 +22,7 @@ from profkit.core.statistics import median, median_interval
 from profkit.core.types import Speedup, SpeedWord
 from profkit.kernels.evaluation.candidate.arguments import Encoder, Recipe, Tensor, decode
 from profkit.kernels.evaluation.candidate.client import KernelProcess
+from profkit.kernels.evaluation.request import PairOptions
 
 BATCH_SECONDS = 0.002  # long enough that waking a process is little of it
 MOST_SLOTS = 256
@@ -34,15 +35,6 @@ VERIFY_SHARE = 0.25  # of the time
 FEWEST_VERIFIED = 3
 NOISE = 1 / 8  # each number is made smaller by up to this share of it: it stays in its domain
 POOL = (1 << 20) + 7  # random numbers, of which each tensor takes some from a random place
-
-
-@dataclass(frozen=True)
-class PairOptions:
-    """`budget`: seconds of timing per test; `precision`: wanted half-width of the interval, as a share; `floor`: of SAME."""
-
-    budget: float = 1.0
-    precision: float = 0.02
-    floor: float = 0.05
 
 
 @dataclass(frozen=True)
@@ -107,7 +99,9 @@ def _real(dtype: torch.dtype) -> torch.dtype:
 def _typed_storages(encoder: Encoder, recipe: Recipe) -> dict[int, torch.dtype]:
     """Of each storage the dtype of the first tensor in it."""
     args, kwargs = decode(recipe.body, encoder.contents)
-    by_address = {content.untyped_storage().data_ptr(): place for place, content in enumerate(encoder.contents)}
+    by_address = {
+        content.untyped_storage().data_ptr(): place for place, content in enumerate(encoder.contents)
+    }
     known: dict[int, torch.dtype] = {}
 
     def visit(value: Any) -> None:
@@ -170,7 +164,9 @@ def time_pairs(
             ):
                 chosen = secret.randrange(count)
                 each = len(addresses) // count
-                verify(private[chosen], slots[candidate][chosen], addresses[chosen * each : (chosen + 1) * each])
+                verify(
+                    private[chosen], slots[candidate][chosen], addresses[chosen * each : (chosen + 1) * each]
+                )
                 verified += 1
                 spent_verifying += perf_counter() - begin - elapsed
         pairs = pair + 1
@@ -226,7 +222,4 @@ def speed_word(value: float, low: float, high: float, floor: float) -> SpeedWord
 
 
 def _is_decided(speedup: Speedup, options: PairOptions) -> bool:
-    return (
-        log(speedup.high / speedup.low) / 2 <= options.precision
-        and speedup.word != "AMBIGUOUS"
-    )
+    return log(speedup.high / speedup.low) / 2 <= options.precision and speedup.word != "AMBIGUOUS"

@@ -74,7 +74,11 @@ class Encoder:
             return {"complex": [str(value.real), str(value.imag)]}
         if isinstance(value, (list, tuple)):
             return [self._value(each) for each in value]
-        for kind, type_ in (("dtype", torch.dtype), ("layout", torch.layout), ("memory_format", torch.memory_format)):
+        for kind, type_ in (
+            ("dtype", torch.dtype),
+            ("layout", torch.layout),
+            ("memory_format", torch.memory_format),
+        ):
             if isinstance(value, type_):
                 return {kind: str(value).removeprefix("torch.")}
         if isinstance(value, torch.device):

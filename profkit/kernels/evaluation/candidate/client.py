@@ -200,7 +200,9 @@ def _read_memory(pid: int, address: int, into: int, count: int) -> int:
     """process_vm_readv(2): bytes that were read. Raises MachineError where the system does not let us."""
     libc = ctypes.CDLL(None, use_errno=True)
     if not hasattr(libc, "process_vm_readv"):
-        raise MachineError("kernels can be evaluated on Linux alone: nothing else reads another process's memory")
+        raise MachineError(
+            "kernels can be evaluated on Linux alone: nothing else reads another process's memory"
+        )
     libc.process_vm_readv.restype = ctypes.c_ssize_t
     mine, other = _Range(into, count), _Range(address, count)
     done: int = libc.process_vm_readv(pid, ctypes.byref(mine), 1, ctypes.byref(other), 1, 0)
