@@ -156,7 +156,8 @@ class Judge:
 
     def _time(self, trial: _Trial, result: TestResult) -> TestResult:
         candidate, reference = self._candidate, self._reference
-        assert candidate is not None and reference is not None
+        assert candidate is not None
+        assert reference is not None
         try:
             reference.load(trial.test.operation)
             estimate = trial.estimate(reference)
@@ -258,7 +259,7 @@ class _Trial:
         return None
 
     def verifier(self, process: KernelProcess) -> Any:
-        """How a timed call is verified. It raises _Cheat, or Incorrect where the kernel is wrong when asked again, too."""
+        """Verify a timed call. It raises _Cheat, or Incorrect where the kernel is wrong when asked again, too."""
 
         def verify(before: Sequence[Tensor], after: Sequence[Tensor], addresses: Sequence[int]) -> None:
             description = _with_addresses(self._description, iter(addresses))

@@ -4,15 +4,15 @@ Allowed of one number, with the unit roundoff u of its dtype and v = 2^-24 of fl
 
     |y - t| <= SAFETY * (u |t| + e + sqrt(L) v (|t| + c)) + m
 
-t is the value in float64 (complex128) on the same arguments. e is the error of PyTorch's own result n there: |n - t|, or
-the largest error of (nearly) all numbers, absolute or relative to |t|, whichever is smaller for this one. c is how much
-t moves when each floating-point argument moves by its own size at random, measured with a tiny step: the condition of
-the operation, so that cancellation allows what it must (Higham, "Accuracy and Stability of Numerical Algorithms", 2002,
-section 1.6). L is how many numbers are added up behind one, and sqrt(L) for L the bound by probability (Higham and Mary,
-2019). m is the smallest number of the dtype. A jump, as of floor(x) at an integer, allows nothing beyond e.
+t is the value in float64 (complex128) on the same arguments. e is the error of PyTorch's own result n there: |n - t|,
+or the largest error of (nearly) all numbers, absolute or relative to |t|, whichever is smaller for this one. c is how
+much t moves when each floating-point argument moves by its own size at random, measured with a tiny step: the condition
+of the operation, so that cancellation allows what it must (Higham, "Accuracy and Stability of Numerical Algorithms",
+2002, section 1.6). L is how many numbers are added up behind one, and sqrt(L) for L the bound by probability (Higham
+and Mary, 2019). m is the smallest number of the dtype. A jump, as of floor(x) at an integer, allows nothing beyond e.
 
-PyTorch's own kernel keeps within it by construction; one that rounds once more than PyTorch's does keeps within it, too,
-and one that computes in half precision what PyTorch computes in float32 does not.
+PyTorch's own kernel keeps within it by construction; one that rounds once more than PyTorch's does keeps within it,
+too, and one that computes in half precision what PyTorch computes in float32 does not.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def _truth(
 
 
 def _widen(value: Any, step: float, generator: torch.Generator) -> Any:
-    """Arguments in float64: floating-point tensors, and dtypes that are asked for; tensors moved by `step` at random."""
+    """Arguments in float64: tensors, moved by `step` at random, and dtypes that are asked for."""
     if isinstance(value, torch.Tensor):
         wide = WIDER.get(value.dtype)
         if wide is None and value.dtype not in (torch.float64, torch.complex128):
@@ -269,7 +269,7 @@ def _summands(operation: Any, tensors: Sequence[Tensor], outputs: Sequence[Tenso
             :2
         ] or (1, 1)
         length = max(length, sqrt(first * second / max(results)))
-    return max(1.0, length)
+    return float(max(1.0, length))
 
 
 def _expect(name: str, native: Tensor, truth: Tensor | None, move: Tensor | None, length: float) -> Expected:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from itertools import groupby
@@ -87,7 +87,7 @@ def run_evaluation(
                 gone = monotonic() - start
                 if gone >= next_report:
                     next_report = gone + REPORT_SECONDS
-                    progress.move(_progress(settled, left, gone))
+                    progress.move(_progress(settled, left))
                 progress.tick(gone)
 
             if left:
@@ -147,7 +147,7 @@ def _open_journal(request: EvaluationRequest) -> EvaluationJournal:
     return journals.create_journal(request, started)
 
 
-def _plain(request: EvaluationRequest) -> dict[str, object]:
+def _plain(request: EvaluationRequest) -> Mapping[str, object]:
     settings = codec.to_plain_data(request.settings)
     assert isinstance(settings, dict)
     return settings
@@ -213,7 +213,7 @@ def _describe(left: Sequence[EvaluationTest], tests: Sequence[EvaluationTest]) -
     )
 
 
-def _progress(settled: Sequence[TestResult], left: Sequence[EvaluationTest], gone: float) -> str:
+def _progress(settled: Sequence[TestResult], left: Sequence[EvaluationTest]) -> str:
     """`120 of 5,096 tests, 3 failed, about 40 s left`."""
     done = list(settled)
     failed = sum(result.status not in ("passed", "skipped") for result in done)

@@ -96,7 +96,7 @@ class Encoder:
         key = storage.data_ptr() if storage.nbytes() else -1 - len(self.contents)
         if key not in self._places:
             self._places[key] = len(self.contents)
-            bytes_ = torch.empty(0, dtype=torch.uint8).set_(storage)  # type: ignore[call-overload]
+            bytes_ = torch.empty(0, dtype=torch.uint8).set_(storage)
             self.contents.append(bytes_)
             self._offsets.append(self._size)
             self._size = align(self._size + bytes_.numel())
