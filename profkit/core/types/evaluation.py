@@ -152,3 +152,4 @@ class EvaluationDocument:
     planned: int = 0  # tests
     complete: bool = False
     seconds: float = 0.0  # wall time of all sessions together
+    notes: tuple[str, ...] = ()  # what else must be known to believe the times: a busy machine
