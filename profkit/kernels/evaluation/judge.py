@@ -32,6 +32,7 @@ from profkit.kernels.evaluation.reference import (
     make_reference,
 )
 from profkit.kernels.evaluation.request import JudgeSettings
+from profkit.kernels.evaluation.sources.registry import open_source
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip
@@ -46,6 +47,7 @@ STATUSES: dict[JobStatus, TestStatus] = {
 }
 ARENA_SHARE = 0.5  # of the machine's memory: only what is used of it is taken
 SEED_BITS = 31
+BUSY = "the machine was busy: threads waited for a processor while it was timed"
 
 
 class Judge:
@@ -77,7 +79,9 @@ class Judge:
         about: dict[str, Json] = {"device": described["device"], "versions": described["versions"]}
         if first:
             selection = Selection(chosen.operations, chosen.dtype, chosen.device)
-            about["tests"] = codec.to_plain_data(tuple(self._suite.tests(selection)))
+            tests, without = self._list_tests(selection)
+            about["tests"] = codec.to_plain_data(tests)
+            about["without_kernel"] = list(without)
             if not chosen.correctness_only:
                 about["roofs"] = codec.to_plain_data(measure_ceilings(torch.device(chosen.device)))
         return about
@@ -102,6 +106,20 @@ class Judge:
         for process in (self._candidate, self._reference):
             if process is not None:
                 process.close()
+
+    def _list_tests(self, selection: Selection) -> tuple[tuple[EvaluationTest, ...], tuple[str, ...]]:
+        """The tests, and the operations that are left out because there is no kernel for them.
+
+        One that was asked for by name is not left out: its kernel is missing.
+        """
+        only = set(self._settings.only)
+        tests = [test for test in self._suite.tests(selection) if not only or test.id in only]
+        if selection.operations:
+            return tuple(tests), ()
+        source = open_source(self._settings.source)  # by names alone: nothing of it is run here
+        operations = dict.fromkeys(test.operation for test in tests)
+        without = tuple(name for name in operations if not source.has_kernel(name))
+        return tuple(test for test in tests if test.operation not in without), without
 
     def _judge(self, test: EvaluationTest) -> TestResult:
         result = TestResult(test, "skipped")
@@ -180,6 +198,7 @@ class Judge:
             seconds=times.seconds,
             reference_seconds=times.reference_seconds,
             verified=times.verified,
+            remarks=(*result.remarks, BUSY) if times.disturbed else result.remarks,
             bytes=float(bytes_),
             flops=flops,
             bound_seconds=_bound(bytes_, flops, self._roofs),
@@ -244,7 +263,7 @@ class _Trial:
         seconds = []
         for _ in range(3):
             _write(self.encoder.contents, slot)
-            seconds.append(process.run_slots()[0])
+            seconds.append(process.run_slots(len(self.reference.outputs))[0])
         return min(seconds)
 
     def count_flops(self) -> float | None:

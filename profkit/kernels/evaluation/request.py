@@ -37,9 +37,11 @@ class JudgeSettings:
     suite_path: str = ""
     source: SourceRequest = field(default_factory=lambda: SourceRequest("aten"))
     operations: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()  # ids of tests; none: all
     dtype: str = ""
     device: str = "cpu"
     correctness_only: bool = False
+    audit: bool = False
     threads: int = 0
     timeout: float = 60.0
     seed: int = 0
@@ -52,13 +54,11 @@ class EvaluationOptions:
 
     suite: str = "smoke"
     suite_path: Path | None = None
-    backend: str = "aten"
-    kernels: Path | None = None
-    file: Path | None = None
     operations: str = ""
     dtype: str = ""
     device: str = "auto"
     correctness_only: bool = False
+    audit: bool = False
     threads: int = 0
     timeout: float = 60.0
     timing: PairOptions = field(default_factory=PairOptions)
@@ -94,6 +94,7 @@ def make_request(
         dtype=options.dtype,
         device="cpu",
         correctness_only=options.correctness_only,
+        audit=options.audit,
         threads=options.threads,
         timeout=options.timeout,
         seed=secrets.randbits(SEED_BITS),

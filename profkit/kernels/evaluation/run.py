@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from itertools import groupby
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 from profkit.core import codec
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, UnreadableReport, UsageError
@@ -115,6 +116,55 @@ def run_evaluation(
         return document
 
 
+def list_tests(
+    request: EvaluationRequest, logs: Path, progress: Progress
+) -> tuple[tuple[EvaluationTest, ...], dict[str, Any]]:
+    """The tests of an evaluation, and what the judge says of itself; none is done.
+
+    Raises MachineError where no judge can be started, UsageError where no test is left by the options.
+    """
+    start = monotonic()
+    settings = replace(request.settings, correctness_only=True)  # so the device is not measured
+    with contextlib.ExitStack() as cleanup, raise_on_signals():
+        pool = _make_pool(replace(request, settings=settings), logs, lambda _: None, progress)
+        cleanup.callback(pool.close)
+        progress.begin("judge", f"the tests of {settings.suite} listed")
+        pool.begin()
+        about = pool.open(lambda: progress.tick(monotonic() - start))
+        tests = _check_tests(request, about)
+        progress.end(plural(len(tests), "test"))
+        return tests, about
+
+
+def _make_pool(
+    request: EvaluationRequest, logs: Path, settle: Callable[[JobOutcome], None], progress: Progress
+) -> WorkerPool:
+    logs.mkdir(parents=True, exist_ok=True)
+    command = WorkerCommand(
+        "profkit.kernels.evaluation.judge:Judge", (str(logs), 0), log=logs / "judge-0.log"
+    )
+    timeout = 2 * request.settings.timeout + PATIENCE
+    return WorkerPool(
+        [WorkerClient(command)], settle, timeout=timeout, settings=_plain(request), note=progress.note
+    )
+
+
+def _check_tests(request: EvaluationRequest, about: Mapping[str, Any]) -> tuple[EvaluationTest, ...]:
+    """The tests that the judge lists. Raises UsageError where there are none."""
+    tests = codec.from_plain_data(tuple[EvaluationTest, ...], about.get("tests", []), "tests")
+    if tests:
+        return tests
+    if about.get("without_kernel"):
+        raise UsageError(
+            f"no operation of the suite {request.settings.suite} has a kernel there",
+            "--ops NAME says what is missing; --suite opinfo has more operations",
+        )
+    raise UsageError(
+        f"no test of the suite {request.settings.suite} is left by these options",
+        "leave out --ops, or name others",
+    )
+
+
 def test_result(outcome: JobOutcome) -> TestResult | None:
     """The result of a test by the outcome of its job; None where it was not done.
 
@@ -169,11 +219,7 @@ def _open(
             "--output FOLDER begins a new one",
         )
     if not known:
-        if not about["tests"]:
-            raise UsageError(
-                f"no test of the suite {request.settings.suite} is left by these options",
-                "leave out --ops, or name others",
-            )
+        _check_tests(request, about)
         journal.describe(about)
     tests = journal.contents.tests
     operations = {test.operation for test in tests}

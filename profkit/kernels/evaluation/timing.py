@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from math import exp, log
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -45,7 +46,7 @@ class PairedTimes:
     seconds: float
     reference_seconds: float
     verified: int
-    slots: int
+    disturbed: bool
 
 
 # Verify one timed call: the bytes of its storages before, and after it, and the addresses of its outputs.
@@ -122,68 +123,81 @@ def time_pairs(
     reference: KernelProcess,
     encoder: Encoder,
     recipe: Recipe,
+    outputs: int,
     estimate: float,
     options: PairOptions,
     verify: Verify,
 ) -> PairedTimes:
     """Time the loaded kernels of both processes on fresh arguments. `estimate`: seconds of one call.
 
-    Raises what `verify` raises, KernelError, and WorkerEnded.
+    `outputs`: how many tensors a call gives. Pairs in which a process waited for a processor are left out while enough
+    others are there; else the machine is busy, and `disturbed` says so. Raises what `verify` raises, KernelError, and
+    WorkerEnded.
     """
     secret = random.SystemRandom()
     fresh = FreshValues(encoder, recipe, secret.getrandbits(63))
     count = _slot_count(estimate, recipe)
-    processes = (reference, candidate)
-    slots = {process: process.place(recipe, count) for process in processes}
+    both = (reference, candidate)
+    slots = {process: process.place(recipe, count) for process in both}
     private = [[torch.empty_like(storage) for storage in slot] for slot in slots[reference]]
-
-    def write_values() -> None:
-        for number, storages in enumerate(private):
-            fresh.write(storages)
-            for process in processes:
-                for target, source in zip(slots[process][number], storages, strict=True):
-                    target.copy_(source)
-
-    for process in processes:
+    for process in both:
         process.prepare_timing()
-    empty = _empty_batch_seconds(reference)
-    begin, spent_verifying, verified = perf_counter(), 0.0, 0
-    times: dict[KernelProcess, list[float]] = {process: [] for process in processes}
-    next_look = FEWEST_PAIRS
-    for pair in range(-1, MOST_PAIRS):  # the first one warms up
-        write_values()
-        order = list(processes)
-        secret.shuffle(order)
-        for process in order:
-            seconds, addresses = process.run_slots()
-            if pair >= 0:
-                times[process].append(max(seconds - empty, seconds / 50) / count)
-            elapsed = perf_counter() - begin
-            if process is candidate and (
-                verified < FEWEST_VERIFIED or spent_verifying < VERIFY_SHARE * elapsed
-            ):
-                chosen = secret.randrange(count)
-                each = len(addresses) // count
-                verify(
-                    private[chosen], slots[candidate][chosen], addresses[chosen * each : (chosen + 1) * each]
-                )
-                verified += 1
-                spent_verifying += perf_counter() - begin - elapsed
-        pairs = pair + 1
-        if pairs >= next_look:
-            speedup = _speedup(times[reference], times[candidate], options)
-            next_look = int(pairs * LOOK_GROWTH) + 1
-            if _is_decided(speedup, options):
-                break
-        if perf_counter() - begin > options.budget and pairs >= FEWEST_PAIRS:
-            break
+    empty = _empty_batch_seconds(reference, count)
+    pairs: list[_Pair] = []
+    begin, spent_verifying, verified, next_look = perf_counter(), 0.0, 0, FEWEST_PAIRS
+    with ExitStack() as cleanup:
+        watches = {process: cleanup.enter_context(process.watch()) for process in both}
+        for number in range(-1, MOST_PAIRS):  # the first one warms up
+            for values, *targets in zip(private, *slots.values(), strict=True):
+                fresh.write(values)
+                for storages in targets:
+                    for target, source in zip(storages, values, strict=True):
+                        target.copy_(source)
+            times: dict[KernelProcess, float] = {}
+            waited = False
+            for process in secret.sample(both, 2):
+                watches[process].begin()
+                seconds, addresses = process.run_slots(count * outputs)
+                waited |= watches[process].waited(seconds)
+                times[process] = max(seconds - empty, seconds / 50) / count
+                elapsed = perf_counter() - begin
+                if process is candidate and (
+                    verified < FEWEST_VERIFIED or spent_verifying < VERIFY_SHARE * elapsed
+                ):
+                    chosen = secret.randrange(count)
+                    own = addresses[chosen * outputs : (chosen + 1) * outputs]
+                    verify(private[chosen], slots[candidate][chosen], own)
+                    verified += 1
+                    spent_verifying += perf_counter() - begin - elapsed
+            if number >= 0:
+                pairs.append(_Pair(times[reference], times[candidate], waited))
+            is_over = perf_counter() - begin > options.budget
+            if len(pairs) >= next_look or (is_over and len(pairs) >= FEWEST_PAIRS):
+                next_look = int(len(pairs) * LOOK_GROWTH) + 1
+                if is_over or _is_decided(_speedup(_undisturbed(pairs), options), options):
+                    break
+    chosen_pairs = _undisturbed(pairs)
     return PairedTimes(
-        _speedup(times[reference], times[candidate], options),
-        median(times[candidate]),
-        median(times[reference]),
+        _speedup(chosen_pairs, options),
+        median([pair.candidate for pair in chosen_pairs]),
+        median([pair.reference for pair in chosen_pairs]),
         verified,
-        count,
+        any(pair.waited for pair in chosen_pairs),
     )
+
+
+class _Pair(NamedTuple):
+    """Seconds of one call of each, and whether a process waited for a processor meanwhile."""
+
+    reference: float
+    candidate: float
+    waited: bool
+
+
+def _undisturbed(pairs: Sequence[_Pair]) -> Sequence[_Pair]:
+    """Those in which nobody waited; all, where those are too few."""
+    quiet = [pair for pair in pairs if not pair.waited]
+    return quiet if len(quiet) >= FEWEST_PAIRS else pairs
 
 
 def _slot_count(estimate: float, recipe: Recipe) -> int:
@@ -191,21 +205,21 @@ def _slot_count(estimate: float, recipe: Recipe) -> int:
     return max(1, min(MOST_SLOTS, by_time, SLOT_BYTES // recipe.slot_bytes))
 
 
-def _empty_batch_seconds(process: KernelProcess) -> float:
+def _empty_batch_seconds(process: KernelProcess, count: int) -> float:
     """What a batch takes whose kernel gives back its first argument."""
     operation = process.operation
     process.load("")
-    times = [process.run_slots()[0] for _ in range(EMPTY_BATCHES)]
+    times = [process.run_slots(count)[0] for _ in range(EMPTY_BATCHES)]
     process.load(operation)
     return median(times)
 
 
-def _speedup(reference: Sequence[float], candidate: Sequence[float], options: PairOptions) -> Speedup:
+def _speedup(pairs: Sequence[_Pair], options: PairOptions) -> Speedup:
     """The median of the pairs' ratios, with its interval by ranks."""
-    ratios = sorted(log(mine / other) for mine, other in zip(reference, candidate, strict=True))
+    ratios = [log(pair.reference / pair.candidate) for pair in pairs]
     bounds = median_interval(ratios)
     centre = median(ratios)
-    low, high = (ratios[0], ratios[-1]) if bounds is None else (bounds.low, bounds.high)
+    low, high = (min(ratios), max(ratios)) if bounds is None else (bounds.low, bounds.high)
     value, low, high = exp(centre), exp(low), exp(high)
     return Speedup(value, low, high, speed_word(value, low, high, options.floor), len(ratios))
 

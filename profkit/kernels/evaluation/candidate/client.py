@@ -19,7 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 from struct import unpack
 from time import perf_counter
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -29,8 +29,12 @@ from profkit.execution.job import JobStatus
 from profkit.kernels.evaluation.candidate.arena import Arena, align
 from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor, storage_views
 from profkit.kernels.evaluation.sources.source import SourceRequest
+from profkit.runtime.passes.processor_wait import ProcessorWatch
 
 START_SECONDS = 120.0
+MOST_OUTPUTS = 10_000
+LARGEST = 1 << 48  # elements, bytes
+TENSOR_PARTS = [int, str, list, list, int, str, bool]  # address, dtype, shape, stride, room, device, lazy
 _ROOT = str(Path(__file__).resolve().parents[4])
 _BOOT = (
     "import sys; sys.path[:] = [path for path in sys.path if path] + [sys.argv[1]]; "
@@ -108,14 +112,21 @@ class KernelProcess:
 
     def call(self, slot: int, *, garbage: bool = False) -> Any:
         """Call the kernel once; how it describes its value. Raises KernelError."""
-        return self._ask({"ask": "call", "slot": slot, "garbage": garbage})["value"]
+        value = self._ask({"ask": "call", "slot": slot, "garbage": garbage}).get("value")
+        if not _is_description(value):
+            self._refuse()
+        return value
+
+    def watch(self) -> ProcessorWatch:
+        """What tells whether its threads wait for a processor."""
+        return ProcessorWatch(self._child.pid)
 
     def prepare_timing(self) -> None:
         """Let its malloc keep what is freed."""
         self._ask({"ask": "prepare_timing"})
 
-    def run_slots(self) -> tuple[float, Sequence[int]]:
-        """Call the kernel on every slot: wall seconds, and the addresses of all outputs. Raises KernelError.
+    def run_slots(self, outputs: int) -> tuple[float, Sequence[int]]:
+        """Call the kernel on every slot: wall seconds, and the addresses of all `outputs`. Raises KernelError.
 
         The clock runs from before the process is woken until its answer is here; then it is stopped.
         """
@@ -125,11 +136,15 @@ class KernelProcess:
         child.send(b"go\n")
         (count,) = unpack("<q", child.read_bytes(8, self._timeout))
         addresses = array("Q")
-        if count > 0:
+        if count == outputs:
             addresses.frombytes(child.read_bytes(8 * count, self._timeout))
         seconds = perf_counter() - begin
         if count < 0:
-            _raise_error(self._message(self._timeout))
+            message = self._message(self._timeout)
+            self._stop()
+            _raise_error(message)
+        if count != outputs:
+            self._refuse()
         self._stop()
         return seconds, addresses
 
@@ -166,11 +181,14 @@ class KernelProcess:
         return message
 
     def _message(self, timeout: float) -> dict[str, Any]:
-        """A line of it. Raises WorkerEnded where it is no answer of ours: somebody's code wrote it."""
+        """A line of it, which must be an object."""
+        message: Any = None
         with suppress(ValueError, RecursionError):
             message = json.loads(self._child.read_line(timeout))
-            if isinstance(message, dict):
-                return message
+        return message if isinstance(message, dict) else self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        """It wrote what is no answer of ours: somebody's code did. It is ended."""
         self.kill()
         raise WorkerEnded(JobStatus.crash, "its process wrote what is no answer")
 
@@ -183,7 +201,23 @@ class KernelProcess:
             os.killpg(self._child.pid, signal.SIGSTOP)
 
 
-def _raise_error(message: dict[str, Any]) -> None:
+def _is_description(value: Any) -> bool:
+    """Whether it is what our process says of a value; its kernel can write whatever it likes."""
+    if isinstance(value, list):
+        return len(value) <= MOST_OUTPUTS and all(map(_is_description, value))
+    if not isinstance(value, dict):
+        return value is None or isinstance(value, (bool, int, str))
+    if "tensor" not in value:
+        return len(value) == 1 and all(isinstance(word, (str, list)) for word in value.values())
+    parts = value["tensor"]
+    if not isinstance(parts, list) or [type(part) for part in parts] != TENSOR_PARTS:
+        return False
+    sizes = [*parts[2], *parts[3]]
+    fits = all(type(size) is int and 0 <= size < LARGEST for size in sizes) and len(parts[2]) == len(parts[3])
+    return fits and 0 <= parts[0] < 1 << 64
+
+
+def _raise_error(message: dict[str, Any]) -> NoReturn:
     raise KernelError(
         str(message.get("error")),
         str(message.get("message", "")),
