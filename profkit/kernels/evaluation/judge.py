@@ -187,9 +187,10 @@ class Judge:
             reference,
             trial.encoder,
             trial.recipe,
+            len(trial.reference.outputs),
             estimate,
-            self._settings.timing,
-            trial.verifier(candidate),
+            options,
+            verify,
         )
         bytes_, flops = trial.bytes, trial.count_flops()
         return replace(
