@@ -189,8 +189,8 @@ class Judge:
             trial.recipe,
             len(trial.reference.outputs),
             estimate,
-            options,
-            verify,
+            self._settings.timing,
+            trial.verifier(candidate),
         )
         bytes_, flops = trial.bytes, trial.count_flops()
         return replace(
