@@ -27,6 +27,7 @@ BENCH = (
     "kernels/sweep/bench",
     "kernels/sweep/device.py",
     "kernels/sweep/settings",
+    "kernels/evaluation/audit.py",
     "kernels/evaluation/candidate/arguments.py",
     "kernels/evaluation/candidate/client.py",
     "kernels/evaluation/correctness.py",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 
 import torch
@@ -11,7 +12,15 @@ import torch
 from profkit.core.types import Fault
 from profkit.kernels.evaluation.candidate.arguments import DTYPES, Tensor
 from profkit.kernels.evaluation.candidate.client import KernelProcess
-from profkit.kernels.evaluation.reference import WIDER, Expected, Reference, flat_tensors, leaves_unwritten
+from profkit.kernels.evaluation.reference import (
+    SAFETY,
+    WIDER,
+    Expected,
+    Reference,
+    flat_tensors,
+    leaves_unwritten,
+)
+from profkit.kernels.operations.check import LEAN
 
 EPS = 1e-10  # of a relative error, as the field has it: |y - t| / (|t| + eps)
 # Of what gives places, a tie may be broken in another way: the places are right where they hold the same values.
@@ -121,8 +130,39 @@ def compare(output: Tensor, expected: Expected, ties: Tensor | None = None) -> E
         raise Incorrect("values", _where(expected.name, wrong, output, truth, int(wrong.sum())))
     if not difference.numel():
         return Errors()
+    _check_lean(value, expected, finite)
     relative = difference / (size + EPS)
     return Errors(float(difference.max()), float(relative.max()), float(share.max()))
+
+
+def _check_lean(value: Tensor, expected: Expected, finite: Tensor) -> None:
+    """Rounding leans to no side; a result that is cut off does. See `profkit.kernels.operations.check`.
+
+    Of all numbers y with the truth t, |sum((y - t) sign(t))| / sum(|t|) is at most an eighth of the unit roundoff u, and
+    what chance explains, SAFETY u / sqrt(3 N), beyond how far PyTorch's own result leans. N is how many numbers count.
+    """
+    truth, native = expected.truth, expected.native
+    if truth is None or native.dtype not in (torch.float16, torch.bfloat16):
+        return
+    size = torch.where(finite, truth.abs(), 0.0)
+    total = float(size.sum())
+    if total == 0:
+        return
+    roundoff = torch.finfo(native.dtype).eps / 2
+    effective = total**2 / max(float((size**2).sum()), 1e-300)
+    sign = torch.where(finite, truth.sign(), 0.0)
+    own = native.to(value.dtype).nan_to_num(0.0, 0.0, 0.0)
+    plain = truth.nan_to_num(0.0, 0.0, 0.0)
+    lean = abs(float(((value.nan_to_num(0.0, 0.0, 0.0) - plain) * sign).sum())) / total
+    allowed = LEAN * roundoff + SAFETY * (
+        roundoff / sqrt(3 * effective) + abs(float(((own - plain) * sign).sum())) / total
+    )
+    if lean > allowed:
+        raise Incorrect(
+            "values",
+            f"{expected.name} leans to one side by {lean:.2g} of its size, {allowed:.2g} is explained: "
+            "it is cut off instead of rounded, or off by a factor",
+        )
 
 
 def _where(name: str, wrong: Tensor, output: Tensor, wanted: Tensor, count: int) -> str:

@@ -16,10 +16,18 @@ from typing import Any
 import torch
 
 from profkit.core import codec
-from profkit.core.types import EvaluationTest, Json, MeasuredCeilings, TestResult, TestStatus
+from profkit.core.types import (
+    EvaluationTest,
+    Json,
+    MeasuredCeilings,
+    TestResult,
+    TestStatus,
+    TestStrength,
+)
 from profkit.execution.child import WorkerEnded
 from profkit.execution.job import Job, JobStatus
 from profkit.execution.worker import JobFinished, JobStarted, JobStep
+from profkit.kernels.evaluation.audit import audit_test
 from profkit.kernels.evaluation.candidate.arguments import Encoder, NotPortable, Recipe, Tensor, decode
 from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess
 from profkit.kernels.evaluation.correctness import Errors, Incorrect, check_call
@@ -47,6 +55,7 @@ STATUSES: dict[JobStatus, TestStatus] = {
 }
 ARENA_SHARE = 0.5  # of the machine's memory: only what is used of it is taken
 SEED_BITS = 31
+SEEDS = 3  # that are tried to make a weak test strong
 BUSY = "the machine was busy: threads waited for a processor while it was timed"
 
 
@@ -93,13 +102,24 @@ class Judge:
         for job in jobs:
             yield JobStarted(job.key)
             test = codec.from_plain_data(EvaluationTest, job.data)
-            yield JobFinished(job.key, codec.to_plain_data(self.judge(test)))
+            result, strength = self.judge(test)
+            value = {"result": codec.to_plain_data(result), "strength": codec.to_plain_data(strength)}
+            yield JobFinished(job.key, value)
 
-    def judge(self, test: EvaluationTest) -> TestResult:
-        """The one result of a test."""
+    def judge(self, test: EvaluationTest) -> tuple[TestResult, TestStrength | None]:
+        """The one result of a test, and how strong the test is where that is audited."""
         begin = perf_counter()
-        result = self._judge(test)
-        return replace(result, spent=perf_counter() - begin)
+        result = TestResult(test, "skipped")
+        strength = None
+        try:
+            trial, strength = self._make_trial(test)
+        except (Skip, NotPortable, LookupError) as why:
+            result = replace(result, reason=str(why))
+        except Exception as error:
+            result = replace(result, reason=f"PyTorch itself: {_first_line(error)}")
+        else:
+            result = self._judge(trial, replace(result, remarks=trial.reference.remarks))
+        return replace(result, spent=perf_counter() - begin), strength
 
     def close(self) -> None:
         """End both processes."""
@@ -121,16 +141,29 @@ class Judge:
         without = tuple(name for name in operations if not source.has_kernel(name))
         return tuple(test for test in tests if test.operation not in without), without
 
-    def _judge(self, test: EvaluationTest) -> TestResult:
-        result = TestResult(test, "skipped")
-        try:
-            trial = _Trial(self._suite, test, self._seed(test))
-        except (Skip, NotPortable, LookupError) as why:
-            return replace(result, reason=str(why))
-        except Exception as error:
-            return replace(result, reason=f"PyTorch itself: {_first_line(error)}")
+    def _make_trial(self, test: EvaluationTest) -> tuple[_Trial, TestStrength | None]:
+        """The test made concrete; where it is audited and weak, with the values of some other seed that make it strong.
+
+        Raises what `_Trial` raises.
+        """
+        seed = self._seed(test)
+        trial = _Trial(self._suite, test, seed)
+        if not self._settings.audit:
+            return trial, None
+        strength = None
+        for other in range(1, SEEDS + 1):
+            following = _Trial(self._suite, test, seed + other)
+            found = audit_test(test.id, test.operation, trial.reference, trial.arguments, following.reference)
+            if strength is None or len(found.missed) < len(strength.missed):
+                strength, best = found, trial
+            if not strength.weak:
+                break
+            trial = following
+        return best, strength
+
+    def _judge(self, trial: _Trial, result: TestResult) -> TestResult:
+        test = trial.test
         assert self._candidate is not None
-        result = replace(result, remarks=trial.reference.remarks)
         try:
             self._candidate.load(test.operation)
         except KernelError as error:
@@ -238,6 +271,11 @@ class _Trial:
         self._description: Any = None
 
     @property
+    def arguments(self) -> tuple[Any, ...]:
+        """The arguments as the operation finds them."""
+        return decode(self.recipe.body, self.encoder.contents)
+
+    @property
     def can_be_timed(self) -> bool:
         """Whether every part of its value is a tensor: addresses of outputs are what a timed batch tells."""
         value = self.reference.value
@@ -247,9 +285,8 @@ class _Trial:
     @property
     def bytes(self) -> int:
         """That a call must move at least: every argument read once, every output written once."""
-        args, kwargs = decode(self.recipe.body, self.encoder.contents)
         outputs = [expected.native for expected in self.reference.outputs]
-        return count_bytes([*flat_tensors([args, kwargs]), *outputs])
+        return count_bytes([*flat_tensors(self.arguments), *outputs])
 
     def check(self, process: KernelProcess) -> Errors:
         """Call the kernel with garbage in its new memory, and check all that it did. Raises Incorrect."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from itertools import groupby
 from pathlib import Path
@@ -16,7 +16,7 @@ from profkit.core.errors import Interrupted, MachineError, ProfkitError, Unreada
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
 from profkit.core.signals import defer_interrupts, raise_on_signals
-from profkit.core.types import EvaluationDocument, EvaluationTest, TestResult
+from profkit.core.types import EvaluationDocument, EvaluationTest, TestResult, TestStrength
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome, JobStatus
 from profkit.execution.pool import WorkerPool
@@ -45,7 +45,10 @@ def run_evaluation(
         settled: list[TestResult] = []
 
         def settle(outcome: JobOutcome) -> None:
-            if (result := test_result(outcome)) is not None:
+            result, strength = test_result(outcome)
+            if strength is not None:
+                journal.add_strength(strength)
+            if result is not None:
                 journal.add(result, monotonic() - start)
                 settled.append(result)
 
@@ -165,26 +168,35 @@ def _check_tests(request: EvaluationRequest, about: Mapping[str, Any]) -> tuple[
     )
 
 
-def test_result(outcome: JobOutcome) -> TestResult | None:
-    """The result of a test by the outcome of its job; None where it was not done.
+def test_result(outcome: JobOutcome) -> tuple[TestResult | None, TestStrength | None]:
+    """The result of a test by the outcome of its job, and how strong the test is; None where it was not done.
 
     What ends the judge itself is PyTorch's own kernel, or the making of arguments: no kernel of anybody runs there.
     """
     test = codec.from_plain_data(EvaluationTest, outcome.job.data)
+    result = TestResult(test, "lost", outcome.reason, spent=outcome.seconds, slot=outcome.slot)
     if outcome.status is JobStatus.cancelled:
-        return None
+        return None, None
     if outcome.status is JobStatus.ok:
         try:
-            result = codec.from_plain_data(TestResult, outcome.value, "result")
+            answer = codec.from_plain_data(_Answer, outcome.value, "answer")
         except UnreadableReport as error:
-            return TestResult(
-                test, "lost", f"the judge gave a wrong answer: {error.message}", slot=outcome.slot
-            )
-        return replace(result, slot=outcome.slot)
-    if outcome.status is JobStatus.lost:
-        return TestResult(test, "lost", outcome.reason, spent=outcome.seconds, slot=outcome.slot)
-    reason = f"nothing can be decided: PyTorch's own kernel, or what makes its arguments: {outcome.reason}"
-    return TestResult(test, "skipped", reason, spent=outcome.seconds, slot=outcome.slot)
+            return replace(result, reason=f"the judge gave a wrong answer: {error.message}"), None
+        return replace(answer.result, slot=outcome.slot), answer.strength
+    if outcome.status is not JobStatus.lost:
+        reason = (
+            f"nothing can be decided: PyTorch's own kernel, or what makes its arguments: {outcome.reason}"
+        )
+        result = replace(result, status="skipped", reason=reason)
+    return result, None
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What a judge says of a test."""
+
+    result: TestResult
+    strength: TestStrength | None = None
 
 
 test_result.__test__ = False  # type: ignore[attr-defined]  # for pytest
