@@ -17,19 +17,13 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
+from profkit.core.whole_files import user_cache
 from profkit.kernels.operations.operation import Unavailable
 
 
 def cache_folder() -> Path | None:
-    """`$XDG_CACHE_HOME/profkit/kernels`, or that of `~/.cache`. None where there is no home."""
-    base = os.environ.get(
-        "XDG_CACHE_HOME"
-    )  # by its specification a path that is not absolute counts as not set
-    if base and os.path.isabs(base):
-        return Path(base, "profkit", "kernels")
-    with suppress(RuntimeError):
-        return Path.home() / ".cache" / "profkit" / "kernels"
-    return None
+    """Where compiled programs are kept; None where there is no home."""
+    return user_cache("kernels")
 
 
 def cache_key(*parts: str | Sequence[str]) -> str:
