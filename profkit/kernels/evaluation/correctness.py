@@ -138,8 +138,8 @@ def compare(output: Tensor, expected: Expected, ties: Tensor | None = None) -> E
 def _check_lean(value: Tensor, expected: Expected, finite: Tensor) -> None:
     """Rounding leans to no side; a result that is cut off does. See `profkit.kernels.operations.check`.
 
-    Of all numbers y with the truth t, |sum((y - t) sign(t))| / sum(|t|) is at most an eighth of the unit roundoff u, and
-    what chance explains, SAFETY u / sqrt(3 N), beyond how far PyTorch's own result leans. N is how many numbers count.
+    Of all numbers y with the truth t, |sum((y - t) sign(t))| / sum(|t|) is at most an eighth of the unit roundoff u,
+    and what chance explains, SAFETY u / sqrt(3 N), beyond how far PyTorch's own result leans. N: how many count.
     """
     truth, native = expected.truth, expected.native
     if truth is None or native.dtype not in (torch.float16, torch.bfloat16):

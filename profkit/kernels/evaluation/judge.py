@@ -55,7 +55,7 @@ STATUSES: dict[JobStatus, TestStatus] = {
 }
 ARENA_SHARE = 0.5  # of the machine's memory: only what is used of it is taken
 SEED_BITS = 31
-SEEDS = 3  # that are tried to make a weak test strong
+SEEDS = 8  # that are tried to make a weak test strong
 BUSY = "the machine was busy: threads waited for a processor while it was timed"
 
 
