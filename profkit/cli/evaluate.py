@@ -237,9 +237,9 @@ def _check_resume(context: typer.Context) -> None:
 
 def _show(document: EvaluationDocument, folder: Path, format: OutputFormat, *, details: bool) -> None:
     if format is OutputFormat.json:
-        from profkit.kernels.evaluation.outputs import document_json
+        from profkit.kernels.evaluation.document import evaluation_text
 
-        print_result(document_json(document))
+        print_result(evaluation_text(document, folder))
     else:
         from profkit.reporting.views.evaluation import view
 
