@@ -34,6 +34,7 @@ BENCH = (
     "kernels/evaluation/judge.py",
     "kernels/evaluation/timing.py",
     "kernels/evaluation/reference.py",
+    "kernels/evaluation/enabling",
     "kernels/evaluation/suites/values.py",
 )
 LATE = ("profkit.core.process_tree",)

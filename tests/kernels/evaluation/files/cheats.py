@@ -1,4 +1,4 @@
-"""Kernels that pretend, each for another operation, and two that are honest. A judge must find all but the honest ones."""
+"""Kernels that pretend, each for another operation, and two that are honest."""
 
 import gc
 import sys
