@@ -205,7 +205,7 @@ def evaluate(
     if plan:
         _show_plan(request, format, quiet=quiet)
         return
-    from profkit.kernels.evaluation.outputs import write_results
+    from profkit.kernels.evaluation.results.outputs import write_results
     from profkit.kernels.evaluation.run import run_evaluation
 
     document = run_evaluation(request, progress, write_results)
@@ -237,7 +237,7 @@ def _check_resume(context: typer.Context) -> None:
 
 def _show(document: EvaluationDocument, folder: Path, format: OutputFormat, *, details: bool) -> None:
     if format is OutputFormat.json:
-        from profkit.kernels.evaluation.document import evaluation_text
+        from profkit.kernels.evaluation.results.document import evaluation_text
 
         print_result(evaluation_text(document, folder))
     else:
