@@ -14,6 +14,7 @@ IDEAL_SECTORS = 4  # of 32 bytes, for a warp that loads 4 bytes in each of its 3
 WASTED = (
     20  # % of the sectors that nobody asked for: an offset by one element wastes as many (4 of 5 are used)
 )
+REUSED = 2.0  # loads of each byte: with fewer there is little to be used again
 SATURATED = 80.0  # %: NVIDIA's own limit for "this unit is what limits the kernel" (SpeedOfLight.py)
 
 
@@ -138,6 +139,9 @@ def no_reuse(run: RunEvidence) -> Iterator[Insight]:
         rest = max((value for value in others.values()), default=None)
         if rest is None or top < 60 or rest > 0.75 * top:
             continue
+        loads = _loads_per_byte(kernel) if kernel.bound != "shared" else None
+        if loads is not None and loads < REUSED:
+            continue  # each value is loaded once: what keeps L1 busy is something else, such as shared memory
         nearest = max(others, key=lambda title: others[title])
         where = {"l2": "the L2 cache", "shared": "shared memory"}.get(kernel.bound, "the L1 cache")
         yield insight_on(
@@ -146,13 +150,31 @@ def no_reuse(run: RunEvidence) -> Iterator[Insight]:
             f"Use each value that comes from {where} more than once",
             f"{where} is at {percent_text(top)} of its peak, and DRAM and all arithmetic are below "
             f"{percent_text(max(rest, 1.0))} "
-            f"({nearest}): the same data is loaded again and again",
+            f"({nearest}): {_again_text(kernel, loads)}",
             _REUSE[kernel.bound if kernel.bound in _REUSE else "l1"],
             bounded_gain(
                 run, kernel, 1 - rest / top, f"the kernel's time until {nearest} is the unit that limits it"
             ),
             ("bandwidth.l1.share", "bandwidth.l2.share", "pipe.lsu.utilization", "pipe.fp32.utilization"),
         )
+
+
+def _loads_per_byte(kernel: KernelEvidence) -> float | None:
+    """How often a byte that came from DRAM is loaded, sector by sector; None where that was not counted."""
+    sectors = kernel.counters.get("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum")
+    read = kernel.values.get("dram.read")
+    return 32 * sectors / read if sectors and read else None
+
+
+def _again_text(kernel: KernelEvidence, loads: float | None) -> str:
+    """That data is loaded again, how often, and for l2 how little of it L1 holds."""
+    if loads is None:
+        return "the same data is loaded again and again"
+    text = f"each byte from DRAM is loaded {loads:.0f} times"
+    missed = kernel.values.get("cache.l1.miss_rate")
+    if kernel.bound == "l2" and missed is not None:
+        text += f", and L1 holds {percent_text(100 - missed)} of what is loaded"
+    return text
 
 
 _REUSE = {

@@ -24,6 +24,7 @@ _LOCKS = re.compile(
     r"pthread_(mutex|rwlock|spin)_(timed|try)?(rd|wr)?(un)?lock|lll_lock|futex|spin_lock_slowpath"
 )
 _OPENMP = re.compile(r"lib(gomp|iomp5|omp)\b")
+_POOL_THREAD = re.compile(r"\(_handle_(tasks|results|workers)\)$")  # of a pool of processes: they hand over
 _MACHINERY = re.compile(r".*/(multiprocessing/|concurrent/futures/|selectors\.py|pickle\.py)")
 
 
@@ -134,7 +135,9 @@ def interpreter_lock(run: RunEvidence) -> Iterator[Insight]:
     busy = [
         one
         for one in threads.hotspots
-        if one.own >= BUSY * threads.total and one.counters.get("first_process")
+        if one.own >= BUSY * threads.total
+        and one.counters.get("first_process")
+        and not _POOL_THREAD.search(one.function)
     ]
     count = sum(round(one.counters.get("threads", 1.0)) for one in busy)
     if count < 2 or len({one.function for one in busy}) < 1:

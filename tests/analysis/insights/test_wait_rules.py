@@ -109,6 +109,8 @@ def test_threads_that_compute_in_python_wait_for_its_lock() -> None:
         (WORKS, [thread("main", 1.05), thread("Thread-1", 0.05)]),
         (WORKS, [thread("main", 0.6), thread("main", 0.5, first=False)]),  # processes
         (WORKS, [thread("Thread-1", 1.0), thread("main", 0.12)]),  # one does nearly all
+        # of a pool of processes, which hand over
+        (WORKS, [thread(f"Thread-{n} (_handle_{n})", 0.4) for n in ("tasks", "results")] + FOUR[:1]),
     ],
 )
 def test_one_thread_that_works_or_several_processes_wait_for_no_lock(
