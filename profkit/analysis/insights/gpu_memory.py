@@ -235,22 +235,40 @@ def register_spills(run: RunEvidence) -> Iterator[Insight]:
             kernel.stall_share(reason) or 0.0
             for reason in ("long_scoreboard", "lg_throttle", "short_scoreboard")
         )
-        gain = bounded_gain(
-            run,
-            kernel,
-            max(share, min(waiting, 0.9)),
-            "the time that warps wait for memory, local memory included",
+        local = _local_share(kernel)
+        if local is not None and kernel.bound in ("l1", "l2", "dram"):
+            part, why = local, "the time shrinks with the sectors at most as much as these do"
+        else:
+            part = max(share, min(waiting * (1.0 if local is None else local), 0.9)) if waiting else 0.0
+            why = "the time that warps wait for memory, as much of it as is local memory"
+        moved = (
+            f"; {percent_text(100 * local)} of the sectors that go through L1 are of local memory"
+            if local is not None
+            else ""
         )
         yield insight_on(
             "register-spills",
             kernel,
             "Keep values in registers instead of local memory",
             f"{percent_text(100 * share)} of its instructions load or store local memory "
-            f"({format_quantity(loads, 'count')} loads)",
+            f"({format_quantity(loads, 'count')} loads){moved}",
             "Arrays in a kernel stay in registers only where every index is known when it is "
             "compiled: unroll the loop "
             "(#pragma unroll). Otherwise use fewer live values, or allow more registers "
             "(__launch_bounds__, maxrregcount).",
-            gain if waiting else None,
+            bounded_gain(run, kernel, part, why) if part else None,
             ("memory.spill.loads", "memory.spill.stores"),
         )
+
+
+def _local_share(kernel: KernelEvidence) -> float | None:
+    """The share (0..1) of the sectors of global and local accesses that are of local memory; None: not counted."""
+    sectors = {
+        (memory, way): kernel.counters.get(f"l1tex__t_sectors_pipe_lsu_mem_{memory}_op_{way}.sum")
+        for memory in ("local", "global")
+        for way in ("ld", "st")
+    }
+    total = sum(count or 0.0 for count in sectors.values())
+    if None in sectors.values() or not total:
+        return None
+    return sum(count or 0.0 for (memory, _), count in sectors.items() if memory == "local") / total

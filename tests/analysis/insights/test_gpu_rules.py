@@ -79,19 +79,6 @@ COLUMNS_IN_ROWS: Values = {  # 8 elements per thread, one after another, on a T4
     "launch.waves": 20.0,
     **stalls(lg_throttle=275.0, long_scoreboard=144.0, drain=6.2, selected=1.0, wait=0.0, not_selected=0.0),
 }
-SUM_IN_SHARED_MEMORY: Values = {  # a dot product on the same GTX: L1 is busy with shared memory
-    **NAIVE_PRODUCT,
-    "bandwidth.dram.share": 34.9,
-    "bandwidth.l1.share": 81.1,
-    "bandwidth.l2.share": 20.0,
-    "sm.throughput": 72.4,
-    "memory.throughput": 72.4,
-    "pipe.fp32.utilization": 6.0,
-    "pipe.lsu.utilization": 73.5,
-    "issue.active": 33.4,
-    "dram.read": 8_406_048.0,
-    **stalls(barrier=5.0, long_scoreboard=4.4, wait=4.4, short_scoreboard=3.7, lg_throttle=0.5, selected=1.0),
-}
 ATOMIC_SUM: Values = {  # every thread adds to one address
     **NAIVE_PRODUCT,
     "bandwidth.dram.share": 1.3,
@@ -425,32 +412,3 @@ def test_attention_of_before_hopper_is_told_on_hopper_alone() -> None:
         "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_3_64x64x64_4x1x1_cga1x1x1_kernel0_0"
     )
     assert "old-attention" not in insights({}, cudnn, gpu=H100)
-
-
-LOADS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
-
-
-def test_how_often_each_byte_is_loaded_tells_reuse_from_shared_memory() -> None:
-    """5,373 MB of loads for 146 MB from DRAM, and 8.4 MB for 8.4 MB: recorded on a GTX 1660."""
-    product: Values = {**NAIVE_PRODUCT, "dram.read": 146_331_792.0}
-    again = insights(product, counters={LOADS: 167_903_232.0})["no-reuse"]
-    assert "each byte from DRAM is loaded 37 times" in again.evidence
-    assert "no-reuse" in insights(SUM_IN_SHARED_MEMORY)  # as if nothing were counted
-    assert "no-reuse" not in insights(SUM_IN_SHARED_MEMORY, counters={LOADS: 262_144.0})
-
-
-def test_of_a_kernel_that_l2_limits_it_is_said_how_little_l1_holds() -> None:
-    values: Values = {
-        **NAIVE_PRODUCT,
-        "bandwidth.l1.share": 40.0,
-        "bandwidth.l2.share": 84.0,
-        "sm.throughput": 30.0,
-        "memory.throughput": 84.0,
-        "pipe.lsu.utilization": 30.0,
-        "cache.l1.miss_rate": 97.0,
-        "dram.read": 100e6,
-    }
-    found = insights(values, counters={LOADS: 25e6})["no-reuse"]
-    assert found.title == "Use each value that comes from the L2 cache more than once"
-    assert "loaded 8 times, and L1 holds 3.0 % of what is loaded" in found.evidence
-    assert "tile that it keeps in shared memory" in found.change
