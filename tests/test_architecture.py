@@ -22,6 +22,8 @@ HEAVY = {"torch", "triton", "numpy", "psutil", "yaml", "rich", "capstone", "pyar
 HEAVY_AT_TOP = {"cli/": {"typer"}, "core/process_tree.py": {"psutil"}}
 # Only the processes that measure or judge load these: they are torch and Triton, from the first line on.
 BENCH = (
+    "evaluation/arguments",
+    "evaluation/measures",
     "kernels/operations/cuda/",
     "kernels/operations/triton/",
     "kernels/sweep/bench",
