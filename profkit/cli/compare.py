@@ -94,7 +94,7 @@ def _compare_runs(options: CompareOptions) -> Comparison:
 
 def _compare_evaluations(options: CompareOptions) -> Comparison | None:
     """None where not both are evaluations."""
-    from profkit.kernels.evaluation.read_results import is_evaluation, read_evaluation
+    from profkit.kernels.evaluation.results.read_results import is_evaluation, read_evaluation
     from profkit.regression.compare import compare_evaluations
 
     baseline, candidate = map(Path, options.paths)

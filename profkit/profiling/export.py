@@ -118,7 +118,7 @@ def render_kernels(source: Path, form: str) -> str | None:
 
 
 def _view_of_kernels(source: Path) -> View | None:
-    from profkit.kernels.evaluation.read_results import is_evaluation, read_evaluation
+    from profkit.kernels.evaluation.results.read_results import is_evaluation, read_evaluation
 
     if (sweep := read_sweep_in(source)) is not None:
         from profkit.reporting.views.sweep import view as view_sweep

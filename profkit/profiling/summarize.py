@@ -13,8 +13,8 @@ from profkit.backends import backend_of_report
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.run_folder import FILE_NAME, read_run
 from profkit.core.types import Report, RunDocument, Workload
-from profkit.kernels.evaluation.as_run import evaluation_as_run
-from profkit.kernels.evaluation.read_results import is_evaluation, read_evaluation
+from profkit.kernels.evaluation.results.as_run import evaluation_as_run
+from profkit.kernels.evaluation.results.read_results import is_evaluation, read_evaluation
 from profkit.profilers.files import read_head
 from profkit.profilers.profiler import Conversion, Format
 from profkit.profilers.registry import explain_fault, find_profiler, recognise_format

@@ -15,10 +15,10 @@ from profkit.analysis.evaluation import scores_of
 from profkit.core.errors import UnreadableReport
 from profkit.core.run_folder import read_run
 from profkit.core.types import EvaluationDocument
-from profkit.kernels.evaluation.as_run import evaluation_as_run
-from profkit.kernels.evaluation.field_files import operator_summaries, result_rows
-from profkit.kernels.evaluation.outputs import write_results
-from profkit.kernels.evaluation.read_results import is_evaluation, read_evaluation
+from profkit.kernels.evaluation.results.as_run import evaluation_as_run
+from profkit.kernels.evaluation.results.field_files import operator_summaries, result_rows
+from profkit.kernels.evaluation.results.outputs import write_results
+from profkit.kernels.evaluation.results.read_results import is_evaluation, read_evaluation
 from tests.evaluation_documents import a_test, evaluation, every_status, failed, passed
 
 CORRECTNESS = [

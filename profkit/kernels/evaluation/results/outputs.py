@@ -11,9 +11,9 @@ from profkit.core.run_folder import write_run
 from profkit.core.types import EvaluationDocument
 from profkit.core.whole_files import write_whole
 from profkit.hardware.machine import read_machine
-from profkit.kernels.evaluation.as_run import evaluation_as_run
-from profkit.kernels.evaluation.document import FILE, evaluation_text
-from profkit.kernels.evaluation.field_files import field_files
+from profkit.kernels.evaluation.results.as_run import evaluation_as_run
+from profkit.kernels.evaluation.results.document import FILE, evaluation_text
+from profkit.kernels.evaluation.results.field_files import field_files
 
 
 def write_results(folder: Path, document: EvaluationDocument) -> tuple[str, ...]:

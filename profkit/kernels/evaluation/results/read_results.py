@@ -19,8 +19,8 @@ from typing import Any
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import EvaluationDocument, EvaluationTest, Fault, Speedup, TestResult, TestStatus
-from profkit.kernels.evaluation.document import FILE, SCHEMA, evaluation_from_json, load_json
-from profkit.kernels.evaluation.field_files import FULL_RESULTS
+from profkit.kernels.evaluation.results.document import FILE, SCHEMA, evaluation_from_json, load_json
+from profkit.kernels.evaluation.results.field_files import FULL_RESULTS
 
 KERNELBENCH = "eval_results.json"
 _FILES = (FILE, FULL_RESULTS, KERNELBENCH)  # in a folder, the first that is there
