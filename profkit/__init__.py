@@ -10,6 +10,7 @@ TYPE_CHECKING = False  # what type checkers take for true; importing typing woul
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from profkit.kernels.evaluation.enabling import enable as enable
     from profkit.profiling.api import load as load
     from profkit.profiling.api import load_all as load_all
     from profkit.runtime.passes.benchmark import benchmark as benchmark
@@ -20,6 +21,7 @@ _LAZY = {
     "benchmark": "profkit.runtime.passes.benchmark",
     "load": "profkit.profiling.api",
     "load_all": "profkit.profiling.api",
+    "enable": "profkit.kernels.evaluation.enabling",
 }
 
 

@@ -22,11 +22,21 @@ HEAVY = {"torch", "triton", "numpy", "psutil", "yaml", "rich", "capstone", "pyar
 HEAVY_AT_TOP = {"cli/": {"typer"}, "core/process_tree.py": {"psutil"}}
 # Only the processes that measure or judge load these: they are torch and Triton, from the first line on.
 BENCH = (
+    "evaluation/arguments",
+    "evaluation/measures",
     "kernels/operations/cuda/",
     "kernels/operations/triton/",
     "kernels/sweep/bench",
     "kernels/sweep/device.py",
     "kernels/sweep/settings",
+    "kernels/evaluation/audit.py",
+    "kernels/evaluation/candidate/arguments.py",
+    "kernels/evaluation/candidate/client.py",
+    "kernels/evaluation/correctness.py",
+    "kernels/evaluation/judge.py",
+    "kernels/evaluation/timing.py",
+    "kernels/evaluation/reference.py",
+    "kernels/evaluation/enabling",
     "kernels/evaluation/suites/capture.py",
     "kernels/evaluation/suites/op",
     "kernels/evaluation/suites/user_file.py",

@@ -161,8 +161,8 @@ class Backend(Protocol):
     sampling: Mapping[Depth, float] = {"gate": 5.0, "standard": 8.0, "full": 30.0}
     # What a whole run may take where the user says nothing: so many plain runs, and seconds. None: as long as it needs.
     allowances: Mapping[Depth, tuple[float, float] | None] = {
-        "gate": (10.0, 20.0),
-        "standard": (10.0, 20.0),
+        "gate": (10.0, 15.0),
+        "standard": (10.0, 15.0),
         "full": None,
     }
     function_tools: tuple[str, ...] = ()  # the profilers whose reports say which function takes how much

@@ -23,6 +23,16 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.unlink()
 
 
+def user_cache(name: str) -> Path | None:
+    """`$XDG_CACHE_HOME/profkit/NAME`, or that of `~/.cache`, there or not. None where there is no home."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    if base and os.path.isabs(base):  # by its specification a path that is not absolute counts as not set
+        return Path(base, "profkit", name)
+    with contextlib.suppress(RuntimeError):
+        return Path.home() / ".cache" / "profkit" / name
+    return None
+
+
 def is_stream(path: Path) -> bool:
     """/dev/stdout, a pipe: written through, since it cannot be replaced."""
     return path.exists() and not path.is_file() and not path.is_dir()

@@ -12,16 +12,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from profkit.core.whole_files import user_cache
+
 
 def cache_folder() -> Path | None:
-    """`$XDG_CACHE_HOME/profkit/kernels`, or that of `~/.cache`. None where there is no home."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    # By its specification a path that is not absolute counts as not set.
-    if base and os.path.isabs(base):
-        return Path(base, "profkit", "kernels")
-    with suppress(RuntimeError):
-        return Path.home() / ".cache" / "profkit" / "kernels"
-    return None
+    """Where it is kept; None where there is no home."""
+    return user_cache("kernels")
 
 
 def cache_key(*parts: str | Sequence[str]) -> str:

@@ -17,6 +17,8 @@ PRIORITY: tuple[PassName, ...] = (
     "tracemalloc",
 )
 
+LEAST_CUT = 5.0  # seconds: a simulation of less says little
+
 
 def expected_seconds(planned: PassPlan, plain_seconds: float | None) -> float | None:
     """Wall seconds that a pass is expected to take; None where nobody knows. `plain_seconds`: of one plain run."""
@@ -27,8 +29,18 @@ def expected_seconds(planned: PassPlan, plain_seconds: float | None) -> float | 
     return planned.cost * plain_seconds if planned.cost is not None and plain_seconds is not None else None
 
 
+def _may_end_early(planned: PassPlan) -> bool:
+    """Whether what it has seen by then is worth having: a program's beginning, not a window that is yet to come."""
+    steps = planned.steps
+    return bool(steps) and all(
+        step.cut and (step.directive is None or step.directive.delay is None) for step in steps
+    )
+
+
 def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, budget: float) -> Plan:
     """The plan without what would not fit: of its passes after the first `done`, the most telling that do.
+
+    A pass that may end early gets what is left in place of its own limit, where that is some seconds.
 
     `left`: wall seconds that they may take together, of `budget` for the whole run.
     """
@@ -39,7 +51,10 @@ def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, bud
         seconds = expected_seconds(planned, plain_seconds)
         if seconds is None:
             seconds = plain_seconds
-        if seconds <= left:
+        if seconds > left >= LEAST_CUT and _may_end_early(planned):
+            passes[place] = replace(planned, limit=left, seconds=left)
+            left = 0.0
+        elif seconds <= left:
             left -= seconds
         elif planned.skipped is None:
             passes[place] = replace(

@@ -33,6 +33,7 @@ from profkit.core.types import (
     Timing,
 )
 from profkit.hardware.conditions import read_moment
+from profkit.hardware.kept_peaks import kept_peaks
 from profkit.profiling.budget import keep_to_budget
 from profkit.profiling.revision import read_revision
 from profkit.profiling.run_passes import (
@@ -50,6 +51,7 @@ from profkit.profiling.workload import seems_marked
 from profkit.runtime.passes.read_records import read_packages, read_triton
 
 PEAK_SECONDS = 3.0  # what measuring the machine's peaks takes, after the last pass
+OUTSIDE_SECONDS = 1.5  # what profkit takes to start, and to judge and write its reports
 
 # A document with what is known so far in, the same with verdicts out.
 Judge = Callable[[RunDocument], RunDocument]
@@ -148,15 +150,18 @@ class RunCollector:
             plan = replace(plan, passes=(*done, *plan.passes[len(done) :]))
         budget = self._budget(known)
         if budget is not None and known.plain_seconds is not None:
-            left = (
-                budget
-                - (time.monotonic() - self._begin)
-                - (PEAK_SECONDS if self._backend.host_peaks else 0.0)
+            plan = keep_to_budget(
+                plan, len(self.document.passes), self._left_of(budget), known.plain_seconds, budget
             )
-            plan = keep_to_budget(plan, len(self.document.passes), left, known.plain_seconds, budget)
         if plan != before:
             self.update(plan=plan)
         return plan
+
+    def _left_of(self, budget: float) -> float:
+        """The seconds of a budget that are left for passes: the peaks and the reports come after them."""
+        to_measure = self._backend.host_peaks and kept_peaks(self._context.machine) is None
+        after = (PEAK_SECONDS if to_measure else 0.0) + OUTSIDE_SECONDS
+        return budget - (time.monotonic() - self._begin) - after
 
     def _budget(self, known: PlanState) -> float | None:
         """Wall seconds that the whole run may take; None: as long as it needs, or nobody knows yet."""
@@ -178,7 +183,7 @@ class RunCollector:
         """The pass with no more time than the user's budget leaves."""
         if self._context.budget is None:
             return plan
-        left = max(1.0, self._context.budget - (time.monotonic() - self._begin))
+        left = max(1.0, self._left_of(self._context.budget))
         return replace(plan, limit=left if plan.limit is None else min(plan.limit, left))
 
     def _collect_timing(self, plan: PassPlan, known: PlanState) -> PlanState:

@@ -27,6 +27,7 @@ from profkit.core.types import (
     Step,
     Timing,
 )
+from profkit.hardware.kept_peaks import keep_peaks, kept_peaks
 from profkit.hardware.peaks import combine_peaks, peaks_argv, peaks_environment, read_peaks
 from profkit.profilers.registry import explain_fault
 from profkit.profiling.run_steps import StepOutcome, run_step
@@ -59,13 +60,19 @@ def usage_readings(outcomes: tuple[ProcessOutcome, ...], *, whole: bool) -> tupl
 
 PEAK_SECONDS = 1.0  # for each kind of measurement; the best of many passes over the arrays
 DEADLINE = 60.0
+QUEUED = (
+    0.05  # of a measurement, in which its threads waited for a processor: its peaks are not worth keeping
+)
 
 
 def measure_peaks(
     machine: Machine, log: Path, tick: Callable[[float], None] | None = None
 ) -> tuple[Peaks | None, str | None]:
-    """The machine's measured peaks on one core and on all; or None and the reason."""
+    """The machine's peaks on one core and on all, measured now or lately; or None and the reason."""
+    if (kept := kept_peaks(machine)) is not None:
+        return kept, None
     measured: list[Peaks] = []
+    quiet = True
     for threads in sorted({1, machine.cores}):
         argv = peaks_argv(threads, PEAK_SECONDS)
         try:
@@ -73,9 +80,15 @@ def measure_peaks(
             if outcome.timed_out:
                 return None, f"the peaks could not be measured: the measurement {outcome.ending()}"
             measured.append(read_peaks(outcome.output_tail))
+            quiet = (
+                quiet and bool(outcome.usage) and outcome.usage[-1][2] < QUEUED * threads * outcome.seconds
+            )
         except ProfkitError as error:
             return None, f"the peaks could not be measured: {error.message}"
-    return combine_peaks(measured[0], measured[-1]), None
+    peaks = combine_peaks(measured[0], measured[-1])
+    if quiet:
+        keep_peaks(machine, peaks)
+    return peaks, None
 
 
 @dataclass(frozen=True)

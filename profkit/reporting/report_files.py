@@ -1,4 +1,4 @@
-"""The reports of a run and of a sweep, written beside their documents: each is whole or not there at all.
+"""The reports of a run, a sweep and an evaluation, written beside their documents: each is whole or not there at all.
 
 None of it raises but for a Ctrl-C: what was measured is kept, whatever becomes of its reports.
 """
@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from profkit.core.types import RunDocument, SweepDocument
+from profkit.core.types import EvaluationDocument, RunDocument, SweepDocument
 from profkit.core.whole_files import write_whole
 from profkit.reporting import markdown
 from profkit.reporting.extras import PAGE, read_extras
 from profkit.reporting.html import page
-from profkit.reporting.views import run, sweep
+from profkit.reporting.view import View
+from profkit.reporting.views import evaluation, run, sweep
 
 
 def write_page(folder: Path, document: RunDocument) -> str | None:
@@ -23,9 +24,18 @@ def write_page(folder: Path, document: RunDocument) -> str | None:
 
 def write_sweep_reports(folder: Path, document: SweepDocument) -> tuple[str, ...]:
     """Write report.md and report.html into `folder`; a line for each that is not there, with the reason."""
+    return _write_both(folder, lambda: sweep.view(document, folder))
+
+
+def write_evaluation_reports(folder: Path, document: EvaluationDocument) -> tuple[str, ...]:
+    """The same for an evaluation."""
+    return _write_both(folder, lambda: evaluation.view(document, folder))
+
+
+def _write_both(folder: Path, make: Callable[[], View]) -> tuple[str, ...]:
     faults = (
-        _write(folder / "report.md", lambda: markdown.render(sweep.view(document, folder))),
-        _write(folder / PAGE, lambda: page.render(sweep.view(document, folder))),
+        _write(folder / "report.md", lambda: markdown.render(make())),
+        _write(folder / PAGE, lambda: page.render(make())),
     )
     return tuple(fault for fault in faults if fault is not None)
 

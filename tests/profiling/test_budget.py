@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.core.types import PassPlan, Plan, Step
+from profkit.core.types import Directive, PassPlan, Plan, Step
 from profkit.profiling.budget import keep_to_budget
 
 
@@ -58,3 +58,15 @@ def test_a_pass_of_unknown_cost_counts_as_one_plain_run():
     unknown = Plan("cpu", "standard", (PassPlan("trace", None, (Step("trace", ("true",)),)),))
     assert keep_to_budget(unknown, 0, 1.9, 2.0, 9.0).passes[0].skipped is not None
     assert keep_to_budget(unknown, 0, 2.0, 2.0, 9.0).passes[0].skipped is None
+
+
+@pytest.mark.parametrize(
+    ("left", "delay", "limit"), [(20.0, None, 17.0), (8.0, None, 8.0), (4.0, None, None), (8.0, 12.0, None)]
+)
+def test_a_simulation_of_the_beginning_gets_what_is_left_and_that_of_a_window_is_left_out(left, delay, limit):
+    """chase on a busy machine: 17 s would be more than 25 s leave, and 8 s say the same."""
+    step = Step("simulate-l2", ("true",), directive=Directive("counters", "out", delay=delay), cut=True)
+    simulation = PassPlan("counters", "valgrind", (step,), seconds=17.0, limit=17.0)
+    planned = keep_to_budget(Plan("cpu", "standard", (simulation,)), 0, left, 3.0, 25.0).passes[0]
+    assert planned.skipped is None if limit is not None else planned.skipped is not None
+    assert limit is None or planned.limit == limit

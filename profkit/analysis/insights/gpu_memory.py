@@ -14,6 +14,7 @@ IDEAL_SECTORS = 4  # of 32 bytes, for a warp that loads 4 bytes in each of its 3
 WASTED = (
     20  # % of the sectors that nobody asked for: an offset by one element wastes as many (4 of 5 are used)
 )
+REUSED = 2.0  # loads of each byte: with fewer there is little to be used again
 SATURATED = 80.0  # %: NVIDIA's own limit for "this unit is what limits the kernel" (SpeedOfLight.py)
 
 
@@ -138,6 +139,9 @@ def no_reuse(run: RunEvidence) -> Iterator[Insight]:
         rest = max((value for value in others.values()), default=None)
         if rest is None or top < 60 or rest > 0.75 * top:
             continue
+        loads = _loads_per_byte(kernel) if kernel.bound != "shared" else None
+        if loads is not None and loads < REUSED:
+            continue  # each value is loaded once: what keeps L1 busy is something else, such as shared memory
         nearest = max(others, key=lambda title: others[title])
         where = {"l2": "the L2 cache", "shared": "shared memory"}.get(kernel.bound, "the L1 cache")
         yield insight_on(
@@ -146,13 +150,31 @@ def no_reuse(run: RunEvidence) -> Iterator[Insight]:
             f"Use each value that comes from {where} more than once",
             f"{where} is at {percent_text(top)} of its peak, and DRAM and all arithmetic are below "
             f"{percent_text(max(rest, 1.0))} "
-            f"({nearest}): the same data is loaded again and again",
+            f"({nearest}): {_again_text(kernel, loads)}",
             _REUSE[kernel.bound if kernel.bound in _REUSE else "l1"],
             bounded_gain(
                 run, kernel, 1 - rest / top, f"the kernel's time until {nearest} is the unit that limits it"
             ),
             ("bandwidth.l1.share", "bandwidth.l2.share", "pipe.lsu.utilization", "pipe.fp32.utilization"),
         )
+
+
+def _loads_per_byte(kernel: KernelEvidence) -> float | None:
+    """How often a byte that came from DRAM is loaded, sector by sector; None where that was not counted."""
+    sectors = kernel.counters.get("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum")
+    read = kernel.values.get("dram.read")
+    return 32 * sectors / read if sectors and read else None
+
+
+def _again_text(kernel: KernelEvidence, loads: float | None) -> str:
+    """That data is loaded again, how often, and for l2 how little of it L1 holds."""
+    if loads is None:
+        return "the same data is loaded again and again"
+    text = f"each byte from DRAM is loaded {loads:.0f} times"
+    missed = kernel.values.get("cache.l1.miss_rate")
+    if kernel.bound == "l2" and missed is not None:
+        text += f", and L1 holds {percent_text(100 - missed)} of what is loaded"
+    return text
 
 
 _REUSE = {
@@ -213,22 +235,40 @@ def register_spills(run: RunEvidence) -> Iterator[Insight]:
             kernel.stall_share(reason) or 0.0
             for reason in ("long_scoreboard", "lg_throttle", "short_scoreboard")
         )
-        gain = bounded_gain(
-            run,
-            kernel,
-            max(share, min(waiting, 0.9)),
-            "the time that warps wait for memory, local memory included",
+        local = _local_share(kernel)
+        if local is not None and kernel.bound in ("l1", "l2", "dram"):
+            part, why = local, "the time shrinks with the sectors at most as much as these do"
+        else:
+            part = max(share, min(waiting * (1.0 if local is None else local), 0.9)) if waiting else 0.0
+            why = "the time that warps wait for memory, as much of it as is local memory"
+        moved = (
+            f"; {percent_text(100 * local)} of the sectors that go through L1 are of local memory"
+            if local is not None
+            else ""
         )
         yield insight_on(
             "register-spills",
             kernel,
             "Keep values in registers instead of local memory",
             f"{percent_text(100 * share)} of its instructions load or store local memory "
-            f"({format_quantity(loads, 'count')} loads)",
+            f"({format_quantity(loads, 'count')} loads){moved}",
             "Arrays in a kernel stay in registers only where every index is known when it is "
             "compiled: unroll the loop "
             "(#pragma unroll). Otherwise use fewer live values, or allow more registers "
             "(__launch_bounds__, maxrregcount).",
-            gain if waiting else None,
+            bounded_gain(run, kernel, part, why) if part else None,
             ("memory.spill.loads", "memory.spill.stores"),
         )
+
+
+def _local_share(kernel: KernelEvidence) -> float | None:
+    """The share (0..1) of the sectors of global and local accesses that are of local memory; None: not counted."""
+    sectors = {
+        (memory, way): kernel.counters.get(f"l1tex__t_sectors_pipe_lsu_mem_{memory}_op_{way}.sum")
+        for memory in ("local", "global")
+        for way in ("ld", "st")
+    }
+    total = sum(count or 0.0 for count in sectors.values())
+    if None in sectors.values() or not total:
+        return None
+    return sum(count or 0.0 for (memory, _), count in sectors.items() if memory == "local") / total

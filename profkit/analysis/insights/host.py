@@ -9,7 +9,7 @@ from profkit.analysis.insights.evidence import RunEvidence
 from profkit.analysis.insights.host_calls import brief_name
 from profkit.analysis.insights.host_samples import never_waits, waiting_line
 from profkit.analysis.insights.rule import percent_text
-from profkit.analysis.stacks.python_code import is_users_code
+from profkit.analysis.stacks.python_code import WAITS_FOR, is_users_code
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Gain, Hotspot, Insight, Place
 
@@ -20,6 +20,7 @@ _LOCKS = ("acquire", "_thread.lock", "'wait'")
 _POLLS = ("select", "poll", "epoll", "kqueue")
 _CHILDREN = ("waitpid", "wait4", "communicate")
 _FILES = ("io.open", "'read'", "'write'", "fsync", "readline")
+UNKNOWN = "something"
 LOCK, POLL = "a lock or another thread", "input in an event loop"
 MOST_WAITS = 0.3  # of what they wait, in one line
 SEVERAL = 10  # times that the same is awaited: fewer may be all that there is to do
@@ -52,6 +53,17 @@ _WHAT: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (_FILES, "files", "Read and write larger blocks, ahead of their use, and only what is needed."),
 )
 
+MAIN_KIND = 0.5  # of what a line waits
+_KINDS = {  # of system calls, as the sampler names them
+    kind: (what, change)
+    for kind, (_, what, change) in zip(
+        ("sleep", "network", "lock", "input", "child", "file"), _WHAT, strict=True
+    )
+} | {
+    "input": ("input", "Keep more requests under way at a time; look at the other side, too."),
+    "pipe": ("another program at a pipe", "Look at the program at the other end: it is the slower one."),
+}
+
 
 def waiting_program(run: RunEvidence) -> Iterator[Insight]:
     """A program in which no thread runs for much of the time, and no device is known to work meanwhile."""
@@ -67,7 +79,7 @@ def waiting_program(run: RunEvidence) -> Iterator[Insight]:
         f"({format_quantity(split.waiting, 's')} of {format_quantity(split.wall, 's')})"
     )
     what, change = (
-        "something",
+        UNKNOWN,
         "Let waits overlap: threads, asyncio, or several processes; or ask for less at a time.",
     )
     where: Place | None = None
@@ -83,16 +95,31 @@ def waiting_program(run: RunEvidence) -> Iterator[Insight]:
         where = locked
     elif (sampled := waiting_line(run)) is not None:
         line, part = sampled
+        if call is None and (kind := _kind_of_wait(line)) is not None:
+            what, change = kind
         evidence += f"; {percent_text(100 * part)} of what its main thread waits is in this line"
         where = Place(function=line.function, file=line.file, line=line.line)
     yield Insight(
         "waiting-program",
-        f"The program waits for {what}" if call is not None else "The program waits, and computes little",
+        f"The program waits for {what}" if what != UNKNOWN else "The program waits, and computes little",
         evidence,
         change,
         where or Place(),
         Gain(share, "the run's time", "the time in which no thread runs"),
     )
+
+
+def _kind_of_wait(line: Hotspot) -> tuple[str, str] | None:
+    """What a sampled line mostly waits for, by its system calls, and what to do about it."""
+    kinds = {
+        name.removeprefix(WAITS_FOR): seconds
+        for name, seconds in line.counters.items()
+        if name.startswith(WAITS_FOR)
+    }
+    first = max(kinds, key=lambda kind: kinds[kind], default="")
+    if kinds.get(first, 0.0) < MAIN_KIND * line.counters.get("main_waiting", 0.0):
+        return None
+    return _KINDS.get(first)
 
 
 def _lock_line(run: RunEvidence) -> Place | None:

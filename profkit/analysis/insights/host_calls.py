@@ -133,6 +133,11 @@ CONSTRUCTS = (
         "all_pairs_shortest_path_length, or scipy.sparse.csgraph, gives all of them.",
     ),
 )
+# numpy's loops over arrays of objects, and what pandas does only with columns of objects
+_OBJECT_LOOPS = re.compile(r"(PyUFunc_O+_O+|OBJECT|npy_Object)\w*")
+_OBJECT_FUNCTIONS = re.compile(r"comp_method_OBJECT_ARRAY|_isna_string_dtype|_masked_arith_op")
+_OBJECT_TEXTS = "/pandas/core/strings/object_array.py"
+_ARRAY_PACKAGES = ("pandas", "numpy")
 _ROWS = re.compile(r"apply|applymap|map|agg|aggregate|transform|filter|pipe|rolling")
 # They wait, load or only lead on: what they do is another rule's, or the callee's.
 _NO_WORK = re.compile(
@@ -288,12 +293,75 @@ def _applied_functions(run: RunEvidence) -> Iterator[Insight]:
     )
 
 
+def object_columns(run: RunEvidence) -> Iterator[Insight]:
+    """Columns of pandas and arrays of numpy that hold Python objects: each operation calls Python for each element.
+
+    Told by the functions that only such data reaches: those of pandas by sampled stacks, the loops of numpy by perf.
+    """
+    ways: list[tuple[float, str]] = []
+    native, sampled = run.profile("functions"), run.profile("sampled-functions")
+    if native is not None:
+        loops = [one for one in native.hotspots if _OBJECT_LOOPS.fullmatch(one.function)]
+        first = max(loops, key=lambda one: one.total or one.own, default=None)
+        if first is not None:
+            share = (first.total or first.own) / native.total
+            ways.append((share, f"of the samples are in numpy's loop over Python objects ({first.function})"))
+    if sampled is not None:
+        inside = [one for one in sampled.hotspots if _works_on_objects(one)]
+        if inside:
+            share = sum(one.own for one in inside) / sampled.total
+            first = max(inside, key=lambda one: one.own)
+            name = first.function.partition(".<locals>")[0].rpartition(".")[2]
+            ways.append((share, f"of the processor time is in pandas' functions for Python objects ({name})"))
+    share, evidence = max(ways, default=(0.0, ""))
+    lines = run.profile("sampled-lines")
+    if share < WORTH or lines is None:
+        return
+    if any(one.rule.startswith("pandas-") for one in slow_constructs(run)):  # rows are arrays of objects
+        return
+    where = _array_line(lines, share)
+    yield Insight(
+        "object-dtype",
+        f"Give the data in {where.function} a type: it is Python objects"
+        if where.function
+        else "Give the data a type: it is Python objects",
+        f"{percent_text(100 * share)} {evidence}: an array of dtype object calls Python for each element",
+        "frame.dtypes and array.dtype tell which. Numbers: astype('float64') or pd.to_numeric; times: pd.to_datetime; "
+        "texts: 'category' where few are different, else 'string[pyarrow]'. Convert once, after reading.",
+        where,
+        Gain(share, "the CPU time", "this work on objects, as if it took none"),
+    )
+
+
+def _works_on_objects(spot: Hotspot) -> bool:
+    file = (spot.file or "").replace("\\", "/")
+    return file.endswith(_OBJECT_TEXTS) or (
+        "/pandas/core/" in file and _OBJECT_FUNCTIONS.fullmatch(spot.function) is not None
+    )
+
+
+def _array_line(lines: Profile, share: float) -> Place:
+    """The line of the program's that leads to most work in pandas and numpy; else that with most work of its own."""
+    into, own = [], []
+    for spot in lines.hotspots:
+        package = _PACKAGE.search((spot.lines[0].file or "").replace("\\", "/")) if spot.lines else None
+        if package is not None and package[1] in _ARRAY_PACKAGES:
+            into.append(spot)
+        elif not spot.lines:
+            own.append(spot)
+    for spots in (into, own):
+        first = max(spots, key=lambda one: one.total or one.own, default=None)
+        if first is not None and (first.total or first.own) >= 0.5 * share * lines.total:
+            return Place(function=first.function, file=first.file, line=first.line)
+    return Place()
+
+
 def heavy_library_call(run: RunEvidence) -> Iterator[Insight]:
     """The library function that takes most of the time, where nothing special is known of it.
 
     By sampled stacks of all threads and processes, where there are; else by cProfile of a main thread that works.
     """
-    special = {one.where.function for one in slow_constructs(run)}
+    special = {one.where.function for one in (*slow_constructs(run), *object_columns(run))}
     lines = run.profile("sampled-lines")
     if special or (lines is None and _waits(run)):
         return

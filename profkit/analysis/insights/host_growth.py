@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from profkit.runtime.passes.read_tracemalloc import Allocations
 
 MOST_LINES = 5
+POOL, EACH_THREAD = 3, 2  # threads; blocks that each may hold of what it works on, while a pool fills
+_MODULES = "<frozen importlib"  # the code of modules is kept on purpose
 
 
 def growing_lines(allocations: Allocations) -> Profile | None:
@@ -57,8 +59,18 @@ def growing_memory(run: RunEvidence) -> Iterator[Insight]:
     profile = run.profile("growing-lines")
     if profile is None:
         return
-    own = [one for one in profile.hotspots if is_users_code(one.file)]
-    first = max(own or profile.hotspots, key=lambda one: one.own)
+    split = run.document.time_split
+    threads = (split.thread_count if split is not None else None) or 1
+    kept = [
+        one
+        for one in profile.hotspots
+        if not (one.file or "").startswith(_MODULES)
+        and (threads < POOL or (one.calls or 0) > EACH_THREAD * threads)
+    ]
+    own = [one for one in kept if is_users_code(one.file)]
+    first = max(own or kept, key=lambda one: one.own, default=None)
+    if first is None:
+        return
     yield Insight(
         "growing-memory",
         "What is allocated here is kept as long as the program runs",

@@ -50,11 +50,29 @@ def unoptimised_build(run: RunEvidence) -> Iterator[Insight]:
     yield Insight(
         "unoptimised-build",
         "Compile with optimisation",
-        f"the debug information says how it was compiled: {options}",
+        f"the debug information of {_program_name(run)} says how it was compiled: {options}",
         "-O2, or -O3 -march=native, beside -g: the debug information stays. Measure again before anything else is "
         "changed: values of an unoptimised build say little.",
-        hottest_native(run, "Ir"),
+        hottest_native(run, "Ir") if run.profile("counted-functions") is not None else _sampled_place(run),
     )
+
+
+def _program_name(run: RunEvidence) -> str:
+    """The workload's program, without its folder."""
+    command = run.document.workload.command
+    return re.split(r"[/\\]", command[0])[-1] if command else "the program"
+
+
+def _sampled_place(run: RunEvidence) -> Place:
+    """The function of the program itself in which most samples are."""
+    sampled = run.profile("functions")
+    own = [
+        spot
+        for spot in (sampled.hotspots if sampled is not None else ())
+        if spot.library == _program_name(run)
+    ]
+    first = max(own, key=lambda spot: spot.own, default=None)
+    return line_of_function(run, first) if first is not None else Place()
 
 
 def memory_latency(run: RunEvidence) -> Iterator[Insight]:
@@ -188,15 +206,20 @@ def string_comparisons(run: RunEvidence) -> Iterator[Insight]:
         key=lambda one: one.own,
         default=None,
     )
+    of, time = "the instructions", run.profile("functions")
+    text = f"{percent_text(100 * share)} of the instructions"
+    if time is not None and time.total > 0:  # keys that miss the caches take more of the time
+        of, share = "the CPU time", sum(spot.own for spot in time.hotspots if _COMPARES.match(spot.function))
+        share /= time.total
+        text += f" and {percent_text(100 * share)} of the time"
     yield Insight(
         "string-comparisons",
         "Look keys up in a hash table instead of comparing them one after the other",
-        f"{percent_text(100 * share)} of the instructions are in {format_quantity(float(calls), 'count')} calls of "
-        f"{comparing[0].function}",
+        f"{text} are in {format_quantity(float(calls), 'count')} calls of {comparing[0].function}",
         "A hash table (HashMap, std::unordered_map, a dict) finds a key in one comparison; a sorted array in log2(n). "
         "Where all must be compared: lengths or hash values first.",
         Place(function=caller.function, file=caller.file) if caller is not None else Place(),
-        Gain(share, "the instructions", "these comparisons, as if there were none"),
+        Gain(share, of, "these comparisons, as if there were none"),
     )
 
 

@@ -62,7 +62,9 @@ def hottest_function(run: RunEvidence) -> Iterator[Insight]:
     if interpreter is None and _ARRAYS & run.document.packages.keys() and not known:
         return  # a line that calls compiled code all the time: whether too much of it is not known
     named = {one.where.function for one in host_python.interpreter_constructs(run)}
-    named |= {one.where.function for one in host_calls.slow_constructs(run)}
+    named |= {
+        one.where.function for one in (*host_calls.slow_constructs(run), *host_calls.object_columns(run))
+    }
     if {first.function, first.function.rpartition(".")[2]} & named:
         return
     yield _hot_insight(run, profile, first, working, interpreter is None)

@@ -6,22 +6,25 @@ import re
 from collections.abc import Iterator
 
 from profkit.analysis.insights.evidence import RunEvidence
-from profkit.analysis.insights.host_memory import line_of_function
+from profkit.analysis.insights.host_memory import hottest_native, line_of_function
 from profkit.analysis.insights.host_python import INTERPRETED, interpreter_share
 from profkit.analysis.insights.rule import percent_text
 from profkit.analysis.stacks.python_code import is_users_code
+from profkit.core.formatting import plural
 from profkit.core.types import Gain, Hotspot, Insight, Place
 
 SPINS = 0.25  # of the samples: what threads wait at barriers of balanced work is less
 BUSY = 0.1  # of the processor time: a thread with less does not compete
 ONE_AT_A_TIME = 1.15  # threads used: the kernel's clock is coarse
 HANDED_OVER = 0.3  # of the processor time, in queues between processes
-QUEUED = 0.25  # of the time in which threads could run
+TOO_MANY = 2.0  # threads that could run, for each processor: with less, one of them is soon done
+OWN_PROCESSORS = 0.8  # of the processors: with less, other programs had the rest
 LOCKED = 0.25  # of the samples
 _LOCKS = re.compile(
     r"pthread_(mutex|rwlock|spin)_(timed|try)?(rd|wr)?(un)?lock|lll_lock|futex|spin_lock_slowpath"
 )
 _OPENMP = re.compile(r"lib(gomp|iomp5|omp)\b")
+_POOL_THREAD = re.compile(r"\(_handle_(tasks|results|workers)\)$")  # of a pool of processes: they hand over
 _MACHINERY = re.compile(r".*/(multiprocessing/|concurrent/futures/|selectors\.py|pickle\.py)")
 
 
@@ -34,11 +37,12 @@ def spinning_threads(run: RunEvidence) -> Iterator[Insight]:
     share = spinning / libraries.total
     if share < SPINS:
         return
+    many = _runnable_text(run)
     yield Insight(
         "spinning-threads",
         "Use fewer threads",
         f"{percent_text(100 * share)} of the samples are in OpenMP's own library: threads wait for each other, and "
-        "keep their processors busy with it",
+        f"keep their processors busy with it{'; ' + many if many is not None else ''}",
         "The work between two barriers is too small, or there are fewer free processors than threads. Try "
         "OMP_NUM_THREADS=1 (torch.set_num_threads), leave busy processors out, and give each parallel part more work.",
         gain=Gain(
@@ -46,6 +50,51 @@ def spinning_threads(run: RunEvidence) -> Iterator[Insight]:
             "the CPU time",
             "the processor time that is spent waiting; the time by the clock may not change",
         ),
+    )
+
+
+def oversubscribed_threads(run: RunEvidence) -> Iterator[Insight]:
+    """More threads that compute than there are processors for them, by the time in which they stood in the queue.
+
+    Without a bound: threads that take turns without waiting for each other lose little by it. Nothing where other
+    programs had the processors, which the split of the time says.
+    """
+    many = _runnable_text(run)
+    if many is None or any(spinning_threads(run)):
+        return
+    machine, split = run.document.machine, run.document.time_split
+    assert machine is not None
+    assert split is not None
+    line = _starting_line(run)
+    if line.file is None:
+        function, number = _hottest_function(run)
+        line = Place(function=function.function, file=function.file, line=number) if function else line
+    if line.file is None and not run.document.workload.python:
+        line = hottest_native(run, "Ir", "cycles")
+    yield Insight(
+        "oversubscribed-threads",
+        f"Use no more threads than there are processors: {machine.cores}",
+        f"{many}; {split.thread_count} threads in all" if split.thread_count else many,
+        "Threads that compute, of all processes together, should be as many as processors: "
+        f"max_workers={machine.cores} of a pool; with several processes that use numpy, torch or OpenMP, one thread in "
+        "each (OMP_NUM_THREADS=1, torch.set_num_threads(1)). More of them push each other's data out of the caches "
+        "and hold more memory; where they meet at barriers, each waits for the one that has no processor.",
+        line,
+    )
+
+
+def _runnable_text(run: RunEvidence) -> str | None:
+    """How many threads could run at a time; None where that is what fits, or where others had the processors."""
+    split, machine = run.document.time_split, run.document.machine
+    if split is None or machine is None or split.runnable is None or split.cpu is None:
+        return None
+    if split.runnable < TOO_MANY * machine.cores:
+        return None
+    if split.cpu < OWN_PROCESSORS * machine.cores * (split.wall - (split.waiting or 0.0)):
+        return None
+    return (
+        f"{split.runnable:.1f} threads could run at a time, and {plural(machine.cores, 'processor')} ran them: "
+        f"each waited for {percent_text(100 * (1 - machine.cores / split.runnable))} of its time"
     )
 
 
@@ -86,7 +135,9 @@ def interpreter_lock(run: RunEvidence) -> Iterator[Insight]:
     busy = [
         one
         for one in threads.hotspots
-        if one.own >= BUSY * threads.total and one.counters.get("first_process")
+        if one.own >= BUSY * threads.total
+        and one.counters.get("first_process")
+        and not _POOL_THREAD.search(one.function)
     ]
     count = sum(round(one.counters.get("threads", 1.0)) for one in busy)
     if count < 2 or len({one.function for one in busy}) < 1:

@@ -17,8 +17,13 @@ LEAST = 0.0005  # of the whole: a function with less is left out
 TOP = 3  # lines and callers of each function
 MODULE = "<module>"
 IMPORT_SYSTEM = "[import system]"
+WAITS_FOR = "main_waiting."  # before the kind, among a line's counters: seconds
 _INSTALLED = ("site-packages", "dist-packages", "/lib/python", "importlib")
+_TEXT = re.compile(r"<string( \d+)?>")  # numbered where several programs are texts of `python -c`
 _GENERATED = re.compile(r"__create_fn__|(^|\.)(<lambda>|__\w+__)$")
+_LOCAL = (
+    "<locals>"  # in the name of a function that another one made: of a decorator, whose name says nothing
+)
 _WORKERS = "/multiprocessing/"
 _PACKAGE_ROOT = re.compile(
     r".*[/\\](?:(?:site|dist)-packages|lib(?:64)?[/\\]python3\.\d+t?(?:[/\\]lib-dynload)?)[/\\]"
@@ -27,7 +32,7 @@ _PACKAGE_ROOT = re.compile(
 
 def is_users_code(file: str | None, function: str = "") -> bool:
     """Whether a Python file, or a function of it, is neither the standard library's nor an installed package's."""
-    if file == "<string>":  # python -c, and the methods that dataclasses and namedtuples make
+    if file and _TEXT.fullmatch(file):  # python -c, and the methods that dataclasses and namedtuples make
         return not _GENERATED.search(function)
     if not file or file.startswith(("<", "~")) or not file.endswith((".py", ".ipynb")):
         return False
@@ -65,6 +70,7 @@ class _Function:
     total: float = 0.0
     waiting: float = 0.0
     first_waiting: float = 0.0
+    waits: dict[str, float] = field(default_factory=dict)
     lines: dict[tuple[Frame, int], float] = field(default_factory=dict)
     callers: dict[tuple[Frame, int], float] = field(default_factory=dict)
 
@@ -112,9 +118,23 @@ class PythonTally:
             else:
                 users.waiting += waiting
                 users.first_waiting += waiting * sample.first
-                _add(users.lines, places[at + 1], sample.cpu)
+                called = range(at + 1, len(places))
+                inner = next((n for n in called if _LOCAL not in places[n][0].function), at + 1)
+                _add(users.lines, places[inner], sample.cpu)
             if at > 0:
                 _add(users.callers, places[at - 1], sample.cpu)
+
+    def add_wait(
+        self, frames: Sequence[Frame | None], lines: Sequence[int], kind: str, seconds: float
+    ) -> None:
+        """Count what the main thread waits for (`sleep`, `lock`) to the line of the program that leads there."""
+        if None in frames:
+            return
+        places = [(frame, line) for frame, line in zip(frames, lines, strict=True) if frame is not None]
+        at = next((n for n in reversed(range(len(places))) if _is_users(places, n)), None)
+        if at is not None and places[at] in self._lines:
+            waits = self._lines[places[at]].waits
+            waits[kind] = waits.get(kind, 0.0) + seconds
 
     def add_import(self, sample: PythonSample) -> None:
         """Count a sample to the modules that were being imported."""
@@ -190,7 +210,7 @@ def _is_users(places: Sequence[tuple[Frame, int]], at: int) -> bool:
     file = places[at][0].file
     inner = places[at + 1][0].file if at + 1 < len(places) else None
     return is_users_code(file, places[at][0].function) and not (
-        file == "<string>" and inner is not None and _WORKERS in inner
+        file is not None and _TEXT.fullmatch(file) and inner is not None and _WORKERS in inner
     )
 
 
@@ -208,7 +228,11 @@ def _hotspot(frame: Frame, line: int | None, entry: _Function) -> Hotspot:
         file=frame.file,
         line=line if line is not None else frame.line,
         library=frame.library if frame.library != PYTHON else None,
-        counters={"waiting": entry.waiting, "main_waiting": entry.first_waiting},
+        counters={
+            "waiting": entry.waiting,
+            "main_waiting": entry.first_waiting,
+            **{f"{WAITS_FOR}{kind}": seconds for kind, seconds in entry.waits.items()},
+        },
         lines=_largest(entry.lines),
         callers=_largest(entry.callers),
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.cpu import is_sampled
+from profkit.analysis.summaries.gpu_memory import copies_table
 from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
 from profkit.analysis.summaries.readings import absence_notes, share_text, unavailable_reading
 from profkit.core.formatting import format_percent, format_quantity, joined, plural, shorten
@@ -18,9 +19,9 @@ from profkit.core.types import (
     Reading,
     RunDocument,
     Source,
+    StreamTime,
     Summary,
     Table,
-    Transfer,
 )
 
 DEVICES = 4  # of which each is told; of more the least and the most
@@ -28,6 +29,7 @@ LARGE_SHARE = 0.1  # of the span: below, naming the largest part as the cause ex
 AHEAD = 10  # times the cost of a launch call: a kernel that starts so much later waits in a queue
 NAMED = 400  # kernels that are parts of the time by their short names: ten times what a chart names
 TOP_RANGES = 6  # ranges and calls in a table: the largest are what anybody looks for
+LEAST_STREAM = 0.01  # of the time on all streams: less is not shown
 TRACE_METRICS = (
     "gpu.utilization",
     "gpu.mfu",
@@ -120,7 +122,7 @@ def _as_percent(share: float | None) -> float | None:
 
 def summarize_gpu(trace: GpuTrace, readings: Sequence[Reading], rows: Sequence[KernelRow]) -> Summary:
     """How busy the devices were and what the rest was; launches, copies, ranges, the host's calls."""
-    tables = [_timeline_table(trace), _transfer_table(trace), _range_table(trace), _call_table(trace)]
+    tables = [_timeline_table(trace), copies_table(trace), _range_table(trace), _call_table(trace)]
     return Summary(
         "gpu",
         _gpu_headline(trace, rows),
@@ -255,6 +257,8 @@ def _timeline_table(trace: GpuTrace) -> Table:
         add("Kernels", f"{plural(launches, 'launch', 'launches')} in {format_quantity(total, 's')}{each}")
     if span is not None and trace.repeats:
         add("A repetition", f"{format_quantity(span / trace.repeats, 's')} (mean, under the tracer)")
+    for name, text in _stream_rows(trace):
+        add(name, text)
     if trace.launch_latency is not None:
         add("Launch to start", f"{format_quantity(trace.launch_latency, 's')} (median){_queue_text(trace)}")
     if trace.launch_call is not None:
@@ -264,6 +268,37 @@ def _timeline_table(trace: GpuTrace) -> Table:
     if trace.compile_seconds:
         add("Compiling", f"{format_quantity(trace.compile_seconds, 's')} before it (just in time), left out")
     return Table("Timeline", ("what", "value"), tuple(rows), main=True)
+
+
+def _stream_rows(trace: GpuTrace) -> Iterator[tuple[str, str]]:
+    """Of a device whose kernels or copies are on several streams what each did, and how much of it overlaps."""
+    for device in trace.streams:
+        least = LEAST_STREAM * sum(one.kernel_seconds + one.copy_seconds for one in device.streams)
+        streams = [one for one in device.streams if one.kernel_seconds + one.copy_seconds > least]
+        if len(streams) < 2:
+            continue
+        of = f" of GPU {device.device}" if len(trace.streams) > 1 else ""
+        if device.computing > 0:
+            both = share_text(device.together, device.computing)
+            yield (
+                f"Streams{of}",
+                f"{len(streams)}; kernels of two or more run at once for {both} of the kernels' time",
+            )
+        for one in streams[:TOP_RANGES]:
+            yield f"Stream {one.stream}{of}", _stream_text(one)
+
+
+def _stream_text(stream: StreamTime) -> str:
+    """`8298 kernels 276 ms (28.1 % beside other streams), 666 copies 3.99 ms (16.5 % beside kernels)`."""
+    parts = (
+        ("kernel", "kernels", stream.kernels, stream.kernel_seconds, stream.kernels_beside, "other streams"),
+        ("copy", "copies", stream.copies, stream.copy_seconds, stream.copies_beside, "kernels"),
+    )
+    return ", ".join(
+        f"{plural(count, name, names)} {format_quantity(seconds, 's')} ({share_text(beside, seconds)} beside {what})"
+        for name, names, count, seconds, beside, what in parts
+        if count and seconds > 0
+    )
 
 
 def _format_count(number: float) -> str:
@@ -278,37 +313,6 @@ def _queue_text(trace: GpuTrace) -> str:
     if (trace.launch_latency or 0.0) <= AHEAD * (trace.launch_call or 0.0):
         return ""
     return ": the host is that far ahead, no latency"
-
-
-def _transfer_table(trace: GpuTrace) -> Table:
-    rows: list[tuple[str, ...]] = [
-        (
-            copies.kind,
-            str(copies.count),
-            format_quantity(float(copies.bytes), "B")
-            if copies.bytes > 0
-            else "-",  # AMD's traces do not tell it
-            format_quantity(copies.seconds, "s"),
-            format_quantity(copies.bytes / copies.seconds, "B/s")
-            if copies.seconds > 0 and copies.bytes > 0
-            else "-",
-            _memory_text(copies),
-        )
-        for copies in sorted(trace.transfers, key=lambda copies: -copies.seconds)
-    ]
-    titles = ("kind", "count", "bytes", "time", "rate", "host memory")
-    told = any(transfer.memory for transfer in trace.transfers)
-    shown = len(titles) if told else len(titles) - 1
-    return Table("Copies", titles[:shown], tuple(row[:shown] for row in rows), main=True)
-
-
-def _memory_text(transfer: Transfer) -> str:
-    """`pinned`, or `pageable 90 %, pinned 10 %` of the time."""
-    if len(transfer.memory) == 1 and transfer.memory[0].count == transfer.count:
-        return transfer.memory[0].kind
-    total = sum(memory.seconds for memory in transfer.memory) or 1.0
-    parts = (f"{memory.kind} {format_percent(100 * memory.seconds / total)} %" for memory in transfer.memory)
-    return ", ".join(parts) or "-"
 
 
 def _range_table(trace: GpuTrace) -> Table:

@@ -14,6 +14,7 @@ from profkit.analysis.timeline.operation_flops import operation_flops
 from profkit.analysis.timeline.operations import SourceLine, range_meaning
 from profkit.analysis.timeline.origins import LaunchOrigin, LaunchOrigins
 from profkit.analysis.timeline.records import KERNEL, TRANSFER, Columns, Configuration, Range, Recording
+from profkit.analysis.timeline.streams import StreamSums
 from profkit.analysis.timeline.windows import RangePaths, TimeWindows
 from profkit.core.types import ApiCall, GpuRange, GpuTrace, HostMemory, MemoryKind, Transfer
 
@@ -214,6 +215,7 @@ class Sums:
         self._devices: dict[int, Idle] = {}
         self._computing: dict[int, Idle] = {}  # the same without copies, and memsets
         self._communication = CommunicationSums(recording.tables.configurations, windows)
+        self._streams = StreamSums(recording.tables.configurations)
         self._working: set[int] = set()  # devices that ran kernels
         self._seen = 0  # kernels so far, in the order of their starts
 
@@ -239,6 +241,8 @@ class Sums:
             self._working.update(np.unique(rows["device"]).tolist())
         self._add_transfers(block[counts & (block["kind"] == TRANSFER)])
         self._add_devices(block[counts], window[counts])
+        if counts.any():
+            self._streams.add(block[counts])
 
     def _add_transfers(self, moved: Columns) -> None:
         import numpy as np
@@ -309,6 +313,7 @@ class Sums:
             compile_seconds=compile_seconds,
             order=kernels.order,
             setup=kernels.setup,
+            streams=self._streams.summed(),
             operations=self._ranges.written_operations(),
             communication=self._communication.summed(self._computing),
         )

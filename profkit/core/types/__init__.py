@@ -33,6 +33,7 @@ from profkit.core.types.evaluation import TestStatus as TestStatus
 from profkit.core.types.evaluation import TestStrength as TestStrength
 from profkit.core.types.gpu import ApiCall as ApiCall
 from profkit.core.types.gpu import Communication as Communication
+from profkit.core.types.gpu import DeviceStreams as DeviceStreams
 from profkit.core.types.gpu import Gpu as Gpu
 from profkit.core.types.gpu import GpuRange as GpuRange
 from profkit.core.types.gpu import GpuToolLines as GpuToolLines
@@ -44,6 +45,7 @@ from profkit.core.types.gpu import KernelBottleneck as KernelBottleneck
 from profkit.core.types.gpu import KernelInstruction as KernelInstruction
 from profkit.core.types.gpu import KernelTime as KernelTime
 from profkit.core.types.gpu import MemoryKind as MemoryKind
+from profkit.core.types.gpu import StreamTime as StreamTime
 from profkit.core.types.gpu import ToolRule as ToolRule
 from profkit.core.types.gpu import Transfer as Transfer
 from profkit.core.types.gpu import TritonWork as TritonWork

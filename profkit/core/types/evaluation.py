@@ -146,9 +146,10 @@ class EvaluationDocument:
     command: tuple[str, ...] = ()
     dtype: str = ""
     against: str = "eager"
-    floor: float = 0.03  # of SAME
+    floor: float = 0.05  # of SAME
     versions: Mapping[str, str] = field(default_factory=dict)
     strengths: tuple[TestStrength, ...] = ()  # of the audit
     planned: int = 0  # tests
     complete: bool = False
     seconds: float = 0.0  # wall time of all sessions together
+    notes: tuple[str, ...] = ()  # what else must be known to believe the times: a busy machine

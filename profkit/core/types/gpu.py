@@ -153,6 +153,35 @@ class Communication:
 
 
 @dataclass(frozen=True)
+class StreamTime:
+    """What one stream did. Times in seconds.
+
+    `kernels_beside` is the part of `kernel_seconds` in which kernels of other streams of its process ran, too."""
+
+    stream: int
+    kernels: int
+    kernel_seconds: float
+    kernels_beside: float
+    copies: int
+    copy_seconds: float
+    copies_beside: float  # of the copies' time that in which any kernel ran
+    kernel: str | None  # the one with most time
+
+
+@dataclass(frozen=True)
+class DeviceStreams:
+    """The streams of one process on one device, most time first. Times in seconds.
+
+    `computing`: any kernel ran; `together`: of that, kernels of two or more streams did.
+    """
+
+    device: int
+    streams: tuple[StreamTime, ...]
+    computing: float
+    together: float
+
+
+@dataclass(frozen=True)
 class HostPauses:
     """The stretches of over 1 ms in which a device was idle and the host had launched nothing. Times in seconds.
 
@@ -198,6 +227,7 @@ class GpuTrace:
     order: tuple[int, ...] = ()
     setup: tuple[KernelTime, ...] = ()  # launched only before what counts: `setup_launches` times
     communication: Communication | None = None
+    streams: tuple[DeviceStreams, ...] = ()  # of processes with several on a device
     operations: int = 0  # that a framework wrote as ranges: each costs the host some microseconds
 
 

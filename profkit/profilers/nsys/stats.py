@@ -249,12 +249,15 @@ class LaunchRows:
         device = int(named[1]) if named else 0
         key, name = whole_number(row["corrid"]), row["name"]
         key = -1 if key is None else key
+        stream = whole_number(row.get("strm")) or 0
         if COPY.match(name):
             size = cell_bytes(section, row, "bytes") or 0
             kind = TransferKind(copy_kind(name))
-            self.collected.transfer(kind, begin, end, size, key=key, device=device)
+            self.collected.transfer(kind, begin, end, size, key=key, device=device, stream=stream)
         else:
-            self.collected.kernel(_configuration(section, row), begin, end, key=key, device=device)
+            self.collected.kernel(
+                _configuration(section, row), begin, end, key=key, device=device, stream=stream
+            )
 
     def trace(self) -> tuple[GpuTrace, list[str]]:
         """What the rows tell, and what is to be said of it."""

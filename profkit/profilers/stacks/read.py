@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ _SIGN = b'{"schema": "profkit.stacks/1"'
 MOST_BYTES = 512 << 20
 MOST_PROCESSES = 20_000
 IMPORT, REST = 0, 1  # functions with a number of their own; REST is a stack, too
+TEXT = "<string>"  # the file of code that is given as a text
 DEEPEST = 5000  # frames of one stack
 WAITS = 0.1  # share of the first thread's time that it must wait, for its wall time to be drawn beside
 
@@ -37,7 +38,9 @@ class _Process:
 
     key: str
     begun: int  # ms; the first one to begin is that of the command itself
+    pid: int = 0
     program: str = ""
+    code: int = 0  # length of the text of `python -c`
     python: str = ""
     own_clocks: bool = True
     entries: int = 0
@@ -49,6 +52,7 @@ class _Process:
     nodes: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     threads: dict[int, str] = field(default_factory=dict)
     sums: dict[tuple[int, int, bool], tuple[float, float]] = field(default_factory=dict)
+    waits: dict[tuple[int, str], float] = field(default_factory=dict)  # of the main thread, by what for
     count: int = 0
 
 
@@ -80,6 +84,9 @@ def read_stacks(path: Path) -> Report:
     stacks = [running.stacks("Python, processor time of all threads", "s")] if running.samples else []
     if first_cpu < (1 - WAITS) * first_wall:
         stacks.append(waiting.stacks("Python, wall time of the main thread", "s"))
+    for (node, kind), seconds in first.waits.items():
+        frames, lines = _stack(first, node)
+        tally.add_wait(frames, lines, kind, seconds)
     count = sum(process.count for process in processes)
     facts = {
         "python": ", ".join(sorted({process.python for process in processes if process.python})),
@@ -130,7 +137,21 @@ def _read_processes(path: Path) -> tuple[list[_Process], int]:
         raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
     if not processes:
         raise UnreadableReport(f"{path} holds no sampled stacks: none of its lines says {SCHEMA}")
+    _number_texts(processes.values())
     return list(processes.values()), torn
+
+
+def _number_texts(processes: Iterable[_Process]) -> None:
+    """Tell the texts of several `python -c` apart, in the order of their start: `<string>`, `<string 2>`."""
+    texts: dict[int, str] = {}
+    for process in sorted(processes, key=lambda process: process.pid):
+        if not process.code:
+            continue
+        name = texts.setdefault(process.code, f"<string {len(texts) + 1}>" if texts else TEXT)
+        process.functions = {
+            number: replace(frame, file=name) if frame.file == TEXT else frame
+            for number, frame in process.functions.items()
+        }
 
 
 def _add_line(processes: dict[str, _Process], text: str) -> bool:
@@ -168,6 +189,7 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
         str(line.get("program", process.program)),
         str(line.get("python", process.python)),
     )
+    process.pid, process.code = int(line.get("pid", process.pid)), int(line.get("code", process.code))
     process.own_clocks = process.own_clocks and line.get("cpu", "thread") == "thread"
     process.failed = str(line.get("failed", process.failed))
     process.ended = process.ended or bool(line.get("end"))
@@ -178,6 +200,9 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
         before = process.sums.get((node, thread, inside), (0.0, 0.0))
         process.sums[node, thread, inside] = (before[0] + max(0.0, wall), before[1] + max(0.0, cpu))
         process.count += count
+    for node, kind, wall in line.get("waits", ()):
+        known = (int(node), str(kind)[:20])
+        process.waits[known] = process.waits.get(known, 0.0) + max(0.0, float(wall)) * 1e-6
 
 
 def _samples(process: _Process, first: _Process) -> Iterator[tuple[PythonSample, bool]]:

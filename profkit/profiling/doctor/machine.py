@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from profkit.core.errors import MachineError
 from profkit.core.formatting import plural
 from profkit.core.types import Cache, Check, CheckState
 from profkit.hardware.machine import cache_warnings, read_machine
@@ -118,6 +119,8 @@ def python_checks() -> Iterator[Check]:
     trials = _import_all(homes)
     for name, purpose in packages:
         yield package_check(name, purpose, f"{homes[name]} -m pip install {name}", trials[name])
+    if platform.system() != "Darwin":
+        yield flag_gems_check()
 
 
 FRAMES_ON_A_MAC = Check(
@@ -199,6 +202,20 @@ def _import_all(homes: dict[str, str]) -> dict[str, CommandTrial]:
     with ThreadPoolExecutor(2) as pool:
         tried = pool.map(lambda name: try_command([homes[name], "-c", _IMPORT, name], seconds=30.0), homes)
         return dict(zip(homes, tried, strict=True))
+
+
+def flag_gems_check() -> Check:
+    """Whether there is FlagGems to evaluate; it is not imported, since it wants a GPU then."""
+    from profkit.kernels.evaluation.sources.flag_gems import PACKAGE, find_package
+
+    try:
+        path = find_package()
+    except MachineError as error:
+        detail = "not installed; `--backend flag_gems` of an evaluation needs it, and a GPU"
+        return Check(PACKAGE, "missing", detail, error.fix)
+    return Check(
+        PACKAGE, "ok", "kernels for `--backend flag_gems` of an evaluation, on a GPU", path=str(path)
+    )
 
 
 def package_check(name: str, purpose: str | None, install: str, trial: CommandTrial) -> Check:

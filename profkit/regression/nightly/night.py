@@ -18,7 +18,7 @@ from profkit.regression.nightly.session import write_text
 from profkit.reporting import junit, markdown
 from profkit.reporting.ci import annotation_lines
 from profkit.reporting.views.night import view
-from profkit.reporting.views.night_text import name_of
+from profkit.reporting.views.night.text import name_of
 
 KNOWN_CODES = (MISSED_TARGET, "standing")  # nothing new tonight: behind what is
 REGRESSION, UNDECIDED = 1, 5

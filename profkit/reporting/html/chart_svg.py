@@ -20,6 +20,7 @@ from profkit.reporting.charts.distribution import distribution_chart, sequence_c
 from profkit.reporting.charts.lines import line_chart
 from profkit.reporting.charts.over_time import growth_chart, over_time_chart
 from profkit.reporting.charts.roofline import roofline_chart
+from profkit.reporting.charts.step_curve import StepCurve, step_curve
 from profkit.reporting.charts.svg import Number
 from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.charts.winner_map import winner_map
@@ -49,4 +50,6 @@ def svg_of(chart: Block, number: Number) -> str | None:
             return winner_map(chart)
         case CloudChart():
             return cloud_chart(chart)
+        case StepCurve():
+            return step_curve(chart)
     return None

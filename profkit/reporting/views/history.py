@@ -36,7 +36,7 @@ from profkit.reporting.view import (
     soft,
     table,
 )
-from profkit.reporting.views.night_text import OUTCOMES, QUIET, word_of
+from profkit.reporting.views.night.text import OUTCOMES, QUIET, word_of
 
 _MOST_PLOTS = 12  # trends that are drawn; the table below has all of them
 _LOOKED_AT = 10  # values from which changes are looked for; below, a note of the detectors says so

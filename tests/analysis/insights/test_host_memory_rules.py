@@ -213,6 +213,15 @@ def test_keys_that_are_compared_one_by_one_are_told_with_the_function() -> None:
     assert found.gain.of == "the instructions"
 
 
+def test_comparisons_are_bound_by_their_time_where_it_was_sampled() -> None:
+    """words: keys that miss the caches, 53 % of the instructions and 87 % of the time."""
+    sampled = (Hotspot("__memcmp_evex_movbe", 0.708), Hotspot("words::main", 0.089))
+    time = Profile("cpu-clock", "s", 0.813, sampled, "functions")
+    found = insights({}, compared(5.37e9, 251_814_668), time)["string-comparisons"]
+    assert found.gain is not None
+    assert (found.gain.of, round(found.gain.at_most, 2)) == ("the CPU time", 0.87)
+
+
 @pytest.mark.parametrize(
     "profile",
     [compared(1e9, 251_814_668), compared(5.37e9, 2000), compared(5.37e9, 251_814_668, "quicksort")],
@@ -238,3 +247,21 @@ GCC = "GNU C17 12.2.0 -mtune=generic -march=x86-64 -g"
 def test_a_build_without_optimisation_is_told_from_its_options(options: str, told: bool) -> None:
     document = replace(documents.empty(), facts={"compiler": options} if options else {})
     assert ("unoptimised-build" in {insight.rule for insight in find_insights(document)}) is told
+
+
+def test_an_unoptimised_build_is_named_with_its_program_and_hottest_function() -> None:
+    """Made-up samples of perf alone, without a simulation."""
+    sampled = (
+        Hotspot("fill", 0.1, library="columns_O0"),
+        Hotspot("sum_columns", 0.8, library="columns_O0"),
+        Hotspot("memset", 0.9, library="libc.so.6"),
+    )
+    empty = documents.empty()
+    workload = replace(empty.workload, command=("./columns_O0",))
+    profiles = (Profile("cpu-clock", "s", 1.9, sampled, "functions"),)
+    found = find_insights(
+        replace(empty, workload=workload, profiles=profiles, facts={"compiler": f"{GCC} -O0"})
+    )
+    insight = next(one for one in found if one.rule == "unoptimised-build")
+    assert "the debug information of columns_O0 says" in insight.evidence
+    assert insight.where.function == "sum_columns"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.analysis.insights import find_insights
-from profkit.core.types import Frame, Hotspot, Insight, Profile
+from profkit.core.types import CodeLine, Frame, Hotspot, Insight, Profile
 from tests import documents
 
 PACKAGES = "/venv/lib/python3.11/site-packages/"
@@ -131,3 +131,99 @@ def test_a_search_in_a_list_of_little_time_is_none() -> None:
 def test_a_collector_that_runs_often_is_told_without_a_place() -> None:
     found = insights(3.2, profiles=(own_time("load", 2.0, 3.2), sampled("gc_collect_main", 0.208, 0.403)))
     assert found["garbage-collection"].where.function is None
+
+
+OBJECTS = f"{PACKAGES}pandas/core/ops/array_ops.py"
+TEXTS = f"{PACKAGES}pandas/core/strings/object_array.py"
+EVALUATE = f"{PACKAGES}pandas/core/computation/expressions.py"
+
+
+def line(function: str, number: int, total: float, into: str | None = None, own: float = 0.0) -> Hotspot:
+    inner = (CodeLine("OpsMixin.__gt__", f"{PACKAGES}{into}/core/x.py", 59, total),) if into else ()
+    return Hotspot(function, own, total, file="p.py", line=number, lines=inner)
+
+
+def of_objects(
+    total: float,
+    functions: tuple[tuple[str, str, float], ...],
+    *lines: Hotspot,
+    native: tuple[Hotspot, ...] = (),
+) -> dict[str, Insight]:
+    spots = tuple(Hotspot(name, own, own, file=file) for name, file, own in functions)
+    profiles = (
+        Profile("functions", "s", total, spots, "sampled-functions"),
+        Profile("lines", "s", total, lines, "sampled-lines"),
+        Profile("cpu-clock", "s", 2.736, native, "functions"),
+    )
+    document = replace(documents.empty(), profiles=profiles, packages={"pandas": "3.1.1"})
+    return {insight.rule: insight for insight in find_insights(document)}
+
+
+def loop(function: str, inclusive: float) -> tuple[Hotspot, ...]:
+    return (Hotspot(function, 0.078, inclusive, library="_multiarray_umath.cpython-311-x86_64-linux-gnu.so"),)
+
+
+COMPARED = ("comp_method_OBJECT_ARRAY", OBJECTS, 0.654)
+
+
+def test_a_column_of_objects_is_told_by_what_pandas_does_only_with_such() -> None:
+    """compare.py: a million floats in a column of dtype object."""
+    lines = (line("over_limit", 16, 0.776, "pandas"), line("main", 21, 0.066, own=0.066))
+    found = of_objects(1.229, (COMPARED,), *lines)
+    assert "comp_method_OBJECT_ARRAY" in found["object-dtype"].evidence
+    assert (found["object-dtype"].where.function, found["object-dtype"].where.line) == ("over_limit", 16)
+    assert found["object-dtype"].gain is not None
+    assert found["object-dtype"].gain.at_most == pytest.approx(0.654 / 1.229)
+    assert "heavy-library-call" not in found  # the same time, told once
+
+
+def test_texts_that_python_handles_one_by_one_are_objects() -> None:
+    own = (
+        ("ObjectStringArrayMixin._str_slice.<locals>.<lambda>", TEXTS, 0.594),
+        ("ObjectStringArrayMixin._str_upper.<locals>.<lambda>", TEXTS, 0.533),
+    )
+    found = of_objects(2.522, own, line("countries", 13, 2.04, "pandas"))["object-dtype"]
+    assert "_str_slice" in found.evidence
+    assert "category" in found.change
+
+
+def test_an_array_of_objects_is_told_by_numpys_loop_over_them() -> None:
+    """arith.py: a product of a column of floats and one of ints in dtype object; arrays.py: no pandas at all."""
+    evaluate = ("_evaluate_standard", EVALUATE, 1.722)
+    multiplied = loop("PyUFunc_OO_O", 1.337)
+    found = of_objects(2.49, (evaluate,), line("revenue", 16, 2.089, "pandas"), native=multiplied)
+    assert found["object-dtype"].where.line == 16
+    plain = of_objects(3.857, (), line("energy", 12, 3.564, own=1.511), native=multiplied)["object-dtype"]
+    assert (plain.where.function, plain.where.line) == ("energy", 12)
+
+
+@pytest.mark.parametrize(
+    ("functions", "native"),
+    [
+        (
+            (("_evaluate_standard", EVALUATE, 1.722),),
+            loop("DOUBLE_multiply", 1.4),
+        ),  # made up: a loop over doubles
+        ((COMPARED,), loop("PyUFunc_dd_d", 1.3)),  # of a program that takes 20 times as long
+        ((("comp_method_OBJECT_ARRAY", "own/compare.py", 15.0),), ()),
+        ((), loop("PyUFunc_OO_O", 0.2)),
+        ((), loop("PyUFunc_OnesLikeTypeResolver", 2.0)),
+    ],
+)
+def test_columns_with_types_and_a_little_of_objects_are_left_alone(
+    functions: tuple[tuple[str, str, float], ...], native: tuple[Hotspot, ...]
+) -> None:
+    """Made up from the recordings above: other names, or less of the time."""
+    found = of_objects(24.6, functions, line("revenue", 16, 20.0, "pandas"), native=native)
+    assert "object-dtype" not in found
+
+
+def test_rows_that_a_function_is_applied_to_are_told_as_that() -> None:
+    made = Profile("own functions and what they call", "s", 4.622, (APPLY, APPLIED, ELEMENT), "program-calls")
+    objects = Profile(
+        "functions", "s", 2.0, (Hotspot(*COMPARED[:1], 1.0, file=OBJECTS),), "sampled-functions"
+    )
+    lines = Profile("lines", "s", 2.0, (line("main", 4, 1.9, "pandas"),), "sampled-lines")
+    found = {one.rule for one in find_insights(replace(documents.empty(), profiles=(made, objects, lines)))}
+    assert "pandas-apply" in found
+    assert "object-dtype" not in found

@@ -244,6 +244,25 @@ def test_rows_that_are_out_of_order_are_sorted_by_the_database(
     assert trace.launch_latency == pytest.approx(20 * NS)
 
 
+@pytest.mark.parametrize("columns", [KERNEL, [column for column in KERNEL if column != "streamId"]])
+def test_kernels_of_two_streams_are_told_apart_where_the_table_has_them(
+    file: Path, columns: list[str]
+) -> None:
+    kernels = [kernel(1000, 2000), kernel(1500, 2500, key=2, streamId=13)]
+    export(file, {"CUPTI_ACTIVITY_KIND_KERNEL": (columns, kernels)}, STRINGS)
+    trace = read_sqlite(file).trace
+    assert trace is not None
+    streams = trace.streams
+    if columns is not KERNEL:
+        assert streams == ()
+        return
+    assert [(one.stream, one.kernels, one.kernel) for one in streams[0].streams] == [
+        (7, 1, "void add<float>(float*)"),
+        (13, 1, "void add<float>(float*)"),
+    ]
+    assert streams[0].together == pytest.approx(500e-9)
+
+
 def test_copies_and_memsets_are_told_by_kind_and_bytes(file: Path) -> None:
     copies = [
         {

@@ -54,6 +54,17 @@ def ordinary() -> list[dict[str, Any]]:
     return found
 
 
+def test_the_streams_of_kernels_and_copies_are_read(tmp_path: Path) -> None:
+    copy = event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 6.0, 4.0, device=0, stream=22, bytes=64)
+    found = read(trace(tmp_path, [*ordinary(), copy])).trace
+    assert found is not None
+    assert [(one.stream, one.kernels, one.copies) for one in found.streams[0].streams] == [
+        (7, 4, 0),
+        (22, 0, 1),
+    ]
+    assert found.streams[0].streams[1].copies_beside == pytest.approx(1e-6)
+
+
 @pytest.mark.parametrize("name", ["torch.both.json.gz", "torch.cuda.json.gz"])
 def test_twenty_steps_of_two_products_silu_and_mul(name: str) -> None:
     report = read(DATA / name)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from profkit.profilers.programs import CommandTrial, try_command
-from profkit.profiling.doctor.machine import frames_check, package_check, python_checks
+from profkit.profiling.doctor.machine import flag_gems_check, frames_check, package_check, python_checks
 
 
 @pytest.mark.parametrize(
@@ -91,3 +91,11 @@ def test_a_package_is_installed_into_the_python_that_lacks_it(
     )
     found = {check.name: check for check in python_checks()}
     assert found["torch"].fix == f"{other / 'python'} -m pip install torch"
+
+
+def test_flag_gems_is_looked_for_and_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = flag_gems_check()
+    assert (missing.state, "pip install" in (missing.fix or "")) == ("missing", True)
+    (tmp_path / "flag_gems.py").write_text("raise RuntimeError('no GPU')")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert flag_gems_check().state == "ok"

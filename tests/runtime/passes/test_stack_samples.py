@@ -84,6 +84,41 @@ threads = [threading.Thread(target=burn, args=(0.3,), name="works"), threading.T
     assert wait.counters["waiting"] > 0.2
 
 
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux") or os.uname().machine not in ("x86_64", "aarch64"),
+    reason="system calls by number",
+)
+def test_what_the_main_thread_waits_for_is_known_by_its_system_calls(tmp_path: Path) -> None:
+    report = sampled(
+        tmp_path,
+        """
+        import os, select, socket, subprocess, threading, time
+        near, far = socket.socketpair()
+        reader, writer = os.pipe()
+        lock = threading.Lock()
+        lock.acquire()
+        def later(act, *words):
+            threading.Timer(0.15, act, words).start()
+        time.sleep(0.15)
+        later(far.send, b"x")
+        near.recv(1)
+        later(os.write, writer, b"x")
+        os.read(reader, 1)
+        later(lock.release)
+        lock.acquire()
+        select.select([near], [], [], 0.15)
+        subprocess.run(["sleep", "0.15"])
+        """,
+    )
+    lines = {line.line: line for line in of(report, "sampled-lines").hotspots}
+    kinds = {9: "sleep", 11: "network", 13: "pipe", 15: "lock", 16: "input", 17: "child"}
+    for line, kind in kinds.items():
+        waits = {
+            name: value for name, value in lines[line].counters.items() if name.startswith("main_waiting.")
+        }
+        assert max(waits, key=lambda name: waits[name], default="") == f"main_waiting.{kind}", (line, waits)
+
+
 def test_of_a_program_that_starts_a_thread_for_each_task_the_first_are_told_apart(tmp_path: Path) -> None:
     code = """
 import threading, time
@@ -206,3 +241,54 @@ def test_the_writer_writes_json(value: object) -> None:
     text = samples._json_text(value)
     assert text.isascii()
     assert json.loads(text) == json.loads(json.dumps(value).replace("\\udcff", "\\ufffd"))
+
+
+SEARCH = """
+import time
+known = list(range(3000))
+end = time.thread_time() + 0.4
+left = 0
+while time.thread_time() < end:
+    for number in range(9000, 9400):
+        if number not in known[-2000:]:
+            left += 1
+"""
+
+
+def test_texts_of_python_c_are_told_apart_and_a_search_at_the_end_of_a_loop_has_its_own_line(
+    tmp_path: Path,
+) -> None:
+    texts = ("import time\n" + BURN + "burn(0.2)\n", SEARCH)
+    done = run(tmp_path, ["sh", "-c", '"$0" -c "$1" | "$0" -c "$2"', sys.executable, *texts])
+    assert (done.returncode, done.stderr) == (0, "")
+    functions = of(read_stacks(tmp_path / "stacks.jsonl"), "sampled-functions")
+    search = next(one for one in functions.hotspots if one.file == "<string 2>")
+    assert search.lines[0].line in (8, 9)
+    assert search.lines[0].value > 0.8 * search.own
+    assert {one.file for one in functions.hotspots if one.function == "burn"} == {"<string>"}
+
+
+def test_a_server_and_its_client_in_one_process_take_turns_and_are_sampled_where_they_work(
+    tmp_path: Path,
+) -> None:
+    report = sampled(
+        tmp_path,
+        """
+        import json, socket, threading
+        text = json.dumps({str(i): list(range(20)) for i in range(4000)})
+        near, far = socket.socketpair()
+        def answer():
+            while far.recv(1):
+                json.loads(text)
+                far.send(b"x")
+        def ask():
+            for _ in range(60):
+                near.send(b"x")
+                near.recv(1)
+            near.close()
+        threading.Thread(target=answer).start()
+        ask()
+        """,
+    )
+    lines = of(report, "sampled-lines")
+    assert max(lines.hotspots, key=lambda line: line.total or 0.0).line == 7

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -34,6 +34,36 @@ class KernelSource(Protocol):
     def where(self, operation: str) -> str:
         """The file of the kernel, or the name of the package; empty where there is none."""
 
+    def operations(self) -> tuple[str, ...]:
+        """The overloads that there is a kernel for, sorted: those of which `has_kernel` is true."""
 
-class LoadError(Exception):
+    def remarks(self) -> tuple[str, ...]:
+        """What the user should know: names of no operation, which of several files was taken, what was not."""
+
+
+class LoadError(RuntimeError):
     """There is no such kernel: its file cannot be read, or does not define it."""
+
+
+class ListedSource:
+    """A source that knows its kernels from the beginning: by overload where each is, and what the user should know."""
+
+    def __init__(self, places: Mapping[str, str], remarks: tuple[str, ...] = ()) -> None:
+        self._places = places
+        self._remarks = remarks
+
+    def has_kernel(self, operation: str) -> bool:
+        """Whether there is a kernel for the overload."""
+        return operation in self._places
+
+    def where(self, operation: str) -> str:
+        """The file of the kernel, or its name in a package; empty where there is none."""
+        return self._places.get(operation, "")
+
+    def operations(self) -> tuple[str, ...]:
+        """The overloads that there is a kernel for, sorted."""
+        return tuple(sorted(self._places))
+
+    def remarks(self) -> tuple[str, ...]:
+        """What the user should know of the source."""
+        return self._remarks

@@ -17,6 +17,7 @@ from _thread import allocate_lock, get_ident, get_native_id, start_new_thread
 from time import perf_counter, sleep, thread_time
 
 from .own_files import is_own
+from .waits import waits_for
 
 TYPE_CHECKING = False  # what every process of the workload loads is kept small: no json, signal or typing
 if TYPE_CHECKING:
@@ -29,9 +30,11 @@ PAUSE = 0.01  # seconds between two samples
 COST_SHARE, COST_WEIGHT = 0.015, 0.1
 LEAST_RUNNING = 0.2  # of the time: a program that ran for less mostly waits, and has time for samples
 # Seconds that our thread waits for the interpreter's lock until it asks for it: after the usual 5 ms it would meet most
-# programs at a call that gives the lock away by itself. Only where no two threads ran that long since the last sample:
-# they would change places as often.
-SHORT_SWITCH, RAN = 5e-4, 2e-4
+# programs at a call that gives the lock away by itself. Not where several threads compute at a time, since they would
+# change places as often; a server and its client in one process take turns. OTHERS: processor time of all threads but
+# the busiest one, as a share of the time since the last sample.
+SHORT_SWITCH, OTHERS = 2e-4, 0.3
+IDLE = 0.1  # of the time: a main thread that ran less is asked what it waits for, which takes 10 µs
 FLUSH_PAUSE, FLUSH_SHARE = 0.1, 0.01  # seconds, and share of the time so far, between two writes
 MOST_NODES = 60_000  # frames of the tree of stacks: 2 MB of text
 MOST_FUNCTIONS = 20_000
@@ -45,6 +48,8 @@ IMPORT, REST = (
 FIXED = ("[import]", "[more functions]")  # their names
 _WIDTH = 20  # bits of a frame's number
 _IMPORT_SYSTEM = ("<frozen importlib", "<frozen zipimport")
+_TESTS = (114, 115)  # the jumps at a test, forward: POP_JUMP_IF_FALSE and its other, of 3.10 and 3.11
+_RELATIVE = sys.version_info >= (3, 11)  # their targets
 _OUR_START = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "start_up", "")
 
 
@@ -92,6 +97,7 @@ class StackSampler:
         self._places: list[tuple[int, int]] = [(IMPORT, 0), (REST, 0)]  # and back
         self._nodes: dict[int, int] = {}
         self._sums: dict[tuple[int, int, bool], list[float]] = {}
+        self._waits: dict[tuple[int, str], float] = {}  # stack of the main thread, and what it waits for
         self._news: dict[str, list[object]] = {"functions": [], "nodes": [], "threads": []}
         self._cost = 0.0
         self._running = 1.0  # processors that the program has had lately
@@ -167,7 +173,7 @@ class StackSampler:
         known = getattr(sys.modules.get("threading"), "_active", {})
         inside = self._depth > 0
         seen: dict[int, _ThreadState] = {}
-        running, ran = 0, 0.0
+        most = ran = 0.0
         unclocked: list[tuple[_ThreadState, list[float]]] = []
         moved: list[int] = []
         for ident, frame in sys._current_frames().items():
@@ -187,8 +193,12 @@ class StackSampler:
             sums = self._sums.setdefault((state.node, state.number, inside), [0.0, 0.0, 0])
             sums[0] += wall
             sums[1] += cpu - state.cpu
+            if native == self._main_native and state.clock is not None and cpu - state.cpu < IDLE * wall:
+                kind = waits_for(native)
+                if kind:
+                    self._waits[state.node, kind] = self._waits.get((state.node, kind), 0.0) + wall
             ran += cpu - state.cpu
-            running += cpu - state.cpu > RAN
+            most = max(most, cpu - state.cpu)
             sums[2] += 1
             state.cpu = cpu
             if state.clock is None:
@@ -198,7 +208,8 @@ class StackSampler:
         self._threads = seen
         if wall > 0:
             self._running += COST_WEIGHT * ((ran / wall if self._clocks else 1.0) - self._running)
-        self._set_switch(SHORT_SWITCH if running < 2 and len(seen) > len(unclocked) else self._switch)
+        alone = ran - most < OTHERS * wall and len(seen) > len(unclocked)
+        self._set_switch(SHORT_SWITCH if alone else self._switch)
         if not self._clocks and unclocked:
             self._movers = moved or self._movers
             self._share_cpu([sums for state, sums in unclocked if state.number in self._movers], wall)
@@ -296,7 +307,7 @@ class StackSampler:
         return function
 
     def _add_line(self, function: _Function, frame: FrameType) -> int:
-        place = (function.number, frame.f_lineno or function.code.co_firstlineno)
+        place = (function.number, frame.f_lineno or _line_of_jump(function.code, frame.f_lasti))
         number = self._frames.get(place)
         if number is None:
             number = self._frames[place] = len(self._places)
@@ -315,6 +326,7 @@ class StackSampler:
                 "pid": os.getpid(),
                 "parent": os.getppid(),
                 "program": os.path.basename(sys.argv[0] if getattr(sys, "argv", None) else ""),
+                "code": _code_length(),
                 "python": ".".join(map(str, sys.version_info[:3])),
                 "cpu": "thread" if self._clocks else "process",
             }
@@ -323,6 +335,8 @@ class StackSampler:
             [*key[:2], int(key[2]), round(wall * 1e6), round(cpu * 1e6), count]
             for key, (wall, cpu, count) in self._sums.items()
         ]
+        waits = [[node, kind, round(wall * 1e6)] for (node, kind), wall in self._waits.items()]
+        line |= {"waits": waits} if waits else {}
         line |= {
             "seconds": round(now - self._begun, 6),
             "cost": round(self._cost, 6),
@@ -339,8 +353,32 @@ class StackSampler:
             return
         self._header_written, self._failures = True, 0
         self._sums.clear()
+        self._waits.clear()
         for values in self._news.values():
             values.clear()
+
+
+def _code_length() -> int:
+    """The length of the text of `python -c TEXT`, the longest word: it tells two of them apart. 0 for others."""
+    is_text = getattr(sys, "argv", ())[:1] == ["-c"]
+    return max(map(len, getattr(sys, "orig_argv", ())), default=0) if is_text else 0
+
+
+def _line_of_jump(code: CodeType, at: int) -> int:
+    """The line from which a jump without a line is reached: before 3.12 that back to the head of a loop.
+
+    First that of a test whose other way ends there, else the line before it.
+    """
+    text, tests = code.co_code, []
+    for offset in range(0, at, 2):
+        if text[offset] in _TESTS:
+            target = 2 * text[offset + 1] + (offset + 2 if _RELATIVE else 0)
+            tests += [offset] if target == at else []
+    last = code.co_firstlineno
+    for begin, end, line in code.co_lines():
+        if line and begin < at and (not tests or begin <= tests[-1] < end):
+            last = line
+    return last
 
 
 def _block_signals() -> None:

@@ -33,7 +33,7 @@ from profkit.reporting.view import (
     strong,
     table,
 )
-from profkit.reporting.views.night_text import (
+from profkit.reporting.views.night.text import (
     OUTCOMES,
     QUIET,
     alarming,

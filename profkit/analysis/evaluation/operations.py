@@ -1,0 +1,237 @@
+"""The tests of an evaluation by operation: which count, whether it is correct, how much faster it is.
+
+A test counts unless it was skipped, or the audit found it weak (some wrong kernel passes it) and it was passed: such a
+pass proves nothing, and the time of a kernel that may be wrong is worth nothing. A weak test that fails does count.
+What crashed, hung or could not be loaded stays in every denominator: else crashing would raise a score.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import exp, log, prod, sqrt
+
+from profkit.core.types import EvaluationDocument, Speedup, SpeedWord, TestResult, TestStatus
+
+# Worst first. Wrong results come before loud failures: nobody notices them.
+FAILED: tuple[TestStatus, ...] = (
+    "cheat",
+    "incorrect",
+    "crashed",
+    "timeout",
+    "out-of-memory",
+    "load-error",
+    "lost",
+)
+NORMAL = 1.96  # the two-sided 95 % quantile of the normal distribution
+
+
+@dataclass(frozen=True)
+class MeanSpeedup:
+    """The geometric mean of the speed-ups of `n` tests, exp(mean(ln s)).
+
+    `low` and `high` are its 95 % interval by the error of the measurements alone: the tests are given and no sample of
+    others. They are None where some test has no interval (results of other programs). `word`: see `speed_word`.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    word: SpeedWord
+    n: int
+
+
+@dataclass(frozen=True)
+class CountedTest:
+    """A test, and whether it counts."""
+
+    result: TestResult
+    counts: bool
+    weak: bool = False
+
+    @property
+    def failed(self) -> bool:
+        """Whether the kernel is to blame, or was lost."""
+        return self.result.status in FAILED
+
+
+@dataclass(frozen=True)
+class OperationResult:
+    """One operation over all its tests. What is None is not known.
+
+    `status` is the worst of its tests (the order of `FAILED`); `passed` where all that count passed, `skipped` where
+    none counts. `first_failure` is a test of that status. `tests` are all, `counted` those in the denominators.
+    """
+
+    operation: str
+    status: TestStatus
+    results: tuple[TestResult, ...]
+    tests: int
+    counted: int
+    passed: int  # of the counted
+    skipped: int
+    weak: int  # passed, and not counted
+    speedup: MeanSpeedup | None = None  # over its correct timed tests
+    compiled: MeanSpeedup | None = None  # the same against torch.compile
+    max_abs_error: float | None = None
+    max_rel_error: float | None = None
+    allowed_share: float | None = None  # the largest error as a share of what is allowed
+    bound_share: float | None = None  # least time by the hardware over its own, over all calls: at most 1
+    gap_closed: float | None = None  # see `gap_closed`
+    own_share: float | None = None  # the least of its tests
+    bottleneck: str | None = None  # of the timed test that takes longest
+    first_failure: TestResult | None = None
+
+    @property
+    def correct(self) -> bool:
+        """Whether every test that counts passed, and there is one."""
+        return self.status == "passed"
+
+    @property
+    def pass_rate(self) -> float | None:
+        """Share of its counted tests that passed."""
+        return self.passed / self.counted if self.counted else None
+
+
+def counted_tests(document: EvaluationDocument) -> tuple[CountedTest, ...]:
+    """Every test, in the order of the evaluation."""
+    weak = {strength.test for strength in document.strengths if strength.weak}
+    tests = []
+    for result in document.results:
+        is_weak = result.test.id in weak
+        excluded = result.status == "skipped" or (is_weak and result.status == "passed")
+        tests.append(CountedTest(result, not excluded, is_weak))
+    return tuple(tests)
+
+
+def is_timed_well(test: CountedTest) -> bool:
+    """Whether its speed-up belongs in a mean: it counts, is correct, and was timed."""
+    return test.counts and test.result.status == "passed" and test.result.speedup is not None
+
+
+def operation_results(document: EvaluationDocument) -> tuple[OperationResult, ...]:
+    """Every operation, in the order of the evaluation."""
+    groups: dict[str, list[CountedTest]] = defaultdict(list)
+    for test in counted_tests(document):
+        groups[test.result.test.operation].append(test)
+    return tuple(_operation_result(name, tests, document.floor) for name, tests in groups.items())
+
+
+def _operation_result(operation: str, tests: Sequence[CountedTest], floor: float) -> OperationResult:
+    results = tuple(test.result for test in tests)
+    counted = [test.result for test in tests if test.counts]
+    failures = sorted(
+        (result for result in counted if result.status in FAILED), key=lambda r: FAILED.index(r.status)
+    )
+    status: TestStatus = failures[0].status if failures else "passed" if counted else "skipped"
+    timed = [test.result for test in tests if is_timed_well(test)]
+    slowest = max((r for r in timed if r.bottleneck), key=lambda r: r.seconds or 0.0, default=None)
+    return OperationResult(
+        operation,
+        status,
+        results,
+        tests=len(tests),
+        counted=len(counted),
+        passed=sum(result.status == "passed" for result in counted),
+        skipped=sum(result.status == "skipped" for result in results),
+        weak=sum(test.weak and not test.counts for test in tests),
+        speedup=mean_speedup(timed, floor),
+        compiled=mean_speedup(timed, floor, against_compiled=True),
+        max_abs_error=_largest(result.max_abs_error for result in results),
+        max_rel_error=_largest(result.max_rel_error for result in results),
+        allowed_share=_largest(result.allowed_share for result in results),
+        bound_share=_bound_share(timed),
+        gap_closed=gap_closed(timed),
+        own_share=min((r.own_share for r in timed if r.own_share is not None), default=None),
+        bottleneck=slowest.bottleneck if slowest is not None else None,
+        first_failure=failures[0] if failures else None,
+    )
+
+
+def _largest(values: Iterable[float | None]) -> float | None:
+    """NaN (an error that is no number) is larger than any."""
+    known = [value for value in values if value is not None]
+    return next((value for value in known if value != value), max(known, default=None))
+
+
+# ---------------------------------------------------------------- speed
+
+
+def speed_word(value: float, low: float | None, high: float | None, floor: float) -> SpeedWord:
+    """SAME: the interval lies within the floor around 1, from 1 / (1 + floor) to 1 + floor. FASTER and SLOWER: it lies
+    on one side of 1, and the value beyond the floor. AMBIGUOUS: neither, or there is no interval."""
+    if low is None or high is None:
+        return "AMBIGUOUS"
+    if 1 / (1 + floor) <= low and high <= 1 + floor:
+        return "SAME"
+    if low > 1 and value > 1 + floor:
+        return "FASTER"
+    return "SLOWER" if high < 1 and value < 1 / (1 + floor) else "AMBIGUOUS"
+
+
+def log_error(speedup: Speedup) -> float | None:
+    """The standard error of its logarithm, (ln high - ln low) / (2 x 1.96); None where there is no interval.
+
+    One pair of times has none: results of other programs, that tell a speed-up alone.
+    """
+    if speedup.pairs < 2 or speedup.low <= 0:
+        return None
+    return log(speedup.high / speedup.low) / (2 * NORMAL)
+
+
+def mean_speedup(
+    results: Iterable[TestResult], floor: float, *, against_compiled: bool = False, unchanged: int = 0
+) -> MeanSpeedup | None:
+    """The geometric mean of the results that have a speed-up; None without any.
+
+    Its standard error is sqrt(sum(e^2)) / n in logarithms, with the error e of each test (`log_error`).
+    `unchanged` tests more have a speed-up of exactly 1: what failed, and falls back to PyTorch.
+    """
+    speedups = [result.compiled if against_compiled else result.speedup for result in results]
+    known = [speedup for speedup in speedups if speedup is not None and speedup.median > 0]
+    if not known:
+        return None
+    n = len(known) + unchanged
+    centre = sum(log(speedup.median) for speedup in known) / n
+    errors = [error for speedup in known if (error := log_error(speedup)) is not None]
+    if len(errors) < len(known):
+        return MeanSpeedup(exp(centre), None, None, "AMBIGUOUS", n)
+    half = NORMAL * sqrt(sum(error * error for error in errors)) / n
+    low, high = exp(centre - half), exp(centre + half)
+    return MeanSpeedup(exp(centre), low, high, speed_word(exp(centre), low, high, floor), n)
+
+
+def _bound_share(results: Sequence[TestResult]) -> float | None:
+    """The least times by the roofline over the measured ones, each summed over the tests that have both."""
+    known = [(r.bound_seconds, r.seconds) for r in results if r.bound_seconds and r.seconds]
+    return sum(bound for bound, _ in known) / sum(own for _, own in known) if known else None
+
+
+def gap_closed(results: Sequence[TestResult]) -> float | None:
+    """How much of the way from PyTorch to the hardware's bound is gone: sum(ref - own) / sum(ref - bound).
+
+    1 is at the bound, 0 at PyTorch, below 0 slower than that (after SOL-ExecBench, arXiv 2603.19173, which asks for the
+    same share). None where PyTorch is at its bound already: there is no gap.
+    """
+    known = [
+        (r.reference_seconds, r.seconds, r.bound_seconds)
+        for r in results
+        if r.reference_seconds and r.seconds and r.bound_seconds and r.bound_seconds < r.reference_seconds
+    ]
+    gap = sum(reference - bound for reference, _, bound in known)
+    return sum(reference - own for reference, own, _ in known) / gap if gap > 0 else None
+
+
+# ---------------------------------------------------------------- arguments
+
+_TENSOR = re.compile(r"T\(\[([0-9, ]*)\]")
+
+
+def elements_of(arguments: str) -> int | None:
+    """How many elements the largest tensor has, in the notation of operator traces; None without a tensor."""
+    sizes = [
+        prod(int(size) for size in found.split(",") if size.strip()) for found in _TENSOR.findall(arguments)
+    ]
+    return max(sizes, default=None)

@@ -1,0 +1,106 @@
+"""What became of tests, in the records of the kernel-evaluation guides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf
+
+from profkit.core.types import TestResult
+
+
+@dataclass
+class CorrectnessTestResult:
+    """Whether a kernel was right on the arguments of a test.
+
+    Errors are against the result in float64, -inf where nothing was compared; relative ones are shares. `is_correct` is
+    the judge's decision and follows from no fixed tolerance: an error may be a few times what PyTorch's own kernel has.
+    """
+
+    op_name: str
+    args: str  # in the notation of operator traces
+    is_correct: bool = False
+    error_msg: str = ""  # the status and its reason: `incorrect: output 0 at [3] is 1.5 and not 1.25; ...`
+    error_type: str = ""  # of what the kernel raised
+    traceback: str = ""
+    max_abs_error: float = -inf
+    max_rel_error: float = -inf
+    test_type: str = "correctness"
+
+
+@dataclass
+class PerformanceTestResult:
+    """How fast a kernel was on the arguments of a test, in milliseconds of one call; what was not measured is None.
+
+    `speedup` is the median of paired measurements, so it need not be exactly the ratio of the two times; `word` says
+    what it is worth: FASTER, SAME, SLOWER or AMBIGUOUS against PyTorch eager, with the interval `low` to `high`.
+    """
+
+    op_name: str
+    args: str
+    speedup: float | None = None  # the reference's time over the kernel's
+    benchmark_time_ms: float | None = None
+    reference_time_ms: float | None = None
+    error_msg: str = ""
+    successfully_ran: bool = False
+    test_type: str = "performance"
+    word: str = ""
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass
+class EvalResult:
+    """What became of a task: `correctness_score` is the share of its tests that passed, crashed ones counted as failed.
+
+    `performance_score` is the geometric mean of the speed-ups of correct, timed tests; NaN where there is none.
+    """
+
+    task_id: int
+    correctness_score: float = 0.0
+    performance_score: float = 0.0
+    correctness_results: list[CorrectnessTestResult] = field(default_factory=list)
+    performance_results: list[PerformanceTestResult] = field(default_factory=list)
+    error: str | None = None  # why the task could not be done at all
+
+
+def correctness_record(result: TestResult) -> CorrectnessTestResult:
+    """The correctness of a result. Only what passed is correct."""
+    return CorrectnessTestResult(
+        result.test.operation,
+        result.test.arguments,
+        result.status == "passed",
+        _message(result),
+        result.error_type,
+        result.traceback,
+        -inf if result.max_abs_error is None else result.max_abs_error,
+        -inf if result.max_rel_error is None else result.max_rel_error,
+    )
+
+
+def performance_record(result: TestResult) -> PerformanceTestResult:
+    """The speed of a result; it ran successfully only where it is correct and was timed."""
+    speedup = result.speedup if result.status == "passed" else None
+    record = PerformanceTestResult(
+        result.test.operation,
+        result.test.arguments,
+        reference_time_ms=_milliseconds(result.reference_seconds),
+        error_msg=_message(result),
+    )
+    if speedup is None:
+        record.error_msg = record.error_msg or "; ".join(("not timed", *result.remarks))
+        return record
+    record.speedup, record.low, record.high = speedup.median, speedup.low, speedup.high
+    record.word = speedup.word
+    record.benchmark_time_ms = _milliseconds(result.seconds)
+    record.successfully_ran = True
+    return record
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else 1e3 * seconds
+
+
+def _message(result: TestResult) -> str:
+    if result.status == "passed":
+        return ""
+    return f"{result.status}: {result.reason}" if result.reason else result.status

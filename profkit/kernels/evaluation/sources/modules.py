@@ -1,0 +1,91 @@
+"""Run a file of kernels as a module of its own."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from profkit.kernels.evaluation.sources.source import Kernel, LoadError
+
+# What kernels from texts use without importing it, as the field's evaluators let them.
+_USUAL = {
+    "torch": "torch",
+    "nn": "torch.nn",
+    "F": "torch.nn.functional",
+    "triton": "triton",
+    "tl": "triton.language",
+    "helion": "helion",
+    "hl": "helion.language",
+}
+
+
+def load_module(path: Path, name: str, usual_imports: bool = False) -> ModuleType:
+    """The module that the file becomes when it is run; `usual_imports` gives it torch, triton, tl, F where it uses
+    them without an import.
+
+    What lies beside the file can be imported, and belongs to this file alone: each of two kernels may have a
+    `utils.py`. Raises LoadError where the file cannot be read, and whatever it raises itself.
+    """
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise LoadError(f"{path} is no file of Python")
+    module = importlib.util.module_from_spec(spec)
+    if usual_imports:
+        vars(module).update(_missing_imports(path))
+    beside = str(path.parent)
+    before = set(sys.modules)
+    sys.path.insert(0, beside)
+    sys.modules[name] = module  # dataclasses and pickle look there
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    finally:
+        if beside in sys.path:
+            sys.path.remove(beside)
+        sys.path.append(beside)  # for what is imported when the kernel is called
+        for added in set(sys.modules) - before - {name}:
+            if str(getattr(sys.modules[added], "__file__", None) or "").startswith(f"{beside}/"):
+                del sys.modules[added]
+    return module
+
+
+def find_function(module: ModuleType, names: tuple[str, ...]) -> Kernel:
+    """The first of the functions that the module has. Raises LoadError, which lists those it has."""
+    for name in names:
+        function = getattr(module, name, None)
+        if callable(function):
+            return function  # type: ignore[no-any-return]
+    there = [
+        name
+        for name, value in vars(module).items()
+        if callable(value) and getattr(value, "__module__", None) == module.__name__
+    ]
+    raise LoadError(
+        f"{module.__file__} does not define {names[0]}; its functions: {', '.join(there) or 'none'}"
+    )
+
+
+def _missing_imports(path: Path) -> Mapping[str, ModuleType]:
+    """The usual modules that the file uses by their usual names, where they are installed.
+
+    It may bind those names itself: that comes later, and wins.
+    """
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):
+        return {}  # running it says what is wrong with it
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    found = {}
+    for short, name in _USUAL.items():
+        if short in used:
+            with suppress(ImportError):  # its first use says that it is not there
+                found[short] = import_module(name)
+    return found

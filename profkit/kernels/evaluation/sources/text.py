@@ -1,0 +1,164 @@
+"""What a user's file says of its kernels, read and not run: functions, signatures, decorators."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from profkit.kernels.evaluation.sources.source import LoadError
+
+SUFFIX = "_kernel_impl"  # of the function in a folder's file, after the folder's name
+_API = "profkit.evaluation"
+_DECORATOR = "kernel"
+
+
+@dataclass(frozen=True)
+class FileText:
+    """The names that a file binds, the signatures of its functions, and what it decorates with `kernel`.
+
+    `computed`: lines of uses of `kernel` whose name is computed; only running the file says what it is.
+    """
+
+    names: frozenset[str]
+    signatures: Mapping[str, inspect.Signature]
+    kernels: Mapping[str, inspect.Signature | None] = field(default_factory=dict)
+    computed: tuple[int, ...] = ()
+
+    def implementations(self) -> tuple[str, ...]:
+        """The names before `_kernel_impl`, in the order of the file."""
+        return tuple(name.removesuffix(SUFFIX) for name in sorted(self.names) if name.endswith(SUFFIX))
+
+
+def read_text(path: Path) -> FileText:
+    """What the file says. Raises LoadError where it cannot be read, or is no Python."""
+    try:
+        return parse_text(path.read_bytes(), str(path))
+    except OSError as error:
+        raise LoadError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def parse_text(text: bytes | str, name: str) -> FileText:
+    """What a text says that is called `name`. Raises LoadError for what is no Python."""
+    try:
+        tree = ast.parse(text, name)
+    except SyntaxError as error:
+        raise LoadError(f"{name}, line {error.lineno}: {error.msg}") from error
+    except (ValueError, RecursionError, MemoryError) as error:  # a null byte, a hostile depth
+        raise LoadError(f"{name} is no Python: {error}") from error
+    functions = {
+        node.name: _signature(node) for node in _top_level(tree) if isinstance(node, ast.FunctionDef)
+    }
+    kernels, computed = _decorated(tree, functions)
+    return FileText(frozenset(_bound_names(tree)), functions, kernels, computed)
+
+
+def _top_level(tree: ast.Module) -> Iterator[ast.stmt]:
+    """The statements of the module, also those under `if` and `try`."""
+    pending = list(reversed(tree.body))
+    while pending:
+        node = pending.pop()
+        yield node
+        if isinstance(node, (ast.If, ast.Try, ast.With)):
+            inner = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
+            inner += [each for child in getattr(node, "handlers", ()) for each in child.body]
+            pending.extend(reversed(inner))
+
+
+def _bound_names(tree: ast.Module) -> Iterator[str]:
+    for node in _top_level(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                yield from (name.id for name in ast.walk(target) if isinstance(name, ast.Name))
+
+
+def _signature(function: ast.FunctionDef) -> inspect.Signature:
+    """Its signature; a default is there, and what it is stays unknown."""
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    required = len(positional) - len(arguments.defaults)
+    parameters = [
+        _parameter(
+            argument,
+            inspect.Parameter.POSITIONAL_ONLY
+            if place < len(arguments.posonlyargs)
+            else inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            place >= required,
+        )
+        for place, argument in enumerate(positional)
+    ]
+    if arguments.vararg is not None:
+        parameters.append(_parameter(arguments.vararg, inspect.Parameter.VAR_POSITIONAL, False))
+    parameters += [
+        _parameter(argument, inspect.Parameter.KEYWORD_ONLY, default is not None)
+        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    ]
+    if arguments.kwarg is not None:
+        parameters.append(_parameter(arguments.kwarg, inspect.Parameter.VAR_KEYWORD, False))
+    return inspect.Signature(parameters)
+
+
+def _parameter(argument: ast.arg, kind: inspect._ParameterKind, optional: bool) -> inspect.Parameter:
+    empty = inspect.Parameter.empty
+    annotation = ast.unparse(argument.annotation).strip("'\"") if argument.annotation else empty
+    return inspect.Parameter(argument.arg, kind, default=... if optional else empty, annotation=annotation)
+
+
+def _decorated(
+    tree: ast.Module, functions: Mapping[str, inspect.Signature]
+) -> tuple[dict[str, inspect.Signature | None], tuple[int, ...]]:
+    """The names given to `kernel`, each with the signature of its function, and the lines where they are computed."""
+    ours = _imported_names(tree)
+    kernels: dict[str, inspect.Signature | None] = {}
+    computed: list[int] = []
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and ast.unparse(node.func) in ours):
+            continue
+        names = _texts(node)
+        if len(names) < len(node.args) or node.keywords:
+            computed.append(node.lineno)
+        kernels.update(dict.fromkeys(names))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            calls = [each for each in node.decorator_list if isinstance(each, ast.Call)]
+            names = [name for call in calls for name in _texts(call)]
+            kernels.update({name: _signature(node) for name in names if name in kernels})
+        elif (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and node.args
+        ):  # kernel("relu")(f)
+            given = node.args[0]
+            if isinstance(given, ast.Name) and given.id in functions:
+                kernels.update({name: functions[given.id] for name in _texts(node.func) if name in kernels})
+    return kernels, tuple(computed)
+
+
+def _texts(call: ast.Call) -> list[str]:
+    """The arguments of a call that are texts."""
+    values = [each.value for each in call.args if isinstance(each, ast.Constant)]
+    return [value for value in values if isinstance(value, str)]
+
+
+def _imported_names(tree: ast.Module) -> set[str]:
+    """The texts by which the file calls our `kernel`."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == _API:
+            names |= {alias.asname or alias.name for alias in node.names if alias.name == _DECORATOR}
+        elif isinstance(node, ast.ImportFrom) and node.module == "profkit":
+            names |= {
+                f"{alias.asname or alias.name}.{_DECORATOR}"
+                for alias in node.names
+                if alias.name == "evaluation"
+            }
+        elif isinstance(node, ast.Import):
+            names |= {
+                f"{alias.asname or alias.name}.{_DECORATOR}" for alias in node.names if alias.name == _API
+            }
+    return names

@@ -1,0 +1,115 @@
+"""Charts of an evaluation: how many operations are faster than p, and where they are."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from math import floor, log10
+
+from profkit.analysis.evaluation import (
+    CountedTest,
+    OperationResult,
+    counted_tests,
+    elements_of,
+    fast_p,
+    fast_p_curve,
+    is_timed_well,
+    mean_speedup,
+)
+from profkit.core.formatting import plural, shorten
+from profkit.core.types import EvaluationDocument
+from profkit.reporting.chart_blocks import WinnerCell, WinnerMap
+from profkit.reporting.charts.step_curve import Step, StepCurve
+from profkit.reporting.views.evaluation.text import percent, ratio, speedup_text
+
+_PLACES = (0.5, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
+_MOST_ROWS = 120  # operations in a map: each row is a kilobyte of a page
+_FASTER, _SLOWER, _FAILED = 0, 1, 3  # numbers of colours
+MAP_LEGEND = "F faster than PyTorch, S slower, = the same, ? not decided, ✗ failed"
+
+
+def fast_curve(operations: Sequence[OperationResult]) -> StepCurve | None:
+    """fast_p over p; None where nothing was timed."""
+    points = fast_p_curve(operations)
+    if not points:
+        return None
+    counted = [one for one in operations if one.counted]
+    steps = []
+    before = fast_p(operations, 0.0) or 0.0
+    start = before
+    for point in points:
+        number = round(point.share * len(counted))
+        names = [one.operation for one in counted if one.correct and _least(one) == point.p]
+        which = f"; up to here {shorten(', '.join(names), 120)}" if names else ""
+        share = percent(point.share)
+        words = f"more than {ratio(point.p)}: {share}, {number} of {plural(len(counted), 'operation')}{which}"
+        steps.append(Step(point.p, before, point.share, words))
+        before = point.share
+    return StepCurve(
+        "Correct and more than p times as fast",
+        f"{percent(start)} of {plural(len(counted), 'operation')} are correct and timed; "
+        f"{percent(fast_p(operations, 1.0))} are also faster than PyTorch.",
+        "p",
+        tuple(steps),
+        tuple((p, fast_p(operations, p) or 0.0) for p in _PLACES),
+    )
+
+
+def _least(operation: OperationResult) -> float | None:
+    speedup = operation.speedup
+    return None if speedup is None else speedup.value if speedup.low is None else speedup.low
+
+
+def speedup_map(document: EvaluationDocument) -> WinnerMap | None:
+    """Operations over sizes, and over dtypes where there are several; None where all would be one column."""
+    tests = [test for test in counted_tests(document) if test.result.test.timed and test.counts]
+    if not any(is_timed_well(test) for test in tests):
+        return None
+    dtypes = {test.result.test.dtype for test in tests}
+    groups: dict[tuple[str, int], list[CountedTest]] = defaultdict(list)
+    for test in tests:
+        elements = elements_of(test.result.test.arguments)
+        if elements:
+            name = test.result.test.operation
+            row = f"{name} {test.result.test.dtype}" if len(dtypes) > 1 else name
+            groups[row, floor(log10(elements))].append(test)
+    rows = list(dict.fromkeys(row for row, _ in groups))[:_MOST_ROWS]
+    columns = sorted({column for row, column in groups if row in rows})
+    if len(columns) < 2 and len(dtypes) < 2:
+        return None
+    cells = {
+        (rows.index(row), columns.index(column)): _cell(row, column, own, document.floor)
+        for (row, column), own in groups.items()
+        if row in rows
+    }
+    return WinnerMap(
+        "Speed-up by operation and elements",
+        f"{plural(len(rows), 'row')} by {plural(len(columns), 'size')}; a size is that of the largest tensor.",
+        tuple(shorten(row, 36) for row in rows),
+        tuple(_size(column) for column in columns),
+        cells,
+        f"{MAP_LEGEND}; the number: how many times as fast, or as slow",
+    )
+
+
+def _cell(row: str, column: int, tests: Sequence[CountedTest], limit: float) -> WinnerCell:
+    failed = sum(test.failed for test in tests)
+    timed = [test.result for test in tests if is_timed_well(test)]
+    mean = mean_speedup(timed, limit)
+    place = f"{row}, {_size(column)} to {_size(column + 1)} elements"
+    words = f"{place}: {speedup_text(mean)} over {plural(len(timed), 'test')}" if mean is not None else place
+    if failed:
+        return WinnerCell("✗", _FAILED, None, f"{words}; {failed} of {plural(len(tests), 'test')} failed")
+    if mean is None:
+        return WinnerCell("?", None, None, f"{words}: not timed")
+    if mean.word == "FASTER" or (mean.low is None and mean.value > 1):
+        return WinnerCell("F", _FASTER, mean.value, words)
+    if mean.word == "SLOWER" or mean.low is None:
+        return WinnerCell("S", _SLOWER, 1 / mean.value, words)
+    return WinnerCell("=" if mean.word == "SAME" else "?", None, None, words)
+
+
+def _size(power: int) -> str:
+    """10 to the power: `1`, `10`, `1 k`, `100 M`."""
+    prefix = ("", " k", " M", " G", " T")[min(4, power // 3)]
+    return f"{10 ** (power - 3 * min(4, power // 3))}{prefix}"

@@ -1,0 +1,269 @@
+"""Tables of an evaluation: operations, tests that failed, tests that the audit found weak."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.analysis.evaluation import FAILED, MeanSpeedup, OperationResult
+from profkit.core.formatting import joined, plural, shorten
+from profkit.core.types import EvaluationDocument, TestStatus
+from profkit.reporting.chart_blocks import CellValue, SortableColumn, SortableTable
+from profkit.reporting.view import (
+    Block,
+    Detail,
+    OnScreen,
+    Paragraph,
+    Section,
+    Span,
+    Status,
+    Statuses,
+    StatusRow,
+    Style,
+    Text,
+    command,
+    table,
+)
+from profkit.reporting.views.evaluation.text import (
+    FailureGroup,
+    error_text,
+    failure_groups,
+    failure_reason,
+    interval_text,
+    percent,
+    ratio,
+    replay_line,
+)
+
+_FEW_FAILURES, _FAILURES = 8, 200
+_FEW_OPERATIONS = 20
+_TESTS = 200  # failed ones in a page
+_ORDER = {"SLOWER": 0, "AMBIGUOUS": 1, "SAME": 2, "FASTER": 3}
+SIGNS: Mapping[TestStatus, Status] = {
+    "passed": Status.PASS,
+    "skipped": Status.NONE,
+    "lost": Status.UNKNOWN,
+    **{status: Status.FAIL for status in FAILED if status != "lost"},
+}
+
+
+# ---------------------------------------------------------------- what failed
+
+
+def failures_section(
+    operations: Sequence[OperationResult], folder: Path | None, *, replay: bool
+) -> Iterator[Section]:
+    """Each operation that is not right, why, and with `replay` the line that does one of its tests once more."""
+    groups = failure_groups(operations)
+    if not groups:
+        return
+    number = sum(1 for one in operations if one.status in FAILED)
+    tests = sum(len(group.results) for group in groups)
+    headline = f"{plural(number, 'operation')}, {plural(tests, 'test')}; wrong results first"
+    left = len(groups) - _FEW_FAILURES
+    more = (Paragraph(f"{plural(left, 'further reason')} in report.html."),) if left > 0 else ()
+    rest = len(groups) - _FAILURES
+    beyond = (Paragraph(f"{plural(rest, 'further reason')} in failed_tests.json."),) if rest > 0 else ()
+    rows = Detail(
+        (_failure_rows(groups[:_FAILURES], folder, replay=replay), *beyond),
+        (_failure_rows(groups[:_FEW_FAILURES], folder, replay=replay), *more),
+    )
+    yield Section("Not right", (rows,), headline, anchor="failed")
+
+
+def _failure_rows(groups: Sequence[FailureGroup], folder: Path | None, *, replay: bool) -> Statuses:
+    rows = [
+        StatusRow(
+            SIGNS[group.status],
+            group.status,
+            (group.operation,),
+            shorten(group.reason, 300),
+            value=f"{len(group.results)} of {group.tests}",
+            below=(command(replay_line(group.results[0], folder)),) if replay else (),
+        )
+        for group in groups
+    ]
+    return Statuses(tuple(rows), ("operation", "", "tests", ""), "status", "", "")
+
+
+def failed_tests_section(document: EvaluationDocument) -> Iterator[Section]:
+    """Every failed test with its arguments; on a screen only where details are asked for."""
+    failed = [result for result in document.results if result.status in FAILED]
+    if not failed:
+        return
+    shown = sorted(failed, key=lambda result: FAILED.index(result.status))[:_TESTS]
+    rows: list[Sequence[Text]] = [
+        (
+            result.test.operation,
+            result.test.id,
+            Span(result.status, status=SIGNS[result.status]),
+            Span(shorten(result.test.arguments, 160), Style.CODE),
+            shorten(failure_reason(result), 160),
+        )
+        for result in shown
+    ]
+    titles = ("Operation", "Test", "Status", "Arguments", "Why")
+    left = len(failed) - len(shown)
+    note = f"{plural(left, 'further test')} in failed_tests.json, with what each raised." if left else ""
+    body = table(titles, rows, words=len(titles), note=note)
+    headline = f"{plural(len(failed), 'test')} with their arguments"
+    yield Section(
+        "Failed tests", (Detail((body,), (), "Failed tests"),), headline, anchor="tests", repeats=True
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and abs(value) < float("inf") else None
+
+
+# ---------------------------------------------------------------- operations
+
+
+@dataclass(frozen=True)
+class _Column:
+    title: str
+    unit: str
+    value: Callable[[OperationResult], CellValue]
+    meaning: str = ""
+
+
+def _field(mean: MeanSpeedup | None, name: str) -> CellValue:
+    value: CellValue = None if mean is None else getattr(mean, name)
+    return value
+
+
+_COLUMNS = (
+    _Column("Status", "text", lambda o: o.status, "the worst of its tests"),
+    _Column("Passed", "n", lambda o: o.passed, "tests that count and passed"),
+    _Column("Tests", "n", lambda o: o.counted, "those that count: neither skipped nor weak"),
+    _Column(
+        "Speed-up", "x", lambda o: _field(o.speedup, "value"), "over PyTorch, geometric mean of its tests"
+    ),
+    _Column("From", "x", lambda o: _field(o.speedup, "low"), "begin of the 95 % interval"),
+    _Column("To", "x", lambda o: _field(o.speedup, "high"), "end of the 95 % interval"),
+    _Column("Word", "text", lambda o: _field(o.speedup, "word"), "against PyTorch"),
+    _Column("Timed", "n", lambda o: _field(o.speedup, "n"), "tests behind the speed-up"),
+    _Column("Of torch.compile", "x", lambda o: _field(o.compiled, "value"), "speed-up over torch.compile"),
+    _Column("Error", "", lambda o: _finite(o.allowed_share), "the largest, over what is allowed there"),
+    _Column("Abs error", "", lambda o: _finite(o.max_abs_error), "the largest"),
+    _Column("Rel error", "", lambda o: _finite(o.max_rel_error), "the largest"),
+    _Column(
+        "Bound", "%", lambda o: _percent(o.bound_share), "the hardware's least time over the measured one"
+    ),
+    _Column("Gap closed", "%", lambda o: _percent(o.gap_closed), "of the way from PyTorch to that bound"),
+    _Column("Own kernels", "%", lambda o: _percent(o.own_share), "of the device's time"),
+    _Column("Bottleneck", "text", lambda o: o.bottleneck, "of the slowest timed test"),
+)
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
+def operations_section(operations: Sequence[OperationResult]) -> Iterator[Section]:
+    """A row for each operation: those that are not right first, then the slowest."""
+    if not operations:
+        return
+    rows = sorted(operations, key=_order)
+    columns = [c for c in _COLUMNS if c in _COLUMNS[:3] or any(c.value(one) is not None for one in rows)]
+    values = {column: tuple(column.value(one) for one in rows) for column in columns}
+    body = SortableTable(
+        "Operations",
+        (
+            SortableColumn("Operation", "text", tuple(shorten(one.operation, 48) for one in rows)),
+            *(SortableColumn(c.title, c.unit, values[c], c.meaning) for c in columns),
+        ),
+        tuple(f"{one.operation} {one.status} {one.speedup.word if one.speedup else ''}" for one in rows),
+        note="Click a title to sort, type words to filter. " + _NOTE,
+        hint="part of a name: add, incorrect, SLOWER",
+        reference=(_operation_table(rows, wide=True),),
+    )
+    brief = OnScreen((_operation_table(rows, wide=False),), (body,))
+    yield Section("Operations", (brief,), anchor="operations")
+
+
+_NOTE = (
+    "Speed-ups are geometric means over correct timed tests, with their 95 % interval. Error: the largest, as a share "
+    "of what is allowed. Bound: the least time that the hardware allows over the measured one."
+)
+
+
+def _order(operation: OperationResult) -> tuple[int, int, float]:
+    if operation.status in FAILED:
+        return FAILED.index(operation.status) - len(FAILED), 0, 0.0
+    if operation.status == "skipped":
+        return 2, 0, 0.0
+    speedup = operation.speedup
+    return (0, _ORDER[speedup.word], speedup.value) if speedup is not None else (1, 0, 0.0)
+
+
+def _operation_table(operations: Sequence[OperationResult], *, wide: bool) -> Block:
+    """As words; a screen of 80 columns has no room for all of them."""
+    timed = any(one.speedup is not None for one in operations)
+    errors = any(one.allowed_share is not None for one in operations)
+    bound = any(one.bound_share is not None for one in operations)
+    limit = any(one.bottleneck for one in operations)
+    titles = ["Operation", "Status", "Passed"]
+    titles += ["Speed-up", "95 % interval", "Word"] if timed else []
+    titles += ["Error"] if errors else []
+    titles += ["Bound"] if bound else []
+    titles += ["Bottleneck"] if limit and wide else []
+    rows = []
+    for one in operations:
+        speedup = one.speedup
+        row: list[Text] = [
+            shorten(one.operation, 48 if wide else 22),
+            Span(one.status, status=SIGNS[one.status]),
+            f"{one.passed} of {one.counted}" if one.counted else "-",
+        ]
+        if timed:
+            row.append(ratio(speedup.value if speedup else None))
+            row.append(interval_text(speedup.low, speedup.high) if speedup else "")
+            row.append(speedup.word if speedup else "")
+        row += [error_text(one.allowed_share)] if errors else []
+        row += [percent(one.bound_share)] if bound else []
+        row += [one.bottleneck or ""] if limit and wide else []
+        rows.append(row)
+    return table(titles, rows, words=2, note=_NOTE, brief=None if wide else _FEW_OPERATIONS)
+
+
+# ---------------------------------------------------------------- the audit
+
+
+def audit_section(document: EvaluationDocument) -> Iterator[Section]:
+    """Tests that some wrong kernel passes, by operation."""
+    if not document.strengths:
+        return
+    weak = [strength for strength in document.strengths if strength.weak]
+    audited = plural(len(document.strengths), "test")
+    if not weak:
+        mutants = len({name for strength in document.strengths for name in strength.caught})
+        line = f"All {audited} fail every one of {plural(mutants, 'wrong kernel')} that was tried on them."
+        yield Section("Audit", (Paragraph(line),), anchor="audit")
+        return
+    arguments = {result.test.id: result.test.arguments for result in document.results}
+    by_operation: dict[str, list[str]] = {}
+    missed: dict[str, dict[str, None]] = {}
+    for strength in weak:
+        by_operation.setdefault(strength.operation, []).append(strength.test)
+        missed.setdefault(strength.operation, {}).update(dict.fromkeys(strength.missed))
+    of = {name: sum(s.operation == name for s in document.strengths) for name in by_operation}
+    rows: list[Sequence[Text]] = [
+        (
+            name,
+            f"{len(tests)} of {of[name]}",
+            joined(list(missed[name])),
+            tests[0],
+            Span(shorten(arguments.get(tests[0], ""), 100), Style.CODE),
+        )
+        for name, tests in by_operation.items()
+    ]
+    titles = ("Operation", "Weak tests", "Passed by", "For example", "Arguments")
+    narrow = table(titles[:3], [row[:3] for row in rows], words=3, brief=_FEW_OPERATIONS)
+    headline = (
+        f"{len(weak)} of {audited} are weak: a wrong kernel passes them. Who passes them has proved nothing, so they "
+        "are not counted; who fails them has failed."
+    )
+    body = OnScreen((narrow,), (table(titles, rows, words=len(titles)),))
+    yield Section("Audit", (body,), headline, anchor="audit")

@@ -1,0 +1,301 @@
+"""What is said of an evaluation: how many are correct, how much faster, what failed, what was skipped."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.analysis.evaluation import (
+    FAILED,
+    EvaluationScores,
+    MeanSpeedup,
+    ModelSpeedup,
+    OperationResult,
+    fast_p,
+)
+from profkit.core.formatting import format_percent, format_quantity, format_utc_time, joined, plural, shorten
+from profkit.core.types import (
+    EvaluationDocument,
+    Fault,
+    Speedup,
+    SpeedWord,
+    TestResult,
+    TestStatus,
+)
+
+FLOOR_WORDS: Mapping[SpeedWord, str] = {
+    "FASTER": "faster",
+    "SAME": "the same",
+    "SLOWER": "slower",
+    "AMBIGUOUS": "not decided",
+}
+_FAULTS: Mapping[Fault, str] = {
+    "values": "wrong values",
+    "not-finite": "NaN or infinity",
+    "shape": "another shape",
+    "dtype": "another dtype",
+    "device": "another device",
+    "stride": "another stride",
+    "type": "another type",
+    "count": "another number of outputs",
+    "aliasing": "shares memory against its schema",
+    "mutation": "changes its inputs against its schema",
+    "raised": "raised",
+}
+_NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?")
+
+
+# ---------------------------------------------------------------- numbers
+
+
+def ratio(value: float | None) -> str:
+    """A speed-up: `1.62 x`; `-` where there is none."""
+    return format_quantity(value, "x")
+
+
+def interval_text(low: float | None, high: float | None) -> str:
+    """`1.21-1.44`; nothing where there is no interval."""
+    if low is None or high is None:
+        return ""
+    return f"{ratio(low)}-{ratio(high)}".replace(" x", "")
+
+
+def speedup_text(speedup: MeanSpeedup | ModelSpeedup | Speedup | None) -> str:
+    """`1.32 x (1.21-1.44)`; `-` where there is none."""
+    if speedup is None:
+        return "-"
+    value = speedup.median if isinstance(speedup, Speedup) else speedup.value
+    known = not isinstance(speedup, Speedup) or speedup.pairs > 1
+    between = interval_text(speedup.low, speedup.high) if known else ""
+    return f"{ratio(value)} ({between})" if between else ratio(value)
+
+
+def percent(share: float | None) -> str:
+    """A share (0..1): `85.7 %`; `-` where there is none."""
+    return "-" if share is None else f"{format_percent(100 * share)} %"
+
+
+def error_text(share: float | None) -> str:
+    """The largest error as a share of what is allowed: `12.0 %`; `35.1 x` of what is wrong by that much."""
+    if share is None or share != share:
+        return "-" if share is None else "NaN"
+    return percent(share) if share <= 1 else ratio(share)
+
+
+# ---------------------------------------------------------------- sentences
+
+
+def head_line(scores: EvaluationScores) -> str:
+    """`12 of 14 operations correct; 1.32 x as fast as PyTorch over 9 timed tests (geometric mean, 1.21 to 1.44)`."""
+    line = f"{scores.correct_operations} of {plural(scores.counted_operations, 'operation')} correct"
+    mean = scores.geomean
+    if mean is None:
+        return f"{line}; none was timed" if scores.counted_operations else "No test was decided"
+    tests = plural(mean.n, "timed test")
+    between = "no interval" if mean.low is None else interval_text(mean.low, mean.high).replace("-", " to ")
+    return f"{line}; {ratio(mean.value)} as fast as PyTorch over {tests} (geometric mean, {between})"
+
+
+def state_line(document: EvaluationDocument) -> str:
+    """`5,096 tests in 82 s`, and how many are left of an evaluation that was interrupted."""
+    left = document.planned - len(document.results)
+    tests = f"{len(document.results):,} {'test' if len(document.results) == 1 else 'tests'}"
+    line = f"{tests} in {_duration(document.seconds)}" if document.seconds else tests
+    if document.complete or left <= 0:
+        return line if document.complete else f"{line}; interrupted"
+    return f"{line}; interrupted, {left:,} left"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def conclusions(
+    scores: EvaluationScores, operations: tuple[OperationResult, ...]
+) -> tuple[tuple[str, str], ...]:
+    """What to know before any table, as (name, sentence)."""
+    facts = [("Correct", _correctness(scores))]
+    if scores.geomean is not None:
+        facts.append(("Speed", _speed(scores)))
+        facts.append(("Operations", _words(scores, operations)))
+    if scores.compiled is not None:
+        facts.append(("torch.compile", f"{speedup_text(scores.compiled)} as fast as it."))
+    if scores.model is not None:
+        facts.append(("Whole model", _model(scores)))
+    if scores.gap_closed is not None:
+        share = percent(scores.gap_closed)
+        facts.append(
+            ("Bound", f"{share} of the gap from PyTorch to the hardware's bound is closed (median).")
+        )
+    facts.append(("Tests", _statuses(scores)))
+    return tuple(facts)
+
+
+def _correctness(scores: EvaluationScores) -> str:
+    if not scores.counted_operations:
+        return "not known: no test was decided."
+    operations = plural(scores.counted_operations, "operation")
+    return (
+        f"{scores.correct_operations} of {operations} pass all their tests ({percent(scores.correctness_score)}); "
+        f"{scores.passed_tests:,} of {scores.counted_tests:,} tests pass, "
+        f"{percent(scores.mean_pass_rate)} of an operation's on average."
+    )
+
+
+def _speed(scores: EvaluationScores) -> str:
+    mean, whole = scores.geomean, scores.geomean_with_fallback
+    assert mean is not None
+    line = f"{speedup_text(mean)} as fast as PyTorch over {plural(mean.n, 'correct timed test')}"
+    if whole is not None and whole.n > mean.n:
+        line += f"; {speedup_text(whole)} over {whole.n} with PyTorch in place of what failed"
+    return f"{line}. Geometric means."
+
+
+def _words(scores: EvaluationScores, operations: tuple[OperationResult, ...]) -> str:
+    counts = [
+        f"{scores.words[word]} {text}" for word, text in FLOOR_WORDS.items() if scores.words.get(word, 0)
+    ]
+    share = fast_p(operations, 1.0)
+    bare = scores.geomean is not None and scores.geomean.low is None
+    how = "faster by their value" if bare else "surely faster"
+    return f"{joined(counts)}. {percent(share)} of all are correct and {how} (fast_1)."
+
+
+def _model(scores: EvaluationScores) -> str:
+    model = scores.model
+    assert model is not None
+    return (
+        f"{speedup_text(model)} as fast by the trace's counts, an estimate: {percent(model.covered)} of "
+        f"{model.all_calls:,} calls have a time, and the kernels serve {percent(model.kernel_share)} of that time."
+    )
+
+
+def _statuses(scores: EvaluationScores) -> str:
+    counts = ", ".join(f"{count:,} {status}" for status, count in scores.statuses.items()) or "none"
+    weak = ""
+    if scores.weak_tests:
+        weak = f" Not counted: {plural(scores.weak_tests, 'passed test')} that the audit found weak."
+    return f"{counts}.{weak}"
+
+
+def measurement_facts(document: EvaluationDocument) -> tuple[tuple[str, str], ...]:
+    """Where, of what, by what."""
+    versions = ", ".join(f"{name} {value}" for name, value in document.versions.items())
+    verified = sum(result.verified for result in document.results)
+    timed = any(result.speedup is not None and result.speedup.pairs > 1 for result in document.results)
+    floor = f"{100 * document.floor:.3g} %"
+    rows = [
+        ("Started", format_utc_time(document.started)),
+        ("Kernels", document.backend),
+        ("Suite", f"{document.suite}{', ' + document.dtype if document.dtype else ''}"),
+        ("Device", document.device),
+        ("Versions", versions),
+        ("Command", shlex.join(document.command)),
+    ]
+    if timed:
+        rows.append(
+            (
+                "Times",
+                "Kernel and PyTorch in turns, each in a process of its own, by the judge's clock. SAME: the 95 % "
+                f"interval lies within {floor} of 1. FASTER, SLOWER: it lies on one side of 1, the value beyond that.",
+            )
+        )
+    if verified:
+        rows.append(("Verified", f"{verified:,} results of timed calls, chosen in secret."))
+    return tuple((name, text) for name, text in rows if text)
+
+
+# ---------------------------------------------------------------- failures, skips, remarks
+
+
+@dataclass(frozen=True)
+class FailureGroup:
+    """Tests of one operation that failed alike; `tests` of the operation's, the first of them is for replaying."""
+
+    operation: str
+    status: TestStatus
+    reason: str
+    results: tuple[TestResult, ...]
+    tests: int
+
+
+def failure_groups(operations: Iterable[OperationResult]) -> tuple[FailureGroup, ...]:
+    """What failed, worst first, by operation and reason; reasons that differ in numbers alone are one."""
+    groups = []
+    for operation in operations:
+        alike: dict[tuple[str, ...], list[TestResult]] = defaultdict(list)
+        for result in operation.results:
+            if result.status in FAILED:
+                key = (result.status, result.fault or "", _NUMBERS.sub("#", failure_reason(result)))
+                alike[key].append(result)
+        groups += [
+            FailureGroup(
+                operation.operation,
+                results[0].status,
+                failure_reason(results[0]),
+                tuple(results),
+                operation.tests,
+            )
+            for results in alike.values()
+        ]
+    return tuple(sorted(groups, key=lambda group: FAILED.index(group.status)))
+
+
+def failure_reason(result: TestResult) -> str:
+    """Why it failed, in one line: the fault, the reason, how large the error is."""
+    parts = [_FAULTS[result.fault]] if result.fault is not None else []
+    parts += [words for words in (result.error_type, result.reason) if words]
+    line = ": ".join(parts) or result.status
+    if result.fault == "values" and result.allowed_share is not None and result.allowed_share > 1:
+        line += f" (error {ratio(result.allowed_share)} of what is allowed)"
+    return line
+
+
+def title(document: EvaluationDocument) -> str:
+    """`Evaluation of directory kernels on cpu`."""
+    device = f" on {document.device}" if document.device else ""
+    return f"Evaluation of {document.backend} kernels{device}"
+
+
+def can_be_replayed(document: EvaluationDocument) -> bool:
+    """Whether it was made here: of another program's results there is no command."""
+    return bool(document.command)
+
+
+def replay_line(result: TestResult, folder: Path | None) -> str:
+    """The line that does the test once more."""
+    where = shlex.quote(str(folder)) if folder is not None else "FOLDER"
+    return f"profkit evaluate --replay {result.test.id} {where}"
+
+
+def grouped_notes(document: EvaluationDocument) -> tuple[str, ...]:
+    """The evaluation's own notes, reasons for skipping, and remarks on tests, each once with its number."""
+    lines = [*document.notes]
+    skipped: dict[str, list[TestResult]] = defaultdict(list)
+    remarks: dict[str, list[TestResult]] = defaultdict(list)
+    for result in document.results:
+        if result.status == "skipped":
+            skipped[_NUMBERS.sub("#", result.reason)].append(result)
+        for remark in result.remarks:
+            remarks[_NUMBERS.sub("#", remark)].append(result)
+    for results in sorted(skipped.values(), key=len, reverse=True):
+        reason = f": {results[0].reason}" if results[0].reason else ""
+        lines.append(f"{plural(len(results), 'test')} skipped{reason} ({_operation_names(results)}).")
+    for results in sorted(remarks.values(), key=len, reverse=True):
+        first = next(
+            remark for remark in results[0].remarks if remarks.get(_NUMBERS.sub("#", remark)) is results
+        )
+        lines.append(f"{plural(len(results), 'test')}: {first} ({_operation_names(results)}).")
+    return tuple(shorten(line, 400) for line in lines)
+
+
+def _operation_names(results: Iterable[TestResult], most: int = 4) -> str:
+    names = list(dict.fromkeys(result.test.operation for result in results))
+    more = [f"{len(names) - most} more"] if len(names) > most + 1 else []
+    return joined([*names[: most if more else most + 1], *more])

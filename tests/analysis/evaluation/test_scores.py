@@ -1,0 +1,137 @@
+"""What follows from the tests of an evaluation: who counts, means with intervals, fast_p, whole models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import exp, log, prod, sqrt
+
+import pytest
+
+from profkit.analysis.evaluation import (
+    fast_p,
+    fast_p_curve,
+    gap_closed,
+    model_speedup,
+    operation_results,
+    scores_of,
+    speed_word,
+)
+from profkit.core.types import TestStrength
+from tests.evaluation_documents import a_test, evaluation, every_status, failed, passed, speedup
+
+ADD, MUL, NEG, SIN = (a_test(f"{name}.default") for name in ("add", "mul", "neg", "sin"))
+
+
+def test_every_test_is_in_one_status_and_a_crash_stays_in_the_denominator() -> None:
+    scores = scores_of(every_status())
+    assert sum(scores.statuses.values()) == scores.tests == 20
+    assert (scores.correct_operations, scores.counted_operations) == (4, 11)
+    assert scores.correctness_score == pytest.approx(4 / 11)
+    assert (scores.counted_tests, scores.skipped_tests, scores.weak_tests) == (16, 3, 1)
+
+
+def test_an_operation_is_as_its_worst_test_and_skipped_ones_have_no_say() -> None:
+    results = (
+        passed(ADD),
+        failed(a_test("add.default", (2,)), "crashed"),
+        failed(a_test("add.default", (3,))),
+    )
+    (operation,) = operation_results(evaluation(*results))
+    assert (operation.status, operation.pass_rate) == ("incorrect", pytest.approx(1 / 3))
+    (operation,) = operation_results(evaluation(results[0], failed(a_test("add.default", (2,)), "skipped")))
+    assert (operation.status, operation.counted, operation.skipped) == ("passed", 1, 1)
+    (operation,) = operation_results(evaluation(failed(ADD, "skipped")))
+    assert (operation.status, operation.pass_rate) == ("skipped", None)
+
+
+def test_a_pass_of_a_weak_test_proves_nothing_and_a_failure_of_one_counts() -> None:
+    weak = (
+        TestStrength(ADD.id, "add.default", (), ("zeros",)),
+        TestStrength(MUL.id, "mul.default", (), ("zeros",)),
+    )
+    document = evaluation(passed(ADD, 50.0), failed(MUL), passed(NEG, 2.0), strengths=weak)
+    scores = scores_of(document)
+    assert (scores.correct_operations, scores.counted_operations) == (1, 2)
+    assert scores.geomean is not None
+    assert (scores.geomean.value, scores.geomean.n) == (pytest.approx(2.0), 1)
+
+
+def test_the_geometric_mean_has_the_interval_of_its_tests_errors() -> None:
+    values, halves = (2.0, 0.5, 1.5), (0.02, 0.05, 0.10)
+    tests = [a_test("add.default", (size,)) for size in (8, 16, 32)]
+    document = evaluation(*(passed(t, v, h) for t, v, h in zip(tests, values, halves, strict=True)))
+    mean = scores_of(document).geomean
+    assert mean is not None
+    assert mean.value == pytest.approx(prod(values) ** (1 / 3))
+    half = sqrt(sum(log(1 + h) ** 2 for h in halves)) / 3
+    assert (mean.low, mean.high) == (
+        pytest.approx(mean.value / exp(half)),
+        pytest.approx(mean.value * exp(half)),
+    )
+
+
+def test_what_failed_is_pytorch_in_the_mean_over_all_and_kernels_that_never_work_have_no_mean() -> None:
+    scores = scores_of(evaluation(passed(ADD, 4.0), failed(MUL, "crashed")))
+    assert scores.geomean is not None
+    assert scores.geomean_with_fallback is not None
+    assert (scores.geomean.n, scores.geomean_with_fallback.n) == (1, 2)
+    assert scores.geomean_with_fallback.value == pytest.approx(2.0)
+    scores = scores_of(evaluation(failed(ADD), failed(MUL, "crashed")))
+    assert (scores.geomean, scores.geomean_with_fallback, scores.fast) == (None, None, ())
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "word"),
+    [
+        (1.2, 1.1, 1.3, "FASTER"),
+        (1.01, 1.001, 1.02, "SAME"),
+        (1.02, 1.001, 1.04, "AMBIGUOUS"),  # surely faster, and perhaps by less than counts
+        (1.2, 0.9, 1.5, "AMBIGUOUS"),
+        (0.8, 0.7, 0.9, "SLOWER"),
+        (1.5, None, None, "AMBIGUOUS"),
+    ],
+)
+def test_the_word_is_that_of_the_interval(
+    value: float, low: float | None, high: float | None, word: str
+) -> None:
+    assert speed_word(value, low, high, 0.03) == word
+
+
+def test_fast_p_takes_the_interval_and_all_operations() -> None:
+    document = evaluation(
+        passed(ADD, 1.01, 0.05),  # as an unchanged PyTorch is half of the time
+        passed(MUL, 2.0),
+        failed(NEG),
+        failed(SIN, "skipped"),
+    )
+    operations = operation_results(document)
+    assert fast_p(operations, 1.0) == pytest.approx(1 / 3)
+    assert fast_p(operations, 2.0) == 0
+    assert [round(point.p, 3) for point in fast_p_curve(operations)] == [0.962, 1.0, 1.961]
+    assert [point.share for point in fast_p_curve(operations)] == pytest.approx([1 / 3, 1 / 3, 0])
+
+
+def test_without_an_interval_the_value_decides_and_the_word_does_not() -> None:
+    bare = replace(passed(ADD), speedup=speedup(1.5, 0.0, pairs=1))
+    (operation,) = operation_results(evaluation(bare))
+    assert operation.speedup is not None
+    assert (operation.speedup.low, operation.speedup.word) == (None, "AMBIGUOUS")
+    assert fast_p((operation,), 1.4) == 1
+
+
+def test_a_whole_model_gains_by_its_calls_and_failed_kernels_leave_pytorch_there() -> None:
+    many = passed(a_test("add.default", calls=30), 2.0)
+    wrong = replace(failed(a_test("mul.default", calls=10)), reference_seconds=1e-4)
+    unknown = failed(a_test("neg.default", calls=10), "crashed")
+    model = model_speedup(evaluation(many, wrong, unknown))
+    assert model is not None
+    assert model.value == pytest.approx(40 / 25)
+    assert (model.covered, model.kernel_share) == (pytest.approx(0.8), pytest.approx(0.75))
+    assert model_speedup(evaluation(passed(ADD, 2.0))) is None
+
+
+def test_the_gap_to_the_bound_is_closed_from_pytorch_on() -> None:
+    base = passed(ADD, 2.0)  # 100 us by PyTorch, 50 us, and a bound of 20 us
+    assert gap_closed([base]) == pytest.approx(50 / 80)
+    assert gap_closed([replace(base, seconds=2e-4)]) == pytest.approx(-100 / 80)
+    assert gap_closed([replace(base, bound_seconds=1e-4)]) is None

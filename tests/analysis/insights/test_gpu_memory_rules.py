@@ -1,0 +1,82 @@
+"""Rules on what a kernel moves: data that is loaded again, local memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.analysis.insights.test_gpu_rules import NAIVE_PRODUCT, insights, stalls
+from tests.kernel_documents import Values
+
+SUM_IN_SHARED_MEMORY: Values = {  # a dot product on the same GTX: L1 is busy with shared memory
+    **NAIVE_PRODUCT,
+    "bandwidth.dram.share": 34.9,
+    "bandwidth.l1.share": 81.1,
+    "bandwidth.l2.share": 20.0,
+    "sm.throughput": 72.4,
+    "memory.throughput": 72.4,
+    "pipe.fp32.utilization": 6.0,
+    "pipe.lsu.utilization": 73.5,
+    "issue.active": 33.4,
+    "dram.read": 8_406_048.0,
+    **stalls(barrier=5.0, long_scoreboard=4.4, wait=4.4, short_scoreboard=3.7, lg_throttle=0.5, selected=1.0),
+}
+
+LOADS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+
+
+def test_how_often_each_byte_is_loaded_tells_reuse_from_shared_memory() -> None:
+    """5,373 MB of loads for 146 MB from DRAM, and 8.4 MB for 8.4 MB: recorded on a GTX 1660."""
+    product: Values = {**NAIVE_PRODUCT, "dram.read": 146_331_792.0}
+    again = insights(product, counters={LOADS: 167_903_232.0})["no-reuse"]
+    assert "each byte from DRAM is loaded 37 times" in again.evidence
+    assert "no-reuse" in insights(SUM_IN_SHARED_MEMORY)  # as if nothing were counted
+    assert "no-reuse" not in insights(SUM_IN_SHARED_MEMORY, counters={LOADS: 262_144.0})
+
+
+def test_of_a_kernel_that_l2_limits_it_is_said_how_little_l1_holds() -> None:
+    values: Values = {
+        **NAIVE_PRODUCT,
+        "bandwidth.l1.share": 40.0,
+        "bandwidth.l2.share": 84.0,
+        "sm.throughput": 30.0,
+        "memory.throughput": 84.0,
+        "pipe.lsu.utilization": 30.0,
+        "cache.l1.miss_rate": 97.0,
+        "dram.read": 100e6,
+    }
+    found = insights(values, counters={LOADS: 25e6})["no-reuse"]
+    assert found.title == "Use each value that comes from the L2 cache more than once"
+    assert "loaded 8 times, and L1 holds 3.0 % of what is loaded" in found.evidence
+    assert "tile that it keeps in shared memory" in found.change
+
+
+SECTORS = "l1tex__t_sectors_pipe_lsu_mem_{}_op_{}.sum"
+
+
+def test_local_memory_is_as_much_of_a_kernel_as_of_its_sectors() -> None:
+    """A third of the instructions: where sectors are counted, L1 limits the kernel by their share of those."""
+    spilled: Values = {
+        **NAIVE_PRODUCT,
+        "instructions": 54e6,
+        "memory.spill.loads": 12e6,
+        "memory.spill.stores": 4.9e6,
+    }
+    sectors = {("local", "ld"): 36e6, ("local", "st"): 27e6, ("global", "ld"): 30e6, ("global", "st"): 7e6}
+    counted = {SECTORS.format(*kind): count for kind, count in sectors.items()}
+    found = insights(spilled, counters=counted)["register-spills"]
+    assert "63 % of the sectors that go through L1 are of local memory" in found.evidence
+    assert found.gain is not None
+    assert found.gain.at_most == pytest.approx(0.63)
+    assert "sectors" not in insights(spilled)["register-spills"].evidence
+
+
+def test_a_kernel_with_hardly_any_local_memory_is_told_nothing_of_it() -> None:
+    few: Values = {
+        **NAIVE_PRODUCT,
+        "instructions": 54e6,
+        "memory.spill.loads": 3e5,
+        "memory.spill.stores": 1e5,
+    }
+    assert "register-spills" not in insights(few)
+    none: Values = {**NAIVE_PRODUCT, "instructions": 154_632_192.0, "memory.spill.loads": 0.0}
+    assert "register-spills" not in insights(none)

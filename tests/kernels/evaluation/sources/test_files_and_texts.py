@@ -1,0 +1,159 @@
+"""Kernels in a file of a user's, and in a text."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import UsageError
+from profkit.evaluation import compile_kernel_from_string
+from profkit.kernels.evaluation.sources.registry import make_source_request, open_source
+from profkit.kernels.evaluation.sources.source import LoadError, SourceRequest
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+FILE = """
+from profkit.evaluation import kernel
+import profkit.evaluation as pe
+
+@kernel("aten::add.Tensor")
+def add(input, other, *, alpha=1):
+    return "add"
+
+@pe.kernel("relu", "abs")
+def unary(x):
+    return "unary"
+
+def mul(a, b):
+    return "mul"
+
+kernel("mul")(mul)
+
+def sigmoid_kernel_impl(x):
+    return "sigmoid"
+"""
+
+
+def request_of(path: Path, text: str) -> SourceRequest:
+    path.write_text(text)
+    return make_source_request(file=path)
+
+
+def test_a_file_has_what_it_decorates_and_what_is_called_so(tmp_path: Path) -> None:
+    source = open_source(request_of(tmp_path / "mine.py", FILE))
+    assert source.operations() == (
+        "abs.default",
+        "add.Tensor",
+        "mul.Scalar",
+        "mul.Tensor",
+        "relu.default",
+        "sigmoid.default",
+    )
+    assert {
+        name: source.load(name)(1, *([2] if name[0] in "am" and name != "abs.default" else []))
+        for name in source.operations()
+    } == {
+        "abs.default": "unary",
+        "add.Tensor": "add",
+        "mul.Scalar": "mul",
+        "mul.Tensor": "mul",
+        "relu.default": "unary",
+        "sigmoid.default": "sigmoid",
+    }
+
+
+def test_a_file_is_asked_for_its_kernels_without_being_run_and_without_torch(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("raise SystemExit(7)\n" + FILE)
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from profkit.kernels.evaluation.sources.registry import make_source_request\n"
+        f"make_source_request(file=Path({str(path)!r}))\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def relu(x): return x\n", "has no kernel"),
+        ("def relu_kernel_impl(x:\n", "line 1"),
+        (
+            "from profkit.evaluation import kernel\nfor n in ('a',):\n    kernel(n)(print)\n",
+            r"written out \(line 3\)",
+        ),
+    ],
+)
+def test_a_file_without_a_kernel_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        request_of(tmp_path / "mine.py", text)
+
+
+def test_a_name_of_no_operation_is_remarked_with_what_is_near_and_the_others_stay(tmp_path: Path) -> None:
+    source = open_source(
+        request_of(tmp_path / "mine.py", "def relu_kernel_impl(x): ...\ndef gleu_kernel_impl(x): ...\n")
+    )
+    assert source.operations() == ("relu.default",)
+    assert source.remarks() == ("gleu_kernel_impl is named like no operation of PyTorch (near: glu, gelu)",)
+
+
+def compiled(tmp_path: Path, text: str, name: str = "relu__default") -> object:
+    return compile_kernel_from_string(text, "relu.default", tmp_path / "relu.py", name, "made_relu")
+
+
+def test_a_text_keeps_its_future_import_and_its_line_numbers(tmp_path: Path) -> None:
+    text = (
+        "from __future__ import annotations\n"
+        "def relu__default_kernel_impl(x):\n"
+        "    return F.relu(torch.as_tensor(x))\n"
+        "def broken(x):\n"
+        "    raise ValueError('line 5')\n"
+    )
+    function = compiled(tmp_path, text)
+    assert function(-1.0) == 0  # type: ignore[operator]
+    assert (tmp_path / "relu.py").read_text() == text
+    assert inspect.getsourcelines(function)[1] == 2  # type: ignore[arg-type]
+
+
+def test_the_usual_modules_of_triton_are_there_in_a_text_that_imports_only_jit(tmp_path: Path) -> None:
+    triton = pytest.importorskip("triton")
+    text = (
+        "from triton import jit\n"
+        "@jit\n"
+        "def body(x, BLOCK: tl.constexpr):\n"
+        "    pass\n"
+        "def relu__default_kernel_impl(x):\n"
+        "    return body, triton\n"
+    )
+    body, module = compiled(tmp_path, text)(0)  # type: ignore[operator]
+    assert module is triton
+    assert "BLOCK" in body.src
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def relu(x): ...\n", "Failed to compile kernel for relu.default: .*its functions: relu$"),
+        ("def f(:\n", "Failed to compile kernel for relu.default: relu.py, line 1"),
+        ("raise KeyError('k')\n", "Failed to compile kernel for relu.default: KeyError: 'k'"),
+        ("raise SystemExit(0)\n", "Failed to compile kernel for relu.default: SystemExit"),
+    ],
+)
+def test_a_text_that_is_no_kernel_says_why(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(RuntimeError, match=message):
+        compiled(tmp_path, text)
+
+
+def test_a_request_with_a_text_is_a_source_of_its_operation() -> None:
+    text = "def add_kernel_impl(a, b): return a + b\n"
+    source = open_source(SourceRequest("source", text=text, operation="add"))
+    assert source.operations() == ("add.Scalar", "add.Tensor")
+    assert source.load("add.Tensor")(1, 2) == 3
+    wrong = open_source(SourceRequest("source", text="def add_kernel_impl(", operation="add"))
+    with pytest.raises(LoadError, match="line 1"):
+        wrong.load("add.Tensor")
