@@ -29,6 +29,13 @@ BENCH = (
     "kernels/sweep/bench",
     "kernels/sweep/device.py",
     "kernels/sweep/settings",
+    "kernels/evaluation/audit.py",
+    "kernels/evaluation/candidate/arguments.py",
+    "kernels/evaluation/candidate/client.py",
+    "kernels/evaluation/correctness.py",
+    "kernels/evaluation/judge.py",
+    "kernels/evaluation/timing.py",
+    "kernels/evaluation/reference.py",
     "kernels/evaluation/enabling",
     "kernels/evaluation/suites/values.py",
 )

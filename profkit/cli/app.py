@@ -8,6 +8,7 @@ from profkit.cli import (
     check,
     compare,
     doctor,
+    evaluate,
     history,
     history_change,
     nightly,
@@ -40,6 +41,7 @@ history_change.add_to(history.history)
 nightly.add_to(app)
 doctor.add_to(app)
 sweep.add_to(app)
+evaluate.add_to(app)
 scrub.add_to(app)
 
 

@@ -13,6 +13,7 @@ from profkit.cli.options import (
     StrictOption,
     TargetsOption,
     print_document,
+    print_evaluation,
     print_sweep_digest,
     show_reading,
     verdict_exit,
@@ -45,6 +46,8 @@ def check(
 
     with show_reading(report):
         document = summarize_report(report, targets)
-    if not (is_sweep(document) and not details and print_sweep_digest(report, document, format)):
+    if print_evaluation(report, document, format, details=details):
+        pass
+    elif not (is_sweep(document) and not details and print_sweep_digest(report, document, format)):
         print_document(document, format, details=details and not is_sweep(document), every_case=True)
     raise typer.Exit(verdict_exit(document, judged=True, strict=strict))

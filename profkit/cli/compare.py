@@ -12,11 +12,14 @@ from profkit.cli.options import FormatOption, OutputFormat, print_result, render
 
 if TYPE_CHECKING:
     from profkit.core.types import Comparison
+    from profkit.regression.compare import CompareOptions
 
 EXAMPLES = """
 Example:  profkit compare reports/20261119-gated_mlp-cpu reports/20261120-gated_mlp-cpu
 
 Two implementations:  profkit compare BASELINE CANDIDATE --across arguments
+
+Two evaluations of kernels, also of BackendBench:  profkit compare BASELINE/full_results.json CANDIDATE
 
 Two sweeps, by means over all shapes; with --metric time.median single cases decide:  profkit compare BASELINE CANDIDATE
 
@@ -59,9 +62,7 @@ def compare(
 ) -> None:
     """Say what is different between two runs, whether it is real, and why."""
     from profkit.cli.progress import show_if_long
-    from profkit.profiling.summarize import summarize_report
     from profkit.regression.compare import CompareOptions
-    from profkit.regression.compare import compare as compare_documents
 
     options = CompareOptions(
         force=force,
@@ -70,15 +71,36 @@ def compare(
         floor=_parse_share(floor),
         paths=(str(baseline), str(candidate)),
     )
-    with show_if_long("baseline", str(baseline)):
-        before = summarize_report(baseline)
-    with show_if_long("candidate", str(candidate)):
-        after = summarize_report(candidate)
+    comparison = _compare_evaluations(options) or _compare_runs(options)
     with show_if_long("compare", "what differs, and why"):
-        comparison = compare_documents(before, after, options)
         text = _text(comparison, format)
     print_result(text)
     raise typer.Exit(exit_code(comparison, strict=strict))
+
+
+def _compare_runs(options: CompareOptions) -> Comparison:
+    from profkit.cli.progress import show_if_long
+    from profkit.profiling.summarize import summarize_report
+    from profkit.regression.compare import compare as compare_documents
+
+    baseline, candidate = options.paths
+    with show_if_long("baseline", baseline):
+        before = summarize_report(Path(baseline))
+    with show_if_long("candidate", candidate):
+        after = summarize_report(Path(candidate))
+    with show_if_long("compare", "what differs, and why"):
+        return compare_documents(before, after, options)
+
+
+def _compare_evaluations(options: CompareOptions) -> Comparison | None:
+    """None where not both are evaluations."""
+    from profkit.kernels.evaluation.results.read_results import is_evaluation, read_evaluation
+    from profkit.regression.compare import compare_evaluations
+
+    baseline, candidate = map(Path, options.paths)
+    if not is_evaluation(baseline) or not is_evaluation(candidate):
+        return None
+    return compare_evaluations(read_evaluation(baseline), read_evaluation(candidate), options)
 
 
 def exit_code(comparison: Comparison, *, strict: bool) -> int:

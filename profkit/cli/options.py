@@ -132,6 +132,18 @@ def print_sweep_digest(path: Path, document: RunDocument, output: OutputFormat) 
     return True
 
 
+def print_evaluation(path: Path, document: RunDocument, output: OutputFormat, *, details: bool) -> bool:
+    """Print an evaluation that was judged, where that is for people and `path` is one; whether it was printed."""
+    from profkit.kernels.evaluation.results.read_results import is_evaluation, read_evaluation
+
+    if output is OutputFormat.json or not is_evaluation(path):
+        return False
+    from profkit.reporting.views.evaluation import view
+
+    print_view(view(read_evaluation(path), path, document.verdicts), output, details=details)
+    return True
+
+
 def print_result(text: str) -> None:
     """Write a result to standard output; a reader that has gone (`| head`) changes nothing else."""
     global _printed

@@ -43,7 +43,7 @@ def summarize(
     from profkit.profiling.summarize import summarize_report
     from profkit.reporting.views.run_metal import what_it_tells
 
-    if len(reports) == 1 and _print_as_sweep(reports[0], format):
+    if len(reports) == 1 and _print_kernels(reports[0], format):
         return
     documents: list[RunDocument] = []
     faults: list[ProfkitError] = []
@@ -67,13 +67,13 @@ def summarize(
         raise typer.Exit(faults[0].exit_code)
 
 
-def _print_as_sweep(report: Path, format: OutputFormat) -> bool:
-    """Whether it is a sweep, and told: its cases are thousands of regions, and as a run a page for each."""
-    if not (report / "cases.jsonl").is_file() or format is OutputFormat.json:
+def _print_kernels(report: Path, format: OutputFormat) -> bool:
+    """Whether it is a sweep or an evaluation, and told: its cases are thousands, and as a run a page for each."""
+    if format is OutputFormat.json:
         return False
-    from profkit.profiling.export import render_sweep
+    from profkit.profiling.export import render_kernels
 
-    view = render_sweep(report, format.value)
-    if view is not None:
-        print_result(view)
-    return view is not None
+    text = render_kernels(report, format.value)
+    if text is not None:
+        print_result(text)
+    return text is not None

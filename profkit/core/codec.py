@@ -96,8 +96,8 @@ def _decode(kind: Any, data: Any, place: str) -> Any:
             else _refuse(place, data, " or ".join(arguments))
         )
     if origin in (typing.Union, types.UnionType):
-        inner = next(item for item in arguments if item is not type(None))
-        return None if data is None else _decode(inner, data, place)
+        inner = [item for item in arguments if item is not type(None)]
+        return data if data is None or len(inner) > 1 else _decode(inner[0], data, place)  # several: `Json`
     if origin is tuple:
         if not isinstance(data, list):
             return _refuse(place, data, "a list")

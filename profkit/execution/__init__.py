@@ -2,7 +2,8 @@
 
 - `job`: what is done. A job is JSON in, and exactly one `JobOutcome` out.
 - `worker`: the inside of a worker process, and what a worker function must do.
-- `client`: the other side of it: start a worker, send it a batch, notice how it ended, kill its process tree.
+- `child`: a process that is asked through a pipe: start it, notice how it ended, kill its process tree.
+- `client`: the other side of a worker: send it a batch, and read what it says.
 - `blame`: which job is responsible when a worker ends.
 - `pool`: several workers, for instance one for each device, that share a queue of batches; standby workers.
 - `limits`: what keeps a worker process within its limits.

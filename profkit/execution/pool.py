@@ -15,7 +15,8 @@ from typing import Any
 from profkit.core.errors import MachineError
 from profkit.core.types import Json
 from profkit.execution.batch_progress import BatchProgress
-from profkit.execution.client import WorkerClient, WorkerEnded
+from profkit.execution.child import WorkerEnded
+from profkit.execution.client import WorkerClient
 from profkit.execution.job import Batch, Job, JobOutcome, JobQueue, JobStatus
 
 START_SECONDS = 300.0  # torch from a cold disk, and what `open` measures

@@ -72,9 +72,9 @@ def export(options: ExportOptions, progress: Progress | None = None) -> Export:
     """
     if options.form in ("perfetto", "speedscope"):
         return Export(_viewer_pieces(options, progress or Silent()))
-    swept = render_sweep(options.sources[0], options.form) if len(options.sources) == 1 else None
-    if swept is not None:
-        return Export(iter((swept,)))
+    whole = render_kernels(options.sources[0], options.form) if len(options.sources) == 1 else None
+    if whole is not None:
+        return Export(iter((whole,)))
     documents: list[RunDocument] = []
     faults: list[ProfkitError] = []
     for source in options.sources:
@@ -98,25 +98,37 @@ def read_sweep_in(folder: Path) -> SweepDocument | None:
     return read_sweep(folder)
 
 
-def render_sweep(source: Path, form: str) -> str | None:
-    """The folder of one sweep for people, in the views of a sweep; None of anything else.
+def render_kernels(source: Path, form: str) -> str | None:
+    """A sweep, or an evaluation, for people, in its own views; None of anything else.
 
-    For machines it is a run as any other. Raises UnreadableReport where its journal is broken.
+    For machines it is a run as any other. Raises UnreadableReport where its file is broken.
     """
-    document = read_sweep_in(source) if form in FOR_PEOPLE else None
-    if document is None:
+    view = _view_of_kernels(source) if form in FOR_PEOPLE else None
+    if view is None:
         return None
-    from profkit.reporting.views.sweep import view
-
     if form == "html":
         from profkit.reporting.html.page import render
 
-        return render(view(document, source))
+        return render(view)
     from profkit.reporting import markdown, terminal
 
     if form == "markdown":
-        return markdown.render(view(document, source), markdown.STEP_SUMMARY)
-    return terminal.render(view(document, source), details=False)
+        return markdown.render(view, markdown.STEP_SUMMARY)
+    return terminal.render(view, details=False)
+
+
+def _view_of_kernels(source: Path) -> View | None:
+    from profkit.kernels.evaluation.results.read_results import is_evaluation, read_evaluation
+
+    if (sweep := read_sweep_in(source)) is not None:
+        from profkit.reporting.views.sweep import view as view_sweep
+
+        return view_sweep(sweep, source)
+    if is_evaluation(source):
+        from profkit.reporting.views.evaluation import view as view_evaluation
+
+        return view_evaluation(read_evaluation(source), source)
+    return None
 
 
 def _viewer_pieces(options: ExportOptions, progress: Progress) -> Iterator[str]:

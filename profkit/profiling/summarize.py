@@ -13,6 +13,8 @@ from profkit.backends import backend_of_report
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.run_folder import FILE_NAME, read_run
 from profkit.core.types import Report, RunDocument, Workload
+from profkit.kernels.evaluation.results.as_run import evaluation_as_run
+from profkit.kernels.evaluation.results.read_results import is_evaluation, read_evaluation
 from profkit.profilers.files import read_head
 from profkit.profilers.profiler import Conversion, Format
 from profkit.profilers.registry import explain_fault, find_profiler, recognise_format
@@ -47,6 +49,8 @@ def _load(path: Path) -> RunDocument:
         return read_run(path)
     if path.name == FILE_NAME or (path.is_file() and _is_run(read_head(path))):
         return read_run(path)
+    if is_evaluation(path):
+        return evaluation_as_run(read_evaluation(path))
     return report_as_run(read_report(path), path)
 
 

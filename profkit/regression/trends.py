@@ -28,8 +28,8 @@ from profkit.regression.history.series_file import SeriesFile, read_series_file
 from profkit.regression.nightly.rerun import CALIBRATION
 
 # The metric where none is named, the first that a workload has: of a sweep the times over all shapes, since its cases
-# are thousands.
-DEFAULT_METRICS = ("time.geometric_mean", "time.median")
+# are thousands; of an evaluation the speed-up over all tests.
+DEFAULT_METRICS = ("time.geometric_mean", "time.median", "speedup.geometric_mean", "tests.failed")
 
 
 def trends_of(

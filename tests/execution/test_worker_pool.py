@@ -14,8 +14,9 @@ import pytest
 from made_up_jobs import PLAIN, SLOW, outcomes, singles
 
 from profkit.core.errors import MachineError
-from profkit.execution import client, limits
-from profkit.execution.client import WorkerClient, WorkerCommand
+from profkit.execution import child, limits
+from profkit.execution.child import ChildProcess
+from profkit.execution.client import WorkerClient
 from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome, JobStatus
 from profkit.execution.pool import StandbyWorker, WorkerPool
 
@@ -41,7 +42,7 @@ def test_a_job_that_misbehaves_has_its_own_outcome_and_costs_no_other(
 ) -> None:
     """Two slots share the jobs; a plain function is enough for a worker."""
     kills = count()
-    monkeypatch.setattr(client, "kills_for_memory", lambda: next(kills))
+    monkeypatch.setattr(child, "kills_for_memory", lambda: next(kills))
     pid = tmp_path / "pid"
     actions = ("crash", "leave", "be killed", "raise", "break the device", "print", "exceed memory")
     jobs: dict[str, dict[str, object]] = {action: {"do": action} for action in actions}
@@ -130,7 +131,7 @@ def test_a_slot_that_cannot_start_costs_only_itself_and_without_any_the_jobs_are
     pool.begin()
     pool.open()
     worker.kill()
-    worker._argv[0] = "/bin/false"
+    worker._child._argv[0] = "/bin/false"
     pool.run(FifoQueue([batch("a"), batch("b", "c")]))
     assert [outcome.status for outcome in settled] == [JobStatus.lost] * 3
     assert isinstance(pool.fault, MachineError)
@@ -169,10 +170,10 @@ def test_a_pool_may_be_closed_at_any_moment(milliseconds: float) -> None:
 def test_a_worker_that_another_thread_closes_while_it_is_written_to_was_closed() -> None:
     worker = WorkerClient(PLAIN)
     worker.open({}, 60.0)
-    child = worker._child
+    process = worker._child._child
     worker.close()
-    worker._child = child  # as this thread has seen it before
-    with pytest.raises(client.WorkerEnded, match="the worker was closed") as ended:
+    worker._child._child = process  # as this thread has seen it before
+    with pytest.raises(child.WorkerEnded, match="the worker was closed") as ended:
         next(worker.run(batch("a"), 60.0))
     assert ended.value.status is JobStatus.cancelled
 
@@ -215,6 +216,6 @@ def test_slots_on_different_devices_do_not_share_a_run() -> None:
 
 def test_a_log_that_would_fill_the_disk_is_cut(tmp_path: Path) -> None:
     log = tmp_path / "worker.log"
-    log.write_bytes(bytes(client.LOG_LIMIT + 1))
-    WorkerClient(WorkerCommand("", log=log))._cut_log()
+    log.write_bytes(bytes(child.LOG_LIMIT + 1))
+    ChildProcess((), {}, log).cut_log()
     assert log.stat().st_size == 0

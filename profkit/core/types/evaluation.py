@@ -146,7 +146,7 @@ class EvaluationDocument:
     command: tuple[str, ...] = ()
     dtype: str = ""
     against: str = "eager"
-    floor: float = 0.03  # of SAME
+    floor: float = 0.05  # of SAME
     versions: Mapping[str, str] = field(default_factory=dict)
     strengths: tuple[TestStrength, ...] = ()  # of the audit
     planned: int = 0  # tests

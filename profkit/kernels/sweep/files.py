@@ -15,7 +15,8 @@ from tempfile import TemporaryDirectory
 
 from profkit.core.errors import UsageError
 from profkit.core.types import Json
-from profkit.execution.client import WorkerClient, WorkerCommand, WorkerEnded
+from profkit.execution.child import WorkerEnded
+from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Batch, Job
 from profkit.execution.worker import SequentialHandler
 from profkit.kernels.operations.registry import implementations as known_implementations

@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 from profkit.core import codec
 from profkit.core.types import GridPoint
-from profkit.execution.client import WorkerClient, WorkerEnded
+from profkit.execution.child import WorkerEnded
+from profkit.execution.client import WorkerClient
 from profkit.execution.job import Batch, Job
 from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.sweep.plan import work_of

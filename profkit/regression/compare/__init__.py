@@ -2,4 +2,5 @@
 
 from profkit.regression.compare.comparison import CompareOptions as CompareOptions
 from profkit.regression.compare.comparison import compare as compare
+from profkit.regression.compare.evaluations import compare_evaluations as compare_evaluations
 from profkit.regression.compare.outcome import deciding_changes as deciding_changes

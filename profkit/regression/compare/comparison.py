@@ -33,7 +33,7 @@ from profkit.regression.compare.sweeps import (
 )
 
 ARGUMENTS = "workload.arguments"
-_ALIKE = "No change: they are one and the same run."
+ALIKE = "No change: they are one and the same run."
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def compare(
     if not options.metrics or {MEAN_METRIC, "time.median"} & set(options.metrics):
         outcome, reason, fix = outcome_of_sweep((outcome, reason, fix), decided.grouped, changes)
     if baseline == candidate:
-        outcome, reason, fix = "same", _ALIKE, None
+        outcome, reason, fix = "same", ALIKE, None
     notes = _collect_notes(baseline, candidate, decided.pairs, differences, force=options.force)
     return Comparison(
         *sides,

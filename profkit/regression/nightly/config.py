@@ -41,6 +41,7 @@ Annotate = Literal["auto", "always", "never"]
 DEFAULT_GATES = ("time.median",)
 # Of a sweep the cases, thousands of single looks, gate nothing; what they are over all shapes does.
 CASES, SHAPES_MEAN = "time.median", "time.geometric_mean"
+FAILED_TESTS = "tests.failed"  # what an evaluation of kernels always has, in place of a time
 # Watched beside it: the passes measure these anyway, and a watched metric fails no night.
 DEFAULT_WATCHES = (
     "memory.rss_peak",

@@ -29,7 +29,7 @@ from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
 from profkit.regression.detection.confirm import Confirmation, decided_words
 from profkit.regression.detection.decide import decide
 from profkit.regression.history import History, HistoryFilter
-from profkit.regression.nightly.config import CASES, SHAPES_MEAN, Anchor, WorkloadSpec
+from profkit.regression.nightly.config import CASES, FAILED_TESTS, SHAPES_MEAN, Anchor, WorkloadSpec
 from profkit.regression.nightly.profile_process import Ending
 from profkit.regression.nightly.rerun import MetricScope
 from profkit.regression.nightly.session import WorkloadState
@@ -180,7 +180,7 @@ def _workload_reason(first: MetricOutcome, gating: Sequence[MetricOutcome]) -> s
 def _missing_gates(spec: WorkloadSpec, outcomes: Sequence[MetricOutcome]) -> list[MetricOutcome]:
     """What was declared and is not there: never green."""
     measured = {m.metric for m in outcomes}
-    measured |= {CASES} if SHAPES_MEAN in measured else set()
+    measured |= {CASES} if measured & {SHAPES_MEAN, FAILED_TESTS} else set()
     return [
         MetricOutcome(
             name, "missing", "not-measured", "listed under gates, but not measured tonight", gates=True

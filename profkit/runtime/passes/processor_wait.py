@@ -1,4 +1,4 @@
-"""Whether this process waited for a processor while a sample was taken: then its time is that of a busy machine.
+"""Whether a process waited for a processor while a sample was taken: then its time is that of a busy machine.
 
 Linux counts for each thread how long it could have run and did not, and how often it then ran
 (/proc/self/task/*/schedstat); other systems only how often the process was put aside (getrusage).
@@ -19,14 +19,16 @@ MOST_WAITING = 0.05  # of a sample's time; below that the median of many samples
 # A thread that was woken gets even an idle processor only after some time: such waits are the program's own.
 WAKING_NS = 50_000
 SWITCH_SECONDS = 1e-3  # what being put aside once takes at least, where nobody tells how long it was
-_TASKS = "/proc/self/task"
 _Waits = dict[int, tuple[int, int]]  # thread -> nanoseconds waited, times that it got a processor
 
 
 class ProcessorWatch:
     """Looked at before and after a sample, outside of what is timed. That takes 10 µs, and 2 µs for each thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, pid: int | None = None) -> None:
+        """Of the process `pid`, or of this one."""
+        self._tasks = f"/proc/{pid or 'self'}/task"
+        self._own = pid is None
         self._files: dict[int, int] = {}  # thread -> its open file
         self._before: _Waits = {}
         self._switches = 0
@@ -49,6 +51,8 @@ class ProcessorWatch:
     def waited(self, seconds: float) -> bool:
         """Whether more than MOST_WAITING of the sample, which took `seconds`, was spent waiting by one thread."""
         after = self._read_waits()
+        if not after and not self._own:
+            return False
         if not after:
             waiting = SWITCH_SECONDS * (_involuntary_switches() - self._switches)
             return waiting > MOST_WAITING * seconds
@@ -61,7 +65,7 @@ class ProcessorWatch:
     def _read_waits(self) -> _Waits:
         """What the system counts for each thread; nothing where it does not count."""
         try:
-            threads = {int(name) for name in os.listdir(_TASKS)}
+            threads = {int(name) for name in os.listdir(self._tasks)}
         except OSError:
             return {}
         for thread in self._files.keys() - threads:
@@ -72,7 +76,7 @@ class ProcessorWatch:
                 OSError, ValueError, IndexError
             ):  # it has ended by now, or this kernel does not count
                 if thread not in self._files:
-                    self._files[thread] = os.open(f"{_TASKS}/{thread}/schedstat", os.O_RDONLY)
+                    self._files[thread] = os.open(f"{self._tasks}/{thread}/schedstat", os.O_RDONLY)
                 fields = os.pread(self._files[thread], 96, 0).split()
                 waits[thread] = int(fields[1]), int(fields[2])
         return waits

@@ -250,7 +250,7 @@ def test_a_build_without_optimisation_is_told_from_its_options(options: str, tol
 
 
 def test_an_unoptimised_build_is_named_with_its_program_and_hottest_function() -> None:
-    """columns_O0: perf's samples alone, without a simulation."""
+    """Made-up samples of perf alone, without a simulation."""
     sampled = (
         Hotspot("fill", 0.1, library="columns_O0"),
         Hotspot("sum_columns", 0.8, library="columns_O0"),

@@ -203,7 +203,7 @@ def test_an_array_of_objects_is_told_by_numpys_loop_over_them() -> None:
         (
             (("_evaluate_standard", EVALUATE, 1.722),),
             loop("DOUBLE_multiply", 1.4),
-        ),  # fine.py: columns of floats
+        ),  # made up: a loop over doubles
         ((COMPARED,), loop("PyUFunc_dd_d", 1.3)),  # of a program that takes 20 times as long
         ((("comp_method_OBJECT_ARRAY", "own/compare.py", 15.0),), ()),
         ((), loop("PyUFunc_OO_O", 0.2)),
@@ -213,6 +213,7 @@ def test_an_array_of_objects_is_told_by_numpys_loop_over_them() -> None:
 def test_columns_with_types_and_a_little_of_objects_are_left_alone(
     functions: tuple[tuple[str, str, float], ...], native: tuple[Hotspot, ...]
 ) -> None:
+    """Made up from the recordings above: other names, or less of the time."""
     found = of_objects(24.6, functions, line("revenue", 16, 20.0, "pandas"), native=native)
     assert "object-dtype" not in found
 

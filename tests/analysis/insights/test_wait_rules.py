@@ -305,7 +305,7 @@ def test_threads_of_a_compiled_program_are_told_at_the_line_that_computes() -> N
     [
         (2, PAIR),
         (16, HASHES),
-        # four processes of torch with four threads each, while other programs had a processor
+        # torch in four processes beside other programs; 3.77 threads were recorded, raised here above the limit
         (2, TimeSplit(11.303, waiting=0.269, queued=1.511, cpu=9.985, runnable=4.77, thread_count=38)),
         (2, replace(HASHES, runnable=None)),  # not Linux
         (2, replace(HASHES, runnable=2.1, thread_count=64)),  # most of them wait
@@ -316,7 +316,7 @@ def test_threads_that_fit_and_a_machine_that_others_use_are_left_alone(cores: in
 
 
 def test_threads_that_spin_for_want_of_processors_are_told_once() -> None:
-    """torch on two processors, as far as perf sees it: the library of OpenMP has 40 % of the samples."""
+    """Made-up shares of the libraries, with the recorded split of HASHES."""
     spots = (Hotspot("libgomp.so.1", 0.4, library="libgomp.so.1"), Hotspot("libtorch_cpu.so", 0.6))
     found = on_processors(2, HASHES, profile("libraries", 1.0, *spots))
     assert "6.6 threads could run at a time" in found["spinning-threads"].evidence

@@ -51,8 +51,10 @@ SIGNS: Mapping[TestStatus, Status] = {
 # ---------------------------------------------------------------- what failed
 
 
-def failures_section(operations: Sequence[OperationResult], folder: Path | None) -> Iterator[Section]:
-    """Each operation that is not right, why, and the line that does one of its tests once more."""
+def failures_section(
+    operations: Sequence[OperationResult], folder: Path | None, *, replay: bool
+) -> Iterator[Section]:
+    """Each operation that is not right, why, and with `replay` the line that does one of its tests once more."""
     groups = failure_groups(operations)
     if not groups:
         return
@@ -64,13 +66,13 @@ def failures_section(operations: Sequence[OperationResult], folder: Path | None)
     rest = len(groups) - _FAILURES
     beyond = (Paragraph(f"{plural(rest, 'further reason')} in failed_tests.json."),) if rest > 0 else ()
     rows = Detail(
-        (_failure_rows(groups[:_FAILURES], folder), *beyond),
-        (_failure_rows(groups[:_FEW_FAILURES], folder), *more),
+        (_failure_rows(groups[:_FAILURES], folder, replay=replay), *beyond),
+        (_failure_rows(groups[:_FEW_FAILURES], folder, replay=replay), *more),
     )
     yield Section("Not right", (rows,), headline, anchor="failed")
 
 
-def _failure_rows(groups: Sequence[FailureGroup], folder: Path | None) -> Statuses:
+def _failure_rows(groups: Sequence[FailureGroup], folder: Path | None, *, replay: bool) -> Statuses:
     rows = [
         StatusRow(
             SIGNS[group.status],
@@ -78,7 +80,7 @@ def _failure_rows(groups: Sequence[FailureGroup], folder: Path | None) -> Status
             (group.operation,),
             shorten(group.reason, 300),
             value=f"{len(group.results)} of {group.tests}",
-            below=(command(replay_line(group.results[0], folder)),),
+            below=(command(replay_line(group.results[0], folder)),) if replay else (),
         )
         for group in groups
     ]

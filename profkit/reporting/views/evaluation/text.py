@@ -162,7 +162,9 @@ def _words(scores: EvaluationScores, operations: tuple[OperationResult, ...]) ->
         f"{scores.words[word]} {text}" for word, text in FLOOR_WORDS.items() if scores.words.get(word, 0)
     ]
     share = fast_p(operations, 1.0)
-    return f"{joined(counts)}. {percent(share)} of all are correct and surely faster (fast_1)."
+    bare = scores.geomean is not None and scores.geomean.low is None
+    how = "faster by their value" if bare else "surely faster"
+    return f"{joined(counts)}. {percent(share)} of all are correct and {how} (fast_1)."
 
 
 def _model(scores: EvaluationScores) -> str:
@@ -186,7 +188,7 @@ def measurement_facts(document: EvaluationDocument) -> tuple[tuple[str, str], ..
     """Where, of what, by what."""
     versions = ", ".join(f"{name} {value}" for name, value in document.versions.items())
     verified = sum(result.verified for result in document.results)
-    timed = sum(result.speedup is not None for result in document.results)
+    timed = any(result.speedup is not None and result.speedup.pairs > 1 for result in document.results)
     floor = f"{100 * document.floor:.3g} %"
     rows = [
         ("Started", format_utc_time(document.started)),
@@ -253,6 +255,17 @@ def failure_reason(result: TestResult) -> str:
     if result.fault == "values" and result.allowed_share is not None and result.allowed_share > 1:
         line += f" (error {ratio(result.allowed_share)} of what is allowed)"
     return line
+
+
+def title(document: EvaluationDocument) -> str:
+    """`Evaluation of directory kernels on cpu`."""
+    device = f" on {document.device}" if document.device else ""
+    return f"Evaluation of {document.backend} kernels{device}"
+
+
+def can_be_replayed(document: EvaluationDocument) -> bool:
+    """Whether it was made here: of another program's results there is no command."""
+    return bool(document.command)
 
 
 def replay_line(result: TestResult, folder: Path | None) -> str:

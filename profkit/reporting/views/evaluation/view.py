@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from profkit.analysis.evaluation import (
@@ -13,7 +13,8 @@ from profkit.analysis.evaluation import (
     operation_results,
     scores_of,
 )
-from profkit.core.types import EvaluationDocument
+from profkit.core.formatting import plural
+from profkit.core.types import EvaluationDocument, Verdict
 from profkit.reporting.chart_blocks import Charts
 from profkit.reporting.view import (
     Block,
@@ -29,6 +30,8 @@ from profkit.reporting.view import (
     Section,
     Span,
     Status,
+    Statuses,
+    StatusRow,
     View,
     command,
     notes,
@@ -41,6 +44,7 @@ from profkit.reporting.views.evaluation.tables import (
     operations_section,
 )
 from profkit.reporting.views.evaluation.text import (
+    can_be_replayed,
     conclusions,
     grouped_notes,
     head_line,
@@ -48,7 +52,10 @@ from profkit.reporting.views.evaluation.text import (
     replay_line,
     speedup_text,
     state_line,
+    title,
 )
+from profkit.reporting.views.run import STATUSES
+from profkit.reporting.views.run_text import WORDS, count_verdicts, worst_first
 
 _FILES = (
     "report.html",
@@ -57,25 +64,54 @@ _FILES = (
     "failed_tests.json",
     "OVERALL_SUMMARY.md",
 )
+_FEW_VERDICTS = 24
 _FAST_NOTE = (
     "Faster than p is an operation whose tests all pass and whose whole 95 % interval lies above p. The denominator "
     "are all operations with a test that counts."
 )
 
 
-def view(document: EvaluationDocument, folder: Path | None = None) -> View:
-    """The evaluation as blocks. `folder` is where it lies, for the lines to type."""
+def view(document: EvaluationDocument, folder: Path | None = None, verdicts: Sequence[Verdict] = ()) -> View:
+    """The evaluation as blocks. `folder` is where it lies, for the lines to type; `verdicts`: by its targets."""
     operations = operation_results(document)
     scores = scores_of(document, operations)
     failed = any(one.status in FAILED for one in operations)
     label = Label(Status.PASS, "COMPLETE") if document.complete else Label(Status.UNKNOWN, "INTERRUPTED")
+    if verdicts:
+        worst = worst_first(verdicts)[0].verdict
+        label = Label(STATUSES[worst], WORDS[worst])
+    elif failed:
+        label = Label(Status.FAIL, "FAIL")
+    facts = conclusions(scores, operations)
     return View(
-        f"Evaluation of {document.backend} kernels on {document.device}",
-        tuple(_blocks(document, operations, scores, folder)),
-        Label(Status.FAIL, "FAIL") if failed else label,
+        title(document),
+        (*_verdicts(verdicts), *_blocks(document, operations, scores, folder)),
+        label,
         (head_line(scores), state_line(document)),
-        facts=conclusions(scores, operations),
+        facts=(*facts, *((("Verdicts", count_verdicts(verdicts)),) if verdicts else ())),
     )
+
+
+def _verdicts(verdicts: Sequence[Verdict]) -> Iterator[Section]:
+    """The worst first; of an operation those alone that do not pass."""
+    shown = [v for v in worst_first(verdicts) if v.scope.kind == "run" or v.verdict in ("fail", "unknown")]
+    if not shown:
+        return
+    rows = [
+        StatusRow(
+            STATUSES[verdict.verdict],
+            WORDS[verdict.verdict],
+            (verdict.target,),
+            verdict.reason,
+            limit=verdict.threshold,
+            place=verdict.scope.name or "",
+        )
+        for verdict in shown
+    ]
+    left = len(rows) - _FEW_VERDICTS
+    more = (Paragraph(plural(left, "further verdict")),) if left > 0 else ()
+    body = Detail((Statuses(tuple(rows)),), (Statuses(tuple(rows[:_FEW_VERDICTS])), *more))
+    yield Section("Verdicts", (body,), anchor="verdicts")
 
 
 def _blocks(
@@ -84,7 +120,7 @@ def _blocks(
     scores: EvaluationScores,
     folder: Path | None,
 ) -> Iterator[Block]:
-    yield from failures_section(operations, folder)
+    yield from failures_section(operations, folder, replay=can_be_replayed(document))
     yield from operations_section(operations)
     yield from _charts(document, operations)
     yield from failed_tests_section(document)
@@ -145,7 +181,7 @@ def _next_steps(
         key=lambda result: FAILED.index(result.status),
         default=None,
     )
-    if worst is not None:
+    if worst is not None and can_be_replayed(document):
         lines.append(replay_line(worst, folder))
     lines.append(f"profkit compare BASELINE {where}")
     if scores.geomean is not None:

@@ -1,0 +1,273 @@
+"""`profkit evaluate`: are kernels right, and are they faster than PyTorch?"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from profkit.cli.options import FormatOption, OutputFormat, print_result, print_view
+
+if TYPE_CHECKING:
+    from profkit.core.types import EvaluationDocument
+    from profkit.kernels.evaluation.request import EvaluationRequest
+
+EXAMPLES = """
+Example:  profkit evaluate my_kernels.py --ops relu,add
+
+PyTorch against itself, which shows what this machine can tell:  profkit evaluate --suite smoke --backend aten
+
+A folder of kernels over torch's own database of tests:
+profkit evaluate --suite opinfo --backend directory --kernels generated_kernels --dtype bfloat16
+
+Only whether they are correct:  profkit evaluate my_kernels.py --correctness-only
+
+What it would do:  profkit evaluate --suite opinfo --plan
+
+After a Ctrl-C:  profkit evaluate --resume reports/20261122-100000-evaluation-cpu
+
+One test again, with all that is known of it:
+profkit evaluate --replay 0123456789ab reports/20261122-100000-evaluation-cpu
+
+Exit codes: 0 every test that was decided passed; 1 a kernel is incorrect, crashed, hung or could not be loaded; 2 wrong
+usage; 3 this machine cannot do it; 4 some tests could not be carried out; 130 interrupted, what was done is kept.
+"""
+WHAT, HOW, ON, OUT = "Tests and kernels", "Measurement", "Resuming", "Output"
+WITH_RESUME = ("resume", "again", "details", "format", "quiet")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the verb."""
+    app.command("evaluate", epilog=EXAMPLES)(evaluate)
+
+
+def evaluate(
+    context: typer.Context,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A Python file with kernels of yours; with --replay the folder of an evaluation.",
+            metavar="FILE.py",
+            show_default=False,
+        ),
+    ] = None,
+    suite: Annotated[
+        str,
+        typer.Option(help="Which calls are tested: smoke, opinfo, torchbench, traced.", rich_help_panel=WHAT),
+    ] = "smoke",
+    traces: Annotated[
+        Path | None,
+        typer.Option(
+            help="The suite's own file: operator traces, or a Python file with tests.",
+            metavar="PATH",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    backend: Annotated[
+        str,
+        typer.Option(
+            help="Where kernels come from: aten (PyTorch itself), directory, flag_gems. Default: by the paths.",
+            rich_help_panel=WHAT,
+        ),
+    ] = "",
+    kernels: Annotated[
+        Path | None,
+        typer.Option(
+            help="The folder of the backend directory: relu/relu.py, add__Tensor/add__Tensor_implementation_v1.py.",
+            metavar="FOLDER",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    ops: Annotated[
+        str,
+        typer.Option(
+            help="Operations: relu, add.Tensor, or patterns: add*.", metavar="A,B", rich_help_panel=WHAT
+        ),
+    ] = "",
+    dtype: Annotated[
+        str,
+        typer.Option(help="float32, float16, bfloat16, float64. Default: the suite's.", rich_help_panel=WHAT),
+    ] = "",
+    device: Annotated[str, typer.Option(help="auto or cpu.", rich_help_panel=HOW)] = "auto",
+    correctness_only: Annotated[
+        bool, typer.Option("--correctness-only", help="Time nothing.", rich_help_panel=HOW)
+    ] = False,
+    threads: Annotated[
+        int, typer.Option(help="torch's threads; 0: as many as it takes.", rich_help_panel=HOW)
+    ] = 0,
+    precision: Annotated[
+        float,
+        typer.Option(
+            help="Half-width of a speed-up's 95 % interval, relative: 0.02 is 2 %.", rich_help_panel=HOW
+        ),
+    ] = 0.02,
+    floor: Annotated[
+        float, typer.Option(help="A speed-up within this of 1 is SAME.", rich_help_panel=HOW)
+    ] = 0.05,
+    budget: Annotated[
+        float,
+        typer.Option(help="Seconds of timing per test at most.", metavar="SECONDS", rich_help_panel=HOW),
+    ] = 1.0,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            help="Seconds that a call may take, compiling included.", metavar="SECONDS", rich_help_panel=HOW
+        ),
+    ] = 60.0,
+    audit: Annotated[
+        bool,
+        typer.Option(
+            "--audit", help="Try wrong kernels on every test: which tests find them?", rich_help_panel=HOW
+        ),
+    ] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what would be tested, and test nothing.", rich_help_panel=HOW)
+    ] = False,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            help="Go on with the evaluation in this folder, by its own settings.",
+            metavar="FOLDER",
+            rich_help_panel=ON,
+        ),
+    ] = None,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="With --resume: try what did not pass once more.", rich_help_panel=ON),
+    ] = False,
+    replay: Annotated[
+        str,
+        typer.Option(
+            help="Do one test of an evaluation again, and show all of it.", metavar="ID", rich_help_panel=ON
+        ),
+    ] = "",
+    output: Annotated[
+        Path,
+        typer.Option(
+            help="Folder in which the evaluation's own folder is made.", metavar="FOLDER", rich_help_panel=OUT
+        ),
+    ] = Path("reports"),
+    name: Annotated[
+        str,
+        typer.Option(
+            help="Its name in its folder, in history and in compare.", metavar="NAME", rich_help_panel=OUT
+        ),
+    ] = "evaluation",
+    details: Annotated[
+        bool,
+        typer.Option(
+            "--details", help="In the terminal: every table with all its rows.", rich_help_panel=OUT
+        ),
+    ] = False,
+    format: FormatOption = OutputFormat.terminal,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress on standard error.", rich_help_panel=OUT)
+    ] = False,
+) -> None:
+    """Test kernels against PyTorch: is each one correct, and how many times as fast?"""
+    from profkit.cli.progress import progress_for
+    from profkit.core.errors import UsageError
+    from profkit.kernels.evaluation.journal import read_request
+    from profkit.kernels.evaluation.request import EvaluationOptions, PairOptions, make_request
+    from profkit.kernels.evaluation.sources.registry import make_source_request
+
+    progress = progress_for(quiet=quiet)
+    if replay:
+        _replay(replay, file, format, quiet=quiet)
+        return
+    if resume is not None:
+        _check_resume(context)
+        request = read_request(resume, again=again)
+    else:
+        if again:
+            raise UsageError(
+                "--again is for an evaluation that is there already",
+                "profkit evaluate --resume FOLDER --again",
+            )
+        options = EvaluationOptions(
+            suite=suite,
+            suite_path=traces,
+            operations=ops,
+            dtype=dtype,
+            device=device,
+            correctness_only=correctness_only,
+            audit=audit,
+            threads=threads,
+            timeout=timeout,
+            timing=PairOptions(budget, precision, floor),
+            output=output,
+            name=name,
+        )
+        source = make_source_request(backend, kernels, file)
+        request = make_request(options, source, tuple(sys.argv[1:]), make_folder=not plan)
+    if plan:
+        _show_plan(request, format, quiet=quiet)
+        return
+    from profkit.kernels.evaluation.results.outputs import write_results
+    from profkit.kernels.evaluation.run import run_evaluation
+
+    document = run_evaluation(request, progress, write_results)
+    _show(document, request.folder, format, details=details)
+    raise typer.Exit(exit_code(document))
+
+
+def exit_code(document: EvaluationDocument) -> int:
+    """1 where a kernel failed, 4 where a test was lost, else 0."""
+    statuses = {result.status for result in document.results}
+    if statuses - {"passed", "skipped", "lost"}:
+        return 1
+    return 4 if "lost" in statuses else 0
+
+
+def _check_resume(context: typer.Context) -> None:
+    """Raises UsageError where --resume stands beside what the evaluation has settled already."""
+    from profkit.core.errors import UsageError
+
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if name not in WITH_RESUME and source is not None and source.name == "COMMANDLINE":
+            option = name.replace("_", "-")
+            raise UsageError(
+                f"--{option} cannot be changed by --resume: an evaluation goes on by its own settings",
+                f"leave out --{option}, or leave out --resume for a new evaluation",
+            )
+
+
+def _show(document: EvaluationDocument, folder: Path, format: OutputFormat, *, details: bool) -> None:
+    if format is OutputFormat.json:
+        from profkit.kernels.evaluation.results.document import evaluation_text
+
+        print_result(evaluation_text(document, folder))
+    else:
+        from profkit.reporting.views.evaluation import view
+
+        print_view(view(document, folder), format, details=details)
+
+
+def _show_plan(request: EvaluationRequest, format: OutputFormat, *, quiet: bool) -> None:
+    from profkit.cli.progress import progress_for
+    from profkit.kernels.evaluation.plan import plan_evaluation, plan_text
+
+    plan = plan_evaluation(request, progress_for(quiet=quiet))
+    if format is OutputFormat.json:
+        import json
+
+        print_result(json.dumps(plan, allow_nan=False, indent=1))
+    else:
+        print_result(plan_text(plan))
+
+
+def _replay(test: str, folder: Path | None, format: OutputFormat, *, quiet: bool) -> None:
+    from profkit.cli.progress import progress_for
+    from profkit.core.errors import UsageError
+    from profkit.kernels.evaluation.replay import replay_test
+
+    if folder is None:
+        raise UsageError(
+            "--replay needs the folder of the evaluation", f"profkit evaluate --replay {test} FOLDER"
+        )
+    document = replay_test(folder, test, progress_for(quiet=quiet))
+    _show(document, folder, format, details=True)
+    raise typer.Exit(exit_code(document))

@@ -1,0 +1,233 @@
+"""One child process that is asked through a pipe: started, read within a time limit, ended with all that it started.
+
+Another thread may close it at any time. It says why it ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from time import monotonic, sleep
+from typing import TYPE_CHECKING
+
+from profkit.core.process import describe_status
+from profkit.execution.job import JobStatus
+from profkit.execution.limits import kills_for_memory
+
+if TYPE_CHECKING:
+    from profkit.core.process_tree import ProcessTree
+
+LAST_BYTES = 4096  # of the log, in which the last words of a process are looked for
+LOG_LIMIT = 4 << 20  # bytes
+LONGEST_ANSWER = 16 << 20  # bytes
+END_SECONDS = 10.0  # for the kernel to take away a process that was killed: one that a driver holds may stay
+PATIENCE_SECONDS = 300.0  # for a process that may end by itself
+LOOK_SECONDS = 0.05
+CLOSED_SECONDS = 1.0  # between two looks whether it was closed
+
+
+class WorkerEnded(Exception):
+    """The worker is gone. `status`: crash, timeout, out_of_memory or device_error; the text is the reason."""
+
+    def __init__(self, status: JobStatus, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class ChildProcess:
+    """A process that reads requests from its standard input and answers on its standard output.
+
+    It is started by `start`, again and again. The thread that starts it must live as long as it does: on Linux it ends
+    with that thread. `log` takes its standard error; `env` is set on top of this process's environment.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        log: Path,
+        *,
+        inherited: Sequence[int] = (),
+    ) -> None:
+        self._argv, self._env, self._log, self._inherited = list(argv), dict(env), log, tuple(inherited)
+        self._child: subprocess.Popen[bytes] | None = None
+        self._tree: ProcessTree | None = None
+        self._unread = b""
+        self._kills: int | None = None
+        self._log_start = 0  # bytes of the log from processes before
+        self.closed = False
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a process to ask."""
+        return self._child is not None and self._child.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Its number, which is that of its process group, too. Raises WorkerEnded where there is none."""
+        if self._child is None:
+            raise _closed()
+        return self._child.pid
+
+    def start(self) -> None:
+        """Start it; one that was there before is killed. Raises WorkerEnded where it cannot be started."""
+        from profkit.core.process_tree import ProcessTree  # here: psutil costs 20 ms
+
+        self.kill()
+        self._unread = b""
+        self._kills = kills_for_memory()
+        self._log_start = self._log.stat().st_size if self._log.is_file() else 0
+        try:
+            with self._log.open("ab") as errors, ProcessTree.starting():
+                child = subprocess.Popen(
+                    self._argv,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    env={**os.environ, **self._env},
+                    start_new_session=True,
+                    pass_fds=self._inherited,
+                )
+                self._tree, self._child = ProcessTree(child.pid), child
+        except OSError as error:
+            reason = f"{self._argv[0]} cannot be started: {error.strerror}"
+            raise WorkerEnded(JobStatus.crash, reason) from error
+        if self.closed:  # meanwhile another thread closed it
+            self.kill()
+            raise _closed()
+
+    def send(self, data: bytes) -> None:
+        """Write to its standard input. Raises WorkerEnded."""
+        child = self._child
+        if child is None or child.stdin is None:
+            raise _closed()
+        try:
+            child.stdin.write(data)
+            child.stdin.flush()
+        except ValueError:  # meanwhile another thread closed the pipe
+            raise _closed() from None
+        except OSError:
+            raise self._end_reason(child) from None
+
+    def read_line(self, timeout: float) -> bytes:
+        """The next line of its answers; it is killed where none comes in `timeout` seconds. Raises WorkerEnded."""
+        self._read_until(timeout, lambda unread: b"\n" in unread or len(unread) > LONGEST_ANSWER)
+        line, _, self._unread = self._unread.partition(b"\n")
+        return line
+
+    def read_bytes(self, count: int, timeout: float) -> bytes:
+        """The next `count` bytes of its answers, otherwise as `read_line`."""
+        self._read_until(timeout, lambda unread: len(unread) >= count)
+        data, self._unread = self._unread[:count], self._unread[count:]
+        return data
+
+    def finish(self) -> None:
+        """No more work: as `close`, but it gets the time to end by itself."""
+        child = self._child
+        if child is not None and child.stdin is not None:
+            with contextlib.suppress(OSError):
+                child.stdin.close()
+            deadline = monotonic() + PATIENCE_SECONDS
+            while not self.closed and _is_alive(child) and monotonic() < deadline:
+                sleep(LOOK_SECONDS)
+        self.close()
+
+    def close(self) -> None:
+        """No process any more, and none after it."""
+        self.closed = True
+        self.kill()
+
+    def kill(self) -> None:
+        """No process any more, nor anything that it started."""
+        child, self._child = self._child, None
+        if child is None or self._tree is None:
+            return
+        self._tree.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(END_SECONDS)
+        self._tree.forget()
+        for pipe in (child.stdin, child.stdout):  # only now: who waits for a pipe that is closed is not woken
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+
+    def cut_log(self) -> None:
+        """Code that prints in each call would fill the disk."""
+        with contextlib.suppress(OSError):
+            if self._log.stat().st_size > LOG_LIMIT:
+                os.truncate(self._log, 0)
+                self._log_start = 0
+
+    def _read_until(self, timeout: float, is_enough: Callable[[bytes], bool]) -> None:
+        child = self._child
+        if child is None:
+            raise _closed()
+        try:
+            self._read_pipe(child, timeout, is_enough)
+        except (OSError, ValueError):
+            if self._child is child:
+                raise
+            raise _closed() from None  # meanwhile another thread closed the pipe
+
+    def _read_pipe(
+        self, child: subprocess.Popen[bytes], timeout: float, is_enough: Callable[[bytes], bool]
+    ) -> None:
+        assert child.stdout is not None
+        deadline = monotonic() + timeout
+        with selectors.DefaultSelector() as ready:
+            ready.register(child.stdout, selectors.EVENT_READ)
+            while not is_enough(self._unread):
+                left = deadline - monotonic()
+                if not ready.select(max(0.0, min(left, CLOSED_SECONDS))):
+                    if self._child is not child:  # another thread closed the pipe: that wakes nobody
+                        raise _closed()
+                    # The second look is for who slept meanwhile himself: a Ctrl-Z, a laptop that was closed.
+                    if left > CLOSED_SECONDS or ready.select(0):
+                        continue
+                    self.kill()
+                    raise WorkerEnded(JobStatus.timeout, f"it took longer than {timeout:g} s, and was ended")
+                more = os.read(child.stdout.fileno(), 1 << 16)
+                if not more:
+                    raise self._end_reason(child)
+                self._unread += more
+
+    def _end_reason(self, child: subprocess.Popen[bytes]) -> WorkerEnded:
+        """Why the process ended: its exit status, what it printed last, and whether the kernel ran out of memory."""
+        try:
+            status = child.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            status = -signal.SIGKILL
+        self.kill()
+        kills = kills_for_memory()
+        if status == -signal.SIGKILL and None not in (kills, self._kills) and kills != self._kills:
+            return WorkerEnded(JobStatus.out_of_memory, "the kernel ended its process where memory ran out")
+        words = self._last_words()
+        return WorkerEnded(
+            JobStatus.crash, f"its process {describe_status(status)}" + (f": {words}" if words else "")
+        )
+
+    def _last_words(self) -> str:
+        with contextlib.suppress(OSError), self._log.open("rb") as log:
+            log.seek(0, os.SEEK_END)
+            log.seek(max(self._log_start, log.tell() - LAST_BYTES))
+            lines = log.read().decode(errors="replace").strip().splitlines()
+            return lines[-1][:300] if lines else ""
+        return ""
+
+
+def _closed() -> WorkerEnded:
+    return WorkerEnded(JobStatus.cancelled, "the worker was closed")
+
+
+def _is_alive(child: subprocess.Popen[bytes]) -> bool:
+    """Whether it has not ended; one that has stays a zombie where that can be, so that its group is still its own."""
+    if hasattr(os, "waitid"):
+        with contextlib.suppress(ChildProcessError):
+            return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        return False
+    return child.poll() is None

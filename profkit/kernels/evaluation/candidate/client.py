@@ -1,0 +1,248 @@
+"""The judge's side of a kernel process: asked, stopped, and read.
+
+Between two requests the process is stopped (SIGSTOP), so that nothing is computed when nobody measures: not before the
+clock runs, and not after it has stopped. Outputs are read out of its memory while it is stopped (process_vm_readv(2)).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import random
+import signal
+import sys
+from array import array
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from struct import unpack
+from time import perf_counter
+from typing import Any, NoReturn
+
+import torch
+
+from profkit.core.errors import MachineError
+from profkit.execution.child import ChildProcess, WorkerEnded
+from profkit.execution.job import JobStatus
+from profkit.kernels.evaluation.candidate.arena import Arena, align
+from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor, storage_views
+from profkit.kernels.evaluation.sources.source import SourceRequest
+from profkit.runtime.passes.processor_wait import ProcessorWatch
+
+START_SECONDS = 120.0
+MOST_OUTPUTS = 10_000
+LARGEST = 1 << 48  # elements, bytes
+TENSOR_PARTS = [int, str, list, list, int, str, bool]  # address, dtype, shape, stride, room, device, lazy
+_ROOT = str(Path(__file__).resolve().parents[4])
+_BOOT = (
+    "import sys; sys.path[:] = [path for path in sys.path if path] + [sys.argv[1]]; "
+    "from profkit.kernels.evaluation.candidate.process import main; main(sys.argv[2:])"
+)
+
+
+class KernelError(Exception):
+    """The kernel, or its file, raised an exception: its type, its message and its traceback as text.
+
+    `memory`: memory was refused to it. As text it is one line: `ValueError: ...`.
+    """
+
+    def __init__(self, kind: str, message: str, traceback: str, *, memory: bool = False) -> None:
+        line = next((line.strip() for line in message.splitlines() if line.strip()), "")
+        super().__init__(f"{kind}: {line[:300]}" if line else kind)
+        self.kind, self.traceback, self.memory = kind, traceback, memory
+
+
+class KernelProcess:
+    """A process that runs the kernels of one source, on `threads` threads of torch's (0: as many as torch takes).
+
+    Every method may raise WorkerEnded: the process crashed, was out of memory, or took longer than `timeout` seconds.
+    """
+
+    def __init__(
+        self, source: SourceRequest, *, threads: int, timeout: float, arena_bytes: int, log: Path
+    ) -> None:
+        self.arena = Arena(arena_bytes)
+        self._timeout = timeout
+        arguments = json.dumps([asdict(source), self.arena.fd, arena_bytes, threads])
+        argv = [sys.executable, "-c", _BOOT, _ROOT, str(os.getpid()), arguments]
+        self._child = ChildProcess(argv, {}, log, inherited=(self.arena.fd,))
+        self._random = random.SystemRandom()
+        self.operation = ""  # that is loaded
+        self._base = 0  # address of the arena in the process
+        self._own_base = torch.frombuffer(self.arena.memory, dtype=torch.uint8, count=1).data_ptr()
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a process to ask."""
+        return self._child.running
+
+    def start(self) -> None:
+        """Start it where it does not run."""
+        if not self._child.running:
+            self.operation = ""
+            self._child.start()
+            self._base = int(self._message(START_SECONDS)["arena"])
+            self._stop()
+
+    def load(self, operation: str) -> None:
+        """Load the kernel of the operation. Raises KernelError."""
+        self.start()
+        if self.operation != operation:
+            self.operation = ""
+            self._ask({"ask": "load", "operation": operation})
+            self.operation = operation
+
+    def place(self, recipe: Recipe, count: int) -> list[list[Tensor]]:
+        """Make room for the arguments of `count` calls; of each the bytes of its storages, to be written by the judge.
+
+        They begin at another address each time. Raises MachineError where the arena is too small.
+        """
+        step = align(recipe.slot_bytes)
+        spare = self.arena.size - count * step
+        if spare < 0:
+            raise MachineError(f"{count} x {step} bytes of arguments do not fit into the shared memory")
+        begin = align(self._random.randrange(min(spare, 1 << 20) + 1) // 64 * 64)
+        begin = min(begin, spare // 64 * 64)
+        offsets = [begin + place * step for place in range(count)]
+        self._random.shuffle(offsets)
+        self._ask({"ask": "slots_at", "recipe": asdict(recipe), "offsets": offsets, "count": count})
+        return [storage_views(recipe, self.arena, offset) for offset in offsets]
+
+    def call(self, slot: int, *, garbage: bool = False) -> Any:
+        """Call the kernel once; how it describes its value. Raises KernelError."""
+        value = self._ask({"ask": "call", "slot": slot, "garbage": garbage}).get("value")
+        if not _is_description(value):
+            self._refuse()
+        return value
+
+    def watch(self) -> ProcessorWatch:
+        """What tells whether its threads wait for a processor."""
+        return ProcessorWatch(self._child.pid)
+
+    def prepare_timing(self) -> None:
+        """Let its malloc keep what is freed."""
+        self._ask({"ask": "prepare_timing"})
+
+    def run_slots(self, outputs: int) -> tuple[float, Sequence[int]]:
+        """Call the kernel on every slot: wall seconds, and the addresses of all `outputs`. Raises KernelError.
+
+        The clock runs from before the process is woken until its answer is here; then it is stopped.
+        """
+        child, pid = self._child, self._child.pid
+        begin = perf_counter()
+        os.killpg(pid, signal.SIGCONT)
+        child.send(b"go\n")
+        (count,) = unpack("<q", child.read_bytes(8, self._timeout))
+        addresses = array("Q")
+        if count == outputs:
+            addresses.frombytes(child.read_bytes(8 * count, self._timeout))
+        seconds = perf_counter() - begin
+        if count < 0:
+            message = self._message(self._timeout)
+            self._stop()
+            _raise_error(message)
+        if count != outputs:
+            self._refuse()
+        self._stop()
+        return seconds, addresses
+
+    def read(self, address: int, count: int) -> Tensor | None:
+        """`count` bytes of its memory; None where there is nothing at that address."""
+        data = torch.empty(count, dtype=torch.uint8)
+        if count and _read_memory(self._child.pid, address, data.data_ptr(), count) != count:
+            return None
+        return data
+
+    def address_of(self, storage: Tensor) -> tuple[int, int]:
+        """Where the bytes of a storage in the arena lie in its own address space: begin and end."""
+        begin = self._base + storage.data_ptr() - self._own_base if storage.numel() else 0
+        return begin, begin + storage.numel()
+
+    def kill(self) -> None:
+        """End it; the next request starts it again."""
+        self._child.kill()
+        self.operation = ""
+
+    def close(self) -> None:
+        """End it for good."""
+        self._child.close()
+        self.arena.close()
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        self._child.cut_log()
+        self._continue()
+        self._child.send(json.dumps(request).encode() + b"\n")
+        message = self._message(self._timeout)
+        self._stop()
+        if "error" in message:
+            _raise_error(message)
+        return message
+
+    def _message(self, timeout: float) -> dict[str, Any]:
+        """A line of it, which must be an object."""
+        message: Any = None
+        with suppress(ValueError, RecursionError):
+            message = json.loads(self._child.read_line(timeout))
+        return message if isinstance(message, dict) else self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        """It wrote what is no answer of ours: somebody's code did. It is ended."""
+        self.kill()
+        raise WorkerEnded(JobStatus.crash, "its process wrote what is no answer")
+
+    def _continue(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._child.pid, signal.SIGCONT)
+
+    def _stop(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._child.pid, signal.SIGSTOP)
+
+
+def _is_description(value: Any) -> bool:
+    """Whether it is what our process says of a value; its kernel can write whatever it likes."""
+    if isinstance(value, list):
+        return len(value) <= MOST_OUTPUTS and all(map(_is_description, value))
+    if not isinstance(value, dict):
+        return value is None or isinstance(value, (bool, int, str))
+    if "tensor" not in value:
+        return len(value) == 1 and all(isinstance(word, (str, list)) for word in value.values())
+    parts = value["tensor"]
+    if not isinstance(parts, list) or [type(part) for part in parts] != TENSOR_PARTS:
+        return False
+    sizes = [*parts[2], *parts[3]]
+    fits = all(type(size) is int and 0 <= size < LARGEST for size in sizes) and len(parts[2]) == len(parts[3])
+    return fits and 0 <= parts[0] < 1 << 64
+
+
+def _raise_error(message: dict[str, Any]) -> NoReturn:
+    raise KernelError(
+        str(message.get("error")),
+        str(message.get("message", "")),
+        str(message.get("traceback", "")),
+        memory=bool(message.get("memory")),
+    )
+
+
+class _Range(ctypes.Structure):
+    _fields_ = (("address", ctypes.c_void_p), ("size", ctypes.c_size_t))
+
+
+def _read_memory(pid: int, address: int, into: int, count: int) -> int:
+    """process_vm_readv(2): bytes that were read. Raises MachineError where the system does not let us."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "process_vm_readv"):
+        raise MachineError(
+            "kernels can be evaluated on Linux alone: nothing else reads another process's memory"
+        )
+    libc.process_vm_readv.restype = ctypes.c_ssize_t
+    mine, other = _Range(into, count), _Range(address, count)
+    done: int = libc.process_vm_readv(pid, ctypes.byref(mine), 1, ctypes.byref(other), 1, 0)
+    if done < 0 and ctypes.get_errno() in (1, 38):  # EPERM, ENOSYS
+        raise MachineError(
+            "the memory of a kernel's process cannot be read: the container forbids process_vm_readv",
+            "docker run --cap-add SYS_PTRACE",
+        )
+    return done

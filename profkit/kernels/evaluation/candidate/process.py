@@ -1,0 +1,233 @@
+"""The inside of a kernel process: load a kernel, call it on arguments in the arena, say where its outputs lie.
+
+Requests are lines on stdin, answers lines on what was its standard output; what anybody prints goes to the log. Nothing
+that is said here decides anything: the judge has the clock, the reference and the decision.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import sys
+import traceback
+from array import array
+from collections.abc import Sequence
+from contextlib import suppress
+from struct import pack
+from typing import Any
+
+from profkit.execution import limits
+from profkit.execution.worker import search_own_modules_last
+
+TRACEBACK = 4000  # characters
+PERTURB = -6  # M_PERTURB of mallopt(3): fill what malloc gives
+GARBAGE = 1  # malloc gives bytes of its complement then: 0xFE, large negative numbers or NaN
+MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1
+KEPT = (
+    1 << 30
+)  # bytes that malloc keeps rather than gives back: no call is charged with new pages for its output
+CAPABILITY_BSET_DROP, PTRACE = 24, 19  # linux/prctl.h, linux/capability.h
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Be a kernel process until stdin ends. `arguments`: the judge's process, the source of kernels, the arena."""
+    limits.end_with(int(arguments[0]))
+    limits.prefer_as_oom_victim()
+    _give_up_tracing()
+    search_own_modules_last()
+    answers = os.dup(1)
+    os.dup2(2, 1)
+    source, fd, size, threads = json.loads(arguments[1])
+    handler = _Handler(answers, source, fd, size, threads)
+    _answer(answers, {"arena": handler.arena_address()})
+    for line in sys.stdin.buffer:
+        if line == b"go\n":
+            handler.run_slots()
+        else:
+            request = json.loads(line)
+            _answer(answers, getattr(handler, "_" + request.pop("ask"))(**request))
+
+
+class _Handler:
+    def __init__(self, answers: int, source: dict[str, Any], fd: int, size: int, threads: int) -> None:
+        import torch
+
+        from profkit.kernels.evaluation.candidate.arena import Arena
+        from profkit.kernels.evaluation.sources.registry import open_source
+        from profkit.kernels.evaluation.sources.source import SourceRequest
+
+        if threads:
+            torch.set_num_threads(threads)
+        torch.set_grad_enabled(False)
+        self._torch, self._answers = torch, answers
+        self._source = open_source(SourceRequest(**source))
+        self._arena = Arena.inherited(fd, size)
+        self._kernel: Any = None
+        self._slots: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+        self._outputs: list[Any] = []
+
+    def arena_address(self) -> int:
+        """Where the arena lies here."""
+        byte = self._torch.frombuffer(self._arena.memory, dtype=self._torch.uint8, count=1)
+        return int(byte.data_ptr())
+
+    def _load(self, operation: str) -> dict[str, Any]:
+        """Load the kernel of the operation; without a name one that gives its first tensor back."""
+        if not operation:
+            self._kernel = _give_back
+            return {"loaded": ""}
+        try:
+            self._kernel = self._source.load(operation)
+        except Exception as error:
+            return _describe_error(error)
+        except SystemExit as error:
+            return {"error": "SystemExit", "message": f"its file called exit({error.code})", "traceback": ""}
+        return {"loaded": self._source.where(operation)}
+
+    def _slots_at(self, recipe: dict[str, Any], offsets: list[int], count: int) -> dict[str, Any]:
+        """Make the arguments of the first `count` slots; what lies there is written later."""
+        from profkit.kernels.evaluation.candidate.arguments import Recipe, decode, storage_views
+
+        known = Recipe(
+            recipe["body"], tuple(recipe["storages"]), tuple(recipe["sizes"]), recipe["slot_bytes"]
+        )
+        self._outputs = []
+        self._slots = [
+            decode(known.body, storage_views(known, self._arena, offset)) for offset in offsets[:count]
+        ]
+        return {"slots": len(self._slots)}
+
+    def _call(self, slot: int, garbage: bool) -> dict[str, Any]:
+        """Call the kernel once; what its outputs are. `garbage`: memory that it allocates holds garbage at first."""
+        self._outputs = []
+        args, kwargs = self._slots[slot]
+        _set_malloc(PERTURB, GARBAGE if garbage else 0)
+        try:
+            value = self._kernel(*args, **kwargs)
+        except Exception as error:
+            return _describe_error(error)
+        except SystemExit as error:
+            return {"error": "SystemExit", "message": f"it called exit({error.code})", "traceback": ""}
+        finally:
+            _set_malloc(PERTURB, 0)
+        self._outputs = [value]
+        return {"value": self._describe(value)}
+
+    def _describe(self, value: Any) -> Any:
+        """A tensor by its type, address and layout; the rest as it is."""
+        torch = self._torch
+        if isinstance(value, torch.Tensor):
+            if type(value) is not torch.Tensor or value.layout is not torch.strided:
+                return {"strange": f"a {type(value).__name__} of layout {value.layout}"}
+            return {
+                "tensor": [
+                    value.data_ptr(),
+                    str(value.dtype).removeprefix("torch."),
+                    list(value.shape),
+                    list(value.stride()),
+                    value.untyped_storage().nbytes() - value.storage_offset() * value.itemsize,
+                    str(value.device),
+                    value.is_conj() or value.is_neg(),
+                ]
+            }
+        if isinstance(value, (list, tuple)):
+            return [self._describe(each) for each in value]
+        if value is None or isinstance(value, (bool, int, str)):
+            return value
+        if isinstance(value, float):
+            return {"float": repr(value)}
+        if isinstance(value, complex):
+            return {"complex": [repr(value.real), repr(value.imag)]}
+        return {"strange": f"a {type(value).__name__}"}
+
+    def _prepare_timing(self) -> dict[str, Any]:
+        """Let malloc keep what is freed: a call is not charged with new pages."""
+        _set_malloc(MMAP_THRESHOLD, KEPT)
+        _set_malloc(TRIM_THRESHOLD, KEPT)
+        return {"prepared": True}
+
+    def run_slots(self) -> None:
+        """Call the kernel on every slot, then say where the outputs lie: their number, and their addresses.
+
+        The clock of the judge runs meanwhile, and stops with the answer. So the answer is short, and made at once.
+        """
+        kernel, self._outputs = self._kernel, []
+        outputs = self._outputs
+        try:
+            for args, kwargs in self._slots:
+                outputs.append(kernel(*args, **kwargs))
+            addresses = array("Q", [tensor.data_ptr() for tensor in _flat(outputs)])
+        except Exception as error:
+            _answer_bytes(self._answers, pack("<q", -1))
+            _answer(self._answers, _describe_error(error))
+            return
+        _answer_bytes(self._answers, pack("<q", len(addresses)) + addresses.tobytes())
+
+
+def _give_back(*args: Any, **kwargs: Any) -> Any:
+    first = args[0] if args else next(iter(kwargs.values()))
+    return first[0] if isinstance(first, list) else first
+
+
+def _flat(outputs: list[Any]) -> list[Any]:
+    """Every tensor of the outputs, one call after the other."""
+    if not outputs or not isinstance(outputs[0], (list, tuple)):
+        return outputs
+    return [tensor for value in outputs for tensor in value]
+
+
+def _describe_error(error: BaseException) -> dict[str, Any]:
+    with suppress(Exception):
+        text = "".join(traceback.format_exception(error))
+        message = str(error)
+        memory = (
+            isinstance(error, MemoryError)
+            or "not enough memory" in message
+            or "can't allocate memory" in message
+        )
+        return {
+            "error": type(error).__name__,
+            "message": message[:TRACEBACK],
+            "traceback": text[-TRACEBACK:],
+            "memory": memory,
+        }
+    return {"error": "Exception", "message": "an exception that cannot be printed", "traceback": ""}
+
+
+def _answer(answers: int, message: dict[str, Any]) -> None:
+    _answer_bytes(answers, json.dumps(message).encode() + b"\n")
+
+
+def _answer_bytes(answers: int, rest: bytes) -> None:
+    while rest:
+        rest = rest[os.write(answers, rest) :]
+
+
+def _set_malloc(parameter: int, value: int) -> None:
+    """mallopt(3), where the C library is glibc."""
+    with suppress(OSError, AttributeError):
+        _libc().mallopt(parameter, value)
+
+
+def _libc() -> Any:
+    return ctypes.CDLL(None)
+
+
+def _give_up_tracing() -> None:
+    """Root may look into every process; without this capability it may not look into the judge's (ptrace(2))."""
+    if sys.platform != "linux":
+        return
+    with suppress(OSError, AttributeError):
+        libc = _libc()
+        libc.prctl(CAPABILITY_BSET_DROP, PTRACE, 0, 0, 0)
+
+        class Header(ctypes.Structure):
+            _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+        data = (ctypes.c_uint32 * 6)()
+        header = Header(0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3
+        if libc.capget(ctypes.byref(header), data) == 0:
+            for set_ in range(3):  # effective, permitted, inheritable
+                data[set_] &= ~(1 << PTRACE)
+            libc.capset(ctypes.byref(header), data)

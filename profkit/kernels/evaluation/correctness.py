@@ -1,0 +1,344 @@
+"""Is what a kernel gave, and what it did to its arguments, what the reference says? Decided in the judge's process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import torch
+
+from profkit.core.types import Fault
+from profkit.kernels.evaluation.candidate.arguments import DTYPES, Tensor
+from profkit.kernels.evaluation.candidate.client import KernelProcess
+from profkit.kernels.evaluation.reference import (
+    SAFETY,
+    WIDER,
+    Expected,
+    Reference,
+    flat_tensors,
+    leaves_unwritten,
+)
+from profkit.kernels.operations.check import LEAN
+
+EPS = 1e-10  # of a relative error, as the field has it: |y - t| / (|t| + eps)
+# Of what gives places, a tie may be broken in another way: the places are right where they hold the same values.
+PLACES = {
+    "argmax": 0,
+    "argmin": 0,
+    "max": 1,
+    "min": 1,
+    "topk": 1,
+    "sort": 1,
+    "kthvalue": 1,
+    "median": 1,
+    "nanmedian": 1,
+    "mode": 1,
+    "cummax": 1,
+    "cummin": 1,
+}
+
+
+class Incorrect(Exception):
+    """What the kernel gave is wrong; the text says where and by how much."""
+
+    def __init__(self, fault: Fault, reason: str) -> None:
+        super().__init__(reason)
+        self.fault = fault
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Largest errors against float64: absolute, relative, and as a share of what is allowed (at most 1 is correct)."""
+
+    absolute: float = 0.0
+    relative: float = 0.0
+    share: float = 0.0
+
+    def with_other(self, other: Errors) -> Errors:
+        """The larger ones of both."""
+        return Errors(
+            max(self.absolute, other.absolute),
+            max(self.relative, other.relative),
+            max(self.share, other.share),
+        )
+
+
+def check_call(
+    operation: Any,
+    process: KernelProcess,
+    value: Any,
+    reference: Reference,
+    slot: Sequence[Tensor],
+    arguments: tuple[Sequence[Any], Any],
+) -> Errors:
+    """Check a call whose value is described by `value`, on the arguments that lie in `slot`. Raises Incorrect.
+
+    `slot` are the bytes of each storage as they are after the call, and `arguments` the tensors on them.
+    """
+    natives = flat_tensors(reference.value)
+    described = _flat_description(value)
+    if not natives and not _is_tensor(reference.value):
+        _check_plain(reference.value, value)
+    if len(described) != len(natives):
+        raise Incorrect("count", f"it gives {len(described)} tensors, and PyTorch gives {len(natives)}")
+    errors = Errors()
+    bases = _storage_addresses(process, slot)
+    outputs: list[Tensor] = []
+    for place, (text, expected) in enumerate(zip(described, reference.outputs, strict=True)):
+        output = _read_output(operation, process, text, expected, reference, bases, place)
+        outputs.append(output)
+    for output, expected in zip(outputs, reference.outputs, strict=True):
+        if not leaves_unwritten(operation):
+            ties = _tie_check(operation, outputs, reference, arguments, expected)
+            errors = errors.with_other(compare(output, expected, ties))
+    tensors = flat_tensors(arguments)
+    for place, expected in reference.arguments:
+        errors = errors.with_other(_check_changed(tensors[place], expected))
+    _check_storages(slot, reference, tensors)
+    return errors
+
+
+def compare(output: Tensor, expected: Expected, ties: Tensor | None = None) -> Errors:
+    """The errors of a tensor. Raises Incorrect where one is larger than allowed."""
+    native = expected.native
+    if expected.truth is None or expected.allowed is None:
+        wrong = output != native
+        if native.is_floating_point() or native.is_complex():
+            wrong &= ~(output.isnan() & native.isnan())
+        if ties is not None:
+            wrong &= ~ties
+        count = int(wrong.sum())
+        if count:
+            raise Incorrect("values", _where(expected.name, wrong, output, native, count))
+        return Errors()
+    wide = WIDER.get(output.dtype, output.dtype)
+    value, truth = output.to(wide), expected.truth
+    finite = value.isfinite() & truth.isfinite()
+    same = (output == native) | (output.isnan() & native.isnan())
+    rounded = truth.to(native.dtype)  # beyond the largest number: infinity
+    same |= (output == rounded) | (output.isnan() & truth.isnan())
+    strange = ~finite & ~same
+    if bool(strange.any()):
+        raise Incorrect("not-finite", _where(expected.name, strange, output, native, int(strange.sum())))
+    difference = torch.where(finite, (value - truth).abs(), 0.0)
+    wrong = (difference > expected.allowed) & ~(output == native)
+    share = torch.where(output == native, 0.0, difference / expected.allowed)
+    size = truth.abs().nan_to_num(0.0, 0.0, 0.0)
+    if bool(wrong.any()):
+        raise Incorrect("values", _where(expected.name, wrong, output, truth, int(wrong.sum())))
+    if not difference.numel():
+        return Errors()
+    _check_lean(value, expected, finite)
+    relative = difference / (size + EPS)
+    return Errors(float(difference.max()), float(relative.max()), float(share.max()))
+
+
+def _check_lean(value: Tensor, expected: Expected, finite: Tensor) -> None:
+    """Rounding leans to no side; a result that is cut off does. See `profkit.kernels.operations.check`.
+
+    Of all numbers y with the truth t, |sum((y - t) sign(t))| / sum(|t|) is at most an eighth of the unit roundoff u,
+    and what chance explains, SAFETY u / sqrt(3 N), beyond how far PyTorch's own result leans. N: how many count.
+    """
+    truth, native = expected.truth, expected.native
+    if truth is None or native.dtype not in (torch.float16, torch.bfloat16):
+        return
+    size = torch.where(finite, truth.abs(), 0.0)
+    total = float(size.sum())
+    if total == 0:
+        return
+    roundoff = torch.finfo(native.dtype).eps / 2
+    effective = total**2 / max(float((size**2).sum()), 1e-300)
+    sign = torch.where(finite, truth.sign(), 0.0)
+    own = native.to(value.dtype).nan_to_num(0.0, 0.0, 0.0)
+    plain = truth.nan_to_num(0.0, 0.0, 0.0)
+    lean = abs(float(((value.nan_to_num(0.0, 0.0, 0.0) - plain) * sign).sum())) / total
+    allowed = LEAN * roundoff + SAFETY * (
+        roundoff / sqrt(3 * effective) + abs(float(((own - plain) * sign).sum())) / total
+    )
+    if lean > allowed:
+        raise Incorrect(
+            "values",
+            f"{expected.name} leans to one side by {lean:.2g} of its size, {allowed:.2g} is explained: "
+            "it is cut off instead of rounded, or off by a factor",
+        )
+
+
+def _where(name: str, wrong: Tensor, output: Tensor, wanted: Tensor, count: int) -> str:
+    """`output 0 at [3, 5] is 1.5 and not 1.25; 12 of 1,024 are wrong`."""
+    place = [int(each) for each in wrong.nonzero()[0]]
+    got, right = output[tuple(place)].item(), wanted[tuple(place)].item()
+    at = f" at {place}" if place else ""
+    return f"{name}{at} is {got:.6g} and not {right:.6g}; {count:,} of {wrong.numel():,} numbers are wrong"
+
+
+def _flat_description(value: Any) -> list[list[Any]]:
+    """The tensors of a described value. Raises Incorrect for what is no plain tensor."""
+    if isinstance(value, dict):
+        if "strange" in value:
+            raise Incorrect("type", f"it gives {value['strange']}, and not a plain tensor")
+        return [value["tensor"]] if "tensor" in value else []
+    if isinstance(value, list):
+        return [each for part in value for each in _flat_description(part)]
+    return []
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, (torch.Tensor, list, tuple))
+
+
+def _check_plain(native: Any, value: Any) -> None:
+    """A number or a truth value, equal to PyTorch's own, or as near as float64 is."""
+    if isinstance(value, dict):
+        if "float" in value:
+            value = float(value["float"])
+        elif "complex" in value:
+            value = complex(*map(float, value["complex"]))
+        else:
+            raise Incorrect("type", f"it gives a tensor, and PyTorch gives a {type(native).__name__}")
+    if isinstance(native, float) and isinstance(value, (int, float)):
+        same = (
+            value == native
+            or abs(value - native) <= 1e-6 * abs(native)
+            or (value != value and native != native)
+        )
+    else:
+        same = value == native
+    if not same:
+        raise Incorrect("values", f"it gives {str(value)[:80]}, and not {str(native)[:80]}")
+
+
+def _storage_addresses(process: KernelProcess, slot: Sequence[Tensor]) -> list[tuple[int, int]]:
+    """Where each storage lies in the process: its begin and its end."""
+    return [process.address_of(storage) for storage in slot]
+
+
+def _read_output(
+    operation: Any,
+    process: KernelProcess,
+    text: Sequence[Any],
+    expected: Expected,
+    reference: Reference,
+    bases: Sequence[tuple[int, int]],
+    place: int,
+) -> Tensor:
+    """An output, read out of the process's memory. Raises Incorrect where it is not laid out as PyTorch's own."""
+    address, dtype, shape, stride, room, device, lazy = text
+    native = expected.native
+    wanted = str(native.dtype).removeprefix("torch.")
+    if dtype != wanted or dtype not in DTYPES:
+        raise Incorrect("dtype", f"output {place} is {dtype}, and not {wanted}")
+    if list(shape) != list(native.shape):
+        raise Incorrect("shape", f"output {place} has shape {shape}, and not {list(native.shape)}")
+    if str(torch.device(device).type) != native.device.type:
+        raise Incorrect("device", f"output {place} is on {device}, and not on {native.device}")
+    if lazy:
+        raise Incorrect("type", f"output {place} is conjugated or negated lazily")
+    if _meaningful(shape, stride) != _meaningful(native.shape, native.stride()):
+        raise Incorrect("stride", f"output {place} has strides {stride}, and not {list(native.stride())}")
+    if not native.numel():
+        return torch.empty(tuple(shape), dtype=native.dtype)
+    extent = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
+    count = extent * native.itemsize
+    if room < count:
+        raise Incorrect("stride", f"output {place} reaches beyond its memory")
+    _check_aliasing(operation, expected, reference, bases, address, count, place)
+    data = process.read(address, count)
+    if data is None:
+        raise Incorrect("type", f"output {place} lies where its process has no memory")
+    return data.view(native.dtype).as_strided(tuple(shape), tuple(stride))
+
+
+def _meaningful(shape: Sequence[int], stride: Sequence[int]) -> list[int]:
+    """The strides that matter: not those of dimensions of one element."""
+    return [] if 0 in shape else [step for size, step in zip(shape, stride, strict=True) if size > 1]
+
+
+def _check_aliasing(
+    operation: Any,
+    expected: Expected,
+    reference: Reference,
+    bases: Sequence[tuple[int, int]],
+    address: int,
+    count: int,
+    place: int,
+) -> None:
+    """Whether an output shares memory with an argument where the schema says so, and nowhere else."""
+    native = expected.native
+    own = reference.native_storages.get(native.untyped_storage().data_ptr())
+    inside = [
+        number for number, (begin, end) in enumerate(bases) if address < end and begin < address + count
+    ]
+    returns = operation._schema.returns
+    info = returns[place].alias_info if place < len(returns) else None
+    if own is not None:
+        begin, _ = bases[own]
+        offset = native.data_ptr() - native.untyped_storage().data_ptr()
+        if address != begin + offset:
+            raise Incorrect("aliasing", f"output {place} must be a view of an argument, and is not")
+    elif inside and info is None:
+        raise Incorrect("aliasing", f"output {place} shares memory with an argument, and must not")
+
+
+def _check_changed(argument: Tensor, expected: Expected) -> Errors:
+    """An argument that the operation changes."""
+    if argument.shape != expected.native.shape:
+        return Errors()  # resized by the operation: its value is an output, too
+    try:
+        return compare(argument.clone(), expected)
+    except Incorrect as wrong:
+        raise Incorrect("mutation" if wrong.fault == "values" else wrong.fault, str(wrong)) from None
+
+
+def _check_storages(slot: Sequence[Tensor], reference: Reference, tensors: Sequence[Tensor]) -> None:
+    """All that the operation does not name is as it was: other arguments, and what lies between their elements."""
+    changed = {
+        tensors[place].untyped_storage().data_ptr(): tensors[place] for place, _ in reference.arguments
+    }
+    for now, after in zip(slot, reference.storages, strict=True):
+        if not now.numel():
+            continue
+        view = changed.get(now.untyped_storage().data_ptr())
+        if view is None:
+            if not torch.equal(now, after):
+                raise Incorrect("mutation", "it changes an argument that the operation does not change")
+            continue
+        rest, wanted = now.clone(), after.clone()
+        for bytes_ in (rest, wanted):
+            typed = torch.empty(0, dtype=view.dtype).set_(
+                bytes_.untyped_storage(), view.storage_offset(), view.shape, view.stride()
+            )
+            typed.zero_()
+        if not torch.equal(rest, wanted):
+            raise Incorrect("mutation", "it writes beside the elements of an argument that it may change")
+
+
+def _tie_check(
+    operation: Any,
+    outputs: Sequence[Tensor],
+    reference: Reference,
+    arguments: tuple[Sequence[Any], Any],
+    expected: Expected,
+) -> Tensor | None:
+    """Where the operation gives places: those that hold the same value as PyTorch's own place."""
+    name = str(operation).split(".")[1]
+    place = reference.outputs.index(expected)
+    if PLACES.get(name) != place or outputs[place].dtype is not torch.int64:
+        return None
+    x = flat_tensors(arguments)[0]
+    dim = next(
+        (value for value in arguments[0][1:] if isinstance(value, int) and not isinstance(value, bool)), None
+    )
+    if name in ("topk", "kthvalue"):
+        dim = arguments[0][2] if len(arguments[0]) > 2 else -1
+    mine, native = outputs[place], expected.native
+    limit = x.numel() if dim is None else x.shape[dim]
+    if not bool(((mine >= 0) & (mine < limit)).all()):
+        return None
+    if dim is None:
+        flat = x.flatten()
+        return flat[mine] == flat[native]
+    if mine.dim() == x.dim():
+        return x.gather(dim, mine) == x.gather(dim, native)
+    return (x.gather(dim, mine.unsqueeze(dim)) == x.gather(dim, native.unsqueeze(dim))).squeeze(dim)

@@ -1,0 +1,177 @@
+"""The journal of an evaluation: its tests, the results as they came, and the document that is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from profkit.core import codec
+from profkit.core.errors import ProfkitError, UnreadableReport
+from profkit.core.types import EvaluationDocument, EvaluationTest, TestResult, TestStrength
+from profkit.execution import journal as files
+from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings
+
+FORMAT = files.JournalFormat("profkit.evaluation-journal/1", "evaluation", "profkit evaluate")
+FILE = "tests.jsonl"
+
+
+@dataclass
+class EvaluationContents:
+    """What a journal holds. `about`: the tests and what they run on. `sessions` are the seconds of each call."""
+
+    header: dict[str, Any]
+    about: dict[str, Any] = field(default_factory=dict)
+    results: dict[str, TestResult] = field(default_factory=dict)
+    strengths: dict[str, TestStrength] = field(default_factory=dict)
+    sessions: list[float] = field(default_factory=lambda: [0.0])
+
+    @property
+    def tests(self) -> tuple[EvaluationTest, ...]:
+        """All tests of the evaluation, in their order."""
+        return codec.from_plain_data(tuple[EvaluationTest, ...], self.about.get("tests", []), "tests")
+
+
+class EvaluationJournal:
+    """The journal of one evaluation, open to be added to. A test that is added twice has its later result."""
+
+    def __init__(self, file: files.JournalFile, contents: EvaluationContents) -> None:
+        self.contents = contents
+        self.seconds_before = sum(contents.sessions)
+        self._file = file
+
+    def add(self, result: TestResult, at: float) -> None:
+        """Store a result, `at` seconds into this session. Raises MachineError where the disk takes no more."""
+        self._file.append({"result": codec.to_plain_data(result), "at": round(at, 3)})
+        self.contents.results[result.test.id] = result
+
+    def add_strength(self, strength: TestStrength) -> None:
+        """Store what the audit found of a test. Raises MachineError like `add`."""
+        self._file.append({"strength": codec.to_plain_data(strength)})
+        self.contents.strengths[strength.test] = strength
+
+    def describe(self, about: Mapping[str, Any]) -> None:
+        """Store the tests, and what they run on. Raises MachineError like `add`."""
+        self._file.append({"about": dict(about)})
+        self.contents.about = dict(about)
+
+    def begin_session(self) -> None:
+        """Another call of the evaluation goes on with it. Raises MachineError like `add`."""
+        self._file.append({"session": len(self.contents.sessions) + 1})
+
+    def end_session(self, seconds: float) -> None:
+        """Store how long this call took. Raises MachineError like `add`."""
+        self._file.append({"at": round(seconds, 3)})
+
+    def close(self) -> None:
+        """No more is added."""
+        self._file.close()
+
+
+def create_journal(request: EvaluationRequest, started: str) -> EvaluationJournal:
+    """A new journal. Raises MachineError where it cannot be made."""
+    header = {
+        "started": started,
+        "name": request.name,
+        "backend": request.backend,
+        "command": list(request.command),
+        "settings": codec.to_plain_data(request.settings),
+    }
+    path = request.folder / FILE
+    return EvaluationJournal(files.create(path, FORMAT, header), EvaluationContents(header))
+
+
+def reopen_journal(folder: Path) -> EvaluationJournal:
+    """A journal that was begun before, with a new session.
+
+    Raises UnreadableReport where it is none, UsageError where another evaluation writes it now, and MachineError where
+    it cannot be written to.
+    """
+    path = folder / FILE
+    file, raw = files.reopen(path, FORMAT)
+    try:
+        contents = _contents(path, raw)
+    except ProfkitError:
+        file.close()
+        raise
+    journal = EvaluationJournal(file, contents)
+    journal.begin_session()
+    return journal
+
+
+def read_document(folder: Path) -> EvaluationDocument:
+    """What the evaluation in `folder` knows so far. Raises UnreadableReport where there is none."""
+    path = folder / FILE
+    contents = _contents(path, files.read(path, FORMAT))
+    return make_document(contents, sum(contents.sessions))
+
+
+def read_request(folder: Path, *, again: bool = False) -> EvaluationRequest:
+    """The evaluation that `folder` holds, as it was asked for. Raises UnreadableReport where it holds none."""
+    path = folder / FILE
+    header = files.read(path, FORMAT).header
+    settings = codec.from_plain_data(JudgeSettings, header.get("settings"), "settings")
+    command = codec.from_plain_data(tuple[str, ...], header.get("command", []), "command")
+    return EvaluationRequest(
+        settings,
+        folder,
+        str(header.get("backend", "")),
+        str(header.get("name", "evaluation")),
+        command,
+        again,
+    )
+
+
+def make_document(contents: EvaluationContents, seconds: float) -> EvaluationDocument:
+    """The document of a journal: results in the order of the tests."""
+    header, about = contents.header, contents.about
+    settings = codec.from_plain_data(JudgeSettings, header.get("settings"), "settings")
+    tests = contents.tests
+    results = tuple(contents.results[test.id] for test in tests if test.id in contents.results)
+    return EvaluationDocument(
+        started=str(header.get("started", "")),
+        suite=settings.suite,
+        backend=str(header.get("backend", "")),
+        device=str(about.get("device", "unknown")),
+        results=results,
+        name=str(header.get("name", "evaluation")),
+        command=codec.from_plain_data(tuple[str, ...], header.get("command", []), "command"),
+        dtype=settings.dtype,
+        floor=settings.timing.floor,
+        versions=codec.from_plain_data(dict[str, str], about.get("versions", {}), "versions"),
+        strengths=tuple(contents.strengths.values()),
+        planned=len(tests),
+        complete=bool(tests) and len(results) == len(tests),
+        seconds=seconds,
+    )
+
+
+def _contents(path: Path, raw: files.JournalContents) -> EvaluationContents:
+    contents = EvaluationContents(raw.header)
+    for number, body in raw.entries:
+        try:
+            if "result" in body:
+                result = codec.from_plain_data(TestResult, body["result"])
+                contents.results[result.test.id] = result
+            elif "strength" in body:
+                strength = codec.from_plain_data(TestStrength, body["strength"])
+                contents.strengths[strength.test] = strength
+            elif isinstance(body.get("about"), dict):
+                contents.about = body["about"]
+            elif "session" in body:
+                contents.sessions.append(0.0)
+        except ProfkitError as error:
+            raise UnreadableReport(
+                f"{path}, line {number}: {error.message}", f"delete line {number}: its test is done again"
+            ) from error
+        contents.sessions[-1] = max(contents.sessions[-1], _seconds(body.get("at")))
+    return contents
+
+
+def _seconds(value: object) -> float:
+    with suppress(OverflowError):
+        if isinstance(value, (int, float)) and 0 <= value < float("inf"):
+            return float(value)
+    return 0.0

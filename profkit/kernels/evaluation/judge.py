@@ -1,0 +1,396 @@
+"""The judge: a worker that owns arguments, truth, clock and decision, and gives every test exactly one status.
+
+It runs two processes of its own: the candidate, which has the kernels, and the reference, which has PyTorch's.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import torch
+
+from profkit.core import codec
+from profkit.core.types import (
+    EvaluationTest,
+    Json,
+    MeasuredCeilings,
+    TestResult,
+    TestStatus,
+    TestStrength,
+)
+from profkit.execution.child import WorkerEnded
+from profkit.execution.job import Job, JobStatus
+from profkit.execution.worker import JobFinished, JobStarted, JobStep
+from profkit.kernels.evaluation.audit import audit_test
+from profkit.kernels.evaluation.candidate.arguments import Encoder, NotPortable, Recipe, Tensor, decode
+from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess
+from profkit.kernels.evaluation.correctness import Errors, Incorrect, check_call
+from profkit.kernels.evaluation.reference import (
+    Reference,
+    count_bytes,
+    find_operation,
+    flat_tensors,
+    is_random,
+    make_reference,
+)
+from profkit.kernels.evaluation.request import JudgeSettings
+from profkit.kernels.evaluation.sources.registry import open_source
+from profkit.kernels.evaluation.sources.source import SourceRequest
+from profkit.kernels.evaluation.suites.registry import find_suite
+from profkit.kernels.evaluation.suites.suite import Selection, Skip
+from profkit.kernels.evaluation.timing import time_pairs
+from profkit.kernels.sweep.device import describe_device, free_memory, measure_ceilings
+
+STATUSES: dict[JobStatus, TestStatus] = {
+    JobStatus.crash: "crashed",
+    JobStatus.timeout: "timeout",
+    JobStatus.out_of_memory: "out-of-memory",
+    JobStatus.device_error: "crashed",
+}
+ARENA_SHARE = 0.5  # of the machine's memory: only what is used of it is taken
+SEED_BITS = 31
+SEEDS = 8  # that are tried to make a weak test strong
+BUSY = "the machine was busy: threads waited for a processor while it was timed"
+
+
+class Judge:
+    """The handler of a judge worker; `logs` is the folder for what kernels print."""
+
+    def __init__(self, logs: str, number: int = 0) -> None:
+        self._logs, self._number = Path(logs), number
+        self._suite: Any = None
+        self._settings = JudgeSettings()
+        self._candidate: KernelProcess | None = None
+        self._reference: KernelProcess | None = None
+        self._roofs = MeasuredCeilings()
+
+    def load(self) -> None:
+        """There is nothing to load ahead."""
+
+    def open(self, settings: dict[str, Any]) -> Json:
+        """Start both processes. The first worker lists the tests, and measures what the device can do at most."""
+        first = bool(settings.pop("first"))
+        self._settings = codec.from_plain_data(JudgeSettings, settings)
+        chosen = self._settings
+        if chosen.threads:
+            torch.set_num_threads(chosen.threads)
+        torch.set_grad_enabled(False)
+        self._suite = find_suite(chosen.suite, Path(chosen.suite_path) if chosen.suite_path else None)
+        self._candidate = self._process(chosen.source, "candidate")
+        self._reference = self._process(SourceRequest("aten"), "reference")
+        described = describe_device(torch.device(chosen.device))
+        about: dict[str, Json] = {"device": described["device"], "versions": described["versions"]}
+        if first:
+            selection = Selection(chosen.operations, chosen.dtype, chosen.device)
+            tests, without = self._list_tests(selection)
+            about["tests"] = codec.to_plain_data(tests)
+            about["without_kernel"] = list(without)
+            if not chosen.correctness_only:
+                about["roofs"] = codec.to_plain_data(measure_ceilings(torch.device(chosen.device)))
+        return about
+
+    def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
+        """Every test of an operation."""
+        if isinstance(shared, dict) and shared.get("roofs"):
+            self._roofs = codec.from_plain_data(MeasuredCeilings, shared["roofs"])
+        for job in jobs:
+            yield JobStarted(job.key)
+            test = codec.from_plain_data(EvaluationTest, job.data)
+            result, strength = self.judge(test)
+            value = {"result": codec.to_plain_data(result), "strength": codec.to_plain_data(strength)}
+            yield JobFinished(job.key, value)
+
+    def judge(self, test: EvaluationTest) -> tuple[TestResult, TestStrength | None]:
+        """The one result of a test, and how strong the test is where that is audited."""
+        begin = perf_counter()
+        result = TestResult(test, "skipped")
+        strength = None
+        try:
+            trial, strength = self._make_trial(test)
+        except (Skip, NotPortable, LookupError) as why:
+            result = replace(result, reason=str(why))
+        except Exception as error:
+            result = replace(result, reason=f"PyTorch itself: {_first_line(error)}")
+        else:
+            result = self._judge(trial, replace(result, remarks=trial.reference.remarks))
+        return replace(result, spent=perf_counter() - begin), strength
+
+    def close(self) -> None:
+        """End both processes."""
+        for process in (self._candidate, self._reference):
+            if process is not None:
+                process.close()
+
+    def _list_tests(self, selection: Selection) -> tuple[tuple[EvaluationTest, ...], tuple[str, ...]]:
+        """The tests, and the operations that are left out because there is no kernel for them.
+
+        One that was asked for by name is not left out: its kernel is missing.
+        """
+        only = set(self._settings.only)
+        tests = [test for test in self._suite.tests(selection) if not only or test.id in only]
+        if selection.operations:
+            return tuple(tests), ()
+        source = open_source(self._settings.source)  # by names alone: nothing of it is run here
+        operations = dict.fromkeys(test.operation for test in tests)
+        without = tuple(name for name in operations if not source.has_kernel(name))
+        return tuple(test for test in tests if test.operation not in without), without
+
+    def _make_trial(self, test: EvaluationTest) -> tuple[_Trial, TestStrength | None]:
+        """The test made concrete; where it is audited and weak, with the values of some other seed that make it strong.
+
+        Raises what `_Trial` raises.
+        """
+        seed = self._seed(test)
+        trial = _Trial(self._suite, test, seed)
+        if not self._settings.audit:
+            return trial, None
+        strength = None
+        for other in range(1, SEEDS + 1):
+            following = _Trial(self._suite, test, seed + other)
+            found = audit_test(test.id, test.operation, trial.reference, trial.arguments, following.reference)
+            if strength is None or len(found.missed) < len(strength.missed):
+                strength, best = found, trial
+            if not strength.weak:
+                break
+            trial = following
+        return best, strength
+
+    def _judge(self, trial: _Trial, result: TestResult) -> TestResult:
+        test = trial.test
+        assert self._candidate is not None
+        try:
+            self._candidate.load(test.operation)
+        except KernelError as error:
+            return replace(
+                result,
+                status="load-error",
+                reason=str(error),
+                error_type=error.kind,
+                traceback=error.traceback,
+            )
+        except WorkerEnded as ended:
+            return _ended(self._candidate, result, ended)
+        try:
+            errors = trial.check(self._candidate)
+            result = replace(
+                result,
+                status="passed",
+                max_abs_error=errors.absolute,
+                max_rel_error=errors.relative,
+                allowed_share=errors.share,
+            )
+            if test.timed and not self._settings.correctness_only and trial.can_be_timed:
+                result = self._time(trial, result)
+            return result
+        except Incorrect as wrong:
+            return replace(result, status="incorrect", fault=wrong.fault, reason=str(wrong))
+        except _Cheat as cheat:
+            return replace(_without_times(result), status="cheat", reason=str(cheat))
+        except KernelError as error:
+            status: TestStatus = "out-of-memory" if error.memory else "incorrect"
+            return replace(
+                _without_times(result),
+                status=status,
+                fault=None if error.memory else "raised",
+                reason=str(error),
+                error_type=error.kind,
+                traceback=error.traceback,
+            )
+        except WorkerEnded as ended:
+            return _ended(self._candidate, _without_times(result), ended)
+
+    def _time(self, trial: _Trial, result: TestResult) -> TestResult:
+        candidate, reference = self._candidate, self._reference
+        assert candidate is not None
+        assert reference is not None
+        try:
+            reference.load(trial.test.operation)
+            estimate = trial.estimate(reference)
+        except (KernelError, WorkerEnded) as error:
+            reference.kill()
+            return replace(result, remarks=(*result.remarks, f"not timed: PyTorch's own kernel: {error}"))
+        times = time_pairs(
+            candidate,
+            reference,
+            trial.encoder,
+            trial.recipe,
+            len(trial.reference.outputs),
+            estimate,
+            self._settings.timing,
+            trial.verifier(candidate),
+        )
+        bytes_, flops = trial.bytes, trial.count_flops()
+        return replace(
+            result,
+            speedup=times.speedup,
+            seconds=times.seconds,
+            reference_seconds=times.reference_seconds,
+            verified=times.verified,
+            remarks=(*result.remarks, BUSY) if times.disturbed else result.remarks,
+            bytes=float(bytes_),
+            flops=flops,
+            bound_seconds=_bound(bytes_, flops, self._roofs),
+        )
+
+    def _process(self, source: SourceRequest, name: str) -> KernelProcess:
+        log = self._logs / f"{name}-{self._number}.log"
+        return KernelProcess(
+            source,
+            threads=self._settings.threads,
+            timeout=self._settings.timeout,
+            arena_bytes=_arena_bytes(),
+            log=log,
+        )
+
+    def _seed(self, test: EvaluationTest) -> int:
+        return zlib.crc32(f"{self._settings.seed} {test.id}".encode()) & ((1 << SEED_BITS) - 1)
+
+
+class _Cheat(Exception):
+    """The kernel was right where it could know that it was looked at, and wrong in a timed call."""
+
+
+class _Trial:
+    """One test made concrete: its arguments, and what they must give."""
+
+    def __init__(self, suite: Any, test: EvaluationTest, seed: int) -> None:
+        self.test, self._seed = test, seed
+        self.operation = find_operation(test.operation)
+        if is_random(self.operation):
+            raise Skip("its values are drawn at random")
+        arguments = suite.make_arguments(test, seed)
+        self.encoder = Encoder()
+        self.recipe: Recipe = self.encoder.encode(arguments.args, arguments.kwargs)
+        self.reference = self._refer(self.encoder.contents)
+        self._description: Any = None
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """The arguments as the operation finds them."""
+        return decode(self.recipe.body, self.encoder.contents)
+
+    @property
+    def can_be_timed(self) -> bool:
+        """Whether every part of its value is a tensor: addresses of outputs are what a timed batch tells."""
+        value = self.reference.value
+        parts = value if isinstance(value, (list, tuple)) else (value,)
+        return bool(parts) and all(isinstance(part, torch.Tensor) for part in parts)
+
+    @property
+    def bytes(self) -> int:
+        """That a call must move at least: every argument read once, every output written once."""
+        outputs = [expected.native for expected in self.reference.outputs]
+        return count_bytes([*flat_tensors(self.arguments), *outputs])
+
+    def check(self, process: KernelProcess) -> Errors:
+        """Call the kernel with garbage in its new memory, and check all that it did. Raises Incorrect."""
+        (slot,) = process.place(self.recipe, 1)
+        _write(self.encoder.contents, slot)
+        self._description = process.call(0, garbage=True)
+        return self._check(process, slot, self._description, self.reference)
+
+    def estimate(self, process: KernelProcess) -> float:
+        """Seconds of one call of the reference, roughly."""
+        (slot,) = process.place(self.recipe, 1)
+        seconds = []
+        for _ in range(3):
+            _write(self.encoder.contents, slot)
+            seconds.append(process.run_slots(len(self.reference.outputs))[0])
+        return min(seconds)
+
+    def count_flops(self) -> float | None:
+        """Floating-point operations of one call, where torch has a formula for it; None where it has none."""
+        from torch.utils.flop_counter import FlopCounterMode
+
+        with suppress(Exception):
+            args, kwargs, _ = self._make(self.encoder.contents)
+            with FlopCounterMode(display=False) as counter:
+                self.operation(*args, **kwargs)
+            return float(counter.get_total_flops()) or None
+        return None
+
+    def verifier(self, process: KernelProcess) -> Any:
+        """Verify a timed call. It raises _Cheat, or Incorrect where the kernel is wrong when asked again, too."""
+
+        def verify(before: Sequence[Tensor], after: Sequence[Tensor], addresses: Sequence[int]) -> None:
+            description = _with_addresses(self._description, iter(addresses))
+            reference = self._refer(before)
+            try:
+                self._check(process, after, description, reference)
+            except Incorrect as wrong:
+                why = str(wrong)
+            else:
+                return
+            (slot,) = process.place(self.recipe, 1)
+            _write(before, slot)
+            self._check(process, slot, process.call(0), reference)
+            raise _Cheat(
+                f"a timed call was wrong, and the same call was right when it was asked again: {why}"
+            )
+
+        return verify
+
+    def _check(
+        self, process: KernelProcess, slot: Sequence[Tensor], description: Any, reference: Reference
+    ) -> Errors:
+        arguments = decode(self.recipe.body, slot)
+        return check_call(self.operation, process, description, reference, slot, arguments)
+
+    def _refer(self, contents: Sequence[Tensor]) -> Reference:
+        return make_reference(self.operation, lambda: self._make(contents), self._seed)
+
+    def _make(self, contents: Sequence[Tensor]) -> tuple[tuple[Any, ...], dict[str, Any], list[Tensor]]:
+        storages = [content.clone() for content in contents]
+        return (*decode(self.recipe.body, storages), storages)
+
+
+def _write(contents: Sequence[Tensor], slot: Sequence[Tensor]) -> None:
+    for content, target in zip(contents, slot, strict=True):
+        target.copy_(content)
+
+
+def _with_addresses(description: Any, addresses: Iterator[int]) -> Any:
+    """The description of a value whose tensors lie elsewhere."""
+    if isinstance(description, list):
+        return [_with_addresses(each, addresses) for each in description]
+    if isinstance(description, dict) and "tensor" in description:
+        return {"tensor": [next(addresses, 0), *description["tensor"][1:]]}
+    return description
+
+
+def _ended(process: KernelProcess, result: TestResult, ended: WorkerEnded) -> TestResult:
+    process.kill()
+    return replace(result, status=STATUSES.get(ended.status, "lost"), reason=str(ended))
+
+
+def _without_times(result: TestResult) -> TestResult:
+    return replace(result, speedup=None, seconds=None, reference_seconds=None)
+
+
+def _bound(bytes_: int, flops: float | None, roofs: MeasuredCeilings) -> float | None:
+    """The least seconds that the hardware allows: by arithmetic, and by memory where no cache holds so much."""
+    by_flops = flops / roofs.flops if flops and roofs.flops else 0.0
+    by_bytes = bytes_ / roofs.bandwidth if roofs.bandwidth and bytes_ > _cached_bytes() else 0.0
+    return max(by_flops, by_bytes) or None
+
+
+def _cached_bytes() -> int:
+    from profkit.hardware.machine import read_machine
+
+    return 4 * max((cache.size for cache in read_machine().caches), default=1 << 30)
+
+
+def _arena_bytes() -> int:
+    free = free_memory(torch.device("cpu")) or 8 << 30
+    return int(free * ARENA_SHARE) // 4096 * 4096
+
+
+def _first_line(error: BaseException) -> str:
+    line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {line[:200]}"

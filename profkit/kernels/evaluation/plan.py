@@ -1,0 +1,56 @@
+"""What an evaluation would test, and how long that takes, before any of it is done."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from profkit.core.formatting import plural
+from profkit.core.progress import Progress
+from profkit.kernels.evaluation.request import EvaluationRequest
+from profkit.kernels.evaluation.run import list_tests
+from profkit.kernels.sweep.plan import format_duration
+
+SCHEMA = "profkit.evaluation-plan/1"
+START_SECONDS = 10.0  # torch is loaded three times, and the device measured
+TEST_SECONDS = 0.02  # of a test of some elements: truth in float64, and two calls
+TIMED_SHARE = 1.3  # of the budget: arguments are written and outputs verified beside it
+
+
+def plan_evaluation(request: EvaluationRequest, progress: Progress) -> dict[str, Any]:
+    """The plan as plain data; `seconds` is an estimate. No kernel is run: the judge alone lists the tests."""
+    with TemporaryDirectory(prefix="profkit-") as logs:
+        tests, about = list_tests(request, Path(logs), progress)
+    settings = request.settings
+    timed = 0 if settings.correctness_only else sum(test.timed for test in tests)
+    seconds = START_SECONDS + len(tests) * TEST_SECONDS + timed * settings.timing.budget * TIMED_SHARE
+    operations = Counter(test.operation for test in tests)
+    return {
+        "schema": SCHEMA,
+        "suite": settings.suite,
+        "backend": request.backend,
+        "device": about["device"],
+        "operations": dict(operations),
+        "without_kernel": about.get("without_kernel", []),
+        "tests": len(tests),
+        "timed": timed,
+        "budget": settings.timing.budget,
+        "seconds": round(seconds, 1),
+    }
+
+
+def plan_text(plan: dict[str, Any]) -> str:
+    """The plan for people."""
+    lines = [
+        f"{plural(plan['tests'], 'test')} of {plural(len(plan['operations']), 'operation')} of the suite "
+        f"{plan['suite']}, kernels from {plan['backend']}, on {plan['device']}",
+        f"{plan['timed']} of them are timed, {plan['budget']:g} s each at most",
+        f"about {format_duration(plan['seconds'])} at most",
+    ]
+    if missing := plan["without_kernel"]:
+        shown = ", ".join(missing[:10]) + (", ..." if len(missing) > 10 else "")
+        lines.append(f"{plural(len(missing), 'operation')} of the suite have no kernel there: {shown}")
+    names = [f"  {name}  {count}" for name, count in plan["operations"].items()]
+    return "\n".join([*lines, "", "tests by operation:", *names])

@@ -1,0 +1,321 @@
+"""What an operation must give: PyTorch's own result, the result in float64, and how far rounding may lie from that.
+
+Allowed of one number, with the unit roundoff u of its dtype and v = 2^-24 of float32, in which kernels add up:
+
+    |y - t| <= SAFETY * (u |t| + e + sqrt(L) v (|t| + c)) + m
+
+t is the value in float64 (complex128) on the same arguments. e is the error of PyTorch's own result n there: |n - t|,
+or the largest error of (nearly) all numbers, absolute or relative to |t|, whichever is smaller for this one. c is how
+much t moves when each floating-point argument moves by its own size at random, measured with a tiny step: the condition
+of the operation, so that cancellation allows what it must (Higham, "Accuracy and Stability of Numerical Algorithms",
+2002, section 1.6). L is how many numbers are added up behind one, and sqrt(L) for L the bound by probability (Higham
+and Mary, 2019). m is the smallest number of the dtype. A jump, as of floor(x) at an integer, allows nothing beyond e.
+
+PyTorch's own kernel keeps within it by construction; one that rounds once more than PyTorch's does keeps within it,
+too, and one that computes in half precision what PyTorch computes in float32 does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod, sqrt
+from typing import Any
+
+import torch
+
+from profkit.kernels.evaluation.candidate.arguments import Tensor
+
+SAFETY = 4.0
+ACCUMULATOR = 2.0**-24
+STEP = 2.0**-36  # of an argument, relative, by which the condition is measured in float64
+PROBES = 2
+JUMP = 2.0**-16  # of the largest number: what moves more for such a step is a jump, not a slope
+RARE = 1e-3  # of many numbers may be so wrong in PyTorch itself that they say nothing about the others
+MANY = 1000
+CONTRACTIONS = (
+    "mm",
+    "mv",
+    "dot",
+    "conv",
+    "linear",
+    "einsum",
+    "attention",
+    "bilinear",
+    "matmul",
+    "outer",
+    "ger",
+)
+WIDER = {
+    torch.float16: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.float32: torch.float64,
+    torch.complex32: torch.complex128,
+    torch.complex64: torch.complex128,
+}
+
+
+@dataclass(frozen=True)
+class Expected:
+    """One tensor of the result: PyTorch's own, the truth in float64, and the error that is allowed for each number.
+
+    `truth` and `allowed` are None where the numbers must be equal to PyTorch's own: integers and truth values.
+    """
+
+    name: str  # "output 0", "argument out"
+    native: Tensor
+    truth: Tensor | None = None
+    allowed: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What a call must give, and what it must do to its arguments.
+
+    `value` is PyTorch's own value as it was returned. `storages` are the bytes of the arguments' storages after the
+    call. `exact`: there is no float64 truth; then numbers are held against PyTorch's own by its dtype's roundoff.
+    """
+
+    value: Any
+    outputs: tuple[Expected, ...]
+    arguments: tuple[
+        tuple[int, Expected], ...
+    ]  # tensors that the operation changes: which of all, in their order
+    storages: tuple[Tensor, ...]
+    native_storages: Mapping[int, int] = field(default_factory=dict)  # address of a storage -> its number
+    remarks: tuple[str, ...] = ()
+
+
+def flat_tensors(value: Any) -> list[Any]:
+    """The tensors in a value, or in the arguments of a call, in their order."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, Mapping):
+        return [tensor for each in value.values() for tensor in flat_tensors(each)]
+    if isinstance(value, (list, tuple)):
+        return [tensor for each in value for tensor in flat_tensors(each)]
+    return []
+
+
+def find_operation(name: str) -> Any:
+    """torch's own overload by its name: `add.Tensor`. Raises LookupError where torch has none."""
+    packet, _, overload = name.partition(".")
+    try:
+        return getattr(getattr(torch.ops.aten, packet), overload or "default")
+    except AttributeError as error:
+        raise LookupError(f"torch has no operation aten.{name}") from error
+
+
+def is_random(operation: Any) -> bool:
+    """Whether its values are drawn at random."""
+    return torch.Tag.nondeterministic_seeded in operation.tags
+
+
+def leaves_unwritten(operation: Any) -> bool:
+    """Whether the values of what it gives are undefined: empty and its kind."""
+    return str(operation).split(".")[1].startswith(("empty", "new_empty", "_empty", "resize"))
+
+
+def written_places(operation: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> set[int]:
+    """Which tensors of the arguments, counted in their order, the schema allows to be changed."""
+    places: set[int] = set()
+    count = 0
+    schema = operation._schema.arguments
+    positional = [argument for argument in schema if not argument.kwarg_only]
+    named = {argument.name: argument for argument in schema}
+    values = [
+        (positional[place] if place < len(positional) else None, value) for place, value in enumerate(args)
+    ]
+    values += [(named.get(name), value) for name, value in kwargs.items()]
+    for argument, value in values:
+        tensors = len(flat_tensors(value))
+        if argument is not None and argument.alias_info is not None and argument.alias_info.is_write:
+            places.update(range(count, count + tensors))
+        count += tensors
+    return places
+
+
+def make_reference(
+    operation: Any, make: Callable[[], tuple[tuple[Any, ...], dict[str, Any], list[Tensor]]], seed: int
+) -> Reference:
+    """The reference of a call. `make` gives fresh arguments, and the bytes of the storages that they lie in.
+
+    Raises whatever PyTorch raises for these arguments.
+    """
+    args, kwargs, storages = make()
+    numbers = {storage.untyped_storage().data_ptr(): place for place, storage in enumerate(storages)}
+    native_value = operation(*args, **kwargs)
+    natives = flat_tensors(native_value)
+    changed = sorted(written_places(operation, args, kwargs))
+    tensors = flat_tensors([args, kwargs])
+    names = [f"output {place}" for place in range(len(natives))] + [f"argument {place}" for place in changed]
+    all_natives = [*natives, *(tensors[place] for place in changed)]
+    remarks: tuple[str, ...] = ()
+    if leaves_unwritten(operation):
+        all_expected = [Expected(name, native) for name, native in zip(names, all_natives, strict=True)]
+    else:
+        truths, moves, why = _truth(operation, make, len(natives), changed, seed)
+        if why:
+            remarks = (f"held against PyTorch's own result: {why}",)
+        length = _summands(operation, tensors, natives)
+        all_expected = [
+            _expect(name, native, truth, move, length)
+            for name, native, truth, move in zip(names, all_natives, truths, moves, strict=True)
+        ]
+    return Reference(
+        native_value,
+        tuple(all_expected[: len(natives)]),
+        tuple(zip(changed, all_expected[len(natives) :], strict=True)),
+        tuple(storages),
+        numbers,
+        remarks,
+    )
+
+
+def _truth(
+    operation: Any, make: Callable[[], Any], outputs: int, changed: Sequence[int], seed: int
+) -> tuple[list[Tensor | None], list[Tensor | None], str]:
+    """For each tensor of the result its value in float64, and how far it moves; and why there is none."""
+    count = outputs + len(changed)
+    generator = torch.Generator().manual_seed(seed)
+
+    def run(step: float) -> list[Tensor]:
+        args, kwargs, _ = make()
+        args, kwargs = _widen([args, kwargs], step, generator)
+        value = flat_tensors(operation(*args, **kwargs))
+        tensors = flat_tensors([args, kwargs])
+        return [*value, *(tensors[place] for place in changed)]
+
+    try:
+        truths = [tensor.detach().clone() for tensor in run(0.0)]
+        if len(truths) != count:
+            return [None] * count, [None] * count, "in float64 it gives another number of outputs"
+    except Exception as error:
+        line = str(error).strip().splitlines()[0][:120] if str(error).strip() else type(error).__name__
+        return [None] * count, [None] * count, f"in float64 it fails ({line})"
+    moves: list[Tensor | None] = [None] * count
+    for _ in range(PROBES):
+        try:
+            probes = run(STEP)
+        except Exception:
+            break
+        for place, (probe, truth) in enumerate(zip(probes, truths, strict=False)):
+            if truth.is_floating_point() or truth.is_complex():
+                if probe.shape != truth.shape:
+                    continue
+                move = (probe - truth).abs().nan_to_num(0.0, 0.0, 0.0)
+                largest = truth.abs().nan_to_num(0.0, 0.0, 0.0)
+                limit = JUMP * float(largest.max()) if largest.numel() else 0.0
+                move = torch.where(move > limit, 0.0, move / STEP)
+                known = moves[place]
+                moves[place] = move if known is None else torch.maximum(known, move)
+    return list(truths), moves, ""
+
+
+def _widen(value: Any, step: float, generator: torch.Generator) -> Any:
+    """Arguments in float64: tensors, moved by `step` at random, and dtypes that are asked for."""
+    if isinstance(value, torch.Tensor):
+        wide = WIDER.get(value.dtype)
+        if wide is None and value.dtype not in (torch.float64, torch.complex128):
+            return value
+        result = _clone_as(value, wide or value.dtype)
+        if step:
+            noise = (
+                torch.rand(result.shape, dtype=torch.float64, generator=generator)
+                .mul_(2 * step)
+                .add_(1 - step)
+            )
+            if not _overlaps_itself(result):
+                result.mul_(noise)
+        return result
+    if isinstance(value, torch.dtype):
+        return WIDER.get(value, value)
+    if isinstance(value, Mapping):
+        return {name: _widen(each, step, generator) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_widen(each, step, generator) for each in value)
+    return value
+
+
+def _clone_as(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """A copy in the dtype, with the strides of the original."""
+    if _overlaps_itself(tensor) or not tensor.numel():
+        extent = 1 + sum(
+            (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+        )
+        flat = tensor.as_strided((max(0, extent) if tensor.numel() else 0,), (1,))
+        if not tensor.numel():
+            return torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype)
+        return flat.to(dtype).as_strided(tensor.shape, tensor.stride(), 0)
+    copy = torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype)
+    return copy.copy_(tensor)
+
+
+def _overlaps_itself(tensor: Tensor) -> bool:
+    return any(stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+
+
+def _summands(operation: Any, tensors: Sequence[Tensor], outputs: Sequence[Tensor]) -> float:
+    """L: how many numbers are added up behind one, estimated from the sizes."""
+    floats = [tensor for tensor in tensors if tensor.is_floating_point() or tensor.is_complex()]
+    numbers = [tensor.numel() for tensor in floats]
+    results = [max(1, tensor.numel()) for tensor in outputs] or [1]
+    if not numbers:
+        return 1.0
+    length = max(numbers) / min(results)
+    name = str(operation).split(".")[1]
+    if any(word in name for word in CONTRACTIONS) and len(numbers) > 1:
+        first, second = sorted((tensor.numel() for tensor in floats if tensor.dim() > 1), reverse=True)[
+            :2
+        ] or (1, 1)
+        length = max(length, sqrt(first * second / max(results)))
+    return float(max(1.0, length))
+
+
+def _expect(name: str, native: Tensor, truth: Tensor | None, move: Tensor | None, length: float) -> Expected:
+    native = native.detach()
+    if not (native.is_floating_point() or native.is_complex()):
+        return Expected(name, native)
+    info = torch.finfo(native.dtype)
+    roundoff, least = info.eps / 2, info.smallest_normal * info.eps
+    wide = WIDER.get(native.dtype, native.dtype)
+    own = native.to(wide)
+    if truth is None or truth.shape != native.shape or not (truth.is_floating_point() or truth.is_complex()):
+        truth, error = own, torch.zeros(native.shape, dtype=torch.float64)
+    else:
+        truth = truth.to(wide)
+        error = _own_error(own, truth)
+    size = truth.abs().nan_to_num(0.0, 0.0, 0.0)
+    scale = size if move is None or move.shape != size.shape else size + move.to(torch.float64)
+    allowed = SAFETY * (roundoff * size + error + sqrt(length) * ACCUMULATOR * scale) + least
+    return Expected(name, native, truth, allowed)
+
+
+def _own_error(own: Tensor, truth: Tensor) -> Tensor:
+    """e: the error of PyTorch's own numbers, and for each what the others say."""
+    error = (own - truth).abs().nan_to_num(0.0, 0.0, 0.0)
+    if not error.numel():
+        return error
+    size = truth.abs().nan_to_num(0.0, 0.0, 0.0)
+    relative = torch.where(size > 0, error / size, 0.0).nan_to_num(0.0, 0.0, 0.0)
+    common = torch.minimum(_largest(error), _largest(relative) * size)
+    return torch.maximum(error, common)
+
+
+def _largest(values: Tensor) -> Tensor:
+    """The largest value, without the few that say nothing about the others."""
+    flat = values.flatten()
+    if flat.numel() < MANY:
+        return flat.max()
+    return flat.kthvalue(int(flat.numel() * (1 - RARE))).values
+
+
+def count_bytes(tensors: Sequence[Tensor]) -> int:
+    """Bytes of the numbers in the tensors, each storage counted once."""
+    known: dict[tuple[int, int], int] = {}
+    for tensor in tensors:
+        spread = [size for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if stride]
+        known[tensor.data_ptr(), tensor.itemsize] = max(
+            known.get((tensor.data_ptr(), tensor.itemsize), 0), prod(spread) * tensor.itemsize
+        )
+    return sum(known.values())

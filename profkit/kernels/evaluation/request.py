@@ -1,0 +1,136 @@
+"""What an evaluation is asked to do: from the options of a command line to a request that can be run and stored."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+
+from profkit.core.errors import MachineError, UsageError
+from profkit.core.run_folder import create_run_folder
+from profkit.kernels.evaluation.sources.source import SourceRequest
+
+SEED_BITS = 63
+LONGEST = 1e7  # seconds, 116 days: clocks of the system take no infinite ones
+DTYPES = ("float32", "float16", "bfloat16", "float64")
+
+
+@dataclass(frozen=True)
+class PairOptions:
+    """How long is measured: `budget` seconds a test at most, until the interval's half-width is `precision`.
+
+    `precision` and `floor` are shares; within `floor` of 1 a speed-up is SAME.
+    """
+
+    budget: float = 1.0
+    precision: float = 0.02
+    floor: float = 0.05
+
+
+@dataclass(frozen=True)
+class JudgeSettings:
+    """What a judge is told when it starts, as plain data. `seed` makes the arguments; `threads` 0: as torch takes."""
+
+    suite: str = "smoke"
+    suite_path: str = ""
+    source: SourceRequest = field(default_factory=lambda: SourceRequest("aten"))
+    operations: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()  # ids of tests; none: all
+    dtype: str = ""
+    device: str = "cpu"
+    correctness_only: bool = False
+    audit: bool = False
+    threads: int = 0
+    timeout: float = 60.0
+    seed: int = 0
+    timing: PairOptions = field(default_factory=PairOptions)
+
+
+@dataclass(frozen=True)
+class EvaluationOptions:
+    """The options of a new evaluation, as they were typed: values between commas, empty for the default."""
+
+    suite: str = "smoke"
+    suite_path: Path | None = None
+    operations: str = ""
+    dtype: str = ""
+    device: str = "auto"
+    correctness_only: bool = False
+    audit: bool = False
+    threads: int = 0
+    timeout: float = 60.0
+    timing: PairOptions = field(default_factory=PairOptions)
+    output: Path = Path("reports")
+    name: str = "evaluation"
+
+
+@dataclass(frozen=True)
+class EvaluationRequest:
+    """An evaluation that can be run. `command` is how it was typed."""
+
+    settings: JudgeSettings
+    folder: Path
+    backend: str
+    name: str = "evaluation"
+    command: tuple[str, ...] = ()
+    again: bool = False  # what did not pass before is tried once more
+
+
+def make_request(
+    options: EvaluationOptions, source: SourceRequest, command: tuple[str, ...], *, make_folder: bool = True
+) -> EvaluationRequest:
+    """A new evaluation, in a folder of its own below `output`.
+
+    Raises UsageError for what makes no sense, MachineError where there is no such device or no such folder can be.
+    """
+    _check(options)
+    settings = JudgeSettings(
+        suite=options.suite,
+        suite_path=str(options.suite_path.resolve()) if options.suite_path else "",
+        source=source,
+        operations=split_list(options.operations),
+        dtype=options.dtype,
+        device="cpu",
+        correctness_only=options.correctness_only,
+        audit=options.audit,
+        threads=options.threads,
+        timeout=options.timeout,
+        seed=secrets.randbits(SEED_BITS),
+        timing=options.timing,
+    )
+    request = EvaluationRequest(settings, options.output / "EVALUATION", source.kind, options.name, command)
+    if not make_folder:
+        return request
+    folder = create_run_folder(options.output, options.name, settings.device, datetime.now())
+    return replace(request, folder=folder)
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """What stands between commas."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _check(options: EvaluationOptions) -> None:
+    if sys.platform != "linux":
+        raise MachineError(
+            "kernels can be evaluated on Linux alone: elsewhere no process reads the memory of another",
+            "profkit sweep --with FILE.py compares kernels of your own here",
+        )
+    if options.device not in ("auto", "cpu"):
+        raise MachineError(
+            f"kernels are evaluated on the CPU, and not on {options.device} yet", "--device cpu"
+        )
+    if options.dtype and options.dtype not in DTYPES:
+        raise UsageError(f"there is no dtype called {options.dtype!r} here", f"--dtype {','.join(DTYPES)}")
+    for option, value, least, most in (
+        ("--budget", options.timing.budget, 0.0, LONGEST),
+        ("--timeout", options.timeout, 0.0, LONGEST),
+        ("--precision", options.timing.precision, 0.0, 0.5),
+        ("--floor", options.timing.floor, 0.0, 0.5),
+    ):
+        if not least < value <= most:
+            raise UsageError(f"{option} {value:g} is not between {least:g} and {most:g}", f"{option} 0.05")
+    if not 0 <= options.threads <= 4096:
+        raise UsageError(f"--threads {options.threads} is no number of threads", "--threads 1")

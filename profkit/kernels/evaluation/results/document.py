@@ -1,0 +1,149 @@
+"""evaluation.json, schema "profkit.evaluation/1": the whole evaluation with its scores, and how it is read back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, cast
+
+from profkit.analysis.evaluation import (
+    EvaluationScores,
+    MeanSpeedup,
+    OperationResult,
+    operation_results,
+    scores_of,
+)
+from profkit.core.codec import from_plain_data, json_text, short_repr, to_plain_data
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import EvaluationDocument, EvaluationTest, Json, TestResult
+
+SCHEMA = "profkit.evaluation/1"
+FILE = "evaluation.json"
+SIZE_LIMIT = 256 << 20  # bytes; 20,000 tests take 20 MB: more is no evaluation, and would fill memory
+_TEST_FIELDS = tuple(field.name for field in fields(EvaluationTest))
+
+
+def evaluation_text(document: EvaluationDocument, folder: Path | None = None) -> str:
+    """The document as JSON text; `folder` is where its other files lie."""
+    return json_text(evaluation_json(document, folder))
+
+
+def evaluation_json(document: EvaluationDocument, folder: Path | None = None) -> dict[str, Json]:
+    """The document as plain data: what was evaluated, its scores, its operations, its tests."""
+    operations = operation_results(document)
+    body = cast("dict[str, Json]", to_plain_data(replace(document, results=())))
+    del body["results"]
+    return {
+        "schema": SCHEMA,
+        **({"folder": str(folder)} if folder is not None else {}),
+        **body,
+        **_scores(scores_of(document, operations)),
+        "operations": [_operation(one) for one in operations],
+        "tests": [_test(result) for result in document.results],
+    }
+
+
+def _scores(scores: EvaluationScores) -> dict[str, Json]:
+    mean, whole = scores.geomean, scores.geomean_with_fallback
+    return {
+        "correctness_score": scores.correctness_score,
+        "mean_pass_rate": scores.mean_pass_rate,
+        "geomean": mean.value if mean is not None else None,
+        "geomean_low": mean.low if mean is not None else None,
+        "geomean_high": mean.high if mean is not None else None,
+        "n": mean.n if mean is not None else 0,
+        "geomean_with_fallback": whole.value if whole is not None else None,
+        "n_with_fallback": whole.n if whole is not None else 0,
+        "geomean_of_compiled": scores.compiled.value if scores.compiled is not None else None,
+        "fast_p": [{"p": point.p, "share": point.share} for point in scores.fast],
+        "gap_closed": scores.gap_closed,
+        "model_speedup": to_plain_data(scores.model) if scores.model is not None else None,
+        "statuses": to_plain_data(scores.statuses),
+        "counted_operations": scores.counted_operations,
+        "correct_operations": scores.correct_operations,
+        "counted_tests": scores.counted_tests,
+        "skipped_tests": scores.skipped_tests,
+        "weak_tests": scores.weak_tests,
+    }
+
+
+def _operation(one: OperationResult) -> Json:
+    return {
+        "operation": one.operation,
+        "status": one.status,
+        "tests": one.tests,
+        "counted": one.counted,
+        "passed": one.passed,
+        "skipped": one.skipped,
+        "weak": one.weak,
+        "speedup": _mean(one.speedup),
+        "compiled": _mean(one.compiled),
+        **{
+            name: to_plain_data(getattr(one, name))
+            for name in ("max_abs_error", "max_rel_error", "allowed_share", "bound_share", "gap_closed")
+        },
+        "own_share": one.own_share,
+        "bottleneck": one.bottleneck,
+        "first_failure": one.first_failure.test.id if one.first_failure is not None else None,
+    }
+
+
+def _mean(mean: MeanSpeedup | None) -> Json:
+    if mean is None:
+        return None
+    return {"median": mean.value, "low": mean.low, "high": mean.high, "word": mean.word, "n": mean.n}
+
+
+def _test(result: TestResult) -> Json:
+    """The test and what became of it as one object."""
+    body = cast("dict[str, Json]", to_plain_data(result))
+    return {**cast("dict[str, Json]", body.pop("test")), **body}
+
+
+# ---------------------------------------------------------------- reading
+
+
+def load_json(file: Path) -> Any:
+    """Parsed JSON, NaN and infinity allowed. Raises UnreadableReport for what is none, or too large."""
+    try:
+        if file.stat().st_size > SIZE_LIMIT:
+            raise UnreadableReport(f"cannot read {file}: larger than any evaluation ({SIZE_LIMIT >> 20} MiB)")
+        return json.loads(file.read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        raise UnreadableReport(f"cannot read {file}: {error.strerror or error}") from error
+    except RecursionError as error:
+        raise UnreadableReport(f"cannot read {file}: nested too deeply to be an evaluation") from error
+    except ValueError as error:
+        raise UnreadableReport(f"cannot read {file}: not whole JSON ({error})") from error
+
+
+def evaluation_from_json(data: Mapping[str, Any]) -> EvaluationDocument:
+    """The document behind parsed JSON; unknown fields and the scores are passed over, which follow from the tests.
+
+    Raises UnreadableReport with the place that does not fit.
+    """
+    schema = data.get("schema")
+    if schema != SCHEMA:
+        newer = isinstance(schema, str) and schema.startswith("profkit.evaluation/")
+        fix = "upgrade profkit" if newer else None
+        raise UnreadableReport(f'not an evaluation: schema is {short_repr(schema)}, not "{SCHEMA}"', fix)
+    tests = data.get("tests")
+    if not isinstance(tests, list):
+        raise UnreadableReport(f"tests is {short_repr(tests)}, not a list")
+    document = from_plain_data(EvaluationDocument, {**data, "results": []})
+    return replace(document, results=tuple(_read_tests(tests)))
+
+
+def _read_tests(tests: Sequence[Any]) -> list[TestResult]:
+    results = []
+    for number, body in enumerate(tests):
+        place = f"tests[{number}]"
+        if not isinstance(body, dict):
+            raise UnreadableReport(f"{place} is {short_repr(body)}, not an object")
+        # What a suite needs is any JSON, which the types cannot tell.
+        test = {name: body[name] for name in _TEST_FIELDS if name in body and name != "source"}
+        result = from_plain_data(TestResult, {**body, "test": test}, place)
+        results.append(replace(result, test=replace(result.test, source=body.get("source"))))
+    return results

@@ -1,0 +1,208 @@
+"""BackendBench's result files as they are written here: full_results.json, operator_summary.csv, failed_tests.json,
+OVERALL_SUMMARY.md.
+
+The keys are BackendBench's. What they hold is what they say: milliseconds where a key ends in `_ms`, null where there
+is no number, tests where it counts tests, and a row for each test that counts, a crash too.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shlex
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from profkit.analysis.evaluation import EvaluationScores, counted_tests, fast_p, operation_results, scores_of
+from profkit.core.codec import to_plain_data
+from profkit.core.statistics import geometric_mean
+from profkit.core.types import EvaluationDocument, TestResult
+
+FULL_RESULTS, FAILED_TESTS = "full_results.json", "failed_tests.json"
+OPERATOR_SUMMARY, OVERALL_SUMMARY = "operator_summary.csv", "OVERALL_SUMMARY.md"
+_P = 1.0  # of perf@p, their default
+
+Row = dict[str, Any]
+
+
+def field_files(document: EvaluationDocument) -> Mapping[str, str]:
+    """The four files by name."""
+    rows = result_rows(document)
+    failed = [row for row in rows if not _is_right(row)]
+    return {
+        FULL_RESULTS: _json(rows),
+        FAILED_TESTS: _json(failed),
+        OPERATOR_SUMMARY: _csv(operator_summaries(rows)),
+        OVERALL_SUMMARY: _summary(document, rows),
+    }
+
+
+def result_rows(document: EvaluationDocument) -> list[Row]:
+    """A row for the correctness of each test that counts, and one for its speed where it was to be timed."""
+    results = [test.result for test in counted_tests(document) if test.counts]
+    timed = any(result.speedup is not None for result in results)
+    rows = [_correctness_row(result) for result in results]
+    rows += [
+        _performance_row(result)
+        for result in results
+        if result.speedup is not None or (timed and result.test.timed and result.status != "passed")
+    ]
+    return sorted(rows, key=lambda row: (row["op_name"], row["args"]))
+
+
+def _correctness_row(result: TestResult) -> Row:
+    return {
+        "op_name": result.test.operation,
+        "args": result.test.arguments,
+        "is_correct": result.status == "passed",
+        "error_msg": _message(result),
+        "error_type": result.error_type,
+        "traceback": result.traceback,
+        "max_abs_error": result.max_abs_error,
+        "max_rel_error": result.max_rel_error,
+        "test_type": "correctness",
+    }
+
+
+def _performance_row(result: TestResult) -> Row:
+    ran = result.status == "passed" and result.speedup is not None
+    return {
+        "op_name": result.test.operation,
+        "args": result.test.arguments,
+        "speedup": result.speedup.median if ran and result.speedup is not None else None,
+        "benchmark_time_ms": _milliseconds(result.seconds) if ran else None,
+        "reference_time_ms": _milliseconds(result.reference_seconds),
+        "error_msg": _message(result),
+        "successfully_ran": ran,
+        "test_type": "performance",
+    }
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else 1e3 * seconds
+
+
+def _message(result: TestResult) -> str:
+    if result.status == "passed":
+        return ""
+    return f"{result.status}: {result.reason}" if result.reason else result.status
+
+
+def _is_right(row: Row) -> bool:
+    return bool(row["is_correct"] if row["test_type"] == "correctness" else row["successfully_ran"])
+
+
+def _json(rows: Sequence[Row]) -> str:
+    return json.dumps(to_plain_data(rows), indent=2, allow_nan=False) + "\n"
+
+
+# ---------------------------------------------------------------- by operation
+
+
+def operator_summaries(rows: Sequence[Row]) -> list[Row]:
+    """A row for each operation. What is None is not known, and an error of 0 is known."""
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[row["op_name"]].append(row)
+    return [_operator_summary(name, own) for name, own in groups.items()]
+
+
+def _operator_summary(name: str, rows: Sequence[Row]) -> Row:
+    correctness = [row for row in rows if row["test_type"] == "correctness"]
+    performance = [row for row in rows if row["test_type"] == "performance"]
+    right, ran = sum(map(_is_right, correctness)), sum(map(_is_right, performance))
+    speedups = [row["speedup"] for row in performance if row["speedup"] is not None]
+    return {
+        "operator": name,
+        "total_tests": len(rows),
+        "correctness_tests": len(correctness),
+        "performance_tests": len(performance),
+        "passed_correctness_tests": right,
+        "passed_performance_tests": ran,
+        "failed_correctness_tests": len(correctness) - right,
+        "failed_performance_tests": len(performance) - ran,
+        "correctness_rate": right / len(correctness) if correctness else None,
+        "avg_speedup": sum(speedups) / len(speedups) if speedups else None,
+        "geomean_speedup": geometric_mean(speedups),
+        "max_absolute_error": max(
+            (r["max_abs_error"] for r in correctness if _known(r, "abs")), default=None
+        ),
+        "max_relative_error": max(
+            (r["max_rel_error"] for r in correctness if _known(r, "rel")), default=None
+        ),
+    }
+
+
+def _known(row: Row, kind: str) -> bool:
+    value = row[f"max_{kind}_error"]
+    return value is not None and value == value
+
+
+def _csv(summaries: Sequence[Row]) -> str:
+    names = list(_operator_summary("", ()))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(summaries)
+    return text.getvalue()
+
+
+# ---------------------------------------------------------------- the whole
+
+
+def _summary(document: EvaluationDocument, rows: Sequence[Row]) -> str:
+    """OVERALL_SUMMARY.md: the command, three scores, the operations by their speed-up."""
+    operations = operation_results(document)
+    scores = scores_of(document, operations)
+    share = fast_p(operations, _P)
+    lines = [
+        "# Run Summary",
+        "",
+        "## Command",
+        "```bash",
+        shlex.join(document.command),
+        "```",
+        "",
+        "## Results",
+        "",
+        "| Metric | Value |",
+        "|--------|-------|",
+        f"| Correctness Score | {_number(scores.correctness_score, 4)} |",
+        f"| Performance Score (geomean speedup) | {_number(scores.geomean.value if scores.geomean else None)} |",
+        f"| Perf@{_P} Score | {_number(share, 4)} |",
+        "",
+        *_meanings(scores),
+        "",
+        "### Operator Speedups vs Eager in Descending Order",
+        "",
+        "| Operator | Correctness Ratio | Speedup vs Eager |",
+        "|----------|-----------|----------------|",
+    ]
+    order = sorted(operator_summaries(rows), key=lambda row: -(row["geomean_speedup"] or 0.0))
+    for row in order:
+        speedup = row["geomean_speedup"]
+        shown = f"{speedup:.4f}x" if speedup is not None else "N/A"
+        lines.append(f"| {row['operator']} | {_number(row['correctness_rate'], 4)} | {shown} |")
+    return "\n".join(lines) + "\n"
+
+
+def _meanings(scores: EvaluationScores) -> list[str]:
+    """What the three scores are, and what they leave out."""
+    whole = scores.geomean_with_fallback
+    lines = [
+        f"- **Correctness Score**: share of the {scores.counted_operations} operators whose tests all pass."
+        f" An operator's tests pass at {_number(scores.mean_pass_rate, 4)} on average.",
+        f"- **Performance Score**: geometric mean over {scores.geomean.n if scores.geomean else 0} correct timed tests."
+        + (f" With 1.0 for each that failed: {_number(whole.value)} over {whole.n}." if whole else ""),
+        f"- **Perf@{_P} Score**: share of the operators that are correct, and faster by the whole 95 % interval.",
+    ]
+    left = scores.skipped_tests + scores.weak_tests
+    if left:
+        lines.append(f"- {left} of {scores.tests} tests are in none of these: skipped, or passed and weak.")
+    return lines
+
+
+def _number(value: float | None, digits: int = 2) -> str:
+    return "N/A" if value is None else f"{value:.{digits}f}"

@@ -1,0 +1,292 @@
+"""Runs an evaluation: tests in, every one with exactly one status, stored as it comes."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from itertools import groupby
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from profkit.core import codec
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, UnreadableReport, UsageError
+from profkit.core.formatting import plural
+from profkit.core.progress import Progress
+from profkit.core.signals import defer_interrupts, raise_on_signals
+from profkit.core.types import EvaluationDocument, EvaluationTest, TestResult, TestStrength
+from profkit.execution.client import WorkerClient, WorkerCommand
+from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome, JobStatus
+from profkit.execution.pool import WorkerPool
+from profkit.kernels.evaluation import journal as journals
+from profkit.kernels.evaluation.journal import EvaluationJournal, make_document
+from profkit.kernels.evaluation.request import EvaluationRequest
+from profkit.kernels.sweep.plan import format_duration
+
+REPORT_SECONDS = 1.0  # between two lines of progress
+PATIENCE = 120.0  # seconds that the judge gets above what a kernel may take: truth in float64, a process started anew
+WriteResults = Callable[[Path, EvaluationDocument], Sequence[str]]
+
+
+def run_evaluation(
+    request: EvaluationRequest, progress: Progress, write: WriteResults = lambda *_: ()
+) -> EvaluationDocument:
+    """Give every test its status; those that the folder knows already are not done again. `write` writes the files.
+
+    Raises MachineError where nothing can be measured or written, UsageError where no test is left by the options, and
+    Interrupted after a Ctrl-C: what was done is kept, and `--resume` goes on.
+    """
+    start = monotonic()
+    with contextlib.ExitStack() as cleanup, raise_on_signals():
+        journal = _open_journal(request)
+        cleanup.callback(journal.close)
+        settled: list[TestResult] = []
+
+        def settle(outcome: JobOutcome) -> None:
+            result, strength = test_result(outcome)
+            if strength is not None:
+                journal.add_strength(strength)
+            if result is not None:
+                journal.add(result, monotonic() - start)
+                settled.append(result)
+
+        log = request.folder / "logs"
+        log.mkdir(parents=True, exist_ok=True)
+        command = WorkerCommand(
+            "profkit.kernels.evaluation.judge:Judge", (str(log), 0), log=log / "judge-0.log"
+        )
+        pool = WorkerPool(
+            [WorkerClient(command)],
+            settle,
+            timeout=2 * request.settings.timeout + PATIENCE,
+            settings=_plain(request),
+            note=progress.note,
+        )
+        cleanup.callback(pool.close)
+
+        def finish(*, complete: bool) -> EvaluationDocument:
+            with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
+                seconds = journal.seconds_before + monotonic() - start
+                journal.end_session(monotonic() - start)
+                document = make_document(journal.contents, seconds)
+                if complete and not document.complete:
+                    raise MachineError(
+                        f"{document.planned - len(document.results)} tests were not done",
+                        f"profkit evaluate --resume {request.folder}",
+                    )
+                for why in write(request.folder, document):
+                    progress.note(why)
+                return document
+
+        try:
+            tests = _open(request, journal, pool, progress, start)
+            left = _left(request, journal, tests)
+            progress.begin("evaluate", _describe(left, tests))
+            next_report = 0.0
+
+            def tick() -> None:
+                nonlocal next_report
+                gone = monotonic() - start
+                if gone >= next_report:
+                    next_report = gone + REPORT_SECONDS
+                    progress.move(_progress(settled, left))
+                progress.tick(gone)
+
+            if left:
+                pool.run(FifoQueue(_batches(left, journal)), tick)
+                if pool.fault is not None and len(settled) < len(left):
+                    raise pool.fault
+            document = finish(complete=True)
+        except (KeyboardInterrupt, Interrupted):
+            pool.close()
+            finish(complete=False)
+            progress.end(f"interrupted after {plural(len(settled), 'test')}; they are kept")
+            raise Interrupted(
+                f"interrupted; {plural(len(journal.contents.results), 'result')} of the evaluation are in "
+                f"{request.folder}",
+                f"profkit evaluate --resume {request.folder}",
+            ) from None
+        except ProfkitError as fault:
+            pool.close()
+            with contextlib.suppress(ProfkitError):
+                if settled:
+                    finish(complete=False)
+            fault.run = request.folder if journal.contents.results else None
+            raise
+        progress.end(f"{plural(len(left), 'test')} in {format_duration(monotonic() - start)}")
+        return document
+
+
+def list_tests(
+    request: EvaluationRequest, logs: Path, progress: Progress
+) -> tuple[tuple[EvaluationTest, ...], dict[str, Any]]:
+    """The tests of an evaluation, and what the judge says of itself; none is done.
+
+    Raises MachineError where no judge can be started, UsageError where no test is left by the options.
+    """
+    start = monotonic()
+    settings = replace(request.settings, correctness_only=True)  # so the device is not measured
+    with contextlib.ExitStack() as cleanup, raise_on_signals():
+        pool = _make_pool(replace(request, settings=settings), logs, lambda _: None, progress)
+        cleanup.callback(pool.close)
+        progress.begin("judge", f"the tests of {settings.suite} listed")
+        pool.begin()
+        about = pool.open(lambda: progress.tick(monotonic() - start))
+        tests = _check_tests(request, about)
+        progress.end(plural(len(tests), "test"))
+        return tests, about
+
+
+def _make_pool(
+    request: EvaluationRequest, logs: Path, settle: Callable[[JobOutcome], None], progress: Progress
+) -> WorkerPool:
+    logs.mkdir(parents=True, exist_ok=True)
+    command = WorkerCommand(
+        "profkit.kernels.evaluation.judge:Judge", (str(logs), 0), log=logs / "judge-0.log"
+    )
+    timeout = 2 * request.settings.timeout + PATIENCE
+    return WorkerPool(
+        [WorkerClient(command)], settle, timeout=timeout, settings=_plain(request), note=progress.note
+    )
+
+
+def _check_tests(request: EvaluationRequest, about: Mapping[str, Any]) -> tuple[EvaluationTest, ...]:
+    """The tests that the judge lists. Raises UsageError where there are none."""
+    tests = codec.from_plain_data(tuple[EvaluationTest, ...], about.get("tests", []), "tests")
+    if tests:
+        return tests
+    if about.get("without_kernel"):
+        raise UsageError(
+            f"no operation of the suite {request.settings.suite} has a kernel there",
+            "--ops NAME says what is missing; --suite opinfo has more operations",
+        )
+    raise UsageError(
+        f"no test of the suite {request.settings.suite} is left by these options",
+        "leave out --ops, or name others",
+    )
+
+
+def test_result(outcome: JobOutcome) -> tuple[TestResult | None, TestStrength | None]:
+    """The result of a test by the outcome of its job, and how strong the test is; None where it was not done.
+
+    What ends the judge itself is PyTorch's own kernel, or the making of arguments: no kernel of anybody runs there.
+    """
+    test = codec.from_plain_data(EvaluationTest, outcome.job.data)
+    result = TestResult(test, "lost", outcome.reason, spent=outcome.seconds, slot=outcome.slot)
+    if outcome.status is JobStatus.cancelled:
+        return None, None
+    if outcome.status is JobStatus.ok:
+        try:
+            answer = codec.from_plain_data(_Answer, outcome.value, "answer")
+        except UnreadableReport as error:
+            return replace(result, reason=f"the judge gave a wrong answer: {error.message}"), None
+        return replace(answer.result, slot=outcome.slot), answer.strength
+    if outcome.status is not JobStatus.lost:
+        reason = (
+            f"nothing can be decided: PyTorch's own kernel, or what makes its arguments: {outcome.reason}"
+        )
+        result = replace(result, status="skipped", reason=reason)
+    return result, None
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What a judge says of a test."""
+
+    result: TestResult
+    strength: TestStrength | None = None
+
+
+test_result.__test__ = False  # type: ignore[attr-defined]  # for pytest
+
+
+def _open_journal(request: EvaluationRequest) -> EvaluationJournal:
+    if (request.folder / journals.FILE).is_file():
+        return journals.reopen_journal(request.folder)
+    started = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return journals.create_journal(request, started)
+
+
+def _plain(request: EvaluationRequest) -> Mapping[str, object]:
+    settings = codec.to_plain_data(request.settings)
+    assert isinstance(settings, dict)
+    return settings
+
+
+def _open(
+    request: EvaluationRequest, journal: EvaluationJournal, pool: WorkerPool, progress: Progress, start: float
+) -> tuple[EvaluationTest, ...]:
+    """Start the judge; the tests, which it lists in the first session."""
+    listed = "and the device measured" if not request.settings.correctness_only else ""
+    progress.begin("judge", f"the tests of {request.settings.suite} listed {listed}".strip())
+    pool.begin()
+    about = pool.open(lambda: progress.tick(monotonic() - start))
+    known = journal.contents.about
+    if known and known.get("device") != about["device"]:
+        raise UsageError(
+            f"the evaluation in {request.folder} began on {known.get('device')}, and this is {about['device']}: "
+            "its tests could not be compared",
+            "--output FOLDER begins a new one",
+        )
+    if not known:
+        _check_tests(request, about)
+        journal.describe(about)
+    tests = journal.contents.tests
+    operations = {test.operation for test in tests}
+    progress.end(
+        f"{plural(len(tests), 'test')} of {plural(len(operations), 'operation')} on {about['device']}"
+    )
+    return tests
+
+
+def _left(
+    request: EvaluationRequest, journal: EvaluationJournal, tests: Sequence[EvaluationTest]
+) -> list[EvaluationTest]:
+    """The tests without a result, and with `again` those that did not pass."""
+    known = journal.contents.results
+    return [
+        test
+        for test in tests
+        if (result := known.get(test.id)) is None
+        or result.status == "lost"
+        or (request.again and result.status != "passed")
+    ]
+
+
+def _batches(tests: Sequence[EvaluationTest], journal: EvaluationJournal) -> list[Batch]:
+    shared = {"roofs": journal.contents.about.get("roofs")}
+    return [
+        Batch(tuple(Job(test.id, codec.to_plain_data(test)) for test in group), shared)
+        for _, group in groupby(tests, key=lambda test: test.operation)
+    ]
+
+
+def _describe(left: Sequence[EvaluationTest], tests: Sequence[EvaluationTest]) -> str:
+    known = len(tests) - len(left)
+    timed = sum(test.timed for test in left)
+    return f"{plural(len(left), 'test')}, {timed} of them timed" + (
+        f"; {known} known already" if known else ""
+    )
+
+
+def _progress(settled: Sequence[TestResult], left: Sequence[EvaluationTest]) -> str:
+    """`120 of 5,096 tests, 3 failed, about 40 s left`."""
+    done = list(settled)
+    failed = sum(result.status not in ("passed", "skipped") for result in done)
+    text = f"{len(done):,} of {plural(len(left), 'test')}" + (f", {failed} not correct" if failed else "")
+    if not done:
+        return text
+    seconds = {True: [0.0, 0.0], False: [0.0, 0.0]}  # timed or not: spent, tests
+    for result in done:
+        spent, count = seconds[result.test.timed]
+        seconds[result.test.timed] = [spent + result.spent, count + 1]
+    finished = {result.test.id for result in done}
+    overall = sum(spent for spent, _ in seconds.values()) / len(done)
+    rest = sum(
+        seconds[test.timed][0] / seconds[test.timed][1] if seconds[test.timed][1] else overall
+        for test in left
+        if test.id not in finished
+    )
+    return f"{text}, about {format_duration(rest)} left"

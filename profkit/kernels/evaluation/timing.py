@@ -1,0 +1,239 @@
+"""Which is faster, the kernel or the reference? Paired batches of calls, by the judge's own clock.
+
+A batch calls a kernel once on each of several arguments, which were written into its memory right before, while the
+process was stopped: each call has other values, and what one batch computed is no help to the next. The clock runs
+from before the process is woken until it says where its outputs lie; then it is stopped, and some outputs, chosen at
+random afterwards, are read and verified. The reference runs in a process of the same kind, under the same clock, on the
+same values, in random order. What such a batch takes without a kernel is measured, too, and taken off both.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from math import exp, log
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import torch
+
+from profkit.core.statistics import median, median_interval
+from profkit.core.types import Speedup, SpeedWord
+from profkit.kernels.evaluation.candidate.arguments import Encoder, Recipe, Tensor, decode
+from profkit.kernels.evaluation.candidate.client import KernelProcess
+from profkit.kernels.evaluation.request import PairOptions
+
+BATCH_SECONDS = 0.002  # long enough that waking a process is little of it
+MOST_SLOTS = 256
+SLOT_BYTES = 1 << 28  # of all arguments of a batch: the judge writes all of them anew before each
+FEWEST_PAIRS = 8
+MOST_PAIRS = 2000
+LOOK_GROWTH = 1.25  # pairs between two looks at the interval: each look is another chance to be wrong
+EMPTY_BATCHES = 7
+VERIFY_SHARE = 0.25  # of the time
+FEWEST_VERIFIED = 3
+NOISE = 1 / 8  # each number is made smaller by up to this share of it: it stays in its domain
+POOL = (1 << 20) + 7  # random numbers, of which each tensor takes some from a random place
+
+
+@dataclass(frozen=True)
+class PairedTimes:
+    """What was measured: seconds of one call of each, and how many outputs were verified."""
+
+    speedup: Speedup
+    seconds: float
+    reference_seconds: float
+    verified: int
+    disturbed: bool
+
+
+# Verify one timed call: the bytes of its storages before, and after it, and the addresses of its outputs.
+Verify = Callable[[Sequence[Tensor], Sequence[Tensor], Sequence[int]], None]
+
+
+class FreshValues:
+    """New values for the arguments of a call, of the same shapes and domains."""
+
+    def __init__(self, encoder: Encoder, recipe: Recipe, seed: int) -> None:
+        self._contents = encoder.contents
+        self._random = random.Random(seed)
+        generator = torch.Generator().manual_seed(seed)
+        self._pool = torch.rand(POOL, generator=generator).mul_(-NOISE).add_(1.0)
+        self._typed = _typed_storages(encoder, recipe)
+        has_floats = any(dtype.is_floating_point or dtype.is_complex for dtype in self._typed.values())
+        self._permute = not has_floats
+
+    def write(self, storages: Sequence[Tensor]) -> None:
+        """Write new values of each storage."""
+        for number, (content, target) in enumerate(zip(self._contents, storages, strict=True)):
+            dtype = self._typed.get(number)
+            if dtype is None or not content.numel():
+                target.copy_(content)
+                continue
+            numbers = content.numel() // dtype.itemsize * dtype.itemsize
+            source, place = content[:numbers].view(dtype), target[:numbers].view(dtype)
+            target[numbers:].copy_(content[numbers:])
+            if dtype.is_floating_point or dtype.is_complex:
+                self._scale(source, place)
+            elif self._permute:
+                place.copy_(source.roll(self._random.randrange(max(1, source.numel()))))
+            else:
+                place.copy_(source)
+
+    def _scale(self, source: Tensor, target: Tensor) -> None:
+        count = source.numel()
+        if count >= POOL:
+            for begin in range(0, count, POOL - 1):
+                part = slice(begin, min(count, begin + POOL - 1))
+                self._scale(source[part], target[part])
+            return
+        begin = self._random.randrange(POOL - count)
+        torch.mul(source, self._pool[begin : begin + count].to(_real(source.dtype)), out=target)
+
+
+def _real(dtype: torch.dtype) -> torch.dtype:
+    return dtype.to_real() if dtype.is_complex else dtype
+
+
+def _typed_storages(encoder: Encoder, recipe: Recipe) -> dict[int, torch.dtype]:
+    """Of each storage the dtype of the first tensor in it."""
+    args, kwargs = decode(recipe.body, encoder.contents)
+    by_address = {
+        content.untyped_storage().data_ptr(): place for place, content in enumerate(encoder.contents)
+    }
+    known: dict[int, torch.dtype] = {}
+
+    def visit(value: Any) -> None:
+        if isinstance(value, torch.Tensor) and value.numel():
+            known.setdefault(by_address[value.untyped_storage().data_ptr()], value.dtype)
+        elif isinstance(value, dict):
+            visit(list(value.values()))
+        elif isinstance(value, (list, tuple)):
+            for each in value:
+                visit(each)
+
+    visit([args, kwargs])
+    return known
+
+
+def time_pairs(
+    candidate: KernelProcess,
+    reference: KernelProcess,
+    encoder: Encoder,
+    recipe: Recipe,
+    outputs: int,
+    estimate: float,
+    options: PairOptions,
+    verify: Verify,
+) -> PairedTimes:
+    """Time the loaded kernels of both processes on fresh arguments. `estimate`: seconds of one call.
+
+    `outputs`: how many tensors a call gives. Pairs in which a process waited for a processor are left out while enough
+    others are there; else the machine is busy, and `disturbed` says so. Raises what `verify` raises, KernelError, and
+    WorkerEnded.
+    """
+    secret = random.SystemRandom()
+    fresh = FreshValues(encoder, recipe, secret.getrandbits(63))
+    count = _slot_count(estimate, recipe)
+    both = (reference, candidate)
+    slots = {process: process.place(recipe, count) for process in both}
+    private = [[torch.empty_like(storage) for storage in slot] for slot in slots[reference]]
+    for process in both:
+        process.prepare_timing()
+    empty = _empty_batch_seconds(reference, count)
+    pairs: list[_Pair] = []
+    begin, spent_verifying, verified, next_look = perf_counter(), 0.0, 0, FEWEST_PAIRS
+    with ExitStack() as cleanup:
+        watches = {process: cleanup.enter_context(process.watch()) for process in both}
+        for number in range(-1, MOST_PAIRS):  # the first one warms up
+            for values, *targets in zip(private, *slots.values(), strict=True):
+                fresh.write(values)
+                for storages in targets:
+                    for target, source in zip(storages, values, strict=True):
+                        target.copy_(source)
+            times: dict[KernelProcess, float] = {}
+            waited = False
+            for process in secret.sample(both, 2):
+                watches[process].begin()
+                seconds, addresses = process.run_slots(count * outputs)
+                waited |= watches[process].waited(seconds)
+                times[process] = max(seconds - empty, seconds / 50) / count
+                elapsed = perf_counter() - begin
+                if process is candidate and (
+                    verified < FEWEST_VERIFIED or spent_verifying < VERIFY_SHARE * elapsed
+                ):
+                    chosen = secret.randrange(count)
+                    own = addresses[chosen * outputs : (chosen + 1) * outputs]
+                    verify(private[chosen], slots[candidate][chosen], own)
+                    verified += 1
+                    spent_verifying += perf_counter() - begin - elapsed
+            if number >= 0:
+                pairs.append(_Pair(times[reference], times[candidate], waited))
+            is_over = perf_counter() - begin > options.budget
+            if len(pairs) >= next_look or (is_over and len(pairs) >= FEWEST_PAIRS):
+                next_look = int(len(pairs) * LOOK_GROWTH) + 1
+                if is_over or _is_decided(_speedup(_undisturbed(pairs), options), options):
+                    break
+    chosen_pairs = _undisturbed(pairs)
+    return PairedTimes(
+        _speedup(chosen_pairs, options),
+        median([pair.candidate for pair in chosen_pairs]),
+        median([pair.reference for pair in chosen_pairs]),
+        verified,
+        any(pair.waited for pair in chosen_pairs),
+    )
+
+
+class _Pair(NamedTuple):
+    """Seconds of one call of each, and whether a process waited for a processor meanwhile."""
+
+    reference: float
+    candidate: float
+    waited: bool
+
+
+def _undisturbed(pairs: Sequence[_Pair]) -> Sequence[_Pair]:
+    """Those in which nobody waited; all, where those are too few."""
+    quiet = [pair for pair in pairs if not pair.waited]
+    return quiet if len(quiet) >= FEWEST_PAIRS else pairs
+
+
+def _slot_count(estimate: float, recipe: Recipe) -> int:
+    by_time = int(BATCH_SECONDS / max(estimate, 1e-7)) + 1
+    return max(1, min(MOST_SLOTS, by_time, SLOT_BYTES // recipe.slot_bytes))
+
+
+def _empty_batch_seconds(process: KernelProcess, count: int) -> float:
+    """What a batch takes whose kernel gives back its first argument."""
+    operation = process.operation
+    process.load("")
+    times = [process.run_slots(count)[0] for _ in range(EMPTY_BATCHES)]
+    process.load(operation)
+    return median(times)
+
+
+def _speedup(pairs: Sequence[_Pair], options: PairOptions) -> Speedup:
+    """The median of the pairs' ratios, with its interval by ranks."""
+    ratios = [log(pair.reference / pair.candidate) for pair in pairs]
+    bounds = median_interval(ratios)
+    centre = median(ratios)
+    low, high = (min(ratios), max(ratios)) if bounds is None else (bounds.low, bounds.high)
+    value, low, high = exp(centre), exp(low), exp(high)
+    return Speedup(value, low, high, speed_word(value, low, high, options.floor), len(ratios))
+
+
+def speed_word(value: float, low: float, high: float, floor: float) -> SpeedWord:
+    """SAME within the floor; FASTER or SLOWER where the interval leaves 1 out and the median is beyond the floor."""
+    if 1 / (1 + floor) <= low and high <= 1 + floor:
+        return "SAME"
+    if low > 1 and value > 1 + floor:
+        return "FASTER"
+    if high < 1 and value < 1 / (1 + floor):
+        return "SLOWER"
+    return "AMBIGUOUS"
+
+
+def _is_decided(speedup: Speedup, options: PairOptions) -> bool:
+    return log(speedup.high / speedup.low) / 2 <= options.precision and speedup.word != "AMBIGUOUS"

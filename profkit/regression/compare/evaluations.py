@@ -1,0 +1,306 @@
+"""Two evaluations: which tests became wrong, and which operations faster or slower against PyTorch.
+
+Tests are paired by id, those of other programs by operation and arguments. A test that passed and fails is a
+regression, without any statistics. Speed-ups are held against each other by operation and over all: each was measured
+in turns with PyTorch on its own machine, so what makes both slower is not in it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import exp, inf, log, sqrt
+
+from profkit.analysis.evaluation import FAILED, log_error
+from profkit.core.formatting import plural
+from profkit.core.inference import Ratio
+from profkit.core.statistics import geometric_mean
+from profkit.core.types import (
+    RUN,
+    Change,
+    Comparison,
+    ComparisonOutcome,
+    EvaluationDocument,
+    Sample,
+    Scope,
+    Side,
+    TestResult,
+)
+from profkit.regression.compare.comparison import ALIKE, CompareOptions
+from profkit.regression.compare.decisions import decide_ratios
+from profkit.regression.compare.outcome import outcome_of, worst_first
+from profkit.regression.compare.pairs import MetricPair, rule_of
+
+# How far the speed-up of an operation moves from one evaluation of the same kernels to the next, beyond what the pairs
+# of one show, as a standard deviation: the processes are new. Over many operations most of it goes.
+BETWEEN_OPERATIONS = 0.03
+BETWEEN_WHOLES = 0.01
+FIX = "evaluate both again with a larger --budget, on a machine that nobody else uses; or say what counts: --floor 10%"
+ENOUGH = 6  # tests that show by themselves how far speed-ups without intervals move
+_FAILED_TESTS = "tests.failed"
+_NAMED = 3  # tests in a sentence
+_TOLD = 8  # operations of which a list tells
+
+
+@dataclass(frozen=True)
+class _Pair:
+    baseline: TestResult
+    candidate: TestResult
+    weak: bool = False  # a wrong kernel passes it: its time says nothing
+
+
+def compare_evaluations(
+    baseline: EvaluationDocument, candidate: EvaluationDocument, options: CompareOptions
+) -> Comparison:
+    """What became of the tests and speed-ups of `baseline` in `candidate`.
+
+    Refused where they have no test in common. Where the devices differ, speed-ups are not compared, unless `force`.
+    """
+    sides = _side(baseline, options.paths[0]), _side(candidate, options.paths[1])
+    pairs = _pairs(baseline, candidate)
+    if not pairs:
+        reason = "There is nothing to compare: the two evaluations have no test in common."
+        return Comparison(*sides, "refused", reason)
+    notes = []
+    timed = baseline.device == candidate.device or options.force
+    if not timed:
+        notes.append(
+            f"Speed-ups are not compared: {baseline.device or 'an unknown device'} against "
+            f"{candidate.device or 'an unknown device'}; --force compares them."
+        )
+    changes = (
+        *_correctness_changes(pairs),
+        *(_speed_changes(pairs, options.floor) if timed else ()),
+    )
+    outcome, reason, fix = outcome_of(changes, (), {})
+    worst = next((c for c in worst_first(changes) if c.role == "decides" and c.course == "worse"), None)
+    if outcome == "regressed" and worst is not None and worst.metric == _FAILED_TESTS:
+        reason = f"{worst.scope.name}: {worst.reason}."
+    outcome, reason, fix = _with_lost_tests((outcome, reason, fix), baseline, candidate, pairs)
+    if baseline == candidate:
+        outcome, reason, fix = "same", ALIKE, None
+    notes += _notes(baseline, candidate, pairs, changes)
+    changes = _without_small_open(changes)
+    return Comparison(
+        *sides,
+        outcome,
+        reason,
+        forced=options.force and baseline.device != candidate.device,
+        changes=worst_first(changes),
+        looked_at=sum(change.p is not None for change in changes),
+        notes=tuple(notes),
+        fix=fix,
+    )
+
+
+def _side(document: EvaluationDocument, path: str) -> Side:
+    return Side(document.name, path, document.device or "unknown device", document.started)
+
+
+def _pairs(baseline: EvaluationDocument, candidate: EvaluationDocument) -> list[_Pair]:
+    """Tests that were decided in both."""
+    by_id = {result.test.id for result in baseline.results} & {r.test.id for r in candidate.results}
+    sides = [_by_key(document, exact=bool(by_id)) for document in (baseline, candidate)]
+    weak = {s.test for document in (baseline, candidate) for s in document.strengths if s.weak}
+    return [
+        _Pair(before, sides[1][key], bool({before.test.id, sides[1][key].test.id} & weak))
+        for key, before in sides[0].items()
+        if key in sides[1] and "skipped" not in (before.status, sides[1][key].status)
+    ]
+
+
+def _by_key(document: EvaluationDocument, *, exact: bool) -> Mapping[Hashable, TestResult]:
+    """By id, or by what it calls; tests of the same arguments are told apart by their number."""
+    if exact:
+        return {result.test.id: result for result in document.results}
+    counts: Counter[tuple[str, str]] = Counter()
+    found: dict[Hashable, TestResult] = {}
+    for result in document.results:
+        call = (result.test.operation, result.test.arguments)
+        found[call, counts[call]] = result
+        counts[call] += 1
+    return found
+
+
+def _by_operation(pairs: Sequence[_Pair]) -> Mapping[str, list[_Pair]]:
+    groups: dict[str, list[_Pair]] = defaultdict(list)
+    for pair in pairs:
+        groups[pair.candidate.test.operation].append(pair)
+    return groups
+
+
+# ---------------------------------------------------------------- correctness
+
+
+def _correctness_changes(pairs: Sequence[_Pair]) -> list[Change]:
+    """One for each operation of which a test changed, and one for all together."""
+    changes = [
+        change
+        for operation, own in _by_operation(pairs).items()
+        if (change := _correctness_change(own, Scope("region", operation))) is not None
+    ]
+    whole = _correctness_change(pairs, RUN)
+    if whole is None:
+        failed = float(sum(pair.baseline.status in FAILED for pair in pairs))
+        reason = f"the same {plural(len(pairs), 'test')} pass and fail"
+        value = Sample(failed)
+        return [Change(_FAILED_TESTS, "count", "lower", value, value, "same", "neither", reason)]
+    return [*changes, replace(whole, role="supports")]
+
+
+def _correctness_change(pairs: Sequence[_Pair], scope: Scope) -> Change | None:
+    """Worse where any test that passed fails now, whatever was mended beside it; None where nothing changed."""
+    broken = [p for p in pairs if p.baseline.status == "passed" and p.candidate.status in FAILED]
+    mended = [p for p in pairs if p.baseline.status in FAILED and p.candidate.status == "passed"]
+    if not broken and not mended:
+        return None
+    parts = []
+    if broken:
+        names = ", ".join(_named(pair) for pair in broken[:_NAMED])
+        more = f" and {len(broken) - _NAMED} more" if len(broken) > _NAMED else ""
+        parts.append(f"{plural(len(broken), 'test')} passed and failed now: {names}{more}")
+    if mended:
+        parts.append(f"{plural(len(mended), 'test')} failed and passed now")
+    before = float(sum(pair.baseline.status in FAILED for pair in pairs))
+    after = float(sum(pair.candidate.status in FAILED for pair in pairs))
+    return Change(
+        _FAILED_TESTS,
+        "count",
+        "lower",
+        Sample(before),
+        Sample(after),
+        "different",
+        "worse" if broken else "better",
+        "; ".join(parts),
+        scope,
+        ratio=after / before if before else None,
+    )
+
+
+def _named(pair: _Pair) -> str:
+    return f"{pair.candidate.test.id} ({pair.candidate.status})"
+
+
+# ---------------------------------------------------------------- speed
+
+
+def _speed_changes(pairs: Sequence[_Pair], floor: float | None) -> list[Change]:
+    """Of each operation, and of all tests together; what is open of an operation decides nothing."""
+    timed = [pair for pair in pairs if not pair.weak and _log_ratio(pair) is not None]
+    ratios = []
+    for operation, own in _by_operation(timed).items():
+        ratios += _ratio_of(own, "speedup", Scope("region", operation))
+    ratios += _ratio_of(timed, "speedup.geometric_mean", RUN)
+    changes = decide_ratios(ratios, floor)
+    return [
+        replace(change, role="supports", fix=FIX)
+        if change.word == "ambiguous" and change.scope.kind == "region"
+        else replace(change, fix=FIX if change.word == "ambiguous" else None)
+        for change in changes
+    ]
+
+
+def _log_ratio(pair: _Pair) -> float | None:
+    """Of the speed-ups, the candidate's over the baseline's; None where not both passed and were timed."""
+    speedups = [result.speedup for result in (pair.baseline, pair.candidate) if result.status == "passed"]
+    known = [speedup for speedup in speedups if speedup is not None and speedup.median > 0]
+    return log(known[1].median / known[0].median) if len(known) == 2 else None
+
+
+def _ratio_of(pairs: Sequence[_Pair], metric: str, scope: Scope) -> list[tuple[MetricPair, Ratio | None]]:
+    """The geometric mean of the ratios, by the errors of its tests; without intervals, by how far they lie apart."""
+    logs = [ratio for pair in pairs if (ratio := _log_ratio(pair)) is not None]
+    if not logs:
+        return []
+    n, mean = len(logs), sum(logs) / len(logs)
+    errors = [_error(pair) for pair in pairs]
+    known = [error for error in errors if error is not None]
+    if len(known) == n:
+        within = sqrt(sum(error * error for error in known)) / n
+    elif n >= ENOUGH:
+        within = sqrt(sum((value - mean) ** 2 for value in logs) / (n - 1) / n)
+    else:
+        return []  # of few single values nothing is known
+    rule = rule_of(metric, "profkit")
+    assert rule is not None
+    before, after = (
+        Sample(geometric_mean(result.speedup.median for result in side if result.speedup is not None) or 0.0)
+        for side in ([p.baseline for p in pairs], [p.candidate for p in pairs])
+    )
+    pair = MetricPair(rule, metric, "x", "higher", scope, "profkit", before, after)
+    between = BETWEEN_WHOLES if scope is RUN else BETWEEN_OPERATIONS
+    return [(pair, Ratio(exp(mean), within, between, inf, (), (), assumed=True))]
+
+
+def _error(pair: _Pair) -> float | None:
+    """The standard error of the logarithm of the ratio; None where one of them has no interval."""
+    errors = [
+        log_error(result.speedup) for result in (pair.baseline, pair.candidate) if result.speedup is not None
+    ]
+    known = [error for error in errors if error is not None]
+    return sqrt(sum(error * error for error in known)) if len(known) == 2 else None
+
+
+# ---------------------------------------------------------------- what is not there any more
+
+
+def _with_lost_tests(
+    outcome: tuple[ComparisonOutcome, str, str | None],
+    baseline: EvaluationDocument,
+    candidate: EvaluationDocument,
+    pairs: Sequence[_Pair],
+) -> tuple[ComparisonOutcome, str, str | None]:
+    """A test that passed and is missing or skipped now may hide a failure, where the candidate is whole."""
+    lost = _lost_tests(baseline, pairs) if candidate.complete else []
+    if outcome[0] in ("regressed", "refused") or not lost:
+        return outcome
+    first = lost[0].test
+    reason = (
+        f"{plural(len(lost), 'test')} of the baseline that passed {'was' if len(lost) == 1 else 'were'} not decided "
+        f"in the candidate: {first.operation} {first.id}{f' and {len(lost) - 1} more' if len(lost) > 1 else ''}."
+    )
+    return "ambiguous", reason, "evaluate the same operations in both"
+
+
+def _lost_tests(baseline: EvaluationDocument, pairs: Sequence[_Pair]) -> list[TestResult]:
+    paired = {pair.baseline.test.id for pair in pairs}
+    return [r for r in baseline.results if r.status == "passed" and r.test.id not in paired]
+
+
+def _without_small_open(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """Of operations whose speed-up is open the largest changes alone."""
+    known = [c for c in changes if c.role == "supports" and c.word == "ambiguous" and c.ratio]
+    small = sorted(known, key=lambda c: -abs(log(c.ratio or 1.0)))[_TOLD:]
+    return tuple(change for change in changes if change not in small)
+
+
+def _notes(
+    baseline: EvaluationDocument,
+    candidate: EvaluationDocument,
+    pairs: Sequence[_Pair],
+    changes: Sequence[Change],
+) -> list[str]:
+    failing = [c for c in changes if c.metric == _FAILED_TESTS and c.scope.kind == "region"]
+    notes = [f"{change.scope.name}: {change.reason}." for change in failing[:_TOLD]]
+    if len(failing) > _TOLD:
+        notes.append(f"{plural(len(failing) - _TOLD, 'further operation')} with tests that changed.")
+    still = sum(change.word == "ambiguous" and change.scope.kind == "region" for change in changes)
+    if still:
+        notes.append(f"The speed-up of {plural(still, 'operation')} may have changed, or not.")
+    notes.append(f"{plural(len(pairs), 'test')} were decided in both.")
+    new = sum(result.status != "skipped" for result in candidate.results) - len(pairs)
+    if new > 0:
+        notes.append(f"{plural(new, 'test')} of the candidate have no decided counterpart in the baseline.")
+    for name, document in (("baseline", baseline), ("candidate", candidate)):
+        if not document.complete:
+            notes.append(f"The {name} was interrupted: what was decided before is compared.")
+    differing = sorted(
+        name
+        for name in {*baseline.versions, *candidate.versions}
+        if baseline.versions.get(name) != candidate.versions.get(name)
+    )
+    for name in differing:
+        versions = (document.versions.get(name, "unknown") for document in (baseline, candidate))
+        notes.append(f"Another {name}: {' against '.join(versions)}.")
+    return notes

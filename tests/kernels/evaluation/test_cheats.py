@@ -1,0 +1,58 @@
+"""Cheats are found, and honest kernels are not accused: real processes, one kernel after the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from judging import FILES, judge_of, judge_operation
+
+from profkit.kernels.evaluation.judge import Judge
+
+KERNELS = dict(re.findall(r'@kernel\("([^"]+)"\)\ndef (\w+)', (FILES / "cheats.py").read_text()))
+HONEST = ("abs.default", "exp2.default")
+ONLY_WHEN_TIMED = ("relu.default", "log.default", "sin.default")
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    threads = torch.get_num_threads()
+    with judge_of("cheats.py", tmp_path_factory.mktemp("logs")) as opened:
+        yield opened
+    torch.set_num_threads(threads)
+    torch.set_grad_enabled(True)
+
+
+@pytest.mark.parametrize("operation", [name for name in KERNELS if name not in HONEST], ids=KERNELS.get)
+def test_a_cheat_does_not_pass(judge: Judge, operation: str) -> None:
+    result = judge_operation(judge, operation)
+    assert result.status in ("incorrect", "cheat"), result
+    assert result.reason
+    assert result.speedup is None
+
+
+@pytest.mark.parametrize("operation", ONLY_WHEN_TIMED)
+def test_a_kernel_that_is_wrong_only_in_timed_calls_is_called_a_cheat(judge: Judge, operation: str) -> None:
+    result = judge_operation(judge, operation)
+    assert (result.status, "a timed call was wrong" in result.reason) in (
+        ("cheat", True),
+        ("incorrect", False),  # it was wrong when it was asked again, too
+    )
+
+
+@pytest.mark.parametrize("operation", HONEST)
+def test_an_honest_kernel_passes_whatever_it_patches_in_its_own_process(judge: Judge, operation: str) -> None:
+    result = judge_operation(judge, operation)
+    assert (result.status, result.reason) == ("passed", "")
+    assert result.speedup is not None
+    assert 0.1 < result.speedup.median < 10
+    assert result.verified >= 3
+
+
+def test_every_cheat_of_the_file_is_tried() -> None:
+    assert len(KERNELS) == (FILES / "cheats.py").read_text().count("@kernel(") >= 17

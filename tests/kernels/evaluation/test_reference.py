@@ -1,0 +1,154 @@
+"""What rounding explains is allowed, and nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+from profkit.kernels.evaluation.correctness import Incorrect, compare
+from profkit.kernels.evaluation.reference import Reference, find_operation, make_reference, written_places
+
+aten = torch.ops.aten
+F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16
+
+
+def reference_of(operation: Any, *args: Any, **kwargs: Any) -> Reference:
+    """The reference of a call, which gets copies of the arguments."""
+
+    def copy(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return value.clone()
+        return [copy(each) for each in value] if isinstance(value, list) else value
+
+    def make() -> tuple[Any, ...]:
+        return tuple(map(copy, args)), {name: copy(value) for name, value in kwargs.items()}, []
+
+    return make_reference(operation, make, seed=1)
+
+
+def share(reference: Reference, *outputs: torch.Tensor) -> float:
+    """The largest error as a share of what is allowed. Raises Incorrect."""
+    return max(
+        compare(output, expected).share for output, expected in zip(outputs, reference.outputs, strict=True)
+    )
+
+
+def randn(*shape: int, dtype: torch.dtype = F32, seed: int = 0) -> torch.Tensor:
+    """Normal numbers."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [F32, F16, BF16])
+@pytest.mark.parametrize(
+    ("operation", "args"),
+    [
+        (aten.add.Tensor, lambda dtype: (randn(99, 33, dtype=dtype), randn(33, dtype=dtype, seed=1))),
+        (aten.exp.default, lambda dtype: (randn(999, dtype=dtype),)),
+        (aten.sum.dim_IntList, lambda dtype: (randn(40, 1000, dtype=dtype), [1])),
+        (aten._softmax.default, lambda dtype: (randn(20, 300, dtype=dtype), -1, False)),
+        (aten.mm.default, lambda dtype: (randn(50, 200, dtype=dtype), randn(200, 30, dtype=dtype, seed=1))),
+        (aten.mean.dim, lambda dtype: (randn(3, 4000, dtype=dtype), [1])),
+        (aten.native_layer_norm.default, lambda dtype: (randn(9, 64, dtype=dtype), [64], None, None, 1e-5)),
+        (aten.gelu.default, lambda dtype: (randn(500, dtype=dtype),)),
+    ],
+    ids=str,
+)
+def test_pytorch_keeps_within_a_half_of_what_is_allowed(
+    operation: Any, args: Callable[[torch.dtype], tuple[Any, ...]], dtype: torch.dtype
+) -> None:
+    values = args(dtype)
+    reference = reference_of(operation, *values)
+    for expected in reference.outputs:
+        assert expected.truth is not None
+        assert expected.allowed is not None
+        error = (expected.native.to(torch.float64) - expected.truth).abs()
+        assert bool((error <= expected.allowed / 2).all())
+
+
+def test_a_sum_one_number_after_the_other_is_right_and_one_in_half_precision_is_wrong() -> None:
+    x = randn(4, 4096)
+    reference = reference_of(aten.sum.dim_IntList, x, [1])
+    one_by_one = torch.zeros(4)
+    for column in x.unbind(1):
+        one_by_one = one_by_one + column
+    assert 0 < share(reference, one_by_one) <= 1
+    with pytest.raises(Incorrect, match="numbers are wrong"):
+        share(reference, x.half().float().sum(1))
+
+
+def test_a_product_by_another_order_of_summation_is_right() -> None:
+    a, b = randn(64, 512), randn(512, 64, seed=1)
+    reference = reference_of(aten.mm.default, a, b)
+    parts = sum(a[:, k : k + 64] @ b[k : k + 64] for k in range(0, 512, 64))
+    assert share(reference, parts) <= 1  # type: ignore[arg-type]
+    with pytest.raises(Incorrect):
+        share(reference, (a.bfloat16() @ b.bfloat16()).float())
+
+
+def test_zeros_are_wrong_where_every_number_is_smaller_than_the_usual_tolerance() -> None:
+    x = randn(64, 30522, dtype=F16)
+    reference = reference_of(aten._softmax.default, x, -1, False)
+    assert float(reference.outputs[0].native.max()) < 1e-2
+    with pytest.raises(Incorrect):
+        share(reference, torch.zeros_like(x))
+
+
+def test_a_result_that_is_cut_off_instead_of_rounded_leans() -> None:
+    x = randn(100, 100, dtype=BF16)
+    reference = reference_of(aten.exp.default, x)
+    exact = torch.exp(x.double())
+    rounded = exact.to(BF16)
+    cut = torch.where(rounded.double() > exact, torch.nextafter(rounded, torch.zeros_like(rounded)), rounded)
+    assert share(reference, rounded) <= 1
+    with pytest.raises(Incorrect, match="leans to one side"):
+        share(reference, cut)
+
+
+def test_a_jump_allows_nothing() -> None:
+    x = torch.tensor([1.0, 2.0, 2.5])
+    reference = reference_of(aten.floor.default, x)
+    with pytest.raises(Incorrect):
+        share(reference, torch.tensor([1.0, 1.0, 2.0]))
+
+
+def test_nan_and_infinity_stand_where_pytorch_has_them() -> None:
+    x = torch.tensor([-1.0, 0.0, 1.0, torch.inf])
+    reference = reference_of(aten.log.default, x)
+    assert share(reference, torch.log(x)) == 0
+    with pytest.raises(Incorrect) as wrong:
+        share(reference, torch.tensor([0.0, -torch.inf, 0.0, torch.inf]))
+    assert wrong.value.fault == "not-finite"
+
+
+def test_whole_numbers_are_equal_or_wrong() -> None:
+    reference = reference_of(aten.add.Tensor, torch.tensor([1, 2]), torch.tensor([3, 4]))
+    assert share(reference, torch.tensor([4, 6])) == 0
+    with pytest.raises(Incorrect, match="output 0 at \\[1\\] is 7 and not 6; 1 of 2 numbers are wrong"):
+        share(reference, torch.tensor([4, 7]))
+
+
+def test_the_schema_says_which_arguments_are_changed() -> None:
+    x = randn(3)
+    assert written_places(aten.add_.Tensor, (x, x), {}) == {0}
+    assert written_places(aten.add.out, (x, x), {"out": x}) == {2}
+    assert written_places(aten.add.Tensor, (x, x), {}) == set()
+    reference = reference_of(aten.add_.Tensor, x, x)
+    assert [place for place, _ in reference.arguments] == [0]
+
+
+def test_an_operation_without_float64_is_held_against_pytorchs_own_and_says_so() -> None:
+    reference = reference_of(aten.bitwise_and.Tensor, torch.tensor([3]), torch.tensor([1]))
+    assert reference.remarks == ()
+    half = reference_of(aten._to_copy.default, randn(5), dtype=F16)
+    assert share(half, randn(5).half()) == 0
+
+
+def test_there_is_no_operation_of_that_name() -> None:
+    with pytest.raises(LookupError, match="torch has no operation"):
+        find_operation("nonsense.default")
