@@ -18,7 +18,7 @@ too, and one that computes in half precision what PyTorch computes in float32 do
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod, sqrt
 from typing import Any
 
@@ -135,45 +135,56 @@ def written_places(operation: Any, args: Sequence[Any], kwargs: Mapping[str, Any
     return places
 
 
-def make_reference(
-    operation: Any, make: Callable[[], tuple[tuple[Any, ...], dict[str, Any], list[Tensor]]], seed: int
-) -> Reference:
-    """The reference of a call. `make` gives fresh arguments, and the bytes of the storages that they lie in.
+Make = Callable[[], tuple[tuple[Any, ...], dict[str, Any], list[Tensor]]]
+
+
+def run_natively(operation: Any, make: Make) -> Reference:
+    """What PyTorch itself gives and does, without a truth. `make` gives fresh arguments, and their storages' bytes.
 
     Raises whatever PyTorch raises for these arguments.
     """
     args, kwargs, storages = make()
     numbers = {storage.untyped_storage().data_ptr(): place for place, storage in enumerate(storages)}
-    native_value = operation(*args, **kwargs)
-    natives = flat_tensors(native_value)
-    changed = sorted(written_places(operation, args, kwargs))
+    value = operation(*args, **kwargs)
     tensors = flat_tensors([args, kwargs])
-    names = [f"output {place}" for place in range(len(natives))] + [f"argument {place}" for place in changed]
-    all_natives = [*natives, *(tensors[place] for place in changed)]
-    remarks: tuple[str, ...] = ()
-    if leaves_unwritten(operation):
-        all_expected = [Expected(name, native) for name, native in zip(names, all_natives, strict=True)]
-    else:
-        truths, moves, why = _truth(operation, make, len(natives), changed, seed)
-        if why:
-            remarks = (f"held against PyTorch's own result: {why}",)
-        length = _summands(operation, tensors, natives)
-        all_expected = [
-            _expect(name, native, truth, move, length)
-            for name, native, truth, move in zip(names, all_natives, truths, moves, strict=True)
-        ]
+    changed = sorted(written_places(operation, args, kwargs))
     return Reference(
-        native_value,
-        tuple(all_expected[: len(natives)]),
-        tuple(zip(changed, all_expected[len(natives) :], strict=True)),
+        value,
+        tuple(Expected(f"output {place}", native) for place, native in enumerate(flat_tensors(value))),
+        tuple((place, Expected(f"argument {place}", tensors[place])) for place in changed),
         tuple(storages),
         numbers,
-        remarks,
+    )
+
+
+def make_reference(operation: Any, make: Make, seed: int) -> Reference:
+    """The reference of a call: what PyTorch itself gives, with the truth in float64 and what is allowed.
+
+    Raises whatever PyTorch raises for these arguments.
+    """
+    native = run_natively(operation, make)
+    if leaves_unwritten(operation):
+        return native
+    outputs = len(native.outputs)
+    places = [place for place, _ in native.arguments]
+    truths, moves, why = _truth(operation, make, outputs, places, seed)
+    args, kwargs, _ = make()
+    known = [*native.outputs, *(each for _, each in native.arguments)]
+    length = _summands(operation, flat_tensors([args, kwargs]), [each.native for each in native.outputs])
+    expected = [
+        _expect(each.name, each.native, truth, move, length)
+        for each, truth, move in zip(known, truths, moves, strict=True)
+    ]
+    return replace(
+        native,
+        outputs=tuple(expected[:outputs]),
+        arguments=tuple(zip(places, expected[outputs:], strict=True)),
+        remarks=(f"held against PyTorch's own result: {why}",) if why else (),
     )
 
 
 def _truth(
-    operation: Any, make: Callable[[], Any], outputs: int, changed: Sequence[int], seed: int
+    operation: Any, make: Make, outputs: int, changed: Sequence[int], seed: int
 ) -> tuple[list[Tensor | None], list[Tensor | None], str]:
     """For each tensor of the result its value in float64, and how far it moves; and why there is none."""
     count = outputs + len(changed)
