@@ -33,7 +33,8 @@ from profkit.regression.compare.outcome import outcome_of, worst_first
 from profkit.regression.compare.pairs import MetricPair, rule_of
 
 # How far the speed-up of an operation moves from one evaluation of the same kernels to the next, beyond what the pairs
-# of one show, as a standard deviation: the processes are new. Over many operations most of it goes.
+# of one show, as a standard deviation: the processes of kernel and reference are new. Over many operations most of it
+# goes.
 BETWEEN_OPERATIONS = 0.03
 BETWEEN_WHOLES = 0.01
 FIX = "evaluate both again with a larger --budget, on a machine that nobody else uses; or say what counts: --floor 10%"

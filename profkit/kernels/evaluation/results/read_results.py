@@ -233,7 +233,9 @@ def _read_kernelbench(data: Mapping[str, Any]) -> EvaluationDocument:
 
 def _kernelbench_result(problem: str, row: Mapping[str, Any], several: bool, number: int) -> TestResult:
     sample = row.get("sample_id", number)
-    test = _test_of("KernelBench", f"{problem} sample {sample}" if several else problem, "", 0, timed=True)
+    test = _test_of(
+        "KernelBench", f"{problem} sample {sample}" if several else problem, "", number, timed=True
+    )
     metadata = row["metadata"] if isinstance(row.get("metadata"), dict) else {}
     own, reference = _seconds(row.get("runtime")), _seconds(row.get("ref_runtime"))
     if row["compiled"] and row["correctness"]:

@@ -48,7 +48,7 @@ def fast_curve(operations: Sequence[OperationResult]) -> StepCurve | None:
     return StepCurve(
         "Correct and more than p times as fast",
         f"{percent(start)} of {plural(len(counted), 'operation')} are correct and timed; "
-        f"{percent(fast_p(operations, 1.0))} are surely faster than PyTorch.",
+        f"{percent(fast_p(operations, 1.0))} are also faster than PyTorch.",
         "p",
         tuple(steps),
         tuple((p, fast_p(operations, p) or 0.0) for p in _PLACES),
