@@ -131,9 +131,9 @@ def time_pairs(
     """Time the loaded kernels of both processes on fresh arguments. `estimate`: seconds of one call.
 
     `outputs`: how many tensors a call gives. Pairs in which a process waited for a processor are left out while enough
-    others are there; else the machine is busy: `disturbed`
-    says so, and the speed-up is AMBIGUOUS. Raises what `verify` raises, KernelError, and
-    WorkerEnded.
+    others are there; else the machine is busy: `disturbed` says so, and the speed-up is AMBIGUOUS.
+
+    Raises what `verify` raises, KernelError, and WorkerEnded.
     """
     secret = random.SystemRandom()
     fresh = FreshValues(encoder, recipe, secret.getrandbits(63))
