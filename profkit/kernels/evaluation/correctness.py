@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -17,6 +17,7 @@ from profkit.kernels.evaluation.reference import (
     WIDER,
     Expected,
     Reference,
+    argument_of,
     flat_tensors,
     leaves_unwritten,
 )
@@ -71,7 +72,7 @@ def check_call(
     value: Any,
     reference: Reference,
     slot: Sequence[Tensor],
-    arguments: tuple[Sequence[Any], Any],
+    arguments: tuple[Sequence[Any], Mapping[str, Any]],
 ) -> Errors:
     """Check a call whose value is described by `value`, on the arguments that lie in `slot`. Raises Incorrect.
 
@@ -79,9 +80,9 @@ def check_call(
     """
     errors = Errors()
     outputs = _read_outputs(operation, process, value, reference, slot)
-    for output, expected in zip(outputs, reference.outputs, strict=True):
+    for place, (output, expected) in enumerate(zip(outputs, reference.outputs, strict=True)):
         if not leaves_unwritten(operation):
-            ties = _tie_check(operation, outputs, reference, arguments, expected)
+            ties = _find_ties(operation, place, output, expected.native, arguments)
             errors = errors.with_other(compare(output, expected, ties))
     tensors = flat_tensors(arguments)
     for place, expected in reference.arguments:
@@ -97,7 +98,7 @@ def is_right_by_far(
     native: Reference,
     similar: Reference,
     slot: Sequence[Tensor],
-    arguments: tuple[Sequence[Any], Any],
+    arguments: tuple[Sequence[Any], Mapping[str, Any]],
 ) -> bool:
     """Whether a call is as near to PyTorch's own result, `native`, as a similar call may be to the truth.
 
@@ -154,7 +155,7 @@ def compare(output: Tensor, expected: Expected, ties: Tensor | None = None) -> E
         if native.is_floating_point() or native.is_complex():
             wrong &= ~(output.isnan() & native.isnan())
         if ties is not None:
-            wrong &= ~ties
+            wrong &= ~ties.reshape(wrong.shape)
         count = int(wrong.sum())
         if count:
             raise Incorrect("values", _where(expected.name, wrong, output, native, count))
@@ -355,31 +356,29 @@ def _check_storages(slot: Sequence[Tensor], reference: Reference, tensors: Seque
             raise Incorrect("mutation", "it writes beside the elements of an argument that it may change")
 
 
-def _tie_check(
+def _find_ties(
     operation: Any,
-    outputs: Sequence[Tensor],
-    reference: Reference,
-    arguments: tuple[Sequence[Any], Any],
-    expected: Expected,
+    place: int,
+    output: Tensor,
+    native: Tensor,
+    arguments: tuple[Sequence[Any], Mapping[str, Any]],
 ) -> Tensor | None:
-    """Where the operation gives places: those that hold the same value as PyTorch's own place."""
+    """Where output `place` holds places: those at which there is the same value as at PyTorch's own place."""
     name = str(operation).split(".")[1]
-    place = reference.outputs.index(expected)
-    if PLACES.get(name) != place or outputs[place].dtype is not torch.int64:
+    if PLACES.get(name) != place or output.dtype is not torch.int64:
         return None
     x = flat_tensors(arguments)[0]
-    dim = next(
-        (value for value in arguments[0][1:] if isinstance(value, int) and not isinstance(value, bool)), None
-    )
-    if name in ("topk", "kthvalue"):
-        dim = arguments[0][2] if len(arguments[0]) > 2 else -1
-    mine, native = outputs[place], expected.native
-    limit = x.numel() if dim is None else x.shape[dim]
-    if not bool(((mine >= 0) & (mine < limit)).all()):
+    dim = argument_of(operation, arguments, "dim")
+    if dim is None or not x.dim():
+        x, dim = x.flatten(), 0
+        output, native = output.reshape(-1), native.reshape(-1)
+    if not bool(((output >= 0) & (output < x.shape[dim])).all()):
         return None
-    if dim is None:
-        flat = x.flatten()
-        return flat[mine] == flat[native]
-    if mine.dim() == x.dim():
-        return x.gather(dim, mine) == x.gather(dim, native)
-    return (x.gather(dim, mine.unsqueeze(dim)) == x.gather(dim, native.unsqueeze(dim))).squeeze(dim)
+    if output.dim() == x.dim():
+        return _same(x.gather(dim, output), x.gather(dim, native))
+    found = _same(x.gather(dim, output.unsqueeze(dim)), x.gather(dim, native.unsqueeze(dim)))
+    return found.squeeze(dim)
+
+
+def _same(first: Tensor, second: Tensor) -> Tensor:
+    return (first == second) | (first.isnan() & second.isnan())

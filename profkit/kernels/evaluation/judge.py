@@ -5,6 +5,7 @@ It runs two processes of its own: the candidate, which has the kernels, and the 
 
 from __future__ import annotations
 
+import traceback
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -16,6 +17,7 @@ from typing import Any
 import torch
 
 from profkit.core import codec
+from profkit.core.errors import MachineError
 from profkit.core.types import (
     EvaluationTest,
     Json,
@@ -56,6 +58,7 @@ STATUSES: dict[JobStatus, TestStatus] = {
 }
 ARENA_SHARE = 0.5  # of the machine's memory: only what is used of it is taken
 SEED_BITS = 31
+TRACEBACK = 4000  # characters
 SEEDS = 8  # that are tried to make a weak test strong
 BUSY = "the machine was busy: threads waited for a processor while it was timed"
 
@@ -119,7 +122,7 @@ class Judge:
         except Exception as error:
             result = replace(result, reason=f"PyTorch itself: {_first_line(error)}")
         else:
-            result = self._judge(trial, replace(result, remarks=trial.reference.remarks))
+            result = self._judge_safely(trial, replace(result, remarks=trial.reference.remarks))
         return replace(result, spent=perf_counter() - begin), strength
 
     def close(self) -> None:
@@ -127,6 +130,17 @@ class Judge:
         for process in (self._candidate, self._reference):
             if process is not None:
                 process.close()
+
+    def _judge_safely(self, trial: _Trial, result: TestResult) -> TestResult:
+        """A fault of profkit's own costs one test, and is no kernel's."""
+        try:
+            return self._judge(trial, result)
+        except MachineError as fault:
+            return replace(result, status="lost", reason=f"{fault.message}; {fault.fix or ''}".rstrip("; "))
+        except Exception as error:
+            text = "".join(traceback.format_exception(error))[-TRACEBACK:]
+            reason = f"profkit could not judge it: {_first_line(error)}"
+            return replace(result, status="lost", reason=reason, traceback=text)
 
     def _list_tests(self, selection: Selection) -> tuple[tuple[EvaluationTest, ...], tuple[str, ...]]:
         """The tests, and the operations that are left out because there is no kernel for them.

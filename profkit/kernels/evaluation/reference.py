@@ -17,6 +17,7 @@ too, and one that computes in half precision what PyTorch computes in float32 do
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod, sqrt
@@ -33,19 +34,7 @@ PROBES = 2
 JUMP = 2.0**-16  # of the largest number: what moves more for such a step is a jump, not a slope
 RARE = 1e-3  # of many numbers may be so wrong in PyTorch itself that they say nothing about the others
 MANY = 1000
-CONTRACTIONS = (
-    "mm",
-    "mv",
-    "dot",
-    "conv",
-    "linear",
-    "einsum",
-    "attention",
-    "bilinear",
-    "matmul",
-    "outer",
-    "ger",
-)
+CONTRACTION = re.compile(r"(^|_|add|b)(mm|mv)($|_)|dot|conv|linear|attention|matmul")  # names of operations
 WIDER = {
     torch.float16: torch.float64,
     torch.bfloat16: torch.float64,
@@ -114,6 +103,16 @@ def is_random(operation: Any) -> bool:
 def leaves_unwritten(operation: Any) -> bool:
     """Whether the values of what it gives are undefined: empty and its kind."""
     return str(operation).split(".")[1].startswith(("empty", "new_empty", "_empty", "resize"))
+
+
+def argument_of(operation: Any, arguments: tuple[Sequence[Any], Mapping[str, Any]], name: str) -> Any:
+    """The argument of that name in the operation's schema, or its default; None where it has none."""
+    args, kwargs = arguments
+    for place, argument in enumerate(operation._schema.arguments):
+        if argument.name == name:
+            default = argument.default_value if argument.has_default_value() else None
+            return kwargs.get(name, args[place] if place < len(args) else default)
+    return None
 
 
 def written_places(operation: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> set[int]:
@@ -275,10 +274,8 @@ def _summands(operation: Any, tensors: Sequence[Tensor], outputs: Sequence[Tenso
         return 1.0
     length = max(numbers) / min(results)
     name = str(operation).split(".")[1]
-    if any(word in name for word in CONTRACTIONS) and len(numbers) > 1:
-        first, second = sorted((tensor.numel() for tensor in floats if tensor.dim() > 1), reverse=True)[
-            :2
-        ] or (1, 1)
+    if len(numbers) > 1 and CONTRACTION.search(name):
+        first, second = sorted(numbers, reverse=True)[:2]
         length = max(length, sqrt(first * second / max(results)))
     return float(max(1.0, length))
 
