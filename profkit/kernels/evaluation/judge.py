@@ -35,6 +35,7 @@ from profkit.kernels.evaluation.candidate.arguments import Encoder, NotPortable,
 from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess
 from profkit.kernels.evaluation.candidate.confinement import shield
 from profkit.kernels.evaluation.correctness import Errors, Incorrect, check_call, is_right_by_far
+from profkit.kernels.evaluation.fresh_values import FreshValues, choose_values
 from profkit.kernels.evaluation.reference import (
     Reference,
     count_bytes,
@@ -62,6 +63,7 @@ ARENA_SHARE = 0.5  # of the machine's memory: only what is used of it is taken
 SEED_BITS = 31
 TRACEBACK = 4000  # characters
 SEEDS = 8  # that are tried to make a weak test strong
+UNCHANGED = "not timed: its result is the same for other values, and could be kept from before"
 BUSY = "the machine was busy: threads waited for a processor while it was timed"
 
 
@@ -234,10 +236,13 @@ class Judge:
         except (KernelError, WorkerEnded) as error:
             reference.kill()
             return replace(result, remarks=(*result.remarks, f"not timed: PyTorch's own kernel: {error}"))
+        fresh = trial.choose_values()
+        if fresh is None:
+            return replace(result, remarks=(*result.remarks, UNCHANGED))
         times = time_pairs(
             candidate,
             reference,
-            trial.encoder,
+            fresh,
             trial.recipe,
             len(trial.reference.outputs),
             estimate,
@@ -309,11 +314,40 @@ class _Trial:
         return count_bytes([*flat_tensors(self.arguments), *outputs])
 
     def check(self, process: KernelProcess) -> Errors:
-        """Call the kernel with garbage in its new memory, and check all that it did. Raises Incorrect."""
-        (slot,) = process.place(self.recipe, 1)
-        copy_storages(self.encoder.contents, slot)
+        """Call the kernel with garbage in its new memory, and check all that it did. Raises Incorrect.
+
+        A second call, on other values, finds what is kept from the first one; and what the first one gave stays.
+        """
+        again = 2 * self.recipe.slot_bytes < process.arena.size // 2
+        first, *others = process.place(self.recipe, 2 if again else 1)
+        copy_storages(self.encoder.contents, first)
         self._description = process.call(0, garbage=True)
-        return self._check(process, slot, self._description, self.reference)
+        errors = self._check(process, first, self._description, self.reference)
+        for second in others:
+            self._check_again(process, first, second)
+        return errors
+
+    def _check_again(self, process: KernelProcess, first: Sequence[Tensor], second: Sequence[Tensor]) -> None:
+        FreshValues(self.encoder, self.recipe).write(second)
+        before = [storage.clone() for storage in second]
+        try:
+            native = run_natively(self.operation, lambda: self._make(before))
+        except Exception:  # PyTorch's own, for values that it does not take
+            return
+        description = process.call(1)
+        if not self._is_right_by_far(process, second, description, native):
+            self._check(process, second, description, self._refer(before))
+        if not self._is_right_by_far(process, first, self._description, self.reference):
+            self._check(process, first, self._description, self.reference)
+
+    def choose_values(self) -> FreshValues | None:
+        """New values for each timed call; None where the result does not depend on them."""
+
+        def run(contents: Sequence[Tensor]) -> Sequence[Tensor]:
+            native = run_natively(self.operation, lambda: self._make(contents))
+            return [each.native for each in (*native.outputs, *(each for _, each in native.arguments))]
+
+        return choose_values(self.encoder, self.recipe, run)
 
     def estimate(self, process: KernelProcess) -> float:
         """Seconds of one call of the reference, roughly."""
@@ -341,10 +375,7 @@ class _Trial:
         def verify(before: Sequence[Tensor], after: Sequence[Tensor], addresses: Sequence[int]) -> None:
             description = _with_addresses(self._description, iter(addresses))
             native = run_natively(self.operation, lambda: self._make(before))
-            arguments = decode(self.recipe.body, after)
-            if is_right_by_far(
-                self.operation, process, description, native, self.reference, after, arguments
-            ):
+            if self._is_right_by_far(process, after, description, native):
                 return
             reference = self._refer(before)
             try:
@@ -367,6 +398,12 @@ class _Trial:
     ) -> Errors:
         arguments = decode(self.recipe.body, slot)
         return check_call(self.operation, process, description, reference, slot, arguments)
+
+    def _is_right_by_far(
+        self, process: KernelProcess, slot: Sequence[Tensor], description: Any, native: Reference
+    ) -> bool:
+        arguments = decode(self.recipe.body, slot)
+        return is_right_by_far(self.operation, process, description, native, self.reference, slot, arguments)
 
     def _refer(self, contents: Sequence[Tensor]) -> Reference:
         return make_reference(self.operation, lambda: self._make(contents), self._seed)

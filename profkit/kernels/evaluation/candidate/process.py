@@ -104,8 +104,11 @@ class _Handler:
         return {"slots": len(self._slots)}
 
     def _call(self, slot: int, garbage: bool) -> dict[str, Any]:
-        """Call the kernel once; what its outputs are. `garbage`: memory that it allocates holds garbage at first."""
-        self._outputs = []
+        """Call the kernel once; what its outputs are. `garbage`: memory that it allocates holds garbage at first.
+
+        Outputs of other slots are kept.
+        """
+        self._outputs = [] if slot == 0 else self._outputs
         args, kwargs = self._slots[slot]
         _set_malloc(PERTURB, GARBAGE if garbage else 0)
         try:
@@ -116,7 +119,7 @@ class _Handler:
             return {"error": "SystemExit", "message": f"it called exit({error.code})", "traceback": ""}
         finally:
             _set_malloc(PERTURB, 0)
-        self._outputs = [value]
+        self._outputs.append(value)
         return {"value": self._describe(value)}
 
     def _describe(self, value: Any) -> Any:
