@@ -25,7 +25,9 @@ from profkit.profilers.perf.script import read_script
 from profkit.profilers.valgrind.probe import ValgrindAbility, probe_valgrind
 from profkit.runtime.passes.command import python_version
 
-MOST_SAMPLES = 20_000  # of a long unmarked program: a share of 1 % is known to a tenth of itself
+# Of an unmarked program of all processors: a share of 10 % is known to a twentieth of itself, and perf needs seconds to
+# read their 16 KiB of stack each.
+MOST_SAMPLES = 5_000
 LEAST_FREQUENCY = 49  # Hz
 SECONDS = 2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
 _DATA, _JIT, _TEXT = "trace.perf.data", "trace.jit.data", "trace.script.txt"
@@ -79,7 +81,7 @@ def plan_trace(
         "trace",
         "perf",
         (step,),
-        cost=1.5,
+        cost=2.0,
         cost_note="sampling itself costs a few per cent; reading the stacks comes after it",
         notes=(frames.note,) if frames.note else (),
     )
