@@ -20,6 +20,7 @@ DEFAULTS = {
     "memory-bandwidth": ("bandwidth.dram.share", ">", 60),
     "roofline": ("roofline.share", ">", 50),
     "cases-right": ("cases.faulty", "<=", 0),
+    "kernels-right": ("tests.failed", "<=", 0),
     "time-precision": ("time.interval", "<=", None),
     "no-leak": ("memory.python_growth", "<", 8),
 }

@@ -29,9 +29,9 @@ MAP_LEGEND = "F faster than PyTorch, S slower, = the same, ? not decided, ✗ fa
 
 
 def fast_curve(operations: Sequence[OperationResult]) -> StepCurve | None:
-    """fast_p over p; None where nothing was timed."""
+    """fast_p over p; None where no operation is correct and timed."""
     points = fast_p_curve(operations)
-    if not points:
+    if not points or not fast_p(operations, 0.0):
         return None
     counted = [one for one in operations if one.counted]
     steps = []
@@ -48,7 +48,7 @@ def fast_curve(operations: Sequence[OperationResult]) -> StepCurve | None:
     return StepCurve(
         "Correct and more than p times as fast",
         f"{percent(start)} of {plural(len(counted), 'operation')} are correct and timed; "
-        f"{percent(fast_p(operations, 1.0))} are surely faster than PyTorch.",
+        f"{percent(fast_p(operations, 1.0))} are also faster than PyTorch.",
         "p",
         tuple(steps),
         tuple((p, fast_p(operations, p) or 0.0) for p in _PLACES),

@@ -27,7 +27,7 @@ from profkit.core.types import (
     TestStatus,
 )
 
-FLOOR_WORDS: Mapping[SpeedWord, str] = {
+WORDS: Mapping[SpeedWord, str] = {
     "FASTER": "faster",
     "SAME": "the same",
     "SLOWER": "slower",
@@ -46,7 +46,7 @@ _FAULTS: Mapping[Fault, str] = {
     "mutation": "changes its inputs against its schema",
     "raised": "raised",
 }
-_NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?")
+_NUMBERS = re.compile(r"-?[0-9]+(?:[,.][0-9]+)*(?:e[+-]?[0-9]+)?(?:, -?[0-9]+)*")  # and places: 0, 3, 1
 
 
 # ---------------------------------------------------------------- numbers
@@ -158,9 +158,7 @@ def _speed(scores: EvaluationScores) -> str:
 
 
 def _words(scores: EvaluationScores, operations: tuple[OperationResult, ...]) -> str:
-    counts = [
-        f"{scores.words[word]} {text}" for word, text in FLOOR_WORDS.items() if scores.words.get(word, 0)
-    ]
+    counts = [f"{scores.words[word]} {text}" for word, text in WORDS.items() if scores.words.get(word, 0)]
     share = fast_p(operations, 1.0)
     bare = scores.geomean is not None and scores.geomean.low is None
     how = "faster by their value" if bare else "surely faster"
@@ -250,7 +248,7 @@ def failure_groups(operations: Iterable[OperationResult]) -> tuple[FailureGroup,
 def failure_reason(result: TestResult) -> str:
     """Why it failed, in one line: the fault, the reason, how large the error is."""
     parts = [_FAULTS[result.fault]] if result.fault is not None else []
-    parts += [words for words in (result.error_type, result.reason) if words]
+    parts += [result.reason or result.error_type] if result.reason or result.error_type else []
     line = ": ".join(parts) or result.status
     if result.fault == "values" and result.allowed_share is not None and result.allowed_share > 1:
         line += f" (error {ratio(result.allowed_share)} of what is allowed)"

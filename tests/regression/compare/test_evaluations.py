@@ -1,0 +1,134 @@
+"""Two evaluations compared: a test that fails now is a regression, speed-ups by intervals, other programs' files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from profkit.core.types import Comparison, EvaluationDocument, TestResult, TestStrength
+from profkit.kernels.evaluation.results.outputs import write_results
+from profkit.regression.compare import CompareOptions, compare_evaluations
+from tests.cli_runner import profkit
+from tests.evaluation_documents import a_test, evaluation, every_status, failed, passed
+
+NAMES = [f"op{number}.default" for number in range(8)]
+
+
+def timed(values: Sequence[float] = (1.2,) * 8, half: float = 0.02) -> EvaluationDocument:
+    return evaluation(*(passed(a_test(n), v, half) for n, v in zip(NAMES, values, strict=True)))
+
+
+def compared(before: EvaluationDocument, after: EvaluationDocument, **options: object) -> Comparison:
+    return compare_evaluations(before, after, CompareOptions(**options))  # type: ignore[arg-type]
+
+
+def with_result(document: EvaluationDocument, number: int, result: TestResult) -> EvaluationDocument:
+    results = list(document.results)
+    results[number] = result
+    return replace(document, results=tuple(results))
+
+
+def test_a_test_that_passed_and_fails_is_a_regression_whatever_became_faster() -> None:
+    after = timed((2.0,) * 8)
+    after = with_result(after, 3, failed(after.results[3].test, "crashed", "SIGSEGV"))
+    comparison = compared(timed(), after)
+    assert comparison.outcome == "regressed"
+    assert comparison.reason == (
+        f"op3.default: 1 test passed and failed now: {after.results[3].test.id} (crashed)."
+    )
+    assert compared(after, timed((2.0,) * 8)).outcome == "improved"
+
+
+def test_a_test_that_broke_is_not_made_good_by_one_that_was_mended() -> None:
+    one, two = a_test("add.Tensor", (8,)), a_test("add.Tensor", (16,))
+    comparison = compared(evaluation(passed(one), failed(two)), evaluation(failed(one), passed(two)))
+    assert comparison.outcome == "regressed"
+
+
+def test_speedups_are_decided_by_operation_and_over_all() -> None:
+    assert compared(timed(), timed((1.21,) * 8)).outcome == "same"
+    slower = compared(timed(), timed((1.2,) * 7 + (0.7,)))
+    assert slower.outcome == "regressed"
+    worst = slower.changes[0]
+    assert (worst.metric, worst.scope.name, worst.course) == ("speedup", "op7.default", "worse")
+    assert compared(timed(), timed((1.5,) * 8)).outcome == "improved"
+    open_ = compared(timed(half=0.5), timed((1.35,) * 8, half=0.5))
+    assert open_.outcome == "ambiguous"
+    assert "evaluate both again" in (open_.fix or "")
+
+
+def test_times_of_weak_tests_and_of_another_device_are_not_compared() -> None:
+    weak = tuple(TestStrength(a_test(name).id, name, (), ("zeros",)) for name in NAMES)
+    before, after = timed(), timed((0.5,) * 8)
+    assert compared(before, replace(after, strengths=weak)).outcome == "same"
+    other = replace(after, device="cuda:0")
+    assert compared(before, other).outcome == "same"
+    assert "--force" in compared(before, other).notes[0]
+    assert compared(before, other, force=True).outcome == "regressed"
+
+
+def test_a_test_that_is_not_decided_any_more_may_hide_a_failure() -> None:
+    before = timed()
+    skipped = with_result(before, 0, failed(before.results[0].test, "skipped", "no memory"))
+    assert compared(before, skipped).outcome == "ambiguous"
+    unfinished = replace(before, results=before.results[:4], complete=False)
+    assert compared(before, unfinished).outcome == "same"
+
+
+def test_nothing_in_common_is_refused_and_an_evaluation_is_as_itself() -> None:
+    assert compared(timed(), evaluation(passed(a_test("other.default")))).outcome == "refused"
+    assert compared(every_status(), every_status()).outcome == "same"
+
+
+def test_files_of_backendbench_are_compared_with_each_other_and_with_ours(tmp_path: Path) -> None:
+    write_results(tmp_path, timed())
+    rows = json.loads((tmp_path / "full_results.json").read_text(encoding="utf-8"))
+    theirs = tmp_path / "theirs.json"
+    theirs.write_text(json.dumps(rows), encoding="utf-8")
+    assert profkit("compare", tmp_path, theirs, cwd=tmp_path).code == 0
+    rows[0] |= {"is_correct": False, "error_type": "AssertionError", "error_msg": "not close"}
+    theirs.write_text(json.dumps(rows), encoding="utf-8")
+    said = profkit("compare", tmp_path, theirs, "--format", "json", cwd=tmp_path)
+    assert (said.code, said.json()["outcome"]) == (1, "regressed")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("evaluation")
+    write_results(path, every_status())
+    return path
+
+
+def test_check_judges_an_evaluation_by_its_targets(folder: Path, tmp_path: Path) -> None:
+    said = profkit("check", folder, cwd=tmp_path)
+    assert said.code == 1
+    assert "kernels-right" in said.out
+    assert "--replay" in said.out
+    targets = tmp_path / "ours.yaml"
+    targets.write_text(
+        "targets:\n"
+        "  kernels-right: {at_most: 8}\n"
+        "  fast: {metric: speedup.geometric_mean, above: 1}\n"
+        "  each: {metric: speedup, at_least: 0.5, scopes: [region]}\n",
+        encoding="utf-8",
+    )
+    assert profkit("check", folder, "--targets", targets, cwd=tmp_path).code == 0
+    targets.write_text("targets: {correct: {metric: operations.correct, at_least: 100}}", encoding="utf-8")
+    verdicts = profkit("check", folder, "--targets", targets, "--format", "json", cwd=tmp_path).json()[
+        "verdicts"
+    ]
+    assert {verdict["target"]: verdict["verdict"] for verdict in verdicts}["correct"] == "fail"
+
+
+def test_report_shows_it_and_a_history_takes_it(folder: Path, tmp_path: Path) -> None:
+    assert "4 of 11 operations correct" in profkit("report", folder, "--format", "markdown", cwd=tmp_path).out
+    history = str(tmp_path / "history.sqlite")
+    theirs = profkit("history", "add", folder / "full_results.json", "--history", history, cwd=tmp_path)
+    assert theirs.code == 0
+    assert profkit("history", "add", folder, "--history", history, cwd=tmp_path).code == 0
+    series = profkit("history", "trend", "--history", history, "--format", "json", cwd=tmp_path).out
+    assert "speedup.geometric_mean" in series

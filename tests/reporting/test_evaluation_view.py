@@ -1,0 +1,121 @@
+"""An evaluation in a terminal, as Markdown and as a page: what is right and how fast first, then what failed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from math import nan
+from pathlib import Path
+
+import pytest
+
+from profkit.core.types import EvaluationDocument
+from profkit.reporting.html import page
+from profkit.reporting.markdown import render as render_markdown
+from profkit.reporting.view import plain_text
+from profkit.reporting.views.evaluation import view
+from tests.evaluation_documents import a_test, evaluation, every_status, failed, passed, speedup
+from tests.reporting.html.markup import problems
+from tests.reporting.shown import text_of
+
+FOLDER = Path("reports/kernels")
+HOSTILE = "</script><script>document.title='ran'</script>|`*\x1b[31m\u202e\udc80\n#1 @you"
+BARE = evaluation(
+    *(replace(passed(a_test(f"op{n}.default")), speedup=speedup(1.0 + n, 0.0, 1)) for n in range(3)),
+    failed(a_test("mm.default")),
+    command=(),
+    device="",
+)
+ODD = {
+    "every status": every_status(),
+    "nothing": evaluation(),
+    "interrupted": replace(every_status(), complete=False, planned=90),
+    "all skipped": evaluation(failed(a_test("rand.default"), "skipped", "random")),
+    "nothing timed": evaluation(passed(a_test("add.Tensor")), failed(a_test("mm.default"), "lost")),
+    "no number": evaluation(failed(a_test("mm.default"), max_abs_error=nan, allowed_share=nan)),
+    "without intervals": BARE,
+    "hostile": evaluation(
+        passed(replace(a_test("add.Tensor"), operation=HOSTILE, arguments=HOSTILE), 1.5),
+        failed(replace(a_test("mul.Tensor"), operation=HOSTILE), "incorrect", HOSTILE, traceback=HOSTILE),
+        failed(a_test("sin.default"), "skipped", HOSTILE),
+        notes=(HOSTILE,),
+    ),
+    "many": evaluation(
+        *(passed(a_test(f"operation_of_a_long_name_{n}.default"), 1 + n / 100) for n in range(150)),
+        *(failed(a_test(f"bad_{n}.default"), "incorrect", f"error {n}") for n in range(60)),
+    ),
+}  # fmt: skip
+
+
+def terminal(document: EvaluationDocument, *, details: bool = False, width: int = 100) -> str:
+    return text_of(view(document, FOLDER), details=details, width=width)
+
+
+def headline(document: EvaluationDocument) -> str:
+    return plain_text(view(document).headline[0])
+
+
+def test_the_first_line_says_how_many_are_right_and_how_much_faster() -> None:
+    document = evaluation(
+        passed(a_test("relu.default"), 1.5), passed(a_test("add.Tensor"), 1.2), failed(a_test("mm.default"))
+    )
+    assert headline(document) == (
+        "2 of 3 operations correct; 1.34 x as fast as PyTorch over 2 timed tests (geometric mean, 1.32 to 1.36)"
+    )
+    assert headline(evaluation(passed(a_test("relu.default")))) == "1 of 1 operation correct; none was timed"
+    assert headline(evaluation()) == "No test was decided"
+
+
+def test_what_failed_stands_before_the_operations_with_the_line_that_does_it_again() -> None:
+    document = every_status()
+    cheat = next(result for result in document.results if result.status == "cheat")
+    told = terminal(document)
+    assert told.index(f"profkit evaluate --replay {cheat.test.id} {FOLDER}\n") < told.index("\nOperations\n")
+    assert re.search(r"✗ incorrect +sum.default  wrong values: element \(3,\) is 1.5", told)
+    assert told.count("wrong values") == 1  # two tests that differ in numbers alone
+
+
+def test_an_operation_has_a_row_with_interval_word_error_and_bound() -> None:
+    told = terminal(every_status())
+    assert re.search(r"relu.default +passed +3 of 3 +1.47 x +1.45-1.49 +FASTER +25.0 % +28.8 %", told)
+    assert re.search(r"dropout.default +skipped +- ", told)
+
+
+def test_statuses_add_up_and_what_is_skipped_is_named_with_its_number() -> None:
+    told = " ".join(terminal(every_status()).split())
+    counts = re.search(r"Tests (.*?)\.", told)
+    assert counts is not None
+    assert sum(map(int, re.findall(r"\d+", counts[1]))) == 20
+    assert "2 tests skipped: its result is random (dropout.default and rand.default)" in told
+    assert "Not counted: 1 passed test that the audit found weak" in told
+
+
+def test_fast_p_and_the_map_of_speedups_are_in_every_form() -> None:
+    document = every_status()
+    made = page.render(view(document, FOLDER))
+    assert 'class="chart steps"' in made
+    assert 'class="chart winners"' in made
+    for text in (terminal(document), render_markdown(view(document, FOLDER), None)):
+        assert re.search(r"share +\|? *27.3 %", text)
+        assert re.search(r"relu.default +\|? *F 1.80", text)
+
+
+def test_results_of_another_program_have_no_replay_and_no_claim_of_certainty() -> None:
+    told = " ".join(terminal(BARE).split())
+    assert "--replay" not in told
+    assert "surely" not in told
+    assert "geometric mean, no interval" in told
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_whatever_is_in_it_every_view_shows_it_in_its_width(name: str) -> None:
+    document = ODD[name]
+    for width in (80, 40):
+        told = terminal(document, details=True, width=width)
+        typed = [line for line in told.splitlines() if str(FOLDER) not in line]
+        assert max(map(len, typed)) <= width
+    made = render_markdown(view(document, FOLDER), None)
+    for text in (told, made):
+        assert not re.search(r"\b(?:nan|inf|None)\b", text)
+        assert not {"\x1b", "\u202e", "\udc80"} & set(text)
+    assert problems(page.render(view(document, FOLDER))) == []
