@@ -81,7 +81,8 @@ def plan_trace(
         "trace",
         "perf",
         (step,),
-        cost=2.0,
+        cost=1.5,
+        seconds=_expected_seconds(context, state),
         cost_note="sampling itself costs a few per cent; reading the stacks comes after it",
         notes=(frames.note,) if frames.note else (),
     )
@@ -93,6 +94,15 @@ def _frequency(context: RunContext, state: PlanState) -> int:
         return FREQUENCY
     busy = state.plain_seconds * max(1, context.machine.cores)
     return max(LEAST_FREQUENCY, min(FREQUENCY, int(MOST_SAMPLES / busy)))
+
+
+READING_SECONDS = 2.0  # that perf takes for its text of MOST_SAMPLES
+
+
+def _expected_seconds(context: RunContext, state: PlanState) -> float | None:
+    if state.marked or state.plain_seconds is None or context.depth == "full":
+        return None
+    return state.plain_seconds + READING_SECONDS * min(1.0, state.plain_seconds)
 
 
 def read_trace(context: RunContext, result: PassResult) -> PassFindings:
