@@ -16,22 +16,19 @@ PERF = PerfAbility("/usr/bin/perf", "6.1", software_ok=True, record_ok=True)
 
 
 @pytest.mark.parametrize(
-    ("seconds", "marked", "depth", "frequency"),
+    ("seconds", "marked", "depth", "frequency", "expected"),
     [
-        (0.5, False, "standard", 997),
-        (
-            4.0,
-            False,
-            "standard",
-            625,
-        ),  # net.py: 20,000 samples of its stack took perf longer than the program
-        (600.0, False, "standard", 49),
-        (600.0, True, "standard", 997),  # its region is short
-        (600.0, False, "full", 997),
+        (0.5, False, "standard", 997, 1.5),
+        (4.0, False, "standard", 625, 6.0),  # net.py: 20,000 samples took longer than the program
+        (600.0, False, "standard", 49, 602.0),
+        (600.0, True, "standard", 997, None),  # its region is short
+        (600.0, False, "full", 997, None),
     ],
 )
-def test_a_long_program_is_sampled_less_often(tmp_path, seconds, marked, depth, frequency):
+def test_a_long_program_is_sampled_less_often(tmp_path, seconds, marked, depth, frequency, expected):
     workload = Workload(("./work",), str(tmp_path), "work")
     context = RunContext(workload, replace(read_machine(), cores=2), tmp_path, depth, None, 0.5, 1.0)
-    argv = plan_trace(context, PERF, None, PlanState(marked, plain_seconds=seconds)).steps[0].argv
+    planned = plan_trace(context, PERF, None, PlanState(marked, plain_seconds=seconds))
+    argv = planned.steps[0].argv
+    assert planned.seconds == expected
     assert argv[argv.index("-F") + 1] == str(frequency)
