@@ -22,6 +22,8 @@ PyTorch against itself, which shows what this machine can tell:  profkit evaluat
 A folder of kernels over torch's own database of tests:
 profkit evaluate --suite opinfo --backend directory --kernels generated_kernels --dtype bfloat16
 
+The operations and shapes of your own program:  profkit evaluate my_kernels.py --trace -- python train.py
+
 Only whether they are correct:  profkit evaluate my_kernels.py --correctness-only
 
 What it would do:  profkit evaluate --suite opinfo --plan
@@ -40,7 +42,18 @@ WITH_RESUME = ("resume", "again", "details", "format", "quiet")
 
 def add_to(app: typer.Typer) -> None:
     """Register the verb."""
-    app.command("evaluate", epilog=EXAMPLES)(evaluate)
+    app.command("evaluate", epilog=EXAMPLES, cls=CommandWithProgram)(evaluate)
+
+
+class CommandWithProgram(typer.core.TyperCommand):
+    """What stands behind `--` is a program of its own, and no argument of ours."""
+
+    def parse_args(self, context: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Keep the program in the context."""
+        if "--" in args:
+            place = args.index("--")
+            context.obj, args = tuple(args[place + 1 :]), args[:place]
+        return super().parse_args(context, args)
 
 
 def evaluate(
@@ -65,6 +78,14 @@ def evaluate(
             rich_help_panel=WHAT,
         ),
     ] = None,
+    trace: Annotated[
+        bool,
+        typer.Option(
+            "--trace",
+            help="Test the calls of a program of yours, which stands behind --.",
+            rich_help_panel=WHAT,
+        ),
+    ] = False,
     backend: Annotated[
         str,
         typer.Option(
@@ -174,6 +195,12 @@ def evaluate(
     from profkit.kernels.evaluation.sources.registry import make_source_request
 
     progress = progress_for(quiet=quiet)
+    program: tuple[str, ...] = context.obj or ()
+    if bool(program) != trace:
+        raise UsageError(
+            "--trace needs a program, and a program needs --trace",
+            "profkit evaluate --trace -- python train.py",
+        )
     if replay:
         _replay(replay, file, format, quiet=quiet)
         return
@@ -187,7 +214,7 @@ def evaluate(
                 "profkit evaluate --resume FOLDER --again",
             )
         options = EvaluationOptions(
-            suite=suite,
+            suite="traced" if trace else suite,
             suite_path=traces,
             operations=ops,
             dtype=dtype,
@@ -201,7 +228,12 @@ def evaluate(
             name=name,
         )
         source = make_source_request(backend, kernels, file)
-        request = make_request(options, source, ("profkit", *sys.argv[1:]), make_folder=not plan)
+        make_folder = trace or not plan
+        request = make_request(options, source, ("profkit", *sys.argv[1:]), make_folder=make_folder)
+        if trace:
+            from profkit.kernels.evaluation.recording import record_into
+
+            request = record_into(request, program, progress)
     if plan:
         _show_plan(request, format, quiet=quiet)
         return
