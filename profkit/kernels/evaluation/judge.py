@@ -159,8 +159,8 @@ class Judge:
         return tuple(left), tuple(sorted(without))
 
     def _has_kernel(self, operation: str) -> bool:
-        """By names alone: nothing of the kernels' files is run here."""
-        if self._settings.operations:
+        """By names alone: nothing of the kernels' files is run here. What is asked for by name is to be there."""
+        if {operation, operation.partition(".")[0]} & set(self._settings.operations):
             return True
         if self._source is None:
             self._source = open_source(self._settings.source)
