@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import monotonic
 
 from profkit.core.errors import UsageError, WorkloadError
-from profkit.core.formatting import plural
 from profkit.core.process import run
-from profkit.core.progress import Progress
 from profkit.core.whole_files import write_whole
-from profkit.kernels.evaluation.request import EvaluationRequest
 from profkit.kernels.evaluation.suites.trace_files import read_traces, write_trace
 from profkit.runtime.passes.command import counting_environment
-
-TRACE = "trace.txt"
 
 
 def record_operations(
@@ -48,23 +41,6 @@ def record_operations(
         if not any(Path(folder).iterdir()):
             raise UsageError("the program called no operation of PyTorch", "-- python train.py")
         calls = read_traces(Path(folder))
+        out.parent.mkdir(parents=True, exist_ok=True)
         write_whole(out, [write_trace(calls)])
         return sum(call.calls for call in calls)
-
-
-def record_into(request: EvaluationRequest, command: Sequence[str], progress: Progress) -> EvaluationRequest:
-    """The evaluation of what `command` calls, whose trace is in the evaluation's folder.
-
-    Raises what `record_operations` raises.
-    """
-    path = request.folder / TRACE
-    begin = monotonic()
-    progress.begin("trace", " ".join(command))
-    calls = record_operations(
-        command,
-        path,
-        log=request.folder / "logs" / "program.log",
-        tick=lambda _: progress.tick(monotonic() - begin),
-    )
-    progress.end(f"{plural(calls, 'call')} in {path}")
-    return replace(request, settings=replace(request.settings, suite_path=str(path.resolve())))
