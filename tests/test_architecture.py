@@ -37,6 +37,9 @@ BENCH = (
     "kernels/evaluation/timing.py",
     "kernels/evaluation/reference.py",
     "kernels/evaluation/enabling",
+    "kernels/evaluation/suites/capture.py",
+    "kernels/evaluation/suites/op",
+    "kernels/evaluation/suites/user_file.py",
     "kernels/evaluation/suites/values.py",
 )
 LATE = ("profkit.core.process_tree",)

@@ -14,7 +14,7 @@ from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.pool import StandbyWorker
 from profkit.hardware.container import available_memory, read_limits
 from profkit.hardware.gpu import read_gpus
-from profkit.kernels.operations.cuda import compiler
+from profkit.kernels import disk_cache
 from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.sweep.request import SweepRequest
 from profkit.kernels.sweep.schedule import Precompile, Work, compile_worker_count
@@ -146,7 +146,7 @@ def bytecode_environment() -> dict[str, str]:
 
     So it is in many containers. Each process would compile all of torch's source then: 4 s, and 9 s more for Inductor.
     """
-    torch, folder = find_spec("torch"), compiler.cache_folder()
+    torch, folder = find_spec("torch"), disk_cache.cache_folder()
     if not sys.dont_write_bytecode or torch is None or torch.origin is None or folder is None:
         return {}
     if Path(torch.origin).with_name("__pycache__").is_dir():

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from profkit.kernels import disk_cache
 from profkit.kernels.operations.cuda import compiler as cuda_compiler
 from profkit.kernels.operations.cuda import launch
 from profkit.kernels.operations.cuda.compiler import (
@@ -112,9 +113,9 @@ def test_a_cache_that_cannot_be_written_costs_only_time(
 def test_a_cache_without_a_home_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", _no_home)
-    assert cuda_compiler.cache_folder() is None
-    assert cuda_compiler.read_cached("x") is None
-    cuda_compiler.write_cached("x", b"program")
+    assert disk_cache.cache_folder() is None
+    assert disk_cache.read_cached("x") is None
+    disk_cache.write_cached("x", b"program")
 
 
 def _no_home() -> Path:

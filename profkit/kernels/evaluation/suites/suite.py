@@ -32,7 +32,9 @@ class Selection:
 class Suite(Protocol):
     """Tests, and the arguments of each."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """As it stands in the results."""
 
     def tests(self, selection: Selection) -> Iterator[EvaluationTest]:
         """The tests in a fixed order, those of one operation after the other."""

@@ -72,6 +72,10 @@ def make_values(
     if len(call.args) > len(names):
         raise Skip(f"{len(call.args)} arguments, and torch {torch.__version__} takes {len(names)}")
     named = {**dict(zip(names, call.args, strict=False)), **call.kwargs}
+    if named.get("device") is not None:
+        named["device"] = Symbol("device", device)  # not the one that was traced
+    if named.get("pin_memory"):
+        named["pin_memory"] = False
     maker = _Maker(operation, named, call.tensors(), seed, special)
     try:
         made = {name: maker.make(name, value) for name, value in named.items()}

@@ -1,71 +1,19 @@
 """CUDA C++ to a program for one chip, by NVRTC: the compiler as a library. It needs no nvcc and no headers.
 
-Compiled programs are kept on disk, so that a second sweep compiles nothing. What cannot be read or written there is no
-error. An nvcc build by torch's cpp_extension takes some 40 s for such files and needs the whole toolkit; this takes
-0.3 s, and the library comes with torch. Names: NVRTC's documentation, chapter "User interface".
+Compiled programs are kept on disk, so that a second sweep compiles nothing. An nvcc build by torch's cpp_extension
+takes some 40 s for such files and needs the whole toolkit; this takes 0.3 s, and the library comes with torch.
+Names: NVRTC's documentation, chapter "User interface".
 """
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import os
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
-from profkit.core.whole_files import user_cache
 from profkit.kernels.operations.operation import Unavailable
-
-
-def cache_folder() -> Path | None:
-    """Where compiled programs are kept; None where there is no home."""
-    return user_cache("kernels")
-
-
-def cache_key(*parts: str | Sequence[str]) -> str:
-    """A name for all that decides what is compiled: texts of sources and headers, options, the compiler's version."""
-    return hashlib.sha256(repr(parts).encode()).hexdigest()
-
-
-def read_cached(name: str) -> bytes | None:
-    """What was kept, if it is there and whole."""
-    if (where := cache_folder()) is None:
-        return None
-    with suppress(OSError):
-        content = (where / name).read_bytes()
-        digest, program = content[:32], content[32:]
-        if program and hashlib.sha256(program).digest() == digest:
-            return program
-    return None
-
-
-def write_cached(name: str, program: bytes) -> None:
-    """Keep it: the file is there whole or not at all, whoever else writes it now."""
-    if (where := cache_folder()) is None:
-        return
-    with suppress(OSError):
-        where.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=where, prefix=".part-")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(program).digest() + program)
-            os.replace(temporary, where / name)
-        except OSError:
-            with suppress(OSError):
-                os.unlink(temporary)
-            raise
-
-
-def remove_cached(name: str) -> None:
-    """What the driver would not load is compiled anew the next time."""
-    if (where := cache_folder()) is not None:
-        with suppress(OSError):
-            (where / name).unlink()
-
 
 MAJORS = (13, 12, 11)
 FIX = "pip install nvidia-cuda-nvrtc, or a torch built for CUDA, which brings it"

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from profkit.kernels.operations.cuda import compiler as cuda_compiler
+from profkit.kernels import disk_cache
 from profkit.kernels.operations.cuda.compiler import Compiler, load_compiler
 from profkit.kernels.operations.operation import Unavailable
 
@@ -83,7 +83,7 @@ class CudaModule:
         code = self._driver.cuModuleLoadData(ctypes.byref(self._module), program)
         if code == 0:
             return
-        cuda_compiler.remove_cached(name)
+        disk_cache.remove_cached(name)
         if code in TOO_NEW:
             raise Unavailable(
                 f"the driver cannot load what {tool.name} compiles ({error_name(self._driver, code)}): it is older",
@@ -102,11 +102,11 @@ class CudaModule:
 def program_of(tool: Compiler, file: str, options: list[str]) -> tuple[bytes, str]:
     """The compiled program, from the cache where it is there, and its name in it. Raises DoesNotCompile."""
     text, header = ((HERE / name).read_text(encoding="utf-8") for name in (file, HEADER))
-    name = cuda_compiler.cache_key(text, header, options, tool.name)
-    program = cuda_compiler.read_cached(name)
+    name = disk_cache.cache_key(text, header, options, tool.name)
+    program = disk_cache.read_cached(name)
     if program is None:
         program = tool.compile(text, {HEADER: header}, options)
-        cuda_compiler.write_cached(name, program)
+        disk_cache.write_cached(name, program)
     return program, name
 
 

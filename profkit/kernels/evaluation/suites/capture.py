@@ -1,0 +1,142 @@
+"""What a Python call of torch becomes below: which overloads of aten it calls, and with which arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from profkit.kernels.evaluation.suites.notation import (
+    SHORT_DTYPES,
+    Call,
+    NotationError,
+    Symbol,
+    TensorForm,
+    replace_tensors,
+)
+
+
+class _FirstCall(BaseException):
+    """The call that was waited for. No Exception: what torch does in Python must not take it for its own fault."""
+
+
+class _Captured(TorchDispatchMode):  # type: ignore[misc]
+    """The first call of an overload, and how many there are. `abort`: the first one is not carried out."""
+
+    def __init__(self, abort: bool) -> None:
+        super().__init__()
+        self._abort = abort
+        self.count = 0
+        self.overload: Any = None
+        self.args: tuple[Any, ...] = ()
+        self.kwargs: Mapping[str, Any] = {}
+        self.description: Call | None = None
+
+    def __torch_dispatch__(
+        self,
+        overload: Any,
+        types: Any,
+        args: Any = (),
+        kwargs: Any = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        self.count += 1
+        if self.count == 1:
+            self.overload, self.args, self.kwargs = overload, args, kwargs
+            if self._abort:
+                raise _FirstCall
+            self.description = describe_call(args, kwargs)  # before an operation in place changes them
+        return overload(*args, **kwargs)
+
+
+def find_only_call(function: Callable[[], Any]) -> tuple[Any, Call] | None:
+    """The overload that the function calls and the form of its arguments; None where it calls none, or several.
+
+    Raises what the function raises, and NotationError for arguments that the notation has no word for.
+    """
+    with _Captured(abort=False) as captured:
+        function()
+    if captured.count != 1 or captured.description is None:
+        return None
+    return captured.overload, captured.description
+
+
+def capture_arguments(function: Callable[[], Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    """The arguments of the first overload that the function calls; it is not carried out."""
+    with _Captured(abort=True) as captured:
+        try:
+            function()
+        except _FirstCall:
+            return captured.args, captured.kwargs
+    raise NotationError("it calls no operation")
+
+
+def describe_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
+    """The call with forms in place of tensors. Raises NotationError for what the notation has no word for."""
+    firsts: dict[int, int] = {}  # by each storage's address, the number of the first tensor in it
+    count = 0
+
+    def describe(value: Any) -> Any:
+        nonlocal count
+        match value:
+            case torch.Tensor():
+                address = _check_strided(value)
+                first = firsts.setdefault(address, count) if address else count
+                count += 1
+                contiguous = value.is_contiguous()
+                return TensorForm(
+                    tuple(value.shape),
+                    str(value.dtype).removeprefix("torch."),
+                    None if contiguous else tuple(value.stride()),
+                    value.storage_offset(),
+                    None if first == count - 1 else first,
+                )
+            case torch.dtype():
+                return Symbol("dtype", str(value).removeprefix("torch."))
+            case torch.device():
+                return Symbol("device", str(value))
+            case torch.layout():
+                return Symbol("layout", str(value).removeprefix("torch."))
+            case torch.memory_format():
+                return Symbol("memory_format", str(value).removeprefix("torch."))
+            case list():
+                return [describe(each) for each in value]
+            case tuple():
+                return tuple(describe(each) for each in value)
+            case None | bool() | int() | float() | complex() | str():
+                return value
+        raise NotationError(f"a {type(value).__name__} among the arguments")
+
+    described = tuple(describe(value) for value in args)
+    return _mark_firsts(Call(described, {name: describe(value) for name, value in kwargs.items()}))
+
+
+def _check_strided(tensor: torch.Tensor) -> int:
+    """The address of its storage. Raises NotationError for a tensor that is not one of plain numbers at addresses."""
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
+        raise NotationError("a tensor that is not strided")
+    if tensor.is_conj() or tensor.is_neg() or dtype not in SHORT_DTYPES:
+        raise NotationError(f"a tensor of {dtype} that the notation has no word for")
+    return int(tensor.untyped_storage().data_ptr())
+
+
+def _mark_firsts(call: Call) -> Call:
+    """The same call, in which the first tensor of a shared storage says so, too."""
+    shared = {form.storage for form in call.tensors()} - {None}
+    if not shared:
+        return call
+    at = -1
+
+    def mark(form: TensorForm) -> TensorForm:
+        nonlocal at
+        at += 1
+        return replace(form, storage=at) if at in shared else form
+
+    return Call(
+        replace_tensors(call.args, mark),
+        {name: replace_tensors(value, mark) for name, value in call.kwargs.items()},
+    )

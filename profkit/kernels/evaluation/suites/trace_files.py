@@ -1,0 +1,106 @@
+"""Files of traced calls: the text that programs write, and one compressed table of the calls of many programs.
+
+The table is a trace file, too: its lines end in a comment that says how often which program has the call.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from profkit.core.errors import UsageError
+from profkit.kernels.evaluation.suites.notation import (
+    NotationError,
+    TracedCall,
+    format_call,
+    parse_call,
+    read_calls,
+)
+
+_PROGRAM = re.compile(r"# program (\d+) (.+)")
+_COUNTS = re.compile(r"  # in ((?:\d+:\d+ ?)+)$")
+MOST_BYTES = 1_000_000_000  # of a trace file
+
+
+@dataclass(frozen=True)
+class CallCounts:
+    """A call of an operation (`add.Tensor`), and how often each program has it."""
+
+    operation: str
+    arguments: str
+    programs: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def calls(self) -> int:
+        """In all programs together."""
+        return sum(self.programs.values())
+
+
+def read_traces(path: Path) -> list[CallCounts]:
+    """The calls of a trace file, of a table, or of all `*.txt` below a folder; each call once.
+
+    A program is called as its file is, below that folder. Raises UsageError where no call can be read.
+    """
+    files = sorted(path.rglob("*.txt")) if path.is_dir() else [path]
+    counts: dict[tuple[str, str], dict[str, int]] = {}
+    for file in files:
+        program = file.relative_to(path).with_suffix("").as_posix() if path.is_dir() else file.stem
+        for call, programs in _read_file(file, program):
+            known = counts.setdefault((call.operation, call.arguments), {})
+            for name, count in programs.items():
+                known[name] = known.get(name, 0) + count
+    if not counts:
+        raise UsageError(
+            f"{path} has no traced calls",
+            "a line `Operator: aten.relu.default`, then lines `cnt: 1, ((T([8], f32),), {})`",
+        )
+    return [CallCounts(operation, text, programs) for (operation, text), programs in counts.items()]
+
+
+def _read_file(file: Path, program: str) -> Iterator[tuple[TracedCall, Mapping[str, int]]]:
+    try:
+        if file.stat().st_size > MOST_BYTES:
+            raise UsageError(f"{file} is larger than {MOST_BYTES / 1e9:g} GB: no trace of operations")
+        content = file.read_bytes()
+        is_table = content[:2] == b"\x1f\x8b"
+        lines = (gzip.decompress(content) if is_table else content).decode().splitlines()
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file} cannot be read as a trace: {error}", "--traces PATH") from error
+    names = {match[1]: match[2] for line in lines if (match := _PROGRAM.match(line))}
+    for call in read_calls(lines):
+        if is_table and (match := _COUNTS.search(call.arguments)):
+            pairs = (pair.split(":") for pair in match[1].split())
+            yield _without_comment(call, match.start()), {names[at]: int(count) for at, count in pairs}
+        else:
+            yield _normalized(call), {program: call.count}
+
+
+def _without_comment(call: TracedCall, end: int) -> TracedCall:
+    return TracedCall(call.operation, call.count, call.arguments[:end])
+
+
+def _normalized(call: TracedCall) -> TracedCall:
+    """The call as this module writes it, so that texts are equal where calls are; what is no call stays as it is."""
+    try:
+        return TracedCall(call.operation, call.count, format_call(parse_call(call.arguments)))
+    except NotationError:
+        return call
+
+
+def write_table(calls: Iterable[CallCounts], head: Iterable[str]) -> bytes:
+    """The table, with `head` as comments on top: the same bytes for the same calls."""
+    calls = sorted(calls, key=lambda call: (call.operation, call.arguments))
+    names = sorted({name for call in calls for name in call.programs})
+    numbers = {name: at for at, name in enumerate(names)}
+    lines = [*(f"# {line}" for line in head), *(f"# program {at} {name}" for name, at in numbers.items())]
+    operation = ""
+    for call in calls:
+        if call.operation != operation:
+            operation = call.operation
+            lines.append(f"Operator: aten.{operation}")
+        where = " ".join(f"{numbers[name]}:{count}" for name, count in sorted(call.programs.items()))
+        lines.append(f"cnt: {call.calls}, {call.arguments}  # in {where}")
+    return gzip.compress(("\n".join(lines) + "\n").encode(), 9, mtime=0)

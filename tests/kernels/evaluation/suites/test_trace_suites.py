@@ -1,0 +1,157 @@
+"""Suites out of traces: tritonbench's table, its text files, and what a program of the user wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import UsageError
+from profkit.kernels.evaluation.suites.registry import find_suite
+from profkit.kernels.evaluation.suites.trace_files import CallCounts, read_traces, write_table
+
+pytestmark = pytest.mark.torch
+TRACE = """Operator: aten.mm.default
+cnt: 2, ((T([4, 8], f16), T([8, 4], f16)), {})
+Operator: aten.embedding.default
+cnt: 5, ((T([10, 8], f16), T([2, 3], i64)), {})
+cnt: 1, ((T([10, 8], f32), T([2, 3], i64)), {})
+Operator: aten.relu.default
+cnt: 9, ((T([4, 8], f16, stride=(16, 2)),), {})
+"""
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    (tmp_path / "mine.txt").write_text(TRACE)
+    return tmp_path / "mine.txt"
+
+
+def _tests(suite, *operations: str, dtype: str = ""):
+    from profkit.kernels.evaluation.suites.suite import Selection
+
+    return list(suite.tests(Selection(operations, dtype)))
+
+
+def test_the_most_called_operations_come_first_with_their_counts_and_programs(trace: Path) -> None:
+    tests = _tests(find_suite("traced", trace))
+    assert [(test.operation, test.calls) for test in tests] == [
+        ("relu.default", 9),
+        ("embedding.default", 5),
+        ("embedding.default", 1),
+        ("mm.default", 2),
+    ]
+    assert tests[0].source == {"programs": {"mine": 9}}
+    assert len(_tests(find_suite(str(trace), most=1))) == 3
+
+
+def test_strides_are_as_traced_and_indices_in_range(trace: Path) -> None:
+    suite = find_suite("traced", trace)
+    relu, embedding, *_ = _tests(suite)
+    assert suite.make_arguments(relu, 1).args[0].stride() == (16, 2)
+    weight, indices = suite.make_arguments(embedding, 1).args
+    assert 0 <= indices.min() <= indices.max() < len(weight)
+
+
+def test_a_dtype_replaces_the_usual_one_of_the_trace_and_equal_calls_become_one(trace: Path) -> None:
+    tests = _tests(find_suite("traced", trace), dtype="float32")
+    assert {test.dtype for test in tests} == {"float32"}
+    assert [test.calls for test in tests if test.operation == "embedding.default"] == [6]
+
+
+def test_a_folder_of_files_and_the_table_made_of_it_have_the_same_calls(trace: Path, tmp_path: Path) -> None:
+    calls = read_traces(trace.parent)
+    table = tmp_path / "table.gz"
+    table.write_bytes(write_table(calls, ["a comment"]))
+    assert table.read_bytes() == write_table(reversed(calls), ["a comment"])
+    key = CallCounts.__dict__["calls"].fget
+    assert sorted((c.operation, c.arguments, key(c), *c.programs) for c in read_traces(table)) == sorted(
+        (c.operation, c.arguments, key(c), *c.programs) for c in calls
+    )
+
+
+def test_tritonbenchs_table_has_all_of_its_calls() -> None:
+    from profkit.kernels.evaluation.suites.traces import TABLE
+
+    calls = read_traces(TABLE)
+    assert len(calls) == 18_208
+    assert sum(call.calls for call in calls) == 150_445
+    assert len({name for call in calls for name in call.programs}) == 155
+    assert TABLE.stat().st_size < 1_000_000
+    assert "BSD" in TABLE.with_name("LICENSE.tritonbench").read_text()
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments"),
+    [
+        ("gather.default", "((T([4, 6], f32), 1, T([4, 3], i64)), {})"),
+        ("scatter.src", "((T([4, 6], f32), 1, T([4, 3], i64), T([4, 3], f32)), {})"),
+        ("nll_loss_forward.default", "((T([8, 5], f32), T([8], i64), None, 1, -100), {})"),
+        ("nll_loss2d_forward.default", "((T([2, 5, 3, 3], f32), T([2, 3, 3], i64), None, 1, -100), {})"),
+        ("index.Tensor", "((T([4, 6], f32), [None, T([9], i64)]), {})"),
+        ("index_put.default", "((T([4, 6], f32), [T([5], i64), T([5], i64)], T([5], f32)), {})"),
+        (
+            "max_pool2d_with_indices_backward.default",
+            "((T([1, 2, 4, 4], f32), T([1, 2, 8, 8], f32), [2, 2], [2, 2], [0, 0], [1, 1], False, "
+            "T([1, 2, 4, 4], i64)), {})",
+        ),
+        (
+            "_embedding_bag.default",
+            "((T([50, 8], f32), T([20], i64), T([4], i64), False, 0, True, T([20], f32)), {})",
+        ),
+        ("embedding_dense_backward.default", "((T([2, 3, 8], f32), T([2, 3], i64), 10, -1, False), {})"),
+        ("new_zeros.default", "((T([2], f32), [3]), {'device': 'cuda', 'pin_memory': True})"),
+        ("linalg_cholesky_ex.default", "((T([5, 5], f32),), {})"),
+    ],
+)
+def test_pytorch_takes_the_indices_that_are_made(operation: str, arguments: str) -> None:
+    from profkit.kernels.evaluation.suites.values import find_overload, make_values
+
+    for seed in range(3):
+        made = make_values(operation, arguments, seed)
+        find_overload(operation)(*made.args, **made.kwargs)
+
+
+def test_no_two_values_are_put_in_one_place() -> None:
+    from profkit.kernels.evaluation.suites.values import make_values
+
+    made = make_values(
+        "index_put.default", "((T([4, 6], f32), [T([24], i64), T([24], i64)], T([24], f32)), {})", 1
+    )
+    rows, columns = made.args[1]
+    assert len(set(zip(rows.tolist(), columns.tolist(), strict=True))) == 24
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments", "reason"),
+    [
+        ("_cudnn_rnn_backward.default", "((T([2], f32),), {})", "no CPU kernel"),
+        ("bernoulli_.float", "((T([2], f32),), {})", "random"),
+        ("new_empty.default", "((T([2], f32), [3]), {})", "no values"),
+        ("relu.default", "((T([1000000, 1000000], f32),), {})", "GB"),
+        ("relu.blub", "((T([2], f32),), {})", "has no aten::relu.blub"),
+        ("relu.default", "((T([2], f32), 1, 2), {})", "takes 1"),
+        (
+            "segment_reduce.default",
+            "((T([2], f32), 'sum'), {'lengths': T([2], i64)})",
+            "range of the indices",
+        ),
+        ("relu.default", "((x,), {})", "neither a literal"),
+    ],
+)
+def test_what_cannot_be_made_is_skipped_with_its_reason(operation: str, arguments: str, reason: str) -> None:
+    from profkit.kernels.evaluation.suites.suite import Skip
+    from profkit.kernels.evaluation.suites.values import make_values
+
+    with pytest.raises(Skip, match=reason):
+        make_values(operation, arguments, 1)
+
+
+def test_a_file_without_calls_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "none.txt").write_text("nothing")
+    with pytest.raises(UsageError, match="no traced calls"):
+        _tests(find_suite("traced", tmp_path / "none.txt"))
+    with pytest.raises(UsageError, match="cannot be read"):
+        _tests(find_suite("torchbench", tmp_path / "absent.txt"))
+    with pytest.raises(UsageError, match="needs a trace"):
+        find_suite("traced")
