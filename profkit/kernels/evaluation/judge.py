@@ -43,7 +43,7 @@ from profkit.kernels.evaluation.request import JudgeSettings
 from profkit.kernels.evaluation.sources.registry import open_source
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
-from profkit.kernels.evaluation.suites.suite import Selection, Skip
+from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
 from profkit.kernels.evaluation.timing import time_pairs
 from profkit.kernels.sweep.device import describe_device, free_memory, measure_ceilings
 
@@ -94,6 +94,15 @@ class Judge:
             if not chosen.correctness_only:
                 about["roofs"] = codec.to_plain_data(measure_ceilings(torch.device(chosen.device)))
         return about
+
+    def use(self, suite: Suite, source: SourceRequest) -> None:
+        """Judge the tests of another suite, and other kernels where the source is another one; after `open`."""
+        self._suite = suite
+        if source != self._settings.source:
+            if self._candidate is not None:
+                self._candidate.close()
+            self._settings = replace(self._settings, source=source)
+            self._candidate = self._process(source, "candidate")
 
     def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
         """Every test of an operation."""

@@ -9,7 +9,8 @@ import json
 import marshal
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
@@ -17,8 +18,9 @@ from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 from profkit.core.errors import UsageError
+from profkit.kernels.evaluation.sources.aten import AtenSource
 from profkit.kernels.evaluation.sources.modules import load_module
-from profkit.kernels.evaluation.sources.names import find_operator, name_meaning, overloads_of
+from profkit.kernels.evaluation.sources.names import find_operator, main_overload, name_meaning, overloads_of
 from profkit.kernels.evaluation.sources.source import Kernel, ListedSource, LoadError, SourceRequest
 
 _PUT_IN_FILE = "define it at the top of a file, as profkit evaluate FILE.py takes it"
@@ -32,7 +34,7 @@ def request_function(function: Callable[..., Any], operation: str) -> SourceRequ
     `if __name__ == "__main__"` is not. One inside of another takes its code and the values that it closes over along.
     Raises UsageError for what cannot travel.
     """
-    overload = _overload_of(function)
+    overload = _overload_of(function, operation)
     if overload == operation:
         return SourceRequest("aten", operation=operation)
     if overload is not None:
@@ -55,6 +57,11 @@ def request_function(function: Callable[..., Any], operation: str) -> SourceRequ
         ) from error
     text = json.dumps({"pickle": base64.b64encode(data.getvalue()).decode()})
     return SourceRequest("function", (str(file),) if file is not None else (), text, operation)
+
+
+def request_functions(requests: Sequence[SourceRequest]) -> SourceRequest:
+    """One request of several, each of another operation."""
+    return SourceRequest("functions", text=json.dumps([asdict(request) for request in requests]))
 
 
 def is_running_file() -> bool:
@@ -91,8 +98,29 @@ class FunctionSource(ListedSource):
         try:
             found: Kernel = attrgetter(parts["name"])(module)
         except AttributeError:
-            raise LoadError(f"{self._request.paths[0]} does not define {parts['name']} when it is run") from None
+            raise LoadError(
+                f"{self._request.paths[0]} does not define {parts['name']} when it is run"
+            ) from None
         return found
+
+
+class FunctionsSource(ListedSource):
+    """Several functions, each the kernel of its own operation."""
+
+    def __init__(self, request: SourceRequest) -> None:
+        requests = [
+            SourceRequest(**{**each, "paths": tuple(each["paths"])}) for each in json.loads(request.text)
+        ]
+        self._sources: dict[str, FunctionSource | AtenSource] = {
+            each.operation: AtenSource() if each.kind == "aten" else FunctionSource(each) for each in requests
+        }
+        super().__init__({name: source.where(name) for name, source in self._sources.items()})
+
+    def load(self, operation: str) -> Kernel:
+        """The function of the operation. Raises LoadError, and what its file raises."""
+        if operation not in self._sources:
+            raise LoadError(f"there is no function for {operation}")
+        return self._sources[operation].load(operation)
 
 
 def run_file(path: str, name: str) -> ModuleType:
@@ -116,12 +144,15 @@ def run_file(path: str, name: str) -> ModuleType:
         _running.discard(path)
 
 
-def _overload_of(function: Any) -> str | None:
-    """The name of torch's own operator, where the function is one."""
+def _overload_of(function: Any, operation: str) -> str | None:
+    """The overload of torch's own operator, where the function is one; of all of an operation the one that is asked."""
     import torch
 
     if isinstance(function, torch._ops.OpOverload) and function.namespace == "aten":
         return f"{function._schema.name.removeprefix('aten::')}.{function._overloadname}"
+    if isinstance(function, torch._ops.OpOverloadPacket):
+        name = function._qualified_op_name.removeprefix("aten::")
+        return operation if operation.partition(".")[0] == name else f"{name}.{main_overload(name)}"
     return None
 
 
