@@ -115,7 +115,7 @@ def every_status() -> EvaluationDocument:
         ),
         failed(a_test("bmm.default"), "timeout", "no answer for 30 s"),
         failed(a_test("conv.default"), "out-of-memory", "38 GiB of 32 GiB"),
-        failed(a_test("gelu.default"), "load-error", "invalid syntax", error_type="SyntaxError"),
+        failed(a_test("gelu.default"), "load-error", "SyntaxError: invalid syntax", error_type="SyntaxError"),
         failed(
             a_test("tanh.default"),
             "cheat",

@@ -201,7 +201,7 @@ def evaluate(
             name=name,
         )
         source = make_source_request(backend, kernels, file)
-        request = make_request(options, source, tuple(sys.argv[1:]), make_folder=not plan)
+        request = make_request(options, source, ("profkit", *sys.argv[1:]), make_folder=not plan)
     if plan:
         _show_plan(request, format, quiet=quiet)
         return

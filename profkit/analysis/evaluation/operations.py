@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, log, prod, sqrt
+from typing import NamedTuple
 
 from profkit.core.types import EvaluationDocument, Speedup, SpeedWord, TestResult, TestStatus
 
@@ -25,7 +26,6 @@ FAILED: tuple[TestStatus, ...] = (
     "load-error",
     "lost",
 )
-NORMAL = 1.96  # the two-sided 95 % quantile of the normal distribution
 
 
 @dataclass(frozen=True)
@@ -171,14 +171,23 @@ def speed_word(value: float, low: float | None, high: float | None, floor: float
     return "SLOWER" if high < 1 and value < 1 / (1 + floor) else "AMBIGUOUS"
 
 
-def log_error(speedup: Speedup) -> float | None:
-    """The standard error of its logarithm, (ln high - ln low) / (2 x 1.96); None where there is no interval.
+class LogInterval(NamedTuple):
+    """How far the ends of an interval lie from the median, in logarithms; 0 or more."""
+
+    below: float
+    above: float
+
+
+def log_interval(speedup: Speedup) -> LogInterval | None:
+    """The interval of the logarithm around that of the median; None where there is none.
 
     One pair of times has none: results of other programs, that tell a speed-up alone.
     """
     if speedup.pairs < 2 or speedup.low <= 0:
         return None
-    return log(speedup.high / speedup.low) / (2 * NORMAL)
+    return LogInterval(
+        max(0.0, log(speedup.median / speedup.low)), max(0.0, log(speedup.high / speedup.median))
+    )
 
 
 def mean_speedup(
@@ -186,7 +195,8 @@ def mean_speedup(
 ) -> MeanSpeedup | None:
     """The geometric mean of the results that have a speed-up; None without any.
 
-    Its standard error is sqrt(sum(e^2)) / n in logarithms, with the error e of each test (`log_error`).
+    Its interval is log mean - sqrt(sum(b^2)) / n to log mean + sqrt(sum(a^2)) / n, where that of each test lies b
+    below and a above its median: that of one test is its own, and lopsided ones stay so.
     `unchanged` tests more have a speed-up of exactly 1: what failed, and falls back to PyTorch.
     """
     speedups = [result.compiled if against_compiled else result.speedup for result in results]
@@ -195,11 +205,12 @@ def mean_speedup(
         return None
     n = len(known) + unchanged
     centre = sum(log(speedup.median) for speedup in known) / n
-    errors = [error for speedup in known if (error := log_error(speedup)) is not None]
-    if len(errors) < len(known):
+    intervals = [interval for speedup in known if (interval := log_interval(speedup)) is not None]
+    if len(intervals) < len(known):
         return MeanSpeedup(exp(centre), None, None, "AMBIGUOUS", n)
-    half = NORMAL * sqrt(sum(error * error for error in errors)) / n
-    low, high = exp(centre - half), exp(centre + half)
+    below = sqrt(sum(interval.below**2 for interval in intervals)) / n
+    above = sqrt(sum(interval.above**2 for interval in intervals)) / n
+    low, high = exp(centre - below), exp(centre + above)
     return MeanSpeedup(exp(centre), low, high, speed_word(exp(centre), low, high, floor), n)
 
 

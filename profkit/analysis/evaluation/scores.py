@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from math import exp, sqrt
 
 from profkit.analysis.evaluation.operations import (
-    NORMAL,
     MeanSpeedup,
     OperationResult,
     counted_tests,
     is_timed_well,
-    log_error,
+    log_interval,
     mean_speedup,
     operation_results,
     speed_word,
@@ -166,7 +165,7 @@ def model_speedup(document: EvaluationDocument) -> ModelSpeedup | None:
     sum(calls x reference) / sum(calls x (reference / speed-up of a correct kernel, else reference)). It counts the
     operations' own times one after the other: what happens between them, and overlap, is not in it.
     """
-    before = after = served = variance = 0.0
+    before = after = served = slower = faster = 0.0
     calls = 0
     unsure = False
     for test in counted_tests(document):
@@ -182,14 +181,17 @@ def model_speedup(document: EvaluationDocument) -> ModelSpeedup | None:
             continue
         served += time
         after += time / speedup.median
-        error = log_error(speedup)
-        unsure = unsure or error is None
-        variance += (time / speedup.median * (error or 0.0)) ** 2
+        interval = log_interval(speedup)
+        unsure = unsure or interval is None
+        if interval is not None:
+            slower += (time / speedup.median * interval.below) ** 2
+            faster += (time / speedup.median * interval.above) ** 2
     if before <= 0 or not served:
         return None
     value = before / after
-    half = NORMAL * sqrt(variance) / after  # of the logarithm of the time after
-    low, high = (None, None) if unsure else (value * exp(-half), value * exp(half))
+    # As shares of the time after, which is what the logarithm of the whole changes by
+    below, above = sqrt(slower) / after, sqrt(faster) / after
+    low, high = (None, None) if unsure else (value * exp(-below), value * exp(above))
     return ModelSpeedup(
         value,
         low,

@@ -5,6 +5,7 @@ It runs two processes of its own: the candidate, which has the kernels, and the 
 
 from __future__ import annotations
 
+import traceback
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -16,6 +17,7 @@ from typing import Any
 import torch
 
 from profkit.core import codec
+from profkit.core.errors import MachineError
 from profkit.core.types import (
     EvaluationTest,
     Json,
@@ -30,7 +32,7 @@ from profkit.execution.worker import JobFinished, JobStarted, JobStep
 from profkit.kernels.evaluation.audit import audit_test
 from profkit.kernels.evaluation.candidate.arguments import Encoder, NotPortable, Recipe, Tensor, decode
 from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess
-from profkit.kernels.evaluation.correctness import Errors, Incorrect, check_call
+from profkit.kernels.evaluation.correctness import Errors, Incorrect, check_call, is_right_by_far
 from profkit.kernels.evaluation.reference import (
     Reference,
     count_bytes,
@@ -38,13 +40,14 @@ from profkit.kernels.evaluation.reference import (
     flat_tensors,
     is_random,
     make_reference,
+    run_natively,
 )
 from profkit.kernels.evaluation.request import JudgeSettings
 from profkit.kernels.evaluation.sources.registry import open_source
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
-from profkit.kernels.evaluation.timing import time_pairs
+from profkit.kernels.evaluation.timing import copy_storages, time_pairs
 from profkit.kernels.sweep.device import describe_device, free_memory, measure_ceilings
 
 STATUSES: dict[JobStatus, TestStatus] = {
@@ -55,6 +58,7 @@ STATUSES: dict[JobStatus, TestStatus] = {
 }
 ARENA_SHARE = 0.5  # of the machine's memory: only what is used of it is taken
 SEED_BITS = 31
+TRACEBACK = 4000  # characters
 SEEDS = 8  # that are tried to make a weak test strong
 BUSY = "the machine was busy: threads waited for a processor while it was timed"
 
@@ -127,7 +131,7 @@ class Judge:
         except Exception as error:
             result = replace(result, reason=f"PyTorch itself: {_first_line(error)}")
         else:
-            result = self._judge(trial, replace(result, remarks=trial.reference.remarks))
+            result = self._judge_safely(trial, replace(result, remarks=trial.reference.remarks))
         return replace(result, spent=perf_counter() - begin), strength
 
     def close(self) -> None:
@@ -135,6 +139,17 @@ class Judge:
         for process in (self._candidate, self._reference):
             if process is not None:
                 process.close()
+
+    def _judge_safely(self, trial: _Trial, result: TestResult) -> TestResult:
+        """A fault of profkit's own costs one test, and is no kernel's."""
+        try:
+            return self._judge(trial, result)
+        except MachineError as fault:
+            return replace(result, status="lost", reason=f"{fault.message}; {fault.fix or ''}".rstrip("; "))
+        except Exception as error:
+            text = "".join(traceback.format_exception(error))[-TRACEBACK:]
+            reason = f"profkit could not judge it: {_first_line(error)}"
+            return replace(result, status="lost", reason=reason, traceback=text)
 
     def _list_tests(self, selection: Selection) -> tuple[tuple[EvaluationTest, ...], tuple[str, ...]]:
         """The tests, and the operations that are left out because there is no kernel for them.
@@ -300,7 +315,7 @@ class _Trial:
     def check(self, process: KernelProcess) -> Errors:
         """Call the kernel with garbage in its new memory, and check all that it did. Raises Incorrect."""
         (slot,) = process.place(self.recipe, 1)
-        _write(self.encoder.contents, slot)
+        copy_storages(self.encoder.contents, slot)
         self._description = process.call(0, garbage=True)
         return self._check(process, slot, self._description, self.reference)
 
@@ -309,7 +324,7 @@ class _Trial:
         (slot,) = process.place(self.recipe, 1)
         seconds = []
         for _ in range(3):
-            _write(self.encoder.contents, slot)
+            copy_storages(self.encoder.contents, slot)
             seconds.append(process.run_slots(len(self.reference.outputs))[0])
         return min(seconds)
 
@@ -329,6 +344,12 @@ class _Trial:
 
         def verify(before: Sequence[Tensor], after: Sequence[Tensor], addresses: Sequence[int]) -> None:
             description = _with_addresses(self._description, iter(addresses))
+            native = run_natively(self.operation, lambda: self._make(before))
+            arguments = decode(self.recipe.body, after)
+            if is_right_by_far(
+                self.operation, process, description, native, self.reference, after, arguments
+            ):
+                return
             reference = self._refer(before)
             try:
                 self._check(process, after, description, reference)
@@ -337,7 +358,7 @@ class _Trial:
             else:
                 return
             (slot,) = process.place(self.recipe, 1)
-            _write(before, slot)
+            copy_storages(before, slot)
             self._check(process, slot, process.call(0), reference)
             raise _Cheat(
                 f"a timed call was wrong, and the same call was right when it was asked again: {why}"
@@ -357,11 +378,6 @@ class _Trial:
     def _make(self, contents: Sequence[Tensor]) -> tuple[tuple[Any, ...], dict[str, Any], list[Tensor]]:
         storages = [content.clone() for content in contents]
         return (*decode(self.recipe.body, storages), storages)
-
-
-def _write(contents: Sequence[Tensor], slot: Sequence[Tensor]) -> None:
-    for content, target in zip(contents, slot, strict=True):
-        target.copy_(content)
 
 
 def _with_addresses(description: Any, addresses: Iterator[int]) -> Any:

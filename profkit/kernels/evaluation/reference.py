@@ -17,8 +17,9 @@ too, and one that computes in half precision what PyTorch computes in float32 do
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod, sqrt
 from typing import Any
 
@@ -33,19 +34,7 @@ PROBES = 2
 JUMP = 2.0**-16  # of the largest number: what moves more for such a step is a jump, not a slope
 RARE = 1e-3  # of many numbers may be so wrong in PyTorch itself that they say nothing about the others
 MANY = 1000
-CONTRACTIONS = (
-    "mm",
-    "mv",
-    "dot",
-    "conv",
-    "linear",
-    "einsum",
-    "attention",
-    "bilinear",
-    "matmul",
-    "outer",
-    "ger",
-)
+CONTRACTION = re.compile(r"(^|_|add|b)(mm|mv)($|_)|dot|conv|linear|attention|matmul")  # names of operations
 WIDER = {
     torch.float16: torch.float64,
     torch.bfloat16: torch.float64,
@@ -116,6 +105,16 @@ def leaves_unwritten(operation: Any) -> bool:
     return str(operation).split(".")[1].startswith(("empty", "new_empty", "_empty", "resize"))
 
 
+def argument_of(operation: Any, arguments: tuple[Sequence[Any], Mapping[str, Any]], name: str) -> Any:
+    """The argument of that name in the operation's schema, or its default; None where it has none."""
+    args, kwargs = arguments
+    for place, argument in enumerate(operation._schema.arguments):
+        if argument.name == name:
+            default = argument.default_value if argument.has_default_value() else None
+            return kwargs.get(name, args[place] if place < len(args) else default)
+    return None
+
+
 def written_places(operation: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> set[int]:
     """Which tensors of the arguments, counted in their order, the schema allows to be changed."""
     places: set[int] = set()
@@ -135,45 +134,56 @@ def written_places(operation: Any, args: Sequence[Any], kwargs: Mapping[str, Any
     return places
 
 
-def make_reference(
-    operation: Any, make: Callable[[], tuple[tuple[Any, ...], dict[str, Any], list[Tensor]]], seed: int
-) -> Reference:
-    """The reference of a call. `make` gives fresh arguments, and the bytes of the storages that they lie in.
+Make = Callable[[], tuple[tuple[Any, ...], dict[str, Any], list[Tensor]]]
+
+
+def run_natively(operation: Any, make: Make) -> Reference:
+    """What PyTorch itself gives and does, without a truth. `make` gives fresh arguments, and their storages' bytes.
 
     Raises whatever PyTorch raises for these arguments.
     """
     args, kwargs, storages = make()
     numbers = {storage.untyped_storage().data_ptr(): place for place, storage in enumerate(storages)}
-    native_value = operation(*args, **kwargs)
-    natives = flat_tensors(native_value)
-    changed = sorted(written_places(operation, args, kwargs))
+    value = operation(*args, **kwargs)
     tensors = flat_tensors([args, kwargs])
-    names = [f"output {place}" for place in range(len(natives))] + [f"argument {place}" for place in changed]
-    all_natives = [*natives, *(tensors[place] for place in changed)]
-    remarks: tuple[str, ...] = ()
-    if leaves_unwritten(operation):
-        all_expected = [Expected(name, native) for name, native in zip(names, all_natives, strict=True)]
-    else:
-        truths, moves, why = _truth(operation, make, len(natives), changed, seed)
-        if why:
-            remarks = (f"held against PyTorch's own result: {why}",)
-        length = _summands(operation, tensors, natives)
-        all_expected = [
-            _expect(name, native, truth, move, length)
-            for name, native, truth, move in zip(names, all_natives, truths, moves, strict=True)
-        ]
+    changed = sorted(written_places(operation, args, kwargs))
     return Reference(
-        native_value,
-        tuple(all_expected[: len(natives)]),
-        tuple(zip(changed, all_expected[len(natives) :], strict=True)),
+        value,
+        tuple(Expected(f"output {place}", native) for place, native in enumerate(flat_tensors(value))),
+        tuple((place, Expected(f"argument {place}", tensors[place])) for place in changed),
         tuple(storages),
         numbers,
-        remarks,
+    )
+
+
+def make_reference(operation: Any, make: Make, seed: int) -> Reference:
+    """The reference of a call: what PyTorch itself gives, with the truth in float64 and what is allowed.
+
+    Raises whatever PyTorch raises for these arguments.
+    """
+    native = run_natively(operation, make)
+    if leaves_unwritten(operation):
+        return native
+    outputs = len(native.outputs)
+    places = [place for place, _ in native.arguments]
+    truths, moves, why = _truth(operation, make, outputs, places, seed)
+    args, kwargs, _ = make()
+    known = [*native.outputs, *(each for _, each in native.arguments)]
+    length = _summands(operation, flat_tensors([args, kwargs]), [each.native for each in native.outputs])
+    expected = [
+        _expect(each.name, each.native, truth, move, length)
+        for each, truth, move in zip(known, truths, moves, strict=True)
+    ]
+    return replace(
+        native,
+        outputs=tuple(expected[:outputs]),
+        arguments=tuple(zip(places, expected[outputs:], strict=True)),
+        remarks=(f"held against PyTorch's own result: {why}",) if why else (),
     )
 
 
 def _truth(
-    operation: Any, make: Callable[[], Any], outputs: int, changed: Sequence[int], seed: int
+    operation: Any, make: Make, outputs: int, changed: Sequence[int], seed: int
 ) -> tuple[list[Tensor | None], list[Tensor | None], str]:
     """For each tensor of the result its value in float64, and how far it moves; and why there is none."""
     count = outputs + len(changed)
@@ -264,10 +274,8 @@ def _summands(operation: Any, tensors: Sequence[Tensor], outputs: Sequence[Tenso
         return 1.0
     length = max(numbers) / min(results)
     name = str(operation).split(".")[1]
-    if any(word in name for word in CONTRACTIONS) and len(numbers) > 1:
-        first, second = sorted((tensor.numel() for tensor in floats if tensor.dim() > 1), reverse=True)[
-            :2
-        ] or (1, 1)
+    if len(numbers) > 1 and CONTRACTION.search(name):
+        first, second = sorted(numbers, reverse=True)[:2]
         length = max(length, sqrt(first * second / max(results)))
     return float(max(1.0, length))
 

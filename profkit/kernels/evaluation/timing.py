@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, log
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -131,15 +131,16 @@ def time_pairs(
     """Time the loaded kernels of both processes on fresh arguments. `estimate`: seconds of one call.
 
     `outputs`: how many tensors a call gives. Pairs in which a process waited for a processor are left out while enough
-    others are there; else the machine is busy, and `disturbed` says so. Raises what `verify` raises, KernelError, and
-    WorkerEnded.
+    others are there; else the machine is busy: `disturbed` says so, and the speed-up is AMBIGUOUS.
+
+    Raises what `verify` raises, KernelError, and WorkerEnded.
     """
     secret = random.SystemRandom()
     fresh = FreshValues(encoder, recipe, secret.getrandbits(63))
     count = _slot_count(estimate, recipe)
     both = (reference, candidate)
     slots = {process: process.place(recipe, count) for process in both}
-    private = [[torch.empty_like(storage) for storage in slot] for slot in slots[reference]]
+    kept = [torch.empty_like(storage) for storage in slots[reference][0]]  # of the call that is verified
     for process in both:
         process.prepare_timing()
     empty = _empty_batch_seconds(reference, count)
@@ -148,11 +149,13 @@ def time_pairs(
     with ExitStack() as cleanup:
         watches = {process: cleanup.enter_context(process.watch()) for process in both}
         for number in range(-1, MOST_PAIRS):  # the first one warms up
-            for values, *targets in zip(private, *slots.values(), strict=True):
+            chosen = secret.randrange(count)
+            first, second = (slots[process] for process in secret.sample(both, 2))  # the later one is warmer
+            for place, (values, copies) in enumerate(zip(first, second, strict=True)):
                 fresh.write(values)
-                for storages in targets:
-                    for target, source in zip(storages, values, strict=True):
-                        target.copy_(source)
+                copy_storages(values, copies)
+                if place == chosen:
+                    copy_storages(values, kept)
             times: dict[KernelProcess, float] = {}
             waited = False
             for process in secret.sample(both, 2):
@@ -164,9 +167,8 @@ def time_pairs(
                 if process is candidate and (
                     verified < FEWEST_VERIFIED or spent_verifying < VERIFY_SHARE * elapsed
                 ):
-                    chosen = secret.randrange(count)
                     own = addresses[chosen * outputs : (chosen + 1) * outputs]
-                    verify(private[chosen], slots[candidate][chosen], own)
+                    verify(kept, slots[candidate][chosen], own)
                     verified += 1
                     spent_verifying += perf_counter() - begin - elapsed
             if number >= 0:
@@ -177,13 +179,21 @@ def time_pairs(
                 if is_over or _is_decided(_speedup(_undisturbed(pairs), options), options):
                     break
     chosen_pairs = _undisturbed(pairs)
+    disturbed = any(pair.waited for pair in chosen_pairs)
+    speedup = _speedup(chosen_pairs, options)
     return PairedTimes(
-        _speedup(chosen_pairs, options),
+        replace(speedup, word="AMBIGUOUS") if disturbed else speedup,
         median([pair.candidate for pair in chosen_pairs]),
         median([pair.reference for pair in chosen_pairs]),
         verified,
-        any(pair.waited for pair in chosen_pairs),
+        disturbed,
     )
+
+
+def copy_storages(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
+    """Copy the bytes of each storage."""
+    for source, target in zip(sources, targets, strict=True):
+        target.copy_(source)
 
 
 class _Pair(NamedTuple):

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, inf, log, sqrt
 
-from profkit.analysis.evaluation import FAILED, log_error
+from profkit.analysis.evaluation import FAILED, log_interval
 from profkit.core.formatting import plural
 from profkit.core.inference import Ratio
 from profkit.core.statistics import geometric_mean
@@ -40,6 +40,7 @@ BETWEEN_WHOLES = 0.01
 FIX = "evaluate both again with a larger --budget, on a machine that nobody else uses; or say what counts: --floor 10%"
 ENOUGH = 6  # tests that show by themselves how far speed-ups without intervals move
 _FAILED_TESTS = "tests.failed"
+_NORMAL = 1.96  # the two-sided 95 % quantile of the normal distribution
 _NAMED = 3  # tests in a sentence
 _TOLD = 8  # operations of which a list tells
 
@@ -235,12 +236,13 @@ def _ratio_of(pairs: Sequence[_Pair], metric: str, scope: Scope) -> list[tuple[M
 
 
 def _error(pair: _Pair) -> float | None:
-    """The standard error of the logarithm of the ratio; None where one of them has no interval."""
-    errors = [
-        log_error(result.speedup) for result in (pair.baseline, pair.candidate) if result.speedup is not None
+    """The standard error of the logarithm of the ratio, by the wider side; None where one of them has no interval."""
+    intervals = [
+        interval
+        for result in (pair.baseline, pair.candidate)
+        if result.speedup is not None and (interval := log_interval(result.speedup)) is not None
     ]
-    known = [error for error in errors if error is not None]
-    return sqrt(sum(error * error for error in known)) if len(known) == 2 else None
+    return sqrt(sum((max(one) / _NORMAL) ** 2 for one in intervals)) if len(intervals) == 2 else None
 
 
 # ---------------------------------------------------------------- what is not there any more

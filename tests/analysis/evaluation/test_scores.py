@@ -16,7 +16,7 @@ from profkit.analysis.evaluation import (
     scores_of,
     speed_word,
 )
-from profkit.core.types import TestStrength
+from profkit.core.types import Speedup, TestStrength
 from tests.evaluation_documents import a_test, evaluation, every_status, failed, passed, speedup
 
 ADD, MUL, NEG, SIN = (a_test(f"{name}.default") for name in ("add", "mul", "neg", "sin"))
@@ -68,6 +68,13 @@ def test_the_geometric_mean_has_the_interval_of_its_tests_errors() -> None:
         pytest.approx(mean.value / exp(half)),
         pytest.approx(mean.value * exp(half)),
     )
+
+
+def test_the_mean_of_one_test_has_that_tests_interval_however_lopsided() -> None:
+    lopsided = Speedup(5.3, 0.8, 14.0, "AMBIGUOUS", 26)
+    mean = scores_of(evaluation(replace(passed(ADD), speedup=lopsided))).geomean
+    assert mean is not None
+    assert (mean.low, mean.high, mean.word) == (pytest.approx(0.8), pytest.approx(14.0), "AMBIGUOUS")
 
 
 def test_what_failed_is_pytorch_in_the_mean_over_all_and_kernels_that_never_work_have_no_mean() -> None:

@@ -19,7 +19,10 @@ from profkit.kernels.evaluation.results.as_run import evaluation_as_run
 from profkit.kernels.evaluation.results.field_files import operator_summaries, result_rows
 from profkit.kernels.evaluation.results.outputs import write_results
 from profkit.kernels.evaluation.results.read_results import is_evaluation, read_evaluation
+from profkit.reporting.views.evaluation import view
+from tests.conftest import ROOT
 from tests.evaluation_documents import a_test, evaluation, every_status, failed, passed
+from tests.reporting.shown import text_of
 
 CORRECTNESS = [
     "op_name", "args", "is_correct", "error_msg", "error_type", "traceback", "max_abs_error", "max_rel_error",
@@ -180,7 +183,12 @@ def test_backendbench_results_become_tests_with_times_of_their_own_arguments(tmp
     assert (relu.speedup.median, relu.speedup.word) == (2.0, "AMBIGUOUS")  # no interval
     assert found["relu.default", "((T([9], bf16),), {})"].status == "incorrect"
     mm = found["mm.default", "((T([8], bf16),), {})"]
-    assert (mm.status, mm.fault, mm.reason, mm.speedup) == ("incorrect", "raised", "bad shape", None)
+    assert (mm.status, mm.fault, mm.reason, mm.speedup) == (
+        "incorrect",
+        "raised",
+        "RuntimeError: bad shape",
+        None,
+    )
     assert found["add.Tensor", "((T([8], bf16),), {})"].status == "out-of-memory"
     assert len({result.test.id for result in document.results}) == 5
 
@@ -229,7 +237,7 @@ def test_kernelbench_problems_become_operations(tmp_path: Path) -> None:
     found = {r.test.operation: (r.status, r.reason) for r in document.results}
     assert found == {
         "problem 1": ("passed", ""),
-        "problem 2": ("load-error", "nvcc: fatal"),
+        "problem 2": ("load-error", "RuntimeError: nvcc: fatal"),
         "problem 3 sample 0": ("passed", ""),
         "problem 3 sample 1": ("incorrect", "Output mismatch"),
     }
@@ -255,3 +263,27 @@ def test_what_is_no_evaluation_is_refused_with_its_name(tmp_path: Path, text: st
     file.write_text(text, encoding="utf-8")
     with pytest.raises(UnreadableReport, match=r"cannot read .*evaluation\.json"):
         read_evaluation(file)
+
+
+# ---------------------------------------------------------------- a recorded one
+
+RECORDED = ROOT / "tests" / "data" / "evaluations" / "own-kernels"
+
+
+def test_a_recorded_evaluation_has_the_scores_that_its_tests_give() -> None:
+    document = read_evaluation(RECORDED)
+    data, scores = strict(RECORDED / "evaluation.json"), scores_of(document)
+    assert (
+        scores.statuses == data["statuses"] == {"passed": 15, "incorrect": 10, "load-error": 4, "crashed": 1}
+    )
+    assert (scores.correctness_score, scores.weak_tests) == (data["correctness_score"], 2)
+    assert scores.mean_pass_rate == data["mean_pass_rate"] == pytest.approx(0.396, abs=1e-3)
+    told = " ".join(text_of(view(document, RECORDED), width=100).split())
+    for words in (
+        "0 of 6 operations correct; ",
+        "its process died by SIGSEGV",
+        "incorrect gelu.default raised: NotImplementedError: tanh",
+        "where.self LoadError: my_kernels.py has no kernel for where.self",
+        "2 of 30 tests are weak",
+    ):
+        assert words in told

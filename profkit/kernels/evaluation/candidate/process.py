@@ -23,10 +23,8 @@ from profkit.execution.worker import search_own_modules_last
 TRACEBACK = 4000  # characters
 PERTURB = -6  # M_PERTURB of mallopt(3): fill what malloc gives
 GARBAGE = 1  # malloc gives bytes of its complement then: 0xFE, large negative numbers or NaN
-MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1
-KEPT = (
-    1 << 30
-)  # bytes that malloc keeps rather than gives back: no call is charged with new pages for its output
+MMAP_MAX, TRIM_THRESHOLD = -4, -1  # of mallopt(3)
+KEPT = 1 << 30  # bytes that malloc keeps rather than gives back
 CAPABILITY_BSET_DROP, PTRACE = 24, 19  # linux/prctl.h, linux/capability.h
 
 
@@ -143,7 +141,7 @@ class _Handler:
 
     def _prepare_timing(self) -> dict[str, Any]:
         """Let malloc keep what is freed: a call is not charged with new pages."""
-        _set_malloc(MMAP_THRESHOLD, KEPT)
+        _set_malloc(MMAP_MAX, 0)
         _set_malloc(TRIM_THRESHOLD, KEPT)
         return {"prepared": True}
 

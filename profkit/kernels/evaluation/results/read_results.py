@@ -175,7 +175,7 @@ def _backendbench_result(
         result,
         status=status,
         fault=fault if status == "incorrect" else None,
-        reason=_first_line(message),
+        reason=": ".join(filter(None, (kind if fault == "raised" else "", _first_line(message)))),
         error_type=kind,
         traceback=_text(row.get("traceback")),
         reference_seconds=times.get("reference_seconds"),
@@ -245,8 +245,8 @@ def _kernelbench_result(problem: str, row: Mapping[str, Any], several: bool, num
             test, "passed", speedup=speedup, seconds=own, reference_seconds=reference, remarks=remarks
         )
     name, fault = next(((key, fault) for key, fault in _ERRORS if metadata.get(key)), ("", None))
-    reason = _first_line(_text(metadata.get(name)))
     kind = _text(metadata.get(f"{name}_name")).rpartition(".")[2]
+    reason = ": ".join(filter(None, (kind, _first_line(_text(metadata.get(name))))))
     if not row["compiled"]:
         return TestResult(test, "load-error", reason, error_type=kind)
     return TestResult(

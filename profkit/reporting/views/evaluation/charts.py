@@ -29,9 +29,9 @@ MAP_LEGEND = "F faster than PyTorch, S slower, = the same, ? not decided, ✗ fa
 
 
 def fast_curve(operations: Sequence[OperationResult]) -> StepCurve | None:
-    """fast_p over p; None where nothing was timed."""
+    """fast_p over p; None where no operation is correct and timed."""
     points = fast_p_curve(operations)
-    if not points:
+    if not points or not fast_p(operations, 0.0):
         return None
     counted = [one for one in operations if one.counted]
     steps = []

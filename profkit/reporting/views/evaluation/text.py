@@ -250,7 +250,7 @@ def failure_groups(operations: Iterable[OperationResult]) -> tuple[FailureGroup,
 def failure_reason(result: TestResult) -> str:
     """Why it failed, in one line: the fault, the reason, how large the error is."""
     parts = [_FAULTS[result.fault]] if result.fault is not None else []
-    parts += [words for words in (result.error_type, result.reason) if words]
+    parts += [result.reason or result.error_type] if result.reason or result.error_type else []
     line = ": ".join(parts) or result.status
     if result.fault == "values" and result.allowed_share is not None and result.allowed_share > 1:
         line += f" (error {ratio(result.allowed_share)} of what is allowed)"
