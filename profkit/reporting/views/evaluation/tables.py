@@ -26,6 +26,7 @@ from profkit.reporting.view import (
     table,
 )
 from profkit.reporting.views.evaluation.text import (
+    WORDS,
     FailureGroup,
     error_text,
     failure_groups,
@@ -142,12 +143,12 @@ _COLUMNS = (
     ),
     _Column("From", "x", lambda o: _field(o.speedup, "low"), "begin of the 95 % interval"),
     _Column("To", "x", lambda o: _field(o.speedup, "high"), "end of the 95 % interval"),
-    _Column("Word", "text", lambda o: _field(o.speedup, "word"), "against PyTorch"),
+    _Column("Word", "text", lambda o: WORDS[o.speedup.word] if o.speedup else None, "against PyTorch"),
     _Column("Timed", "n", lambda o: _field(o.speedup, "n"), "tests behind the speed-up"),
     _Column("Of torch.compile", "x", lambda o: _field(o.compiled, "value"), "speed-up over torch.compile"),
-    _Column("Error", "", lambda o: _finite(o.allowed_share), "the largest, over what is allowed there"),
-    _Column("Abs error", "", lambda o: _finite(o.max_abs_error), "the largest"),
-    _Column("Rel error", "", lambda o: _finite(o.max_rel_error), "the largest"),
+    _Column(
+        "Error", "%", lambda o: _percent(_finite(o.allowed_share)), "the largest, of what is allowed there"
+    ),
     _Column(
         "Bound", "%", lambda o: _percent(o.bound_share), "the hardware's least time over the measured one"
     ),

@@ -65,8 +65,10 @@ _FILES = (
     "OVERALL_SUMMARY.md",
 )
 _FEW_VERDICTS = 24
+_DRAWN_OPEN = 40  # rows of a map: a longer one opens at a click
 _FAST_NOTE = (
-    "Faster than p is an operation whose tests all pass and whose whole 95 % interval lies above p. The denominator "
+    "Faster than p is an operation whose tests all pass and whose whole 95 % interval lies above p (its "
+    "value, where there is no interval). The denominator "
     "are all operations with a test that counts."
 )
 
@@ -142,8 +144,10 @@ def _charts(document: EvaluationDocument, operations: tuple[OperationResult, ...
         yield Section("How many are faster", (Charts((curve,), _FAST_NOTE),), anchor="fast")
     if places is not None:
         note = f"{MAP_LEGEND}. The number, and the shade: how many times as fast, or as slow. Point at a cell for more."
-        body = Detail((Charts((places,), note),), (places,) if len(places.rows) <= 24 else (), "Speed-ups")
-        yield Section("Where they are faster", (body,), anchor="map")
+        many = len(places.rows) > _DRAWN_OPEN
+        body = Detail((Charts((places,), note),), () if many else (places,), "Speed-ups")
+        fold = Fold.FOLDED if many else Fold.OPEN
+        yield Section("Where they are faster", (body,), places.description, fold, "map")
 
 
 def _profiled(document: EvaluationDocument, folder: Path | None) -> Iterator[Section]:
