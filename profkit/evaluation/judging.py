@@ -171,12 +171,7 @@ def _judge_tests(
         judge = _kept.judge_of(JudgeSettings(timing=timing, timeout=timeout))
         judge.use(suite, source)
         tests = tuple(suite.tests(Selection()))
-        try:
-            results = [judge.judge(test)[0] for test in tests]
-        finally:
-            # Anew, so that it comes before the end of what watches processes, which begins with the first of them.
-            atexit.unregister(_kept.close)
-            atexit.register(_kept.close)
+        results = [judge.judge(test)[0] for test in tests]
     timed = [result for result in results if result.test.timed]
     return [result for result in results if not result.test.timed], timed
 
@@ -212,3 +207,4 @@ class _KeptJudge:
 
 
 _kept = _KeptJudge()
+atexit.register(_kept.close)
