@@ -41,5 +41,6 @@ def record_operations(
         if not any(Path(folder).iterdir()):
             raise UsageError("the program called no operation of PyTorch", "-- python train.py")
         calls = read_traces(Path(folder))
+        out.parent.mkdir(parents=True, exist_ok=True)
         write_whole(out, [write_trace(calls)])
         return sum(call.calls for call in calls)

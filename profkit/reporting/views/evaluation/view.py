@@ -42,6 +42,7 @@ from profkit.reporting.views.evaluation.tables import (
     failed_tests_section,
     failures_section,
     operations_section,
+    test_cases,
 )
 from profkit.reporting.views.evaluation.text import (
     can_be_replayed,
@@ -87,7 +88,11 @@ def view(document: EvaluationDocument, folder: Path | None = None, verdicts: Seq
     facts = conclusions(scores, operations)
     return View(
         title(document),
-        (*_verdicts(verdicts), *_blocks(document, operations, scores, folder)),
+        (
+            *_verdicts(verdicts),
+            *_blocks(document, operations, scores, folder),
+            test_cases(document, verdicts),
+        ),
         label,
         (head_line(scores), state_line(document)),
         facts=(*facts, *((("Verdicts", count_verdicts(verdicts)),) if verdicts else ())),

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from profkit.cli.evaluate import _split_program
 from profkit.core.errors import UsageError, WorkloadError
 from profkit.kernels.evaluation.recording import record_operations
 from profkit.kernels.evaluation.suites.registry import find_suite
+from tests.cli_runner import profkit
 
 pytestmark = pytest.mark.torch
 PROGRAM = """
@@ -65,3 +67,29 @@ def test_a_program_that_fails_or_calls_nothing_is_an_error(tmp_path: Path) -> No
     with pytest.raises(UsageError, match="not a Python program"):
         record_operations(["sleep", "0"], trace)
     assert not trace.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["evaluate", "--trace"], "--trace needs a program"),
+        (["evaluate", "one.py", "two.py"], "'two.py' is one word too many"),
+        (["evaluate", "--trace", "--plan", "--", "python", "train.py"], "--plan runs no program"),
+        (["evaluate", "--trace", "--", "sleep", "0"], "not a Python program"),
+    ],
+)
+def test_a_program_stands_after_two_dashes_where_it_is_traced(
+    words: list[str], said: str, tmp_path: Path
+) -> None:
+    answer = profkit(*words, cwd=tmp_path)
+    assert answer.code == 2
+    assert said in answer.err
+
+
+def test_a_file_of_kernels_and_a_program_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    for before, file in (([], None), (["mine.py"], Path("mine.py"))):
+        monkeypatch.setattr(
+            sys, "argv", ["profkit", "evaluate", *before, "--trace", "--", "python", "train.py"]
+        )
+        first, *rest = [*before, "python", "train.py"]
+        assert _split_program(Path(first), rest, trace=True) == (file, ["python", "train.py"])
