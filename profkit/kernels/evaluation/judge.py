@@ -18,6 +18,7 @@ import torch
 
 from profkit.core import codec
 from profkit.core.errors import MachineError
+from profkit.core.process import adopt_orphans
 from profkit.core.types import (
     EvaluationTest,
     Json,
@@ -32,6 +33,7 @@ from profkit.execution.worker import JobFinished, JobStarted, JobStep
 from profkit.kernels.evaluation.audit import audit_test
 from profkit.kernels.evaluation.candidate.arguments import Encoder, NotPortable, Recipe, Tensor, decode
 from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess
+from profkit.kernels.evaluation.candidate.confinement import shield
 from profkit.kernels.evaluation.correctness import Errors, Incorrect, check_call, is_right_by_far
 from profkit.kernels.evaluation.reference import (
     Reference,
@@ -44,9 +46,9 @@ from profkit.kernels.evaluation.reference import (
 )
 from profkit.kernels.evaluation.request import JudgeSettings
 from profkit.kernels.evaluation.sources.registry import open_source
-from profkit.kernels.evaluation.sources.source import SourceRequest
+from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
-from profkit.kernels.evaluation.suites.suite import Selection, Skip
+from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
 from profkit.kernels.evaluation.timing import copy_storages, time_pairs
 from profkit.kernels.sweep.device import describe_device, free_memory, measure_ceilings
 
@@ -70,6 +72,7 @@ class Judge:
         self._logs, self._number = Path(logs), number
         self._suite: Any = None
         self._settings = JudgeSettings()
+        self._source: KernelSource | None = None
         self._candidate: KernelProcess | None = None
         self._reference: KernelProcess | None = None
         self._roofs = MeasuredCeilings()
@@ -80,13 +83,15 @@ class Judge:
     def open(self, settings: dict[str, Any]) -> Json:
         """Start both processes. The first worker lists the tests, and measures what the device can do at most."""
         first = bool(settings.pop("first"))
+        adopt_orphans()
+        shield()
         self._settings = codec.from_plain_data(JudgeSettings, settings)
         chosen = self._settings
         if chosen.threads:
             torch.set_num_threads(chosen.threads)
         torch.set_grad_enabled(False)
         self._suite = find_suite(chosen.suite, Path(chosen.suite_path) if chosen.suite_path else None)
-        self._candidate = self._process(chosen.source, "candidate")
+        self._candidate = self._process(chosen.source, "candidate", kept=(self._logs.parent,))
         self._reference = self._process(SourceRequest("aten"), "reference")
         described = describe_device(torch.device(chosen.device))
         about: dict[str, Json] = {"device": described["device"], "versions": described["versions"]}
@@ -98,6 +103,15 @@ class Judge:
             if not chosen.correctness_only:
                 about["roofs"] = codec.to_plain_data(measure_ceilings(torch.device(chosen.device)))
         return about
+
+    def use(self, suite: Suite, source: SourceRequest) -> None:
+        """Judge the tests of another suite, and other kernels where the source is another one; after `open`."""
+        self._suite = suite
+        if source != self._settings.source:
+            if self._candidate is not None:
+                self._candidate.close()
+            self._settings = replace(self._settings, source=source)
+            self._candidate = self._process(source, "candidate")
 
     def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
         """Every test of an operation."""
@@ -143,18 +157,42 @@ class Judge:
             return replace(result, status="lost", reason=reason, traceback=text)
 
     def _list_tests(self, selection: Selection) -> tuple[tuple[EvaluationTest, ...], tuple[str, ...]]:
-        """The tests, and the operations that are left out because there is no kernel for them.
+        """The tests, and the operations that have none because there is no kernel for them.
 
-        One that was asked for by name is not left out: its kernel is missing.
+        One that was asked for by name stays: its kernel is missing. So does one that a trace counts: the time of a
+        whole model is also that of the operations that stay PyTorch's own.
         """
         only = set(self._settings.only)
         tests = [test for test in self._suite.tests(selection) if not only or test.id in only]
-        if selection.operations:
-            return tuple(tests), ()
-        source = open_source(self._settings.source)  # by names alone: nothing of it is run here
-        operations = dict.fromkeys(test.operation for test in tests)
-        without = tuple(name for name in operations if not source.has_kernel(name))
-        return tuple(test for test in tests if test.operation not in without), without
+        missing = {test.operation for test in tests if not self._has_kernel(test.operation)}
+        if missing.issuperset(test.operation for test in tests):
+            return (), tuple(sorted(missing))
+        left = [test for test in tests if test.operation not in missing or test.calls]
+        without = missing.difference(test.operation for test in left)
+        return tuple(left), tuple(sorted(without))
+
+    def _has_kernel(self, operation: str) -> bool:
+        """By names alone: nothing of the kernels' files is run here. What is asked for by name is to be there."""
+        if {operation, operation.partition(".")[0]} & set(self._settings.operations):
+            return True
+        if self._source is None:
+            self._source = open_source(self._settings.source)
+        return self._source.has_kernel(operation)
+
+    def _time_reference(self, trial: _Trial, result: TestResult) -> TestResult:
+        """A test without a kernel, whose operation's own time counts in that of a whole model."""
+        result = replace(
+            result, reason="there is no kernel for it: PyTorch's own time counts in that of the model"
+        )
+        if self._settings.correctness_only or not trial.can_be_timed:
+            return result
+        assert self._reference is not None
+        try:
+            seconds = trial.estimate(self._reference)
+        except (KernelError, WorkerEnded) as error:
+            self._reference.kill()
+            return replace(result, reason=f"there is no kernel for it, and PyTorch's own: {error}")
+        return replace(result, reference_seconds=seconds)
 
     def _make_trial(self, test: EvaluationTest) -> tuple[_Trial, TestStrength | None]:
         """The test made concrete; where it is audited and weak, with the values of some other seed that make it strong.
@@ -179,6 +217,8 @@ class Judge:
     def _judge(self, trial: _Trial, result: TestResult) -> TestResult:
         test = trial.test
         assert self._candidate is not None
+        if not self._has_kernel(test.operation):
+            return self._time_reference(trial, result)
         try:
             self._candidate.load(test.operation)
         except KernelError as error:
@@ -225,7 +265,6 @@ class Judge:
         assert candidate is not None
         assert reference is not None
         try:
-            reference.load(trial.test.operation)
             estimate = trial.estimate(reference)
         except (KernelError, WorkerEnded) as error:
             reference.kill()
@@ -253,7 +292,7 @@ class Judge:
             bound_seconds=_bound(bytes_, flops, self._roofs),
         )
 
-    def _process(self, source: SourceRequest, name: str) -> KernelProcess:
+    def _process(self, source: SourceRequest, name: str, kept: Sequence[Path] = ()) -> KernelProcess:
         log = self._logs / f"{name}-{self._number}.log"
         return KernelProcess(
             source,
@@ -261,6 +300,7 @@ class Judge:
             timeout=self._settings.timeout,
             arena_bytes=_arena_bytes(),
             log=log,
+            kept=kept,
         )
 
     def _seed(self, test: EvaluationTest) -> int:
@@ -312,6 +352,7 @@ class _Trial:
 
     def estimate(self, process: KernelProcess) -> float:
         """Seconds of one call of the reference, roughly."""
+        process.load(self.test.operation)
         (slot,) = process.place(self.recipe, 1)
         seconds = []
         for _ in range(3):
