@@ -23,6 +23,8 @@ HEAVY_AT_TOP = {"cli/": {"typer"}, "core/process_tree.py": {"psutil"}}
 # Only the processes that measure or judge load these: they are torch and Triton, from the first line on.
 BENCH = (
     "evaluation/arguments",
+    "evaluation/evaluator",
+    "evaluation/judging",
     "evaluation/measures",
     "kernels/operations/cuda/",
     "kernels/operations/triton/",
@@ -33,8 +35,10 @@ BENCH = (
     "kernels/evaluation/candidate/arguments.py",
     "kernels/evaluation/candidate/client.py",
     "kernels/evaluation/correctness.py",
+    "kernels/evaluation/fresh_values.py",
     "kernels/evaluation/judge.py",
     "kernels/evaluation/timing.py",
+    "kernels/evaluation/trial.py",
     "kernels/evaluation/reference.py",
     "kernels/evaluation/enabling",
     "kernels/evaluation/suites/capture.py",

@@ -364,5 +364,7 @@ class _Watchdog:
     @classmethod
     def _tell(cls, line: bytes) -> None:
         if cls._process is not None and cls._process.stdin is not None:
-            with contextlib.suppress(OSError):  # somebody killed the watchdog
+            with contextlib.suppress(
+                OSError, ValueError
+            ):  # somebody killed the watchdog, or it has ended with us
                 os.write(cls._process.stdin.fileno(), line)

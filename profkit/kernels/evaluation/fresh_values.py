@@ -115,11 +115,11 @@ def _written(values: FreshValues, encoder: Encoder) -> list[Tensor]:
 
 
 def _is_same(first: Tensor, second: Tensor) -> bool:
-    return first.shape == second.shape and torch.equal(first.nan_to_num(), second.nan_to_num())
+    return bool(first.shape == second.shape and torch.equal(first.nan_to_num(), second.nan_to_num()))
 
 
 def _is_inexact(dtype: torch.dtype) -> bool:
-    return dtype.is_floating_point or dtype.is_complex
+    return bool(dtype.is_floating_point or dtype.is_complex)
 
 
 def _is_sorted(tensor: Tensor) -> bool:

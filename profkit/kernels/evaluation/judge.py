@@ -8,7 +8,6 @@ from __future__ import annotations
 import traceback
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -31,26 +30,17 @@ from profkit.execution.child import WorkerEnded
 from profkit.execution.job import Job, JobStatus
 from profkit.execution.worker import JobFinished, JobStarted, JobStep
 from profkit.kernels.evaluation.audit import audit_test
-from profkit.kernels.evaluation.candidate.arguments import Encoder, NotPortable, Recipe, Tensor, decode
+from profkit.kernels.evaluation.candidate.arguments import NotPortable
 from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess
 from profkit.kernels.evaluation.candidate.confinement import shield
-from profkit.kernels.evaluation.correctness import Errors, Incorrect, check_call, is_right_by_far
-from profkit.kernels.evaluation.fresh_values import FreshValues, choose_values
-from profkit.kernels.evaluation.reference import (
-    Reference,
-    count_bytes,
-    find_operation,
-    flat_tensors,
-    is_random,
-    make_reference,
-    run_natively,
-)
+from profkit.kernels.evaluation.correctness import Incorrect
 from profkit.kernels.evaluation.request import JudgeSettings
 from profkit.kernels.evaluation.sources.registry import open_source
-from profkit.kernels.evaluation.sources.source import SourceRequest
+from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
-from profkit.kernels.evaluation.suites.suite import Selection, Skip
-from profkit.kernels.evaluation.timing import copy_storages, time_pairs
+from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
+from profkit.kernels.evaluation.timing import time_pairs
+from profkit.kernels.evaluation.trial import Cheat, Trial
 from profkit.kernels.sweep.device import describe_device, free_memory, measure_ceilings
 
 STATUSES: dict[JobStatus, TestStatus] = {
@@ -74,6 +64,7 @@ class Judge:
         self._logs, self._number = Path(logs), number
         self._suite: Any = None
         self._settings = JudgeSettings()
+        self._source: KernelSource | None = None
         self._candidate: KernelProcess | None = None
         self._reference: KernelProcess | None = None
         self._roofs = MeasuredCeilings()
@@ -104,6 +95,15 @@ class Judge:
             if not chosen.correctness_only:
                 about["roofs"] = codec.to_plain_data(measure_ceilings(torch.device(chosen.device)))
         return about
+
+    def use(self, suite: Suite, source: SourceRequest) -> None:
+        """Judge the tests of another suite, and other kernels where the source is another one; after `open`."""
+        self._suite = suite
+        if source != self._settings.source:
+            if self._candidate is not None:
+                self._candidate.close()
+            self._settings = replace(self._settings, source=source)
+            self._candidate = self._process(source, "candidate")
 
     def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
         """Every test of an operation."""
@@ -137,7 +137,7 @@ class Judge:
             if process is not None:
                 process.close()
 
-    def _judge_safely(self, trial: _Trial, result: TestResult) -> TestResult:
+    def _judge_safely(self, trial: Trial, result: TestResult) -> TestResult:
         """A fault of profkit's own costs one test, and is no kernel's."""
         try:
             return self._judge(trial, result)
@@ -149,31 +149,55 @@ class Judge:
             return replace(result, status="lost", reason=reason, traceback=text)
 
     def _list_tests(self, selection: Selection) -> tuple[tuple[EvaluationTest, ...], tuple[str, ...]]:
-        """The tests, and the operations that are left out because there is no kernel for them.
+        """The tests, and the operations that have none because there is no kernel for them.
 
-        One that was asked for by name is not left out: its kernel is missing.
+        One that was asked for by name stays: its kernel is missing. So does one that a trace counts: the time of a
+        whole model is also that of the operations that stay PyTorch's own.
         """
         only = set(self._settings.only)
         tests = [test for test in self._suite.tests(selection) if not only or test.id in only]
-        if selection.operations:
-            return tuple(tests), ()
-        source = open_source(self._settings.source)  # by names alone: nothing of it is run here
-        operations = dict.fromkeys(test.operation for test in tests)
-        without = tuple(name for name in operations if not source.has_kernel(name))
-        return tuple(test for test in tests if test.operation not in without), without
+        missing = {test.operation for test in tests if not self._has_kernel(test.operation)}
+        if missing.issuperset(test.operation for test in tests):
+            return (), tuple(sorted(missing))
+        left = [test for test in tests if test.operation not in missing or test.calls]
+        without = missing.difference(test.operation for test in left)
+        return tuple(left), tuple(sorted(without))
 
-    def _make_trial(self, test: EvaluationTest) -> tuple[_Trial, TestStrength | None]:
+    def _has_kernel(self, operation: str) -> bool:
+        """By names alone: nothing of the kernels' files is run here. What is asked for by name is to be there."""
+        if {operation, operation.partition(".")[0]} & set(self._settings.operations):
+            return True
+        if self._source is None:
+            self._source = open_source(self._settings.source)
+        return self._source.has_kernel(operation)
+
+    def _time_reference(self, trial: Trial, result: TestResult) -> TestResult:
+        """A test without a kernel, whose operation's own time counts in that of a whole model."""
+        result = replace(
+            result, reason="there is no kernel for it: PyTorch's own time counts in that of the model"
+        )
+        if self._settings.correctness_only or not trial.can_be_timed:
+            return result
+        assert self._reference is not None
+        try:
+            seconds = trial.estimate(self._reference)
+        except (KernelError, WorkerEnded) as error:
+            self._reference.kill()
+            return replace(result, reason=f"there is no kernel for it, and PyTorch's own: {error}")
+        return replace(result, reference_seconds=seconds)
+
+    def _make_trial(self, test: EvaluationTest) -> tuple[Trial, TestStrength | None]:
         """The test made concrete; where it is audited and weak, with the values of some other seed that make it strong.
 
-        Raises what `_Trial` raises.
+        Raises what `Trial` raises.
         """
         seed = self._seed(test)
-        trial = _Trial(self._suite, test, seed)
+        trial = Trial(self._suite, test, seed)
         if not self._settings.audit:
             return trial, None
         strength = None
         for other in range(1, SEEDS + 1):
-            following = _Trial(self._suite, test, seed + other)
+            following = Trial(self._suite, test, seed + other)
             found = audit_test(test.id, test.operation, trial.reference, trial.arguments, following.reference)
             if strength is None or len(found.missed) < len(strength.missed):
                 strength, best = found, trial
@@ -182,9 +206,11 @@ class Judge:
             trial = following
         return best, strength
 
-    def _judge(self, trial: _Trial, result: TestResult) -> TestResult:
+    def _judge(self, trial: Trial, result: TestResult) -> TestResult:
         test = trial.test
         assert self._candidate is not None
+        if not self._has_kernel(test.operation):
+            return self._time_reference(trial, result)
         try:
             self._candidate.load(test.operation)
         except KernelError as error:
@@ -211,7 +237,7 @@ class Judge:
             return result
         except Incorrect as wrong:
             return replace(result, status="incorrect", fault=wrong.fault, reason=str(wrong))
-        except _Cheat as cheat:
+        except Cheat as cheat:
             return replace(_without_times(result), status="cheat", reason=str(cheat))
         except KernelError as error:
             status: TestStatus = "out-of-memory" if error.memory else "incorrect"
@@ -226,12 +252,11 @@ class Judge:
         except WorkerEnded as ended:
             return _ended(self._candidate, _without_times(result), ended)
 
-    def _time(self, trial: _Trial, result: TestResult) -> TestResult:
+    def _time(self, trial: Trial, result: TestResult) -> TestResult:
         candidate, reference = self._candidate, self._reference
         assert candidate is not None
         assert reference is not None
         try:
-            reference.load(trial.test.operation)
             estimate = trial.estimate(reference)
         except (KernelError, WorkerEnded) as error:
             reference.kill()
@@ -275,151 +300,6 @@ class Judge:
 
     def _seed(self, test: EvaluationTest) -> int:
         return zlib.crc32(f"{self._settings.seed} {test.id}".encode()) & ((1 << SEED_BITS) - 1)
-
-
-class _Cheat(Exception):
-    """The kernel was right where it could know that it was looked at, and wrong in a timed call."""
-
-
-class _Trial:
-    """One test made concrete: its arguments, and what they must give."""
-
-    def __init__(self, suite: Any, test: EvaluationTest, seed: int) -> None:
-        self.test, self._seed = test, seed
-        self.operation = find_operation(test.operation)
-        if is_random(self.operation):
-            raise Skip("its values are drawn at random")
-        arguments = suite.make_arguments(test, seed)
-        self.encoder = Encoder()
-        self.recipe: Recipe = self.encoder.encode(arguments.args, arguments.kwargs)
-        self.reference = self._refer(self.encoder.contents)
-        self._description: Any = None
-
-    @property
-    def arguments(self) -> tuple[Any, ...]:
-        """The arguments as the operation finds them."""
-        return decode(self.recipe.body, self.encoder.contents)
-
-    @property
-    def can_be_timed(self) -> bool:
-        """Whether every part of its value is a tensor: addresses of outputs are what a timed batch tells."""
-        value = self.reference.value
-        parts = value if isinstance(value, (list, tuple)) else (value,)
-        return bool(parts) and all(isinstance(part, torch.Tensor) for part in parts)
-
-    @property
-    def bytes(self) -> int:
-        """That a call must move at least: every argument read once, every output written once."""
-        outputs = [expected.native for expected in self.reference.outputs]
-        return count_bytes([*flat_tensors(self.arguments), *outputs])
-
-    def check(self, process: KernelProcess) -> Errors:
-        """Call the kernel with garbage in its new memory, and check all that it did. Raises Incorrect.
-
-        A second call, on other values, finds what is kept from the first one; and what the first one gave stays.
-        """
-        again = 2 * self.recipe.slot_bytes < process.arena.size // 2
-        first, *others = process.place(self.recipe, 2 if again else 1)
-        copy_storages(self.encoder.contents, first)
-        self._description = process.call(0, garbage=True)
-        errors = self._check(process, first, self._description, self.reference)
-        for second in others:
-            self._check_again(process, first, second)
-        return errors
-
-    def _check_again(self, process: KernelProcess, first: Sequence[Tensor], second: Sequence[Tensor]) -> None:
-        FreshValues(self.encoder, self.recipe).write(second)
-        before = [storage.clone() for storage in second]
-        try:
-            native = run_natively(self.operation, lambda: self._make(before))
-        except Exception:  # PyTorch's own, for values that it does not take
-            return
-        description = process.call(1)
-        if not self._is_right_by_far(process, second, description, native):
-            self._check(process, second, description, self._refer(before))
-        if not self._is_right_by_far(process, first, self._description, self.reference):
-            self._check(process, first, self._description, self.reference)
-
-    def choose_values(self) -> FreshValues | None:
-        """New values for each timed call; None where the result does not depend on them."""
-
-        def run(contents: Sequence[Tensor]) -> Sequence[Tensor]:
-            native = run_natively(self.operation, lambda: self._make(contents))
-            return [each.native for each in (*native.outputs, *(each for _, each in native.arguments))]
-
-        return choose_values(self.encoder, self.recipe, run)
-
-    def estimate(self, process: KernelProcess) -> float:
-        """Seconds of one call of the reference, roughly."""
-        (slot,) = process.place(self.recipe, 1)
-        seconds = []
-        for _ in range(3):
-            copy_storages(self.encoder.contents, slot)
-            seconds.append(process.run_slots(len(self.reference.outputs))[0])
-        return min(seconds)
-
-    def count_flops(self) -> float | None:
-        """Floating-point operations of one call, where torch has a formula for it; None where it has none."""
-        from torch.utils.flop_counter import FlopCounterMode
-
-        with suppress(Exception):
-            args, kwargs, _ = self._make(self.encoder.contents)
-            with FlopCounterMode(display=False) as counter:
-                self.operation(*args, **kwargs)
-            return float(counter.get_total_flops()) or None
-        return None
-
-    def verifier(self, process: KernelProcess) -> Any:
-        """Verify a timed call. It raises _Cheat, or Incorrect where the kernel is wrong when asked again, too."""
-
-        def verify(before: Sequence[Tensor], after: Sequence[Tensor], addresses: Sequence[int]) -> None:
-            description = _with_addresses(self._description, iter(addresses))
-            native = run_natively(self.operation, lambda: self._make(before))
-            if self._is_right_by_far(process, after, description, native):
-                return
-            reference = self._refer(before)
-            try:
-                self._check(process, after, description, reference)
-            except Incorrect as wrong:
-                why = str(wrong)
-            else:
-                return
-            (slot,) = process.place(self.recipe, 1)
-            copy_storages(before, slot)
-            self._check(process, slot, process.call(0), reference)
-            raise _Cheat(
-                f"a timed call was wrong, and the same call was right when it was asked again: {why}"
-            )
-
-        return verify
-
-    def _check(
-        self, process: KernelProcess, slot: Sequence[Tensor], description: Any, reference: Reference
-    ) -> Errors:
-        arguments = decode(self.recipe.body, slot)
-        return check_call(self.operation, process, description, reference, slot, arguments)
-
-    def _is_right_by_far(
-        self, process: KernelProcess, slot: Sequence[Tensor], description: Any, native: Reference
-    ) -> bool:
-        arguments = decode(self.recipe.body, slot)
-        return is_right_by_far(self.operation, process, description, native, self.reference, slot, arguments)
-
-    def _refer(self, contents: Sequence[Tensor]) -> Reference:
-        return make_reference(self.operation, lambda: self._make(contents), self._seed)
-
-    def _make(self, contents: Sequence[Tensor]) -> tuple[tuple[Any, ...], dict[str, Any], list[Tensor]]:
-        storages = [content.clone() for content in contents]
-        return (*decode(self.recipe.body, storages), storages)
-
-
-def _with_addresses(description: Any, addresses: Iterator[int]) -> Any:
-    """The description of a value whose tensors lie elsewhere."""
-    if isinstance(description, list):
-        return [_with_addresses(each, addresses) for each in description]
-    if isinstance(description, dict) and "tensor" in description:
-        return {"tensor": [next(addresses, 0), *description["tensor"][1:]]}
-    return description
 
 
 def _ended(process: KernelProcess, result: TestResult, ended: WorkerEnded) -> TestResult:
