@@ -23,6 +23,8 @@ HEAVY_AT_TOP = {"cli/": {"typer"}, "core/process_tree.py": {"psutil"}}
 # Only the processes that measure or judge load these: they are torch and Triton, from the first line on.
 BENCH = (
     "evaluation/arguments",
+    "evaluation/evaluator",
+    "evaluation/judging",
     "evaluation/measures",
     "kernels/operations/cuda/",
     "kernels/operations/triton/",

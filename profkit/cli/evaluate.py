@@ -25,6 +25,8 @@ profkit evaluate --suite opinfo --backend directory --kernels generated_kernels 
 
 Why are the slowest three slow? Each through `profkit profile`:  profkit evaluate my_kernels.py --profile slowest:3
 
+The operations of your own program, with kernels of yours:  profkit evaluate my_kernels.py --trace -- python train.py
+
 Only whether they are correct:  profkit evaluate my_kernels.py --correctness-only
 
 What it would do:  profkit evaluate --suite opinfo --plan
@@ -56,6 +58,22 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
+    program: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="With --trace, after --: a program that uses PyTorch.",
+            metavar="[-- PROGRAM]",
+            show_default=False,
+        ),
+    ] = None,
+    trace: Annotated[
+        bool,
+        typer.Option(
+            "--trace",
+            help="Run the program after --, and test the operations that it calls.",
+            rich_help_panel=WHAT,
+        ),
+    ] = False,
     suite: Annotated[
         str,
         typer.Option(help="Which calls are tested: smoke, opinfo, torchbench, traced.", rich_help_panel=WHAT),
@@ -206,6 +224,9 @@ def evaluate(
                 "--again is for an evaluation that is there already",
                 "profkit evaluate --resume FOLDER --again",
             )
+        file, words = _split_program(file, program or [], trace=trace)
+        if trace:
+            suite, traces = "traced", _record(words, output, plan=plan, quiet=quiet)
         options = EvaluationOptions(
             suite=suite,
             suite_path=traces,
@@ -252,6 +273,40 @@ def _parse_choices(text: str) -> tuple[tuple[str, int], ...]:
     from profkit.profiling.profile_tests import parse_test_choice
 
     return parse_test_choice(text)
+
+
+def _split_program(file: Path | None, rest: list[str], *, trace: bool) -> tuple[Path | None, list[str]]:
+    """The file of kernels, and the program: what stands after `--`. Raises UsageError where it makes no sense."""
+    from profkit.core.errors import UsageError
+
+    words = sys.argv[sys.argv.index("--") + 1 :] if "--" in sys.argv else []
+    if trace and not words:
+        raise UsageError("--trace needs a program", "profkit evaluate --trace -- python train.py")
+    if not trace and rest:
+        raise UsageError(f"{rest[0]!r} is one word too many", f"profkit evaluate --trace -- {' '.join(rest)}")
+    return (None if len(words) > len(rest) else file) if trace else file, words
+
+
+def _record(words: list[str], output: Path, *, plan: bool, quiet: bool) -> Path:
+    """Run the program; the file with its calls, in the folder of evaluations."""
+    from datetime import datetime
+
+    from profkit.cli.progress import progress_for
+    from profkit.core.errors import UsageError
+    from profkit.kernels.evaluation.recording import record_operations
+
+    if plan:
+        raise UsageError("--plan runs no program", "--suite traced --traces TRACE.txt --plan")
+    progress = progress_for(quiet=quiet)
+    path = output / f"{datetime.now():%Y%m%d-%H%M%S}-operations.txt"
+    progress.begin("program", " ".join(words))
+    try:
+        calls = record_operations(words, path, tick=progress.tick)
+    except BaseException:
+        progress.end("failed")
+        raise
+    progress.end(f"{calls:,} calls of operations, in {path}")
+    return path
 
 
 def _check_resume(context: typer.Context) -> None:

@@ -100,7 +100,7 @@ def run(
     # Here: psutil costs 20 ms that `profkit --help` need not pay
     from profkit.core.process_tree import ProcessTree
 
-    _adopt_orphans()
+    adopt_orphans()
     ProcessTree.prepare()
     children_before = _own_children_times()
     # A Ctrl-C between the start of the child and the care for it would leave it alone
@@ -299,7 +299,7 @@ def _own_children_times() -> tuple[float, int]:
 _adopted = False
 
 
-def _adopt_orphans() -> None:
+def adopt_orphans() -> None:
     """Make this process the parent of orphaned grandchildren (Linux), so that a daemonised one is found."""
     global _adopted
     if not _adopted and sys.platform == "linux":

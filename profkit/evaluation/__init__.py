@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from profkit.core.types import EvaluationTest as EvaluationTest
     from profkit.evaluation.arguments import deserialize_args as deserialize_args
     from profkit.evaluation.arguments import serialize_args as serialize_args
+    from profkit.evaluation.evaluator import MultiprocessingEvaluator as MultiprocessingEvaluator
+    from profkit.evaluation.judging import eval_correctness_test as eval_correctness_test
+    from profkit.evaluation.judging import eval_one_op as eval_one_op
+    from profkit.evaluation.judging import eval_performance as eval_performance
     from profkit.evaluation.measures import cleanup_memory_and_gpu as cleanup_memory_and_gpu
     from profkit.evaluation.measures import compute_errors as compute_errors
     from profkit.evaluation.measures import cpu_bench as cpu_bench
@@ -33,6 +37,10 @@ _PLACES = {
     "EvaluationTest": "profkit.core.types",
     "deserialize_args": "profkit.evaluation.arguments",
     "serialize_args": "profkit.evaluation.arguments",
+    "MultiprocessingEvaluator": "profkit.evaluation.evaluator",
+    "eval_correctness_test": "profkit.evaluation.judging",
+    "eval_one_op": "profkit.evaluation.judging",
+    "eval_performance": "profkit.evaluation.judging",
     "cleanup_memory_and_gpu": "profkit.evaluation.measures",
     "compute_errors": "profkit.evaluation.measures",
     "cpu_bench": "profkit.evaluation.measures",

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from profkit.kernels.evaluation.suites.capture import describe_call
 from profkit.kernels.evaluation.suites.notation import (
-    Call,
     Symbol,
     TensorForm,
     format_call,
@@ -22,9 +22,9 @@ INTEGERS = (-9, 10)  # the range of made integers, as torch's make_tensor has it
 def serialize_args(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     """The arguments of a call as `((T([8, 16], f16), 1.0), {'alpha': 2})`: of tensors shape, dtype and strides.
 
-    Lists and tuples keep what is in them.
+    Lists and tuples keep what is in them. Raises ValueError for what the notation has no word for.
     """
-    return format_call(Call(tuple(map(_to_form, args)), {name: _to_form(v) for name, v in kwargs.items()}))
+    return format_call(describe_call(tuple(args), kwargs))
 
 
 def deserialize_args(text: str, device: str = "cuda") -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -44,21 +44,6 @@ def deserialize_args(text: str, device: str = "cuda") -> tuple[tuple[Any, ...], 
     return tuple(_plain(value, where) for value in args), {
         name: _plain(value, where) for name, value in kwargs.items()
     }
-
-
-def _to_form(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        stride = None if value.is_contiguous() else tuple(value.stride())
-        name = str(value.dtype).removeprefix("torch.")
-        return TensorForm(tuple(value.shape), name, stride, value.storage_offset() if stride else 0)
-    if isinstance(value, (list, tuple)):
-        return (
-            type(value)(map(_to_form, value)) if type(value) in (list, tuple) else list(map(_to_form, value))
-        )
-    for kind in ("dtype", "device", "layout", "memory_format"):
-        if isinstance(value, getattr(torch, kind)):
-            return Symbol(kind, str(value).removeprefix("torch."))
-    return value
 
 
 def _make_tensor(form: TensorForm, device: str) -> torch.Tensor:

@@ -43,7 +43,8 @@ class ChildProcess:
     """A process that reads requests from its standard input and answers on its standard output.
 
     It is started by `start`, again and again. The thread that starts it must live as long as it does: on Linux it ends
-    with that thread. `log` takes its standard error; `env` is set on top of this process's environment.
+    with that thread. `log` takes its standard error; `env` is set on top of this process's environment. Orphans are
+    not its own where it is known that it starts no processes.
     """
 
     def __init__(
@@ -53,8 +54,10 @@ class ChildProcess:
         log: Path,
         *,
         inherited: Sequence[int] = (),
+        starts_others: bool = True,
     ) -> None:
         self._argv, self._env, self._log, self._inherited = list(argv), dict(env), log, tuple(inherited)
+        self._starts_others = starts_others
         self._child: subprocess.Popen[bytes] | None = None
         self._tree: ProcessTree | None = None
         self._unread = b""
@@ -93,7 +96,8 @@ class ChildProcess:
                     start_new_session=True,
                     pass_fds=self._inherited,
                 )
-                self._tree, self._child = ProcessTree(child.pid), child
+                tree = ProcessTree(child.pid, starts_others=self._starts_others)
+                self._tree, self._child = tree, child
         except OSError as error:
             reason = f"{self._argv[0]} cannot be started: {error.strerror}"
             raise WorkerEnded(JobStatus.crash, reason) from error
@@ -125,6 +129,22 @@ class ChildProcess:
         self._read_until(timeout, lambda unread: len(unread) >= count)
         data, self._unread = self._unread[:count], self._unread[count:]
         return data
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether it has written more than was read."""
+        child = self._child
+        if self._unread or child is None or child.stdout is None:
+            return bool(self._unread)
+        with contextlib.suppress(OSError, ValueError), selectors.DefaultSelector() as ready:
+            ready.register(child.stdout, selectors.EVENT_READ)
+            if ready.select(0):
+                self._unread = os.read(child.stdout.fileno(), 1 << 16)
+        return bool(self._unread)
+
+    def members_elsewhere(self) -> list[int]:
+        """What it has started and a signal to its process group does not reach (Linux)."""
+        return self._tree.members_elsewhere() if self._tree is not None else []
 
     def finish(self) -> None:
         """No more work: as `close`, but it gets the time to end by itself."""

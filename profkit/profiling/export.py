@@ -72,7 +72,9 @@ def export(options: ExportOptions, progress: Progress | None = None) -> Export:
     """
     if options.form in ("perfetto", "speedscope"):
         return Export(_viewer_pieces(options, progress or Silent()))
-    whole = render_kernels(options.sources[0], options.form) if len(options.sources) == 1 else None
+    whole = None
+    if len(options.sources) == 1:
+        whole = render_kernels(options.sources[0], options.form) or _tests_of_evaluation(options)
     if whole is not None:
         return Export(iter((whole,)))
     documents: list[RunDocument] = []
@@ -129,6 +131,20 @@ def _view_of_kernels(source: Path) -> View | None:
 
         return view_evaluation(read_evaluation(source), source)
     return None
+
+
+def _tests_of_evaluation(options: ExportOptions) -> str | None:
+    """Every test of an evaluation as a test case, and the verdicts; None of another form, or of anything else."""
+    from profkit.kernels.evaluation.results.read_results import is_evaluation, read_evaluation
+
+    source = options.sources[0]
+    if options.form != "junit" or not is_evaluation(source):
+        return None
+    from profkit.reporting import junit
+    from profkit.reporting.views.evaluation import view
+
+    verdicts = read_judged(source, options.targets).verdicts
+    return junit.render([view(read_evaluation(source), source, verdicts)], strict=options.strict)
 
 
 def _viewer_pieces(options: ExportOptions, progress: Progress) -> Iterator[str]:

@@ -15,6 +15,16 @@ from profkit.core.codec import json_text
 from profkit.core.errors import MachineError, ProfkitError, UsageError
 from profkit.core.run_folder import FILE_NAME, chown_to_sudo_user, read_run, run_from_json, run_to_json
 from profkit.core.types import RunDocument
+from profkit.kernels.evaluation.journal import FILE as TESTS
+from profkit.kernels.evaluation.results.document import FILE as EVALUATION
+from profkit.kernels.evaluation.results.document import (
+    evaluation_from_json,
+    evaluation_json,
+    evaluation_text,
+)
+from profkit.kernels.evaluation.results.field_files import FILES as FIELD_FILES
+from profkit.kernels.evaluation.results.field_files import field_files
+from profkit.kernels.evaluation.results.read_results import read_evaluation
 from profkit.kernels.sweep.journal import FILE as JOURNAL
 from profkit.kernels.sweep.journal import read_sweep
 from profkit.kernels.sweep.workers import LOG
@@ -32,7 +42,7 @@ from profkit.profilers.redact import (
 from profkit.profilers.registry import folder_format
 from profkit.profilers.scrub import is_text, scrub_report, scrub_text
 from profkit.reporting import markdown
-from profkit.reporting.report_files import write_page, write_sweep_reports
+from profkit.reporting.report_files import write_evaluation_reports, write_page, write_sweep_reports
 from profkit.reporting.views import run as run_view
 
 # What profkit itself leaves beside the tools' reports: its own records, and the two forms of a flame graph.
@@ -83,7 +93,7 @@ def scrub(path: Path, output: Path | None = None) -> ScrubResult:
 
 def _scrub_run(folder: Path, output: Path) -> ScrubResult:
     redactor = Redactor()
-    if _is_sweep_folder(folder):  # the errors of cases that failed may name this machine
+    if _is_sweep_folder(folder) or (folder / EVALUATION).is_file():  # errors may name this machine
         redactor.learn(platform.node(), HOST)
     try:
         left_out = _copy_run(folder, output, redactor)
@@ -101,6 +111,7 @@ def _copy_run(folder: Path, output: Path, redactor: Redactor) -> list[FileLeftOu
     run = read_run(folder)
     document = scrub_document(run, redactor)  # first: what is private in it is private in the artifacts
     is_sweep = _is_sweep_folder(folder)
+    is_evaluation = (folder / EVALUATION).is_file()
     output.mkdir()
     for name in () if is_sweep else ("artifacts", "logs"):
         (output / name).mkdir()
@@ -126,6 +137,8 @@ def _copy_run(folder: Path, output: Path, redactor: Redactor) -> list[FileLeftOu
             continue
         if is_sweep and name in (JOURNAL, RESULTS) and not path.is_symlink():
             reason = _scrub_sweep_file(path, output / name, redactor, public_names(run))
+        elif is_evaluation and name in (EVALUATION, TESTS, *FIELD_FILES):
+            continue  # the document is scrubbed, and the others are made of it
         elif name.startswith("logs/") or (is_sweep and name == LOG):
             redactor.note(OUTPUT)
             reason = FileLeftOut(name, "what a program prints may be anything")
@@ -135,6 +148,8 @@ def _copy_run(folder: Path, output: Path, redactor: Redactor) -> list[FileLeftOu
     _write_document(document, output, {left.name for left in left_out})
     if is_sweep:
         write_sweep_reports(output, read_sweep(output))
+    elif is_evaluation:
+        _scrub_evaluation(folder, output, redactor, public_names(run))
     else:
         scrubbed = run_from_json(document)
         (output / "report.md").write_text(markdown.render(run_view.view(scrubbed)), encoding="utf-8")
@@ -201,13 +216,31 @@ def _scrub_sweep_file(
     return None
 
 
+# ---------------------------------------------------------------- an evaluation's document
+
+
+def _scrub_evaluation(folder: Path, output: Path, redactor: Redactor, names: frozenset[str]) -> None:
+    """Its document without its command, tracebacks and private words, and what is made of it."""
+    document = read_evaluation(folder / EVALUATION)
+    results = tuple(replace(result, traceback="") for result in document.results)
+    body = evaluation_json(replace(document, command=(), results=results))
+    redacted = evaluation_from_json(redact_data(body, [], [], redactor, names))
+    (output / EVALUATION).write_text(evaluation_text(redacted), encoding="utf-8")
+    for name, text in field_files(redacted).items():
+        (output / name).write_text(text, encoding="utf-8")
+    write_evaluation_reports(output, redacted, Path(output.name))
+
+
 # ---------------------------------------------------------------- run.json
 
 
 def scrub_document(run: RunDocument, redactor: Redactor) -> dict[str, Any]:
     """run.json without what is private. Names of kernels, regions and metrics stay."""
     command = run.workload.command
-    if command[:2] == ("profkit", "sweep"):  # it is made of the sweep's axes: nobody typed it
+    if command[:2] in (
+        ("profkit", "sweep"),
+        ("profkit", "evaluate"),
+    ):  # made of what was asked: nobody typed it
         command = ()
     names = public_names(run)
     for word in command:

@@ -12,6 +12,7 @@ from pathlib import Path
 from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.core.run_folder import FILE_NAME, is_run, read_run
 from profkit.core.types import AcceptedChange, Entry
+from profkit.kernels.evaluation.results.read_results import is_evaluation
 from profkit.profilers.files import read_head
 from profkit.profilers.registry import folder_format, recognise_format
 from profkit.profiling.summarize import summarize_report
@@ -94,6 +95,8 @@ def entry_at(path: Path, options: AddOptions = AddOptions()) -> Entry:
         raise UsageError("the name of the workload is empty", "-w NAME")
     if is_run(path):
         entry = entry_of(read_run(path), path=str(path))
+    elif is_evaluation(path):
+        entry = entry_of(summarize_report(path), path=str(path))
     elif path.is_dir() and folder_format(path) is None:
         raise _folder_error(path)
     else:

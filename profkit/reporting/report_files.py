@@ -27,9 +27,11 @@ def write_sweep_reports(folder: Path, document: SweepDocument) -> tuple[str, ...
     return _write_both(folder, lambda: sweep.view(document, folder))
 
 
-def write_evaluation_reports(folder: Path, document: EvaluationDocument) -> tuple[str, ...]:
-    """The same for an evaluation."""
-    return _write_both(folder, lambda: evaluation.view(document, folder))
+def write_evaluation_reports(
+    folder: Path, document: EvaluationDocument, shown: Path | None = None
+) -> tuple[str, ...]:
+    """The same for an evaluation. `shown` is what its lines to type call the folder."""
+    return _write_both(folder, lambda: evaluation.view(document, shown or folder))
 
 
 def _write_both(folder: Path, make: Callable[[], View]) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ from pathlib import Path
 
 from profkit.core.run_folder import write_run
 from profkit.core.types import SampleSet
+from profkit.kernels.evaluation.results.field_files import FULL_RESULTS, field_files
+from profkit.kernels.evaluation.results.read_results import read_evaluation
 from profkit.regression.history import open_history
 from profkit.regression.history_actions import AddOptions, entry_at, with_workload
 from tests import documents
@@ -52,6 +54,7 @@ for _ in range(5):
         time.sleep(0.05)
 """
 TARGETS = "targets:\n  ipc: off\n"
+KERNELS = "targets:\n  correct: {metric: operations.correct, at_least: 100}\n"
 # A nightly whose nights are over at once, in the place of a file that a page has its reader fill.
 NIGHTLY = """version: 1
 defaults: {backend: cpu, depth: gate, passes: [timing]}
@@ -131,11 +134,16 @@ def furnish(
         (work / name).write_text(WORKLOAD)
     (work / "ours.yaml").write_text(TARGETS)
     (work / "targets.yaml").write_text(TARGETS)
+    (work / "kernels.yaml").write_text(KERNELS)
     for name in CONFIGS:
         (work / name).write_text(NIGHTLY)
     for name, source in FILES.items():
         shutil.copy(source, work / name)
     shutil.copytree(DATA / "xctrace" / "m1", work / "exports")
+    evaluation = DATA / "evaluations" / "own-kernels"
+    for name in ("EVALUATION", "EARLIER"):
+        shutil.copytree(evaluation, work / name)
+    (work / "EARLIER" / FULL_RESULTS).write_text(field_files(read_evaluation(evaluation))[FULL_RESULTS])
     for name in RUNS:
         write_run(work / name, judged())
     (work / "out.nsys-rep").write_bytes(b"a stand-in's report")

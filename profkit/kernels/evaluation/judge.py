@@ -17,6 +17,7 @@ import torch
 
 from profkit.core import codec
 from profkit.core.errors import MachineError
+from profkit.core.process import adopt_orphans
 from profkit.core.types import (
     EvaluationTest,
     Json,
@@ -31,6 +32,7 @@ from profkit.execution.worker import JobFinished, JobStarted, JobStep
 from profkit.kernels.evaluation.audit import audit_test
 from profkit.kernels.evaluation.candidate.arguments import Encoder, NotPortable, Recipe, Tensor, decode
 from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess
+from profkit.kernels.evaluation.candidate.confinement import shield
 from profkit.kernels.evaluation.correctness import Errors, Incorrect, check_call, is_right_by_far
 from profkit.kernels.evaluation.reference import (
     Reference,
@@ -45,7 +47,7 @@ from profkit.kernels.evaluation.request import JudgeSettings
 from profkit.kernels.evaluation.sources.registry import open_source
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
-from profkit.kernels.evaluation.suites.suite import Selection, Skip
+from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
 from profkit.kernels.evaluation.timing import copy_storages, time_pairs
 from profkit.kernels.sweep.device import describe_device, free_memory, measure_ceilings
 
@@ -78,13 +80,15 @@ class Judge:
     def open(self, settings: dict[str, Any]) -> Json:
         """Start both processes. The first worker lists the tests, and measures what the device can do at most."""
         first = bool(settings.pop("first"))
+        adopt_orphans()
+        shield()
         self._settings = codec.from_plain_data(JudgeSettings, settings)
         chosen = self._settings
         if chosen.threads:
             torch.set_num_threads(chosen.threads)
         torch.set_grad_enabled(False)
         self._suite = find_suite(chosen.suite, Path(chosen.suite_path) if chosen.suite_path else None)
-        self._candidate = self._process(chosen.source, "candidate")
+        self._candidate = self._process(chosen.source, "candidate", kept=(self._logs.parent,))
         self._reference = self._process(SourceRequest("aten"), "reference")
         described = describe_device(torch.device(chosen.device))
         about: dict[str, Json] = {"device": described["device"], "versions": described["versions"]}
@@ -96,6 +100,15 @@ class Judge:
             if not chosen.correctness_only:
                 about["roofs"] = codec.to_plain_data(measure_ceilings(torch.device(chosen.device)))
         return about
+
+    def use(self, suite: Suite, source: SourceRequest) -> None:
+        """Judge the tests of another suite, and other kernels where the source is another one; after `open`."""
+        self._suite = suite
+        if source != self._settings.source:
+            if self._candidate is not None:
+                self._candidate.close()
+            self._settings = replace(self._settings, source=source)
+            self._candidate = self._process(source, "candidate")
 
     def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
         """Every test of an operation."""
@@ -251,7 +264,7 @@ class Judge:
             bound_seconds=_bound(bytes_, flops, self._roofs),
         )
 
-    def _process(self, source: SourceRequest, name: str) -> KernelProcess:
+    def _process(self, source: SourceRequest, name: str, kept: Sequence[Path] = ()) -> KernelProcess:
         log = self._logs / f"{name}-{self._number}.log"
         return KernelProcess(
             source,
@@ -259,6 +272,7 @@ class Judge:
             timeout=self._settings.timeout,
             arena_bytes=_arena_bytes(),
             log=log,
+            kept=kept,
         )
 
 

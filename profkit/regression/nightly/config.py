@@ -256,12 +256,13 @@ def _read_workloads(
             _refuse_key(item, "name", message, f"name: {name}-2")
         if profiling and not spec.command:
             item.refuse(f"workload {name!r} has no command", "command: [python, bench.py]")
-        if profiling and _is_sweep(spec.command):
+        if profiling and (verb := _verb_of_kernels(spec.command)) is not None:
+            kind = {"sweep": "a sweep", "evaluate": "an evaluation"}[verb]
             _refuse_key(
                 item,
                 "command",
-                f"workload {name!r} is a sweep, which is a run by itself and is not profiled as a workload",
-                f"profkit sweep --name {shlex.quote(name)} --output sweeps, then the nightly: --runs sweeps",
+                f"workload {name!r} is {kind}, which is a run by itself and is not profiled as a workload",
+                f"profkit {verb} --name {shlex.quote(name)} --output kernels, then the nightly: --runs kernels",
             )
         specs[folder] = spec
     return tuple(specs.values())
@@ -271,10 +272,11 @@ def _refuse_key(item: YamlValue, key: str, message: str, fix: str) -> NoReturn:
     item.mapping(key)[key].refuse(message, fix)
 
 
-def _is_sweep(command: Sequence[str]) -> bool:
-    """`profkit sweep ...` or `python -m profkit sweep ...`, whatever the path of the program."""
+def _verb_of_kernels(command: Sequence[str]) -> str | None:
+    """`sweep` of `profkit sweep ...` and `python -m profkit sweep ...`, whatever the program's path; or `evaluate`."""
     words = [PurePath(word).name for word in command[:4]]
-    return any(pair == ("profkit", "sweep") for pair in pairwise(words))
+    verbs = (verb for program, verb in pairwise(words) if program == "profkit")
+    return next((verb for verb in verbs if verb in ("sweep", "evaluate")), None)
 
 
 def _read_passes(value: YamlValue, key: str) -> tuple[str, ...]:

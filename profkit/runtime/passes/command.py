@@ -57,9 +57,26 @@ _NO_ENVIRONMENT = {
 
 
 def sampling_environment(command: Sequence[str], out: Path) -> tuple[dict[str, str], None] | tuple[None, str]:
-    """The variables that let each Python below the command sample its stacks into `out`; or why there is none.
+    """The variables that let each Python below the command sample its stacks into `out`; or why there is none."""
+    return _start_up_environment(command, "PROFKIT_STACKS", out, "sampling")
 
-    A Python takes them from its parent, whatever started it. What is machine code and no known launcher starts none.
+
+def counting_environment(
+    command: Sequence[str], folder: Path
+) -> tuple[dict[str, str], None] | tuple[None, str]:
+    """The variables that let each Python below the command count its calls of PyTorch's operations; or why not.
+
+    Each writes a file into the folder when it ends, if it made any.
+    """
+    return _start_up_environment(command, "PROFKIT_OPERATION_CALLS", folder, "counting")
+
+
+def _start_up_environment(
+    command: Sequence[str], variable: str, out: Path, what: str
+) -> tuple[dict[str, str], None] | tuple[None, str]:
+    """What a Python finds at its start: it takes that from its parent, whatever started it.
+
+    What is machine code and no known launcher starts none.
     """
     parsed = _parse_command(command)
     if isinstance(parsed, str):
@@ -69,10 +86,10 @@ def sampling_environment(command: Sequence[str], out: Path) -> tuple[dict[str, s
         letters = {letter for word in parsed.options if not word.startswith("--") for letter in word[1:]}
         barred = next((letter for letter in _NO_ENVIRONMENT if letter in letters), None)
         if barred is not None:
-            return None, f"python -{barred} {_NO_ENVIRONMENT[barred]}, by which sampling begins"
+            return None, f"python -{barred} {_NO_ENVIRONMENT[barred]}, by which {what} begins"
     present = os.environ.get("PYTHONPATH")
     path = f"{START_FOLDER}{os.pathsep}{present}" if present else str(START_FOLDER)
-    return {"PROFKIT_STACKS": str(out), "PYTHONPATH": path}, None
+    return {variable: str(out), "PYTHONPATH": path}, None
 
 
 def _is_machine_code(command: Sequence[str]) -> bool:

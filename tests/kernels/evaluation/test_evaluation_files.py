@@ -19,6 +19,7 @@ from profkit.kernels.evaluation.results.as_run import evaluation_as_run
 from profkit.kernels.evaluation.results.field_files import operator_summaries, result_rows
 from profkit.kernels.evaluation.results.outputs import write_results
 from profkit.kernels.evaluation.results.read_results import is_evaluation, read_evaluation
+from profkit.profiling.scrub import scrub
 from profkit.reporting.views.evaluation import view
 from tests.conftest import ROOT
 from tests.evaluation_documents import a_test, evaluation, every_status, failed, passed
@@ -287,3 +288,22 @@ def test_a_recorded_evaluation_has_the_scores_that_its_tests_give() -> None:
         "2 of 30 tests are weak",
     ):
         assert words in told
+
+
+def test_a_scrubbed_evaluation_is_whole_and_names_no_folder(tmp_path: Path) -> None:
+    document = read_evaluation(RECORDED)
+    results = tuple(
+        replace(result, reason=result.reason.replace("my_kernels.py", f"{tmp_path}/at-home/my_kernels.py"))
+        for result in document.results
+    )
+    command = ("profkit", "evaluate", f"{tmp_path}/at-home/my_kernels.py")
+    (tmp_path / "run").mkdir()
+    write_results(tmp_path / "run", replace(document, results=results, command=command))
+    scrub(tmp_path / "run", tmp_path / "copy")
+    for path in (tmp_path / "copy").rglob("*.*"):
+        assert "at-home" not in path.read_text(encoding="utf-8"), path
+        assert str(tmp_path) not in path.read_text(encoding="utf-8"), path
+    copy = read_evaluation(tmp_path / "copy")
+    assert [result.status for result in copy.results] == [result.status for result in document.results]
+    assert (copy.device, copy.command) == (document.device, ())
+    assert len(strict(tmp_path / "copy" / "full_results.json")) > 0

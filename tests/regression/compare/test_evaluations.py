@@ -126,7 +126,11 @@ def test_check_judges_an_evaluation_by_its_targets(folder: Path, tmp_path: Path)
 
 def test_report_shows_it_and_a_history_takes_it(folder: Path, tmp_path: Path) -> None:
     assert "4 of 11 operations correct" in profkit("report", folder, "--format", "markdown", cwd=tmp_path).out
+    cases = profkit("report", folder, "--format", "junit", cwd=tmp_path).out
+    assert 'tests="21" failures="4" errors="4" skipped="4"' in cases  # 20 tests and a verdict
     history = str(tmp_path / "history.sqlite")
+    theirs = profkit("history", "add", folder / "full_results.json", "--history", history, cwd=tmp_path)
+    assert theirs.code == 0
     assert profkit("history", "add", folder, "--history", history, cwd=tmp_path).code == 0
     series = profkit("history", "trend", "--history", history, "--format", "json", cwd=tmp_path).out
     assert "speedup.geometric_mean" in series

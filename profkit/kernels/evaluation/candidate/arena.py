@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import tempfile
@@ -17,6 +18,7 @@ class Arena:
         self.size = size
         self.fd = _anonymous_file()
         os.ftruncate(self.fd, size)
+        _keep_size(self.fd)
         self.memory = mmap.mmap(self.fd, size)
 
     @classmethod
@@ -26,14 +28,6 @@ class Arena:
         arena.size, arena.fd = size, fd
         arena.memory = mmap.mmap(fd, size)
         return arena
-
-    def clear(self) -> None:
-        """Give the memory back; all of it is 0 then."""
-        with suppress(OSError, AttributeError, ValueError):
-            self.memory.madvise(mmap.MADV_REMOVE)
-            return
-        os.ftruncate(self.fd, 0)
-        os.ftruncate(self.fd, self.size)
 
     def close(self) -> None:
         """This process needs it no more. Tensors on it must be gone; the mapping stays where one is not."""
@@ -50,7 +44,13 @@ def align(offset: int) -> int:
 
 def _anonymous_file() -> int:
     if hasattr(os, "memfd_create"):
-        return os.memfd_create("profkit-arguments")
+        return os.memfd_create("profkit-arguments", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     fd, path = tempfile.mkstemp(prefix="profkit-arguments-")
     os.unlink(path)
     return fd
+
+
+def _keep_size(fd: int) -> None:
+    """Let nobody make it smaller: who then touches what is gone dies by SIGBUS."""
+    with suppress(OSError, AttributeError):
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)

@@ -10,8 +10,10 @@ import ctypes
 import json
 import os
 import random
+import shutil
 import signal
 import sys
+import tempfile
 from array import array
 from collections.abc import Sequence
 from contextlib import suppress
@@ -34,6 +36,7 @@ from profkit.runtime.passes.processor_wait import ProcessorWatch
 START_SECONDS = 120.0
 MOST_OUTPUTS = 10_000
 LARGEST = 1 << 48  # elements, bytes
+MOST_LOOKS = 50  # for processes that start others
 TENSOR_PARTS = [int, str, list, list, int, str, bool]  # address, dtype, shape, stride, room, device, lazy
 _ROOT = str(Path(__file__).resolve().parents[4])
 _BOOT = (
@@ -57,17 +60,29 @@ class KernelError(Exception):
 class KernelProcess:
     """A process that runs the kernels of one source, on `threads` threads of torch's (0: as many as torch takes).
 
+    Kernels of others write to no file below the folders that are `kept`; without any they are PyTorch's own.
     Every method may raise WorkerEnded: the process crashed, was out of memory, or took longer than `timeout` seconds.
     """
 
     def __init__(
-        self, source: SourceRequest, *, threads: int, timeout: float, arena_bytes: int, log: Path
+        self,
+        source: SourceRequest,
+        *,
+        threads: int,
+        timeout: float,
+        arena_bytes: int,
+        log: Path,
+        kept: Sequence[Path] = (),
     ) -> None:
         self.arena = Arena(arena_bytes)
         self._timeout = timeout
-        arguments = json.dumps([asdict(source), self.arena.fd, arena_bytes, threads])
+        folders = [str(folder) for folder in (*kept, _ROOT, sys.prefix, sys.base_prefix)] if kept else []
+        arguments = json.dumps([asdict(source), self.arena.fd, arena_bytes, threads, folders])
         argv = [sys.executable, "-c", _BOOT, _ROOT, str(os.getpid()), arguments]
-        self._child = ChildProcess(argv, {}, log, inherited=(self.arena.fd,))
+        self._scratch = tempfile.mkdtemp(prefix="profkit-kernels-") if kept else ""
+        env = {"TMPDIR": self._scratch} if kept else {}
+        self._child = ChildProcess(argv, env, log, inherited=(self.arena.fd,), starts_others=bool(kept))
+        self._stopped: set[int] = set()  # processes of its own that are not in its group
         self._random = random.SystemRandom()
         self.operation = ""  # that is loaded
         self._base = 0  # address of the arena in the process
@@ -87,7 +102,12 @@ class KernelProcess:
             self._stop()
 
     def load(self, operation: str) -> None:
-        """Load the kernel of the operation. Raises KernelError."""
+        """Load the kernel of the operation. Raises KernelError.
+
+        A process that an earlier kernel has made say more than it was asked is replaced.
+        """
+        if self._child.has_unread:
+            self.kill()
         self.start()
         if self.operation != operation:
             self.operation = ""
@@ -130,16 +150,19 @@ class KernelProcess:
 
         The clock runs from before the process is woken until its answer is here; then it is stopped.
         """
-        child, pid = self._child, self._child.pid
+        child = self._child
+        self._refuse_unasked()
         begin = perf_counter()
-        os.killpg(pid, signal.SIGCONT)
+        self._continue()
         child.send(b"go\n")
         (count,) = unpack("<q", child.read_bytes(8, self._timeout))
         addresses = array("Q")
         if count == outputs:
             addresses.frombytes(child.read_bytes(8 * count, self._timeout))
+        self._stop_group()
         seconds = perf_counter() - begin
         if count < 0:
+            self._continue()
             message = self._message(self._timeout)
             self._stop()
             _raise_error(message)
@@ -164,14 +187,18 @@ class KernelProcess:
         """End it; the next request starts it again."""
         self._child.kill()
         self.operation = ""
+        self._stopped = set()
 
     def close(self) -> None:
         """End it for good."""
         self._child.close()
         self.arena.close()
+        if self._scratch:
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         self._child.cut_log()
+        self._refuse_unasked()
         self._continue()
         self._child.send(json.dumps(request).encode() + b"\n")
         message = self._message(self._timeout)
@@ -192,13 +219,36 @@ class KernelProcess:
         self.kill()
         raise WorkerEnded(JobStatus.crash, "its process wrote what is no answer")
 
+    def _refuse_unasked(self) -> None:
+        """An answer that was there before the question was not measured."""
+        if self._child.has_unread:
+            self._refuse()
+
     def _continue(self) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self._child.pid, signal.SIGCONT)
+        for pid in self._stopped:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        self._stopped = set()
 
-    def _stop(self) -> None:
+    def _stop_group(self) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self._child.pid, signal.SIGSTOP)
+
+    def _stop(self) -> None:
+        """Stop it, and whatever it has started in sessions of their own: nobody computes while nobody measures."""
+        self._stop_group()
+        for _ in range(MOST_LOOKS):
+            running = set(self._child.members_elsewhere()) - self._stopped
+            if not running:
+                return
+            for pid in running:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+            self._stopped |= running
+        self.kill()
+        raise WorkerEnded(JobStatus.crash, "it starts processes faster than they can be stopped")
 
 
 def _is_description(value: Any) -> bool:

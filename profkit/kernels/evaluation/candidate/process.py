@@ -19,24 +19,31 @@ from typing import Any
 
 from profkit.execution import limits
 from profkit.execution.worker import search_own_modules_last
+from profkit.kernels.evaluation.candidate.confinement import confine, shield
 
 TRACEBACK = 4000  # characters
 PERTURB = -6  # M_PERTURB of mallopt(3): fill what malloc gives
 GARBAGE = 1  # malloc gives bytes of its complement then: 0xFE, large negative numbers or NaN
 MMAP_MAX, TRIM_THRESHOLD = -4, -1  # of mallopt(3)
 KEPT = 1 << 30  # bytes that malloc keeps rather than gives back
-CAPABILITY_BSET_DROP, PTRACE = 24, 19  # linux/prctl.h, linux/capability.h
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Be a kernel process until stdin ends. `arguments`: the judge's process, the source of kernels, the arena."""
+    """Be a kernel process until stdin ends.
+
+    `arguments`: the judge's process; the source of kernels, the arena, the number of threads, and the folders that
+    nothing may be written to. Without any it is the reference, which runs nobody's code.
+    """
     limits.end_with(int(arguments[0]))
     limits.prefer_as_oom_victim()
-    _give_up_tracing()
+    source, fd, size, threads, kept = json.loads(arguments[1])
+    if kept:
+        confine([os.path.dirname(path) for path in source["paths"]], kept)
+    else:
+        shield()
     search_own_modules_last()
     answers = os.dup(1)
     os.dup2(2, 1)
-    source, fd, size, threads = json.loads(arguments[1])
     handler = _Handler(answers, source, fd, size, threads)
     _answer(answers, {"arena": handler.arena_address()})
     for line in sys.stdin.buffer:
@@ -210,22 +217,3 @@ def _set_malloc(parameter: int, value: int) -> None:
 
 def _libc() -> Any:
     return ctypes.CDLL(None)
-
-
-def _give_up_tracing() -> None:
-    """Root may look into every process; without this capability it may not look into the judge's (ptrace(2))."""
-    if sys.platform != "linux":
-        return
-    with suppress(OSError, AttributeError):
-        libc = _libc()
-        libc.prctl(CAPABILITY_BSET_DROP, PTRACE, 0, 0, 0)
-
-        class Header(ctypes.Structure):
-            _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
-
-        data = (ctypes.c_uint32 * 6)()
-        header = Header(0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3
-        if libc.capget(ctypes.byref(header), data) == 0:
-            for set_ in range(3):  # effective, permitted, inheritable
-                data[set_] &= ~(1 << PTRACE)
-            libc.capset(ctypes.byref(header), data)

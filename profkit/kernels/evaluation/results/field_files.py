@@ -22,6 +22,7 @@ from profkit.core.types import EvaluationDocument, TestResult
 
 FULL_RESULTS, FAILED_TESTS = "full_results.json", "failed_tests.json"
 OPERATOR_SUMMARY, OVERALL_SUMMARY = "operator_summary.csv", "OVERALL_SUMMARY.md"
+FILES = (FULL_RESULTS, FAILED_TESTS, OPERATOR_SUMMARY, OVERALL_SUMMARY)
 _P = 1.0  # of perf@p, their default
 
 Row = dict[str, Any]

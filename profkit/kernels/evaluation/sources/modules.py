@@ -6,7 +6,7 @@ import ast
 import importlib.util
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -43,7 +43,8 @@ def load_module(path: Path, name: str, usual_imports: bool = False) -> ModuleTyp
     sys.path.insert(0, beside)
     sys.modules[name] = module  # dataclasses and pickle look there
     try:
-        spec.loader.exec_module(module)
+        with _as_pytorch_begins():
+            spec.loader.exec_module(module)
     except BaseException:
         sys.modules.pop(name, None)
         raise
@@ -55,6 +56,14 @@ def load_module(path: Path, name: str, usual_imports: bool = False) -> ModuleTyp
             if str(getattr(sys.modules[added], "__file__", None) or "").startswith(f"{beside}/"):
                 del sys.modules[added]
     return module
+
+
+def _as_pytorch_begins() -> AbstractContextManager[object]:
+    """With gradients, as everywhere where nobody has turned them off: a file may train something at its top."""
+    import torch
+
+    gradients: AbstractContextManager[object] = torch.enable_grad()
+    return gradients
 
 
 def find_function(module: ModuleType, names: tuple[str, ...]) -> Kernel:

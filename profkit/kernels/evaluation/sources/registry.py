@@ -121,6 +121,10 @@ def open_source(request: SourceRequest) -> KernelSource:
         return StringSource(
             request.text, request.operation, Path(request.paths[0]) if request.paths else None
         )
+    if request.kind in ("function", "functions"):
+        from profkit.kernels.evaluation.sources.functions import FunctionSource, FunctionsSource
+
+        return FunctionSource(request) if request.kind == "function" else FunctionsSource(request)
     if request.kind == "flag_gems":
         from profkit.kernels.evaluation.sources.flag_gems import FlagGemsSource
 

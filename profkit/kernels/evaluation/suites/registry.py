@@ -30,13 +30,16 @@ def suite_names() -> tuple[str, ...]:
 def find_suite(name: str, path: Path | None = None, most: int | None = None) -> Suite:
     """The suite called so, or the one in the file of that name: `FILE.py` with tests, else a trace.
 
-    `path`: the trace that `traced` consists of, and that `torchbench` takes in place of its own table. `most`: tests of
-    an operation, where the suite would have more. Raises UsageError where there is no such suite.
+    `path`: the trace, or the user's file, that `traced` consists of, and that `torchbench` takes in place of its own
+    table. `most`: tests of an operation, where the suite would have more. Raises UsageError where there is no such
+    suite.
     """
     limit: dict[str, Any] = {} if most is None else {"most": most}
     if name in _SUITES:
         module, maker = _SUITES[name]
         make = getattr(import_module(module), maker)
+        if name in _OF_TRACES and path is not None and path.suffix == ".py":
+            return find_suite(str(path))
         if name in _OF_TRACES:
             return make(path, **limit)  # type: ignore[no-any-return]
         if path is not None:
@@ -47,7 +50,7 @@ def find_suite(name: str, path: Path | None = None, most: int | None = None) -> 
     file = Path(name)
     if file.suffix == ".py" and file.is_file():
         return import_module(f"{_PACKAGE}.user_file").load_suite(file)  # type: ignore[no-any-return]
-    if file.exists():
+    if file.suffix != ".py" and file.exists():
         return import_module(f"{_PACKAGE}.traces").traced(file, **limit)  # type: ignore[no-any-return]
     raise UsageError(
         f"there is no suite called {name!r}", f"--suite {'|'.join((*_SUITES, 'FILE.py', 'TRACE.txt'))}"

@@ -100,7 +100,24 @@ def write_table(calls: Iterable[CallCounts], head: Iterable[str]) -> bytes:
     for call in calls:
         if call.operation != operation:
             operation = call.operation
-            lines.append(f"Operator: aten.{operation}")
+            lines.append(_operator_line(operation))
         where = " ".join(f"{numbers[name]}:{count}" for name, count in sorted(call.programs.items()))
         lines.append(f"cnt: {call.calls}, {call.arguments}  # in {where}")
     return gzip.compress(("\n".join(lines) + "\n").encode(), 9, mtime=0)
+
+
+def write_trace(calls: Iterable[CallCounts]) -> str:
+    """A trace file of the calls of one program: most often called first."""
+    lines = []
+    operation = ""
+    for call in sorted(calls, key=lambda call: (call.operation, -call.calls, call.arguments)):
+        if call.operation != operation:
+            operation = call.operation
+            lines.append(_operator_line(operation))
+        lines.append(f"cnt: {call.calls}, {call.arguments}")
+    return "\n".join(lines) + "\n"
+
+
+def _operator_line(operation: str) -> str:
+    """An operation of another library than aten has that one's name before its own."""
+    return f"Operator: {operation if operation.count('.') > 1 else f'aten.{operation}'}"

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from profkit.analysis.evaluation import FAILED, MeanSpeedup, OperationResult
 from profkit.core.formatting import joined, plural, shorten
-from profkit.core.types import EvaluationDocument, TestStatus
+from profkit.core.types import EvaluationDocument, TestStatus, Verdict, VerdictWord
 from profkit.reporting.chart_blocks import CellValue, SortableColumn, SortableTable
+from profkit.reporting.ci import Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
     Detail,
@@ -26,6 +27,7 @@ from profkit.reporting.view import (
     table,
 )
 from profkit.reporting.views.evaluation.text import (
+    WORDS,
     FailureGroup,
     error_text,
     failure_groups,
@@ -34,6 +36,7 @@ from profkit.reporting.views.evaluation.text import (
     percent,
     ratio,
     replay_line,
+    title,
 )
 
 _FEW_FAILURES, _FAILURES = 8, 200
@@ -142,12 +145,12 @@ _COLUMNS = (
     ),
     _Column("From", "x", lambda o: _field(o.speedup, "low"), "begin of the 95 % interval"),
     _Column("To", "x", lambda o: _field(o.speedup, "high"), "end of the 95 % interval"),
-    _Column("Word", "text", lambda o: _field(o.speedup, "word"), "against PyTorch"),
+    _Column("Word", "text", lambda o: WORDS[o.speedup.word] if o.speedup else None, "against PyTorch"),
     _Column("Timed", "n", lambda o: _field(o.speedup, "n"), "tests behind the speed-up"),
     _Column("Of torch.compile", "x", lambda o: _field(o.compiled, "value"), "speed-up over torch.compile"),
-    _Column("Error", "", lambda o: _finite(o.allowed_share), "the largest, over what is allowed there"),
-    _Column("Abs error", "", lambda o: _finite(o.max_abs_error), "the largest"),
-    _Column("Rel error", "", lambda o: _finite(o.max_rel_error), "the largest"),
+    _Column(
+        "Error", "%", lambda o: _percent(_finite(o.allowed_share)), "the largest, of what is allowed there"
+    ),
     _Column(
         "Bound", "%", lambda o: _percent(o.bound_share), "the hardware's least time over the measured one"
     ),
@@ -271,3 +274,49 @@ def audit_section(document: EvaluationDocument) -> Iterator[Section]:
     )
     body = OnScreen((narrow,), (table(titles, rows, words=len(titles)),))
     yield Section("Audit", (body,), headline, anchor="audit")
+
+
+# ---------------------------------------------------------------- for machines
+
+_CASE_STATES: Mapping[TestStatus, CaseState] = {
+    "passed": "passed",
+    "skipped": "skipped",
+    "incorrect": "failure",
+    "cheat": "failure",
+    "lost": "unknown",
+}  # all else is an error
+
+
+def test_cases(document: EvaluationDocument, verdicts: Sequence[Verdict]) -> Cases:
+    """The tests by operation, and verdicts of targets, as test cases."""
+    cases = [
+        Case(
+            f"profkit.{result.test.operation}",
+            f"{result.test.id} {result.test.arguments}",
+            _CASE_STATES.get(result.status, "error"),
+            "" if result.status == "passed" else failure_reason(result),
+            result.traceback,
+            result.spent,
+            result.status,
+        )
+        for result in document.results
+    ]
+    cases += [
+        Case(
+            "profkit.targets",
+            f"{v.target} {v.scope.name or ''}",
+            _VERDICT_STATES[v.verdict],
+            v.reason,
+            kind=v.verdict,
+        )
+        for v in verdicts
+    ]
+    return Cases(title(document), tuple(cases), document.started, document.seconds)
+
+
+_VERDICT_STATES: Mapping[VerdictWord, CaseState] = {
+    "pass": "passed",
+    "fail": "failure",
+    "unknown": "unknown",
+    "not-applicable": "skipped",
+}

@@ -27,7 +27,7 @@ from profkit.core.types import (
     TestStatus,
 )
 
-FLOOR_WORDS: Mapping[SpeedWord, str] = {
+WORDS: Mapping[SpeedWord, str] = {
     "FASTER": "faster",
     "SAME": "the same",
     "SLOWER": "slower",
@@ -46,7 +46,7 @@ _FAULTS: Mapping[Fault, str] = {
     "mutation": "changes its inputs against its schema",
     "raised": "raised",
 }
-_NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?")
+_NUMBERS = re.compile(r"-?[0-9]+(?:[,.][0-9]+)*(?:e[+-]?[0-9]+)?(?:, -?[0-9]+)*")  # and places: 0, 3, 1
 
 
 # ---------------------------------------------------------------- numbers
@@ -158,9 +158,7 @@ def _speed(scores: EvaluationScores) -> str:
 
 
 def _words(scores: EvaluationScores, operations: tuple[OperationResult, ...]) -> str:
-    counts = [
-        f"{scores.words[word]} {text}" for word, text in FLOOR_WORDS.items() if scores.words.get(word, 0)
-    ]
+    counts = [f"{scores.words[word]} {text}" for word, text in WORDS.items() if scores.words.get(word, 0)]
     share = fast_p(operations, 1.0)
     bare = scores.geomean is not None and scores.geomean.low is None
     how = "faster by their value" if bare else "surely faster"

@@ -42,6 +42,7 @@ from profkit.reporting.views.evaluation.tables import (
     failed_tests_section,
     failures_section,
     operations_section,
+    test_cases,
 )
 from profkit.reporting.views.evaluation.text import (
     can_be_replayed,
@@ -65,8 +66,10 @@ _FILES = (
     "OVERALL_SUMMARY.md",
 )
 _FEW_VERDICTS = 24
+_DRAWN_OPEN = 40  # rows of a map: a longer one opens at a click
 _FAST_NOTE = (
-    "Faster than p is an operation whose tests all pass and whose whole 95 % interval lies above p. The denominator "
+    "Faster than p is an operation whose tests all pass and whose whole 95 % interval lies above p (its "
+    "value, where there is no interval). The denominator "
     "are all operations with a test that counts."
 )
 
@@ -85,7 +88,11 @@ def view(document: EvaluationDocument, folder: Path | None = None, verdicts: Seq
     facts = conclusions(scores, operations)
     return View(
         title(document),
-        (*_verdicts(verdicts), *_blocks(document, operations, scores, folder)),
+        (
+            *_verdicts(verdicts),
+            *_blocks(document, operations, scores, folder),
+            test_cases(document, verdicts),
+        ),
         label,
         (head_line(scores), state_line(document)),
         facts=(*facts, *((("Verdicts", count_verdicts(verdicts)),) if verdicts else ())),
@@ -142,8 +149,10 @@ def _charts(document: EvaluationDocument, operations: tuple[OperationResult, ...
         yield Section("How many are faster", (Charts((curve,), _FAST_NOTE),), anchor="fast")
     if places is not None:
         note = f"{MAP_LEGEND}. The number, and the shade: how many times as fast, or as slow. Point at a cell for more."
-        body = Detail((Charts((places,), note),), (places,) if len(places.rows) <= 24 else (), "Speed-ups")
-        yield Section("Where they are faster", (body,), anchor="map")
+        many = len(places.rows) > _DRAWN_OPEN
+        body = Detail((Charts((places,), note),), () if many else (places,), "Speed-ups")
+        fold = Fold.FOLDED if many else Fold.OPEN
+        yield Section("Where they are faster", (body,), places.description, fold, "map")
 
 
 def _profiled(document: EvaluationDocument, folder: Path | None) -> Iterator[Section]:

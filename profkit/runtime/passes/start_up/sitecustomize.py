@@ -10,19 +10,27 @@ import sys
 _here = os.path.dirname(os.path.abspath(__file__))
 
 
-def _start(out):  # type: ignore[no-untyped-def]
+def _start():  # type: ignore[no-untyped-def]
     package = type(sys)("profkit_pass_host")  # made by hand: importlib.util would cost each process 3 ms
     package.__path__ = [os.path.join(os.path.dirname(_here), "host")]
     package.switch = None  # type: ignore[attr-defined]
     sys.modules[package.__name__] = package
-    from profkit_pass_host import everywhere  # type: ignore[import-not-found]
+    if "PROFKIT_STACKS" in os.environ:
+        from profkit_pass_host import everywhere  # type: ignore[import-not-found]
 
-    everywhere.start(out)
+        everywhere.start(os.environ["PROFKIT_STACKS"])
+    if "PROFKIT_OPERATION_CALLS" in os.environ:
+        from profkit_pass_host import operation_calls
+
+        operation_calls.start(os.environ["PROFKIT_OPERATION_CALLS"])
 
 
-if "PROFKIT_STACKS" in os.environ and sys.version_info >= (3, 10):
+if ("PROFKIT_STACKS" in os.environ or "PROFKIT_OPERATION_CALLS" in os.environ) and sys.version_info >= (
+    3,
+    10,
+):
     try:
-        _start(os.environ["PROFKIT_STACKS"])  # type: ignore[no-untyped-call]
+        _start()  # type: ignore[no-untyped-call]
     except BaseException:
         sys.modules.pop(
             "profkit_pass_host", None

@@ -14,7 +14,7 @@ from profkit.evaluation import compile_kernel_from_string
 from profkit.kernels.evaluation.sources.registry import make_source_request, open_source
 from profkit.kernels.evaluation.sources.source import LoadError, SourceRequest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 FILE = """
 from profkit.evaluation import kernel
@@ -92,6 +92,16 @@ def test_a_file_is_asked_for_its_kernels_without_being_run_and_without_torch(tmp
 def test_a_file_without_a_kernel_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         request_of(tmp_path / "mine.py", text)
+
+
+def test_a_file_is_run_with_gradients_also_where_kernels_are_called_without(tmp_path: Path) -> None:
+    text = (
+        "import torch\ntorch.ones(1, requires_grad=True).sum().backward()\n"
+        "def relu_kernel_impl(x): return x\n"
+    )
+    source = open_source(request_of(tmp_path / "mine.py", text))
+    with torch.no_grad():
+        assert source.load("relu.default")(1) == 1
 
 
 def test_a_name_of_no_operation_is_remarked_with_what_is_near_and_the_others_stay(tmp_path: Path) -> None:

@@ -1,0 +1,210 @@
+"""One kernel from a program: whether it is right, and how fast it is, by the judge of `profkit evaluate`."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import nan
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from profkit.core import codec
+from profkit.core.errors import UsageError
+from profkit.core.statistics import geometric_mean
+from profkit.core.types import TestResult
+from profkit.evaluation.records import (
+    CorrectnessTestResult,
+    PerformanceTestResult,
+    correctness_record,
+    performance_record,
+)
+from profkit.kernels.evaluation.judge import Judge
+from profkit.kernels.evaluation.request import JudgeSettings, PairOptions
+from profkit.kernels.evaluation.sources.functions import is_running_file, request_function
+from profkit.kernels.evaluation.sources.names import main_overload, name_meaning
+from profkit.kernels.evaluation.suites.suite import Selection
+from profkit.kernels.evaluation.suites.user_file import OpTestSuite
+
+
+def eval_correctness_test(
+    op: Any, impl: Callable[..., Any], test: Any, *, timeout: float = 60.0
+) -> CorrectnessTestResult:
+    """Whether `impl` does what PyTorch's `op` does on the `args` and `kwargs` of a test.
+
+    `impl` runs in a process of its own, with its own copy of the arguments and a time limit in seconds for a call; what
+    is correct follows from the result in float64, and is written in the record's error message where it is not. See
+    `eval_one_op` for what `op` and `impl` may be.
+    """
+    ((result,), _) = _judge_tests(op, impl, (test,), (), PairOptions(), timeout)
+    return correctness_record(result)
+
+
+def eval_performance(
+    op: Any, impl: Callable[..., Any], tests: Iterable[Any], *, budget: float = 1.0, timeout: float = 60.0
+) -> tuple[float, list[PerformanceTestResult]]:
+    """How many times as fast as PyTorch `impl` is: the geometric mean over its tests, and a record of each.
+
+    A test that is wrong, or fails, has no speed-up and is in no mean: NaN where none is left. `budget`: seconds of
+    timing per test at most. See `eval_one_op`.
+    """
+    _, results = _judge_tests(op, impl, (), tests, PairOptions(budget), timeout)
+    return mean_speedup(results), [performance_record(result) for result in results]
+
+
+def eval_one_op(
+    op: Any,
+    impl: Callable[..., Any],
+    correctness_tests: Iterable[Any],
+    performance_tests: Iterable[Any],
+    *,
+    budget: float = 1.0,
+    timeout: float = 60.0,
+) -> tuple[float, float, list[CorrectnessTestResult], list[PerformanceTestResult]]:
+    """(correctness score, performance score, correctness records, performance records) of a kernel.
+
+    `op` is an overload of aten, or its name; a test has `args` and `kwargs`, which are read once. `impl` is called in
+    another process: a function at the top of a file (what the file does at its top is done there again, but not what is
+    under `if __name__ == "__main__"`), or one whose values can be pickled.
+
+    The correctness score is the share of tests that passed, of those on which something can be decided. The
+    performance score is the geometric mean of the speed-ups of correct tests; NaN where there is none. Kernels that use
+    CUDA streams are tested like others.
+
+    Raises UsageError for what is no operation and for a kernel that cannot be taken to another process.
+    """
+    correctness, performance = _judge_tests(
+        op, impl, correctness_tests, performance_tests, PairOptions(budget), timeout
+    )
+    return (
+        pass_share(correctness),
+        mean_speedup(performance),
+        [correctness_record(result) for result in correctness],
+        [performance_record(result) for result in performance],
+    )
+
+
+def pass_share(results: Sequence[TestResult]) -> float:
+    """The share of tests that passed, of those that were not skipped; 0 where there is none."""
+    decided = [result for result in results if result.status != "skipped"]
+    return sum(result.status == "passed" for result in decided) / len(decided) if decided else 0.0
+
+
+def mean_speedup(results: Sequence[TestResult]) -> float:
+    """The geometric mean of the speed-ups of tests that passed; NaN where there is none."""
+    speedups = [result.speedup.median for result in results if result.speedup and result.status == "passed"]
+    mean = geometric_mean(speedups)
+    return nan if mean is None else mean
+
+
+@dataclass(frozen=True)
+class FixedTest:
+    """The arguments of a test as they were when it was read, on the CPU."""
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+
+def fix_test(test: Any) -> FixedTest:
+    """Read a test once: some draw new values whenever they are asked. Raises UsageError for what is no test."""
+    try:
+        args, kwargs = tuple(test.args), dict(test.kwargs)
+    except (AttributeError, TypeError) as error:
+        raise UsageError(f"{test!r:.80} is no test: {error}", "a test has args and kwargs") from error
+    return FixedTest(_on_cpu(args), _on_cpu(kwargs))
+
+
+def _on_cpu(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.detach() if value.device.type == "cpu" else value.detach().cpu()
+    if isinstance(value, dict):
+        return {name: _on_cpu(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_on_cpu(each) for each in value)
+    return value
+
+
+def operation_name(op: Any) -> str:
+    """The overload that is meant (`add.Tensor`). Raises UsageError for what is none of aten."""
+    if isinstance(op, torch._ops.OpOverload):
+        op = f"{op._schema.name}.{op._overloadname}"
+    elif isinstance(op, torch._ops.OpOverloadPacket):
+        op = op._qualified_op_name
+    if not isinstance(op, str):
+        raise UsageError(f"{op!r:.80} is no operation", "torch.ops.aten.relu.default, or its name")
+    meaning = name_meaning(op)
+    return meaning.name if meaning.overload else f"{meaning.name}.{main_overload(meaning.operation)}"
+
+
+def refuse_while_loading() -> None:
+    """Raises UsageError in the process that runs a file again to get a kernel of it."""
+    if is_running_file():
+        raise UsageError(
+            "the file of a kernel evaluates it when it is run: so it does in the process that calls the kernel",
+            'if __name__ == "__main__": around the evaluation',
+        )
+
+
+def _judge_tests(
+    op: Any,
+    impl: Callable[..., Any],
+    correctness: Iterable[Any],
+    performance: Iterable[Any],
+    timing: PairOptions,
+    timeout: float,
+) -> tuple[list[TestResult], list[TestResult]]:
+    """The results of the correctness tests, and those of the performance tests."""
+    refuse_while_loading()
+    operation = operation_name(op)
+    given = SimpleNamespace(
+        op=operation,
+        correctness_tests=[fix_test(test) for test in correctness],
+        performance_tests=[fix_test(test) for test in performance],
+    )
+    suite = OpTestSuite("given", (given,))
+    source = request_function(impl, operation)
+    with _kept.lock, torch.no_grad():
+        judge = _kept.judge_of(JudgeSettings(timing=timing, timeout=timeout))
+        judge.use(suite, source)
+        tests = tuple(suite.tests(Selection()))
+        results = [judge.judge(test)[0] for test in tests]
+    timed = [result for result in results if result.test.timed]
+    return [result for result in results if not result.test.timed], timed
+
+
+class _KeptJudge:
+    """The last judge: its processes need seconds to start, and serve all tests of a kernel."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._settings: JudgeSettings | None = None
+        self._judge: Judge | None = None
+        self._logs: TemporaryDirectory[str] | None = None
+
+    def judge_of(self, settings: JudgeSettings) -> Judge:
+        """A judge with these settings; another one is closed."""
+        if self._judge is None or self._settings != settings:
+            self.close()
+            self._logs = TemporaryDirectory(prefix="profkit-judge-")
+            self._judge = Judge(self._logs.name)
+            plain = codec.to_plain_data(settings)
+            assert isinstance(plain, dict)
+            self._judge.open({**plain, "first": False})
+            self._settings = settings
+        return self._judge
+
+    def close(self) -> None:
+        """End its processes."""
+        if self._judge is not None:
+            self._judge.close()
+        if self._logs is not None:
+            self._logs.cleanup()
+        self._judge = self._logs = None
+
+
+_kept = _KeptJudge()
+atexit.register(_kept.close)

@@ -1,0 +1,117 @@
+"""What a process of kernels may not do to others, and who may not look into ours. Linux; elsewhere nothing is done.
+
+The judge and the reference let nobody but the system's administrator look into their memory or their descriptors. The
+candidate cannot send them signals, trace them, nor write any file of theirs (landlock(7), from Linux 5.13 on; signals
+from 6.12 on). No privilege is needed for any of it, and those of root that would undo it are given up.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+_SET_DUMPABLE, _CAPABILITY_DROP, _NO_NEW_PRIVILEGES = 4, 24, 38  # prctl(2)
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # numbers of the system calls, the same everywhere
+_WRITE_FILE, _REFER, _TRUNCATE = 1 << 1, 1 << 13, 1 << 14
+_CHANGE_FOLDERS = 0x1FF0  # make or remove anything
+_SIGNALS = 1 << 1  # of what is scoped
+_KEPT = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 14  # capabilities: files of others, locked memory
+_CAPABILITIES = 41
+# Where compilers of kernels keep what they made: variables that name a folder, and folders.
+_VARIABLES = (
+    "XDG_CACHE_HOME",
+    "TORCH_EXTENSIONS_DIR",
+    "TORCHINDUCTOR_CACHE_DIR",
+    "TRITON_CACHE_DIR",
+    "CUDA_CACHE_PATH",
+    "NUMBA_CACHE_DIR",
+)
+_FOLDERS = ("~/.cache", "~/.triton", "~/.nv", "/tmp", "/var/tmp", "/dev")
+
+
+def shield() -> None:
+    """Let no process of this user read or change the memory of this one, or take its descriptors (ptrace(2))."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def confine(kernels: Sequence[str], kept: Sequence[str]) -> None:
+    """Let this process, and all that it starts, write below temporary folders, caches and `kernels` alone.
+
+    Never below `kept`. To be called while it has one thread.
+    """
+    if sys.platform != "linux":
+        return
+    with suppress(OSError, AttributeError):
+        libc = ctypes.CDLL(None, use_errno=True)
+        _give_up_capabilities(libc)
+        if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) == 0:
+            _restrict_writes(libc, [Path(path) for path in kernels], [Path(path) for path in kept])
+
+
+def _restrict_writes(libc: ctypes.CDLL, kernels: Sequence[Path], kept: Sequence[Path]) -> None:
+    version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1)
+    if version < 1:  # the kernel is older, or the container forbids it
+        return
+    writes = _WRITE_FILE | (_TRUNCATE if version >= 3 else 0)
+    rights = writes | _CHANGE_FOLDERS | (_REFER if version >= 2 else 0)
+    wanted = struct.pack("=QQQ", rights, 0, _SIGNALS)[: 24 if version >= 6 else 8]
+    rules = libc.syscall(_CREATE_RULESET, wanted, ctypes.c_size_t(len(wanted)), 0)
+    if rules < 0:
+        return
+    folders = [tempfile.gettempdir(), *filter(None, map(os.environ.get, _VARIABLES)), *_FOLDERS]
+    places = [Path(folder).expanduser() for folder in folders]
+    kept = [path.resolve() for path in kept]
+    for place in {*places, *kernels}:
+        for folder in _without(place.resolve(), kept):
+            with suppress(OSError):
+                _allow(libc, rules, folder, rights)
+    with suppress(OSError):
+        _allow(libc, rules, Path("/proc/self"), rights)
+    libc.syscall(_RESTRICT_SELF, rules, 0)
+    os.close(rules)
+
+
+def _allow(libc: ctypes.CDLL, rules: int, folder: Path, rights: int) -> None:
+    file = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        libc.syscall(_ADD_RULE, rules, 1, struct.pack("=Qi", rights, file), 0)
+    finally:
+        os.close(file)
+
+
+def _without(folder: Path, kept: Sequence[Path]) -> Iterator[Path]:
+    """The folder; where something kept lies below it, those of its folders that do not lead there."""
+    if folder in kept:
+        return
+    if not any(path.is_relative_to(folder) for path in kept):
+        yield folder
+        return
+    with suppress(OSError):
+        for child in folder.iterdir():
+            if child.is_dir() and not child.is_symlink():
+                yield from _without(child, kept)
+
+
+def _give_up_capabilities(libc: ctypes.CDLL) -> None:
+    """Root may look into every process; without its capabilities it may not look into the judge's."""
+    for number in range(_CAPABILITIES):
+        if not _KEPT >> number & 1:
+            libc.prctl(_CAPABILITY_DROP, number, 0, 0, 0)
+
+    class Header(ctypes.Structure):
+        _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+    data = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable: twice, for 32 capabilities each
+    header = Header(0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3
+    if libc.capget(ctypes.byref(header), data) == 0:
+        for place in range(6):
+            data[place] &= _KEPT if place < 3 else 0
+        libc.capset(ctypes.byref(header), data)

@@ -1,0 +1,194 @@
+"""Counts the calls of PyTorch's operations in this process, by operation and form of the arguments.
+
+Calls that differ in floating-point numbers alone are one, and the first stands for all: an optimizer's numbers change
+with each step. A dispatch mode sees the calls of the main thread, of threads that Python starts, and of those in which
+autograd carries out what these ask for. As long as it is there, torch.compile leaves the program as it is. What the
+replay of a CUDA graph does is not seen, nor what a subclass of Tensor hides. At the end there is a file for each
+process, in the notation of operator traces (profkit/kernels/evaluation/suites/notation.py reads it).
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+from .after_import import call_after_import
+from .session import write_atomically
+
+VARIABLE = "PROFKIT_OPERATION_CALLS"  # the folder of the files
+MOST_FORMS = 200_000  # of calls; more are not counted
+_SHORT = {
+    "bfloat16": "bf16",
+    "float64": "f64",
+    "float32": "f32",
+    "float16": "f16",
+    "complex32": "c32",
+    "complex64": "c64",
+    "complex128": "c128",
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "bool": "b8",
+    "uint8": "u8",
+}
+
+
+class OperationCalls:
+    """The counts of this process."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._counts = Counter[Any]()
+        self._numbers: dict[Any, list[float]] = {}  # of the first call of each form
+        self._make_mode: Any = None
+        self._modes = threading.local()
+        self._on = True
+
+    def start(self) -> None:
+        """Count once the program has imported torch, which is not hurried."""
+        call_after_import("torch", self._begin)
+        atexit.register(self.finish)
+        os.register_at_fork(after_in_child=self._counts.clear)  # the parent has them
+
+    def finish(self) -> None:
+        """Write what was called, if anything was."""
+        self._on = False
+        mode = getattr(self._modes, "mode", None)
+        if mode is not None:
+            mode.__exit__(None, None, None)
+        operations: dict[str, list[str]] = {}
+        for key, count in self._counts.most_common():
+            overload, args, kwargs = key
+            if text := _format_call(args, kwargs, iter(self._numbers.get(key, ()))):
+                operations.setdefault(str(overload), []).append(f"cnt: {count}, {text}")
+        if not operations:
+            return
+        lines = (line for name, calls in sorted(operations.items()) for line in (f"Operator: {name}", *calls))
+        write_atomically(os.path.join(self._folder, f"{os.getpid()}.txt"), ("\n".join(lines) + "\n").encode())
+
+    # ------------------------------------------------------------ inside
+
+    def _begin(self, torch: ModuleType) -> None:
+        from importlib import import_module
+
+        base: Any = import_module("torch.utils._python_dispatch").TorchDispatchMode
+        plain = frozenset((torch.Tensor, torch.nn.Parameter))
+        overload_type = import_module("torch._ops").OpOverload
+        tensor_type, strided = torch.Tensor, torch.strided
+        counts, first_numbers = self._counts, self._numbers
+
+        def key_of(value: Any, storages: list[int], numbers: list[float]) -> Any:
+            if isinstance(value, tensor_type):
+                if value.layout is not strided or type(value) not in plain:
+                    raise TypeError
+                storages.append(value.untyped_storage()._cdata)
+                first = storages.index(storages[-1])
+                stride = None if value.is_contiguous() else value.stride()
+                return (_Tensor, value.shape, value.dtype, stride, value.storage_offset(), first)
+            if type(value) in (list, tuple):
+                return (type(value), *[key_of(each, storages, numbers) for each in value])
+            if type(value) is float:
+                numbers.append(value)
+                return float
+            return (type(value), value)  # the type, since 1 == True
+
+        class Mode(base):  # type: ignore[misc]
+            supports_higher_order_operators = True
+
+            def __torch_dispatch__(
+                self, overload: Any, types: Any, args: Any = (), kwargs: Any = None
+            ) -> Any:
+                kwargs = kwargs or {}
+                if not types and type(overload) is overload_type:
+                    storages: list[int] = []
+                    numbers: list[float] = []
+                    try:
+                        key = (
+                            overload,
+                            tuple([key_of(value, storages, numbers) for value in args]),
+                            tuple(
+                                [(name, key_of(value, storages, numbers)) for name, value in kwargs.items()]
+                            ),
+                        )
+                        if key in counts:
+                            counts[key] += 1
+                        elif len(counts) < MOST_FORMS:
+                            counts[key], first_numbers[key] = 1, numbers
+                    except (TypeError, RuntimeError):
+                        pass  # an argument that no trace has a word for, or without storage
+                return overload(*args, **kwargs)
+
+        self._make_mode = Mode
+        self._enter_here()
+        threading.setprofile(self._thread_begins)
+
+    def _enter_here(self) -> None:
+        mode = self._make_mode()
+        mode.__enter__()
+        self._modes.mode = mode
+
+    def _thread_begins(self, *_: object) -> None:
+        sys.setprofile(None)
+        if self._on:
+            self._enter_here()
+
+
+class _Tensor:
+    """Marks a tensor in a key."""
+
+
+def _format_call(args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...], numbers: Iterator[float]) -> str:
+    """A line's text, empty where an argument has no word in the notation."""
+    tensors: list[tuple[int, int]] = []  # of each: offset, and number of the first tensor in its storage
+    try:
+        words = [_format(value, tensors, numbers) for value in args]
+        keywords = ", ".join(f"{name!r}: {_format(value, tensors, numbers)}" for name, value in kwargs)
+    except (KeyError, ValueError):
+        return ""
+    text = f"(({', '.join(words)}{',' if len(words) == 1 else ''}), {{{keywords}}})"
+    if all(offset == 0 and first == at for at, (offset, first) in enumerate(tensors)):
+        return text
+    return f"{text}  # offsets {[offset for offset, _ in tensors]} storages {[first for _, first in tensors]}"
+
+
+def _format(key: Any, tensors: list[tuple[int, int]], numbers: Iterator[float]) -> str:
+    if key is float:
+        return repr(next(numbers))
+    kind, *rest = key
+    if kind is _Tensor:
+        shape, dtype, stride, offset, first = rest
+        tensors.append((offset, first))
+        strides = "" if stride is None else f", stride={tuple(stride)}"
+        return f"T({list(shape)}, {_SHORT[_last_word(dtype)]}{strides})"
+    if kind is list:
+        return f"[{', '.join(_format(each, tensors, numbers) for each in rest)}]"
+    if kind is tuple:
+        return (
+            f"({', '.join(_format(each, tensors, numbers) for each in rest)}{',' if len(rest) == 1 else ''})"
+        )
+    (value,) = rest
+    if kind in (bool, int, complex, str, type(None)):
+        return repr(value)
+    if kind.__module__ == "torch" and kind.__name__ == "dtype":
+        return _SHORT.get(_last_word(value), str(value))
+    if kind.__module__ == "torch" and kind.__name__ == "device":
+        return f"torch.device({str(value)!r})"
+    if kind.__module__ == "torch" and kind.__name__ in ("layout", "memory_format"):
+        return str(value)
+    raise ValueError
+
+
+def _last_word(value: object) -> str:
+    return str(value).rpartition(".")[2]
+
+
+def start(folder: str) -> None:
+    """Count in this process."""
+    OperationCalls(folder).start()
