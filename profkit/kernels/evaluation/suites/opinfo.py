@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from profkit.core.errors import MachineError
 from profkit.core.types import EvaluationTest
 from profkit.core.types.readings import Json
 from profkit.kernels import disk_cache
@@ -28,7 +29,7 @@ from profkit.kernels.evaluation.suites.op_database import (
 from profkit.kernels.evaluation.suites.suite import Arguments, Selection, Skip
 from profkit.kernels.evaluation.suites.values import check_decidable
 
-LIST_VERSION = 1  # of what is kept on disk
+LIST_VERSION = 2  # of what is kept on disk
 MOST = 100  # tests of an operation: max_pool2d alone has 1,440 samples, of all combinations of its options
 TIMED_ELEMENTS = 10_000
 DEFAULT_DTYPE = "float32"
@@ -47,7 +48,11 @@ class OpInfo:
     _maker: SampleMaker = field(default_factory=SampleMaker, repr=False)
 
     def tests(self, selection: Selection) -> Iterator[EvaluationTest]:
-        """Its tests, operation by operation. Raises UsageError for an operation or a dtype that it has not."""
+        """Its tests, operation by operation.
+
+        Raises UsageError for an operation or a dtype that it has not, MachineError where torch's database cannot be
+        loaded.
+        """
         dtype = selection.dtype or DEFAULT_DTYPE
         check_dtype(dtype, SHORT_DTYPES, self.name)
         tests = self._list(dtype)
@@ -91,7 +96,14 @@ class OpInfo:
 
     def _enumerate(self, dtype: str) -> list[EvaluationTest]:
         found: dict[str, list[tuple[EvaluationTest, int]]] = {}
-        for key, entry in load_entries().items():
+        try:
+            entries = load_entries()
+        except ImportError as error:
+            raise MachineError(
+                f"torch's own database of operations cannot be loaded: {error}",
+                f"pip install {error.name}" if error.name and not error.name.startswith("torch") else None,
+            ) from error
+        for key, entry in entries.items():
             if not _is_wanted(entry, getattr(torch, dtype)):
                 continue
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.errors import UsageError
+from profkit.core.errors import MachineError, UsageError
 from profkit.kernels.evaluation.suites.registry import find_suite
 
 pytestmark = pytest.mark.torch
@@ -100,3 +100,17 @@ def test_many_samples_of_an_operation_are_taken_evenly_with_the_largest() -> Non
     numbers = [test.source["sample"] for test in few if test.operation == "searchsorted.Tensor"]
     assert numbers[0] == 0
     assert numbers[-1] > 100
+
+
+def test_a_torch_whose_database_cannot_be_loaded_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from profkit.kernels.evaluation.suites import opinfo
+
+    def fail() -> None:
+        raise ModuleNotFoundError("No module named 'numpy'", name="numpy")
+
+    monkeypatch.setattr(opinfo, "load_entries", fail)
+    with pytest.raises(MachineError, match="No module named 'numpy'") as missing:
+        _tests()
+    assert missing.value.fix == "pip install numpy"
