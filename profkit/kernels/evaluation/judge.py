@@ -45,8 +45,8 @@ from profkit.kernels.evaluation.reference import (
     run_natively,
 )
 from profkit.kernels.evaluation.request import JudgeSettings
-from profkit.kernels.evaluation.sources.registry import open_source
-from profkit.kernels.evaluation.sources.source import SourceRequest
+from profkit.kernels.evaluation.sources.registry import describe_untested, open_source
+from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
 from profkit.kernels.evaluation.timing import copy_storages, time_pairs
@@ -96,9 +96,14 @@ class Judge:
         about: dict[str, Json] = {"device": described["device"], "versions": described["versions"]}
         if first:
             selection = Selection(chosen.operations, chosen.dtype, chosen.device)
-            tests, without = self._list_tests(selection)
+            source = open_source(chosen.source)  # by names alone: nothing of it is run here
+            tests, without = self._list_tests(selection, source)
             about["tests"] = codec.to_plain_data(tests)
             about["without_kernel"] = list(without)
+            about["notes"] = [
+                *source.remarks(),
+                *describe_untested(source, chosen.source, bool(chosen.operations), tests),
+            ]
             if not chosen.correctness_only:
                 about["roofs"] = codec.to_plain_data(measure_ceilings(torch.device(chosen.device)))
         return about
@@ -155,7 +160,9 @@ class Judge:
             reason = f"profkit could not judge it: {_first_line(error)}"
             return replace(result, status="lost", reason=reason, traceback=text)
 
-    def _list_tests(self, selection: Selection) -> tuple[tuple[EvaluationTest, ...], tuple[str, ...]]:
+    def _list_tests(
+        self, selection: Selection, source: KernelSource
+    ) -> tuple[tuple[EvaluationTest, ...], tuple[str, ...]]:
         """The tests, and the operations that are left out because there is no kernel for them.
 
         One that was asked for by name is not left out: its kernel is missing.
@@ -164,7 +171,6 @@ class Judge:
         tests = [test for test in self._suite.tests(selection) if not only or test.id in only]
         if selection.operations:
             return tuple(tests), ()
-        source = open_source(self._settings.source)  # by names alone: nothing of it is run here
         operations = dict.fromkeys(test.operation for test in tests)
         without = tuple(name for name in operations if not source.has_kernel(name))
         return tuple(test for test in tests if test.operation not in without), without
