@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
@@ -196,7 +197,9 @@ class _KeptJudge:
         if self._judge is None or self._settings != settings:
             self.close()
             self._logs = TemporaryDirectory(prefix="profkit-judge-")
-            self._judge = Judge(self._logs.name)
+            logs = Path(self._logs.name, "logs")
+            logs.mkdir()
+            self._judge = Judge(str(logs))
             plain = codec.to_plain_data(settings)
             assert isinstance(plain, dict)
             self._judge.open({**plain, "first": False})

@@ -7,6 +7,7 @@ and nothing at all where an argument was to be changed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,13 +15,17 @@ import torch
 
 from profkit.core.types import TestStrength
 from profkit.kernels.evaluation.candidate.arguments import Tensor
+from profkit.kernels.evaluation.candidate.malloc import GARBAGE
 from profkit.kernels.evaluation.correctness import Incorrect, compare
 from profkit.kernels.evaluation.reference import Expected, Reference, flat_tensors
 
 WATERMARK = 42
 LESS_PRECISE = {torch.float64: torch.float32, torch.float32: torch.float16, torch.float16: torch.bfloat16}
 MANY = 1000  # numbers
-GARBAGE = 0xFE  # as malloc fills what it gives to a kernel that is checked
+# Operations that give the values of their input.
+COPIES = re.compile(
+    r"copy|clone|expand|view|reshape|slice|select|permute|transpose|detach|alias|squeeze|contiguous|lift"
+)
 
 
 def audit_test(
@@ -37,7 +42,8 @@ def audit_test(
     caught: list[str] = []
     missed: list[str] = []
     old = [*stale.outputs, *(each for _, each in stale.arguments)]
-    for name, outputs in _mutants(expected, old, before, [place for place, _ in reference.arguments]).items():
+    changed = [place for place, _ in reference.arguments]
+    for name, outputs in _mutants(operation, expected, old, before, changed).items():
         (caught if _is_found(outputs, expected) else missed).append(name)
     return TestStrength(test, operation, tuple(caught), tuple(missed))
 
@@ -52,7 +58,11 @@ def _is_found(outputs: Sequence[Tensor], expected: Sequence[Expected]) -> bool:
 
 
 def _mutants(
-    expected: Sequence[Expected], old: Sequence[Expected], before: Sequence[Any], changed: Sequence[int]
+    operation: str,
+    expected: Sequence[Expected],
+    old: Sequence[Expected],
+    before: Sequence[Any],
+    changed: Sequence[int],
 ) -> Mapping[str, Sequence[Tensor]]:
     """Wrong results by what is wrong with them."""
     natives = [each.native for each in expected]
@@ -64,10 +74,10 @@ def _mutants(
         "a constant": [_constant(native) for native in natives],
         "unwritten memory": [_garbage(native) for native in natives],
     }
-    if [each.native.shape for each in old] == [native.shape for native in natives]:
+    if tensors and [each.native.shape for each in old] == [native.shape for native in natives]:
         mutants["the result of another call"] = [each.native for each in old]
     alike = next((x for x in tensors if _is_alike(x, natives[0])), None) if outputs else None
-    if alike is not None:
+    if alike is not None and not COPIES.search(operation):
         mutants["its input"] = [alike.clone(), *natives[1:]]
     if changed:
         mutants["nothing done"] = [

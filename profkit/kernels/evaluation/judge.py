@@ -72,6 +72,7 @@ class Judge:
         self._logs, self._number = Path(logs), number
         self._suite: Any = None
         self._settings = JudgeSettings()
+        self._source: KernelSource | None = None
         self._candidate: KernelProcess | None = None
         self._reference: KernelProcess | None = None
         self._roofs = MeasuredCeilings()
@@ -96,14 +97,11 @@ class Judge:
         about: dict[str, Json] = {"device": described["device"], "versions": described["versions"]}
         if first:
             selection = Selection(chosen.operations, chosen.dtype, chosen.device)
-            source = open_source(chosen.source)  # by names alone: nothing of it is run here
-            tests, without = self._list_tests(selection, source)
+            tests, without = self._list_tests(selection)
             about["tests"] = codec.to_plain_data(tests)
             about["without_kernel"] = list(without)
-            about["notes"] = [
-                *source.remarks(),
-                *describe_untested(source, chosen.source, bool(chosen.operations), tests),
-            ]
+            source, by_name = self._open_source(), bool(chosen.operations)
+            about["notes"] = [*source.remarks(), *describe_untested(source, chosen.source, by_name, tests)]
             if not chosen.correctness_only:
                 about["roofs"] = codec.to_plain_data(measure_ceilings(torch.device(chosen.device)))
         return about
@@ -114,8 +112,8 @@ class Judge:
         if source != self._settings.source:
             if self._candidate is not None:
                 self._candidate.close()
-            self._settings = replace(self._settings, source=source)
-            self._candidate = self._process(source, "candidate")
+            self._settings, self._source = replace(self._settings, source=source), None
+            self._candidate = self._process(source, "candidate", kept=(self._logs.parent,))
 
     def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
         """Every test of an operation."""
@@ -160,20 +158,46 @@ class Judge:
             reason = f"profkit could not judge it: {_first_line(error)}"
             return replace(result, status="lost", reason=reason, traceback=text)
 
-    def _list_tests(
-        self, selection: Selection, source: KernelSource
-    ) -> tuple[tuple[EvaluationTest, ...], tuple[str, ...]]:
-        """The tests, and the operations that are left out because there is no kernel for them.
+    def _list_tests(self, selection: Selection) -> tuple[tuple[EvaluationTest, ...], tuple[str, ...]]:
+        """The tests, and the operations that have none because there is no kernel for them.
 
-        One that was asked for by name is not left out: its kernel is missing.
+        One that was asked for by name stays: its kernel is missing. So does one that a trace counts: the time of a
+        whole model is also that of the operations that stay PyTorch's own.
         """
         only = set(self._settings.only)
         tests = [test for test in self._suite.tests(selection) if not only or test.id in only]
-        if selection.operations:
-            return tuple(tests), ()
-        operations = dict.fromkeys(test.operation for test in tests)
-        without = tuple(name for name in operations if not source.has_kernel(name))
-        return tuple(test for test in tests if test.operation not in without), without
+        missing = {test.operation for test in tests if not self._has_kernel(test.operation)}
+        if missing.issuperset(test.operation for test in tests):
+            return (), tuple(sorted(missing))
+        left = [test for test in tests if test.operation not in missing or test.calls]
+        without = missing.difference(test.operation for test in left)
+        return tuple(left), tuple(sorted(without))
+
+    def _has_kernel(self, operation: str) -> bool:
+        """By names alone: nothing of the kernels' files is run here. What is asked for by name is to be there."""
+        if {operation, operation.partition(".")[0]} & set(self._settings.operations):
+            return True
+        return self._open_source().has_kernel(operation)
+
+    def _open_source(self) -> KernelSource:
+        if self._source is None:
+            self._source = open_source(self._settings.source)
+        return self._source
+
+    def _time_reference(self, trial: _Trial, result: TestResult) -> TestResult:
+        """A test without a kernel, whose operation's own time counts in that of a whole model."""
+        result = replace(
+            result, reason="there is no kernel for it: PyTorch's own time counts in that of the model"
+        )
+        if self._settings.correctness_only or not trial.can_be_timed:
+            return result
+        assert self._reference is not None
+        try:
+            seconds = trial.estimate(self._reference)
+        except (KernelError, WorkerEnded) as error:
+            self._reference.kill()
+            return replace(result, reason=f"there is no kernel for it, and PyTorch's own: {error}")
+        return replace(result, reference_seconds=seconds)
 
     def _make_trial(self, test: EvaluationTest) -> tuple[_Trial, TestStrength | None]:
         """The test made concrete; where it is audited and weak, with the values of some other seed that make it strong.
@@ -198,6 +222,8 @@ class Judge:
     def _judge(self, trial: _Trial, result: TestResult) -> TestResult:
         test = trial.test
         assert self._candidate is not None
+        if not self._has_kernel(test.operation):
+            return self._time_reference(trial, result)
         try:
             self._candidate.load(test.operation)
         except KernelError as error:
@@ -244,7 +270,6 @@ class Judge:
         assert candidate is not None
         assert reference is not None
         try:
-            reference.load(trial.test.operation)
             estimate = trial.estimate(reference)
         except (KernelError, WorkerEnded) as error:
             reference.kill()
@@ -332,6 +357,7 @@ class _Trial:
 
     def estimate(self, process: KernelProcess) -> float:
         """Seconds of one call of the reference, roughly."""
+        process.load(self.test.operation)
         (slot,) = process.place(self.recipe, 1)
         seconds = []
         for _ in range(3):

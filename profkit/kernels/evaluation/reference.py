@@ -26,6 +26,7 @@ from typing import Any
 import torch
 
 from profkit.kernels.evaluation.candidate.arguments import Tensor
+from profkit.kernels.evaluation.candidate.malloc import fill_new_memory
 
 SAFETY = 4.0
 ACCUMULATOR = 2.0**-24
@@ -55,6 +56,7 @@ class Expected:
     native: Tensor
     truth: Tensor | None = None
     allowed: Tensor | None = None
+    undefined: Tensor | None = None  # places that PyTorch itself leaves unwritten: anything may stand there
 
 
 @dataclass(frozen=True)
@@ -170,9 +172,12 @@ def make_reference(operation: Any, make: Make, seed: int) -> Reference:
     args, kwargs, _ = make()
     known = [*native.outputs, *(each for _, each in native.arguments)]
     length = _summands(operation, flat_tensors([args, kwargs]), [each.native for each in native.outputs])
+    with fill_new_memory():
+        again = run_natively(operation, make)
+    others = [*again.outputs, *(each for _, each in again.arguments)]
     expected = [
-        _expect(each.name, each.native, truth, move, length)
-        for each, truth, move in zip(known, truths, moves, strict=True)
+        _mark_undefined(_expect(each.name, each.native, truth, move, length), other.native)
+        for each, truth, move, other in zip(known, truths, moves, others, strict=True)
     ]
     return replace(
         native,
@@ -297,6 +302,20 @@ def _expect(name: str, native: Tensor, truth: Tensor | None, move: Tensor | None
     scale = size if move is None or move.shape != size.shape else size + move.to(torch.float64)
     allowed = SAFETY * (roundoff * size + error + sqrt(length) * ACCUMULATOR * scale) + least
     return Expected(name, native, truth, allowed)
+
+
+def _mark_undefined(expected: Expected, other: Tensor) -> Expected:
+    """With the places at which `other`, PyTorch's result with garbage in new memory, is no right result."""
+    native = expected.native
+    if other.shape != native.shape:
+        return expected
+    differs = ~((other == native) | (other.isnan() & native.isnan()))
+    if not bool(differs.any()):
+        return expected
+    if expected.truth is not None and expected.allowed is not None:
+        error = (other.to(expected.truth.dtype) - expected.truth).abs()
+        differs &= ~(error <= expected.allowed)
+    return replace(expected, undefined=differs) if bool(differs.any()) else expected
 
 
 def _own_error(own: Tensor, truth: Tensor) -> Tensor:

@@ -50,7 +50,7 @@ def test_an_honest_kernel_passes_whatever_it_patches_in_its_own_process(judge: J
     result = judge_operation(judge, operation)
     assert (result.status, result.reason) == ("passed", "")
     assert result.speedup is not None
-    assert 0.1 < result.speedup.median < 10
+    assert result.speedup.low < 3
     assert result.verified >= 3
 
 

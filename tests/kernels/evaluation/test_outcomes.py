@@ -14,7 +14,7 @@ from judging import judge_of, judge_operation
 
 def test_each_bad_end_has_its_status_and_the_next_kernel_is_judged(tmp_path: Path) -> None:
     threads = torch.get_num_threads()
-    with judge_of("crashes.py", tmp_path, timeout=1.0) as judge:
+    with judge_of("crashes.py", tmp_path, timeout=1.0, operations=("ceil",)) as judge:
         found = {
             name: judge_operation(judge, f"{name}.default")
             for name in ("relu", "sigmoid", "tanh", "exp", "sin", "cos", "sqrt", "ceil", "abs")

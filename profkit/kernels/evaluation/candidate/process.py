@@ -6,7 +6,6 @@ that is said here decides anything: the judge has the clock, the reference and t
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import sys
@@ -20,12 +19,9 @@ from typing import Any
 from profkit.execution import limits
 from profkit.execution.worker import search_own_modules_last
 from profkit.kernels.evaluation.candidate.confinement import confine, shield
+from profkit.kernels.evaluation.candidate.malloc import fill_new_memory, keep_freed_memory
 
 TRACEBACK = 4000  # characters
-PERTURB = -6  # M_PERTURB of mallopt(3): fill what malloc gives
-GARBAGE = 1  # malloc gives bytes of its complement then: 0xFE, large negative numbers or NaN
-MMAP_MAX, TRIM_THRESHOLD = -4, -1  # of mallopt(3)
-KEPT = 1 << 30  # bytes that malloc keeps rather than gives back
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -107,15 +103,13 @@ class _Handler:
         """Call the kernel once; what its outputs are. `garbage`: memory that it allocates holds garbage at first."""
         self._outputs = []
         args, kwargs = self._slots[slot]
-        _set_malloc(PERTURB, GARBAGE if garbage else 0)
         try:
-            value = self._kernel(*args, **kwargs)
+            with fill_new_memory(filled=garbage):
+                value = self._kernel(*args, **kwargs)
         except Exception as error:
             return _describe_error(error)
         except SystemExit as error:
             return {"error": "SystemExit", "message": f"it called exit({error.code})", "traceback": ""}
-        finally:
-            _set_malloc(PERTURB, 0)
         self._outputs = [value]
         return {"value": self._describe(value)}
 
@@ -148,8 +142,7 @@ class _Handler:
 
     def _prepare_timing(self) -> dict[str, Any]:
         """Let malloc keep what is freed: a call is not charged with new pages."""
-        _set_malloc(MMAP_MAX, 0)
-        _set_malloc(TRIM_THRESHOLD, KEPT)
+        keep_freed_memory()
         return {"prepared": True}
 
     def run_slots(self) -> None:
@@ -207,13 +200,3 @@ def _answer(answers: int, message: dict[str, Any]) -> None:
 def _answer_bytes(answers: int, rest: bytes) -> None:
     while rest:
         rest = rest[os.write(answers, rest) :]
-
-
-def _set_malloc(parameter: int, value: int) -> None:
-    """mallopt(3), where the C library is glibc."""
-    with suppress(OSError, AttributeError):
-        _libc().mallopt(parameter, value)
-
-
-def _libc() -> Any:
-    return ctypes.CDLL(None)

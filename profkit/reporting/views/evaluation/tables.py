@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -178,7 +178,7 @@ def operations_section(operations: Sequence[OperationResult]) -> Iterator[Sectio
             *(SortableColumn(c.title, c.unit, values[c], c.meaning) for c in columns),
         ),
         tuple(f"{one.operation} {one.status} {one.speedup.word if one.speedup else ''}" for one in rows),
-        note="Click a title to sort, type words to filter. " + _NOTE,
+        note=f"Click a title to sort, type words to filter. {_note(column.title for column in columns)}",
         hint="part of a name: add, incorrect, SLOWER",
         reference=(_operation_table(rows, wide=True),),
     )
@@ -186,10 +186,15 @@ def operations_section(operations: Sequence[OperationResult]) -> Iterator[Sectio
     yield Section("Operations", (brief,), anchor="operations")
 
 
-_NOTE = (
-    "Speed-ups are geometric means over correct timed tests, with their 95 % interval. Error: the largest, as a share "
-    "of what is allowed. Bound: the least time that the hardware allows over the measured one."
-)
+_MEANINGS = {
+    "Speed-up": "Speed-ups are geometric means over correct timed tests, with their 95 % interval.",
+    "Error": "Error: the largest, as a share of what is allowed.",
+    "Bound": "Bound: the least time that the hardware allows over the measured one.",
+}
+
+
+def _note(titles: Iterable[str]) -> str:
+    return " ".join(_MEANINGS[title] for title in titles if title in _MEANINGS)
 
 
 def _order(operation: OperationResult) -> tuple[int, int, float]:
@@ -228,7 +233,7 @@ def _operation_table(operations: Sequence[OperationResult], *, wide: bool) -> Bl
         row += [percent(one.bound_share)] if bound else []
         row += [one.bottleneck or ""] if limit and wide else []
         rows.append(row)
-    return table(titles, rows, words=2, note=_NOTE, brief=None if wide else _FEW_OPERATIONS)
+    return table(titles, rows, words=2, note=_note(titles), brief=None if wide else _FEW_OPERATIONS)
 
 
 # ---------------------------------------------------------------- the audit

@@ -140,9 +140,11 @@ def conclusions(
 def _correctness(scores: EvaluationScores) -> str:
     if not scores.counted_operations:
         return "not known: no test was decided."
+    one = scores.counted_operations == 1
     operations = plural(scores.counted_operations, "operation")
     return (
-        f"{scores.correct_operations} of {operations} pass all their tests ({percent(scores.correctness_score)}); "
+        f"{scores.correct_operations} of {operations} {'passes all its' if one else 'pass all their'} tests "
+        f"({percent(scores.correctness_score)}); "
         f"{scores.passed_tests:,} of {scores.counted_tests:,} tests pass, "
         f"{percent(scores.mean_pass_rate)} of an operation's on average."
     )
@@ -170,7 +172,8 @@ def _model(scores: EvaluationScores) -> str:
     assert model is not None
     return (
         f"{speedup_text(model)} as fast by the trace's counts, an estimate: {percent(model.covered)} of "
-        f"{model.all_calls:,} calls have a time, and the kernels serve {percent(model.kernel_share)} of that time."
+        f"{model.all_calls:,} recorded calls of these operations have a time, and the kernels serve "
+        f"{percent(model.kernel_share)} of that time."
     )
 
 
