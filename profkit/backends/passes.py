@@ -145,7 +145,7 @@ def plan_timing(context: RunContext, processes: int, switch: Switch | None = Non
 
 
 # Wall time against a plain run, as measured on the workloads in benchmark/: tracemalloc notes every allocation.
-_COST = {"stacks": 1.05, "cprofile": 1.5, "tracemalloc": 2.0, "region": 1.1}
+_COST = {"stacks": 1.05, "cprofile": 1.5, "tracemalloc": 2.5, "region": 1.1}
 # How long a benchmarked function is repeated, where its time is known by then; 200 samples of a stack.
 _SECONDS = {"cprofile": 1.0, "tracemalloc": 1.0, "stacks": 2.0}
 _LEAST = {

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from profkit.core.types import PassName, PassPlan, Plan
+from profkit.core.types import PassName, PassPlan, Plan, RunDocument, TimeSplit
 
 # What says most for its time comes first. The passes still run in the plan's order.
 PRIORITY: tuple[PassName, ...] = (
     "timing",
     "trace",
     "stacks",
+    "cprofile",
     "counters",
     "explain",
-    "cprofile",
     "tracemalloc",
 )
 
-LEAST_CUT = 5.0  # seconds: a simulation of less says little
+LEAST_CUT = 4.0  # seconds: a simulation of less says little
+REPORT_SECONDS = 1.0  # that a pass takes to write what it has seen, once its limit has ended it
+
+
+MOST_SLOWDOWN = 3.0  # that is reckoned with: threads which wait for each other's processor look alike
+
+
+def slowdown(split: TimeSplit | None) -> float:
+    """How many times as long as on a free processor work takes here: by what the workload waited for one."""
+    if split is None or not split.queued or split.wall <= 0:
+        return 1.0
+    return min(MOST_SLOWDOWN, split.wall / max(1e-9, split.wall - split.queued))
 
 
 def expected_seconds(planned: PassPlan, plain_seconds: float | None) -> float | None:
@@ -37,6 +48,12 @@ def _may_end_early(planned: PassPlan) -> bool:
     )
 
 
+def _priority(planned: PassPlan) -> tuple[bool, int]:
+    """Its place among those that compete for the time. What has to wait for a window says least for its time."""
+    waits = planned.simulated and not _may_end_early(planned)
+    return waits, PRIORITY.index(planned.name)
+
+
 def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, budget: float) -> Plan:
     """The plan without what would not fit: of its passes after the first `done`, the most telling that do.
 
@@ -45,14 +62,14 @@ def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, bud
     `left`: wall seconds that they may take together, of `budget` for the whole run.
     """
     passes = list(plan.passes)
-    waiting = sorted(range(done, len(passes)), key=lambda place: PRIORITY.index(passes[place].name))
+    waiting = sorted(range(done, len(passes)), key=lambda place: _priority(passes[place]))
     for place in waiting:
         planned = passes[place]
         seconds = expected_seconds(planned, plain_seconds)
         if seconds is None:
             seconds = plain_seconds
-        if seconds > left >= LEAST_CUT and _may_end_early(planned):
-            passes[place] = replace(planned, limit=left, seconds=left)
+        if seconds > left >= LEAST_CUT + REPORT_SECONDS and _may_end_early(planned):
+            passes[place] = replace(planned, limit=left - REPORT_SECONDS, seconds=left)
             left = 0.0
         elif seconds <= left:
             left -= seconds
@@ -65,3 +82,12 @@ def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, bud
                 fix=f"--budget {budget + seconds - left:.0f}",
             )
     return replace(plan, passes=tuple(passes))
+
+
+def needs_peaks(document: RunDocument) -> bool:
+    """Whether anything can be held against the machine's peaks: counted, or declared by the workload."""
+    counted = any(
+        reading.metric in ("flops", "dram.bytes", "dram.read") and reading.value is not None
+        for reading in document.readings
+    )
+    return counted or any(timing.flops or timing.bytes for timing in document.timings)

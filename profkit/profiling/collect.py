@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
@@ -34,7 +35,7 @@ from profkit.core.types import (
 )
 from profkit.hardware.conditions import read_moment
 from profkit.hardware.kept_peaks import kept_peaks
-from profkit.profiling.budget import keep_to_budget
+from profkit.profiling.budget import keep_to_budget, needs_peaks, slowdown
 from profkit.profiling.revision import read_revision
 from profkit.profiling.run_passes import (
     PassRecord,
@@ -51,6 +52,8 @@ from profkit.profiling.workload import seems_marked
 from profkit.runtime.passes.read_records import read_packages, read_triton
 
 PEAK_SECONDS = 3.0  # what measuring the machine's peaks takes, after the last pass
+PLANNED_SHARE = 0.9  # of what a run may take where the user says nothing: passes take longer than planned
+TIMING_SHARE = 0.25  # of a budget, for the plain runs of a program that marks nothing
 OUTSIDE_SECONDS = 1.5  # what profkit takes to start, and to judge and write its reports
 
 # A document with what is known so far in, the same with verdicts out.
@@ -136,7 +139,7 @@ class RunCollector:
             plan = self._update_plan(known)
             number += 1
         if self._backend.host_peaks and any(planned.name == "counters" for planned in plan.passes):
-            self._measure_peaks()
+            self._add_peaks()
 
     def _has_run(self) -> bool:
         """Whether any pass showed that the workload can end well: then one that fails may be its instrument's fault."""
@@ -161,7 +164,7 @@ class RunCollector:
         """The seconds of a budget that are left for passes: the peaks and the reports come after them."""
         to_measure = self._backend.host_peaks and kept_peaks(self._context.machine) is None
         after = (PEAK_SECONDS if to_measure else 0.0) + OUTSIDE_SECONDS
-        return budget - (time.monotonic() - self._begin) - after
+        return budget - (time.monotonic() - self._begin) - after * slowdown(self.document.time_split)
 
     def _budget(self, known: PlanState) -> float | None:
         """Wall seconds that the whole run may take; None: as long as it needs, or nobody knows yet."""
@@ -177,7 +180,7 @@ class RunCollector:
         ):
             return None
         runs, seconds = allowance
-        return runs * known.plain_seconds + seconds
+        return PLANNED_SHARE * (runs * known.plain_seconds + seconds)
 
     def _limited(self, plan: PassPlan) -> PassPlan:
         """The pass with no more time than the user's budget leaves."""
@@ -242,6 +245,7 @@ class RunCollector:
                 self._context.precision,
                 budget,
                 lambda timings: self.update(timings=timings),
+                TIMING_SHARE * self._context.budget if self._context.budget is not None else math.inf,
             )
             self.update(moments=(before, read_moment("after timing", devices=bool(self._run.gpus))))
             return record
@@ -333,8 +337,11 @@ class RunCollector:
         cut = PassResult(plan.name, plan.tool, "interrupted", reason="ended before it was finished")
         self.update(passes=(*self.document.passes, cut))
 
-    def _measure_peaks(self) -> None:
-        """What this machine can do at best: what bandwidth and arithmetic are held against."""
+    def _add_peaks(self) -> None:
+        """What this machine can do at best: bandwidth and arithmetic are held against it, where any are known."""
+        if not needs_peaks(self.document):
+            self.update(peaks=kept_peaks(self._context.machine))
+            return
         self._progress.begin("peaks", "this machine's highest bandwidth and arithmetic, measured")
         log = self._context.folder / "logs" / "peaks.log"
         peaks, reason = measure_peaks(self._context.machine, log, self._progress.tick)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from profkit.core.types import Directive, PassPlan, Plan, Step
-from profkit.profiling.budget import keep_to_budget
+from profkit.core.types import Directive, PassPlan, Plan, Step, TimeSplit
+from profkit.profiling.budget import keep_to_budget, needs_peaks, slowdown
+from tests import documents
 
 
 def pass_plan(name, seconds):
@@ -36,7 +39,7 @@ def kept(left, done=1):
     [
         (20.0, ["stacks", "cprofile", "tracemalloc", "trace", "counters"]),
         (15.0, ["stacks", "cprofile", "trace", "counters"]),
-        (11.0, ["stacks", "trace", "counters"]),
+        (11.0, ["stacks", "cprofile", "trace"]),
         (5.0, ["stacks", "trace"]),
         (2.5, ["stacks"]),  # what does not fit makes room for what comes after it
         (0.0, []),
@@ -60,13 +63,46 @@ def test_a_pass_of_unknown_cost_counts_as_one_plain_run():
     assert keep_to_budget(unknown, 0, 2.0, 2.0, 9.0).passes[0].skipped is None
 
 
+@pytest.mark.parametrize(("delay", "names"), [(9.0, ["tracemalloc"]), (None, ["counters"])])
+def test_a_window_of_a_python_program_gives_way_to_all_other_passes(delay, names):
+    """aio: a simulation of 17 s in which the program only waits took the time of cProfile and tracemalloc."""
+    step = Step("simulate-l2", ("true",), directive=Directive("counters", "out", delay=delay), cut=True)
+    simulation = PassPlan("counters", "valgrind", (step,), seconds=8.0, limit=8.0, simulated=True)
+    passes = (pass_plan("timing", 3.0), pass_plan("tracemalloc", 5.0), simulation)
+    plan = keep_to_budget(Plan("cpu", "standard", passes), 1, 9.0, 3.0, 25.0)
+    assert [planned.name for planned in plan.passes[1:] if planned.skipped is None] == names
+
+
 @pytest.mark.parametrize(
-    ("left", "delay", "limit"), [(20.0, None, 17.0), (8.0, None, 8.0), (4.0, None, None), (8.0, 12.0, None)]
+    ("left", "delay", "limit"),
+    [(20.0, None, 17.0), (8.0, None, 7.0), (5.0, None, 4.0), (4.5, None, None), (8.0, 12.0, None)],
 )
 def test_a_simulation_of_the_beginning_gets_what_is_left_and_that_of_a_window_is_left_out(left, delay, limit):
-    """chase on a busy machine: 17 s would be more than 25 s leave, and 8 s say the same."""
+    """chase on a busy machine: 17 s would be more than 25 s leave, and 8 s say the same; of them one is to write it."""
     step = Step("simulate-l2", ("true",), directive=Directive("counters", "out", delay=delay), cut=True)
     simulation = PassPlan("counters", "valgrind", (step,), seconds=17.0, limit=17.0)
     planned = keep_to_budget(Plan("cpu", "standard", (simulation,)), 0, left, 3.0, 25.0).passes[0]
     assert planned.skipped is None if limit is not None else planned.skipped is not None
     assert limit is None or planned.limit == limit
+
+
+@pytest.mark.parametrize(
+    ("split", "factor"),
+    [
+        (None, 1.0),
+        (TimeSplit(3.0), 1.0),  # not Linux
+        (TimeSplit(4.416, queued=1.885), 1.74),  # net.py, other programs on both processors
+        (TimeSplit(1.0, queued=1.0), 3.0),
+    ],
+)
+def test_a_busy_machine_is_told_by_what_the_workload_waited_for_a_processor(split, factor):
+    assert slowdown(split) == pytest.approx(factor, abs=0.01)
+
+
+def test_peaks_are_measured_only_where_something_is_held_against_them():
+    rates = (documents.reading("cache.l1.miss_rate", 4.0), documents.reading("flops", None, "FLOP"))
+    nothing = replace(documents.empty(), readings=rates)
+    assert not needs_peaks(nothing)
+    assert needs_peaks(replace(nothing, readings=(documents.reading("dram.bytes", 1e9, "B"),)))
+    declared = replace(documents.timing(), flops=1e9)
+    assert needs_peaks(replace(nothing, timings=(declared,)))

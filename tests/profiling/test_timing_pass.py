@@ -60,3 +60,14 @@ def test_a_budget_that_ends_first_is_said(tmp_path: Path) -> None:
     assert said.code == 0, said.err
     assert "time-precision" in said.out
     assert "UNKNOWN time-precision" in said.out
+
+
+def test_a_short_budget_for_the_whole_run_is_not_spent_on_plain_runs(tmp_path: Path) -> None:
+    """Of a program of 0.4 s another run would end after a quarter of 1 s; without a budget there are three."""
+    said = profkit(
+        *("profile", "--passes", "timing", "--budget", "1", "--format", "json", "--quiet"),
+        *("--", "sleep", "0.4"),
+        cwd=tmp_path,
+    )
+    assert said.code == 0, said.err
+    assert len(said.json()["timings"][0]["processes"][0]["seconds"]) == 1

@@ -22,6 +22,12 @@ _CHILDREN = ("waitpid", "wait4", "communicate")
 _FILES = ("io.open", "'read'", "'write'", "fsync", "readline")
 UNKNOWN = "something"
 LOCK, POLL = "a lock or another thread", "input in an event loop"
+# What a coroutine awaits stands in no stack: the line that started the loop is all that samples know.
+EVENT_LOOP = "what its coroutines await"
+_EVENT_LOOP_CHANGE = (
+    "Where they await one thing after the other that do not need each other's result, start them together: "
+    "asyncio.gather, or a TaskGroup. Where all are under way already, look at the other side."
+)
 MOST_WAITS = 0.3  # of what they wait, in one line
 SEVERAL = 10  # times that the same is awaited: fewer may be all that there is to do
 _TASKS = re.compile(r"create_task|ensure_future|gather|wait|as_completed|TaskGroup")
@@ -116,6 +122,8 @@ def _kind_of_wait(line: Hotspot) -> tuple[str, str] | None:
         for name, seconds in line.counters.items()
         if name.startswith(WAITS_FOR)
     }
+    if line.lines and "/asyncio/" in (line.lines[0].file or "").replace("\\", "/"):
+        return EVENT_LOOP, _EVENT_LOOP_CHANGE
     first = max(kinds, key=lambda kind: kinds[kind], default="")
     if kinds.get(first, 0.0) < MAIN_KIND * line.counters.get("main_waiting", 0.0):
         return None

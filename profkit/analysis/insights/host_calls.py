@@ -13,9 +13,13 @@ from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Gain, Hotspot, Insight, Place, Profile
 
 WORTH = 0.15  # of the time: what takes less is not where one would begin
+LEAST_LOADED = (
+    0.3  # of the time, that is not imports: a short run of a program that loads much is about its work, too
+)
 HEAVY = 0.2  # of the time, in one library function that nothing special is known of
 ONE_BY_ONE = 1000  # calls: fewer are no loop over elements
 LINEAR_SECONDS = 1e-6  # own time of a call; a method of lists that looks at one element takes a tenth of it
+_MODULE_CALL = re.compile(r"(Module\.)?_(wrapped_)?call_impl")  # what a call of a model of torch goes through
 _GENERATED = re.compile(r"argmap_(\w+?)_\d+$")  # networkx wraps its functions in code that it makes
 
 
@@ -52,7 +56,7 @@ def _line_of(run: RunEvidence, calls: LibraryCalls) -> int | None:
 
 def _ends_alike(sampled: str, called: str) -> bool:
     """Whether both are the same function: `DataFrame.apply` and `apply`."""
-    return sampled.rpartition(".")[2] == called.rpartition(".")[2]
+    return brief_name(sampled).rpartition(".")[2] == called.rpartition(".")[2]
 
 
 @dataclass(frozen=True)
@@ -193,7 +197,15 @@ def brief_name(function: str) -> str:
         return built_in[1].removeprefix("builtins.")
     if generated := _GENERATED.match(function):
         return generated[1]
-    return function
+    return "torch.nn.Module" if _MODULE_CALL.fullmatch(function) else function
+
+
+def worth_share(run: RunEvidence) -> float:
+    """The least share (0..1) of the profiled time that is worth an insight: less where imports take most of it."""
+    imports, whole = run.profile("imports"), run.profile("own-time")
+    if imports is None or whole is None or whole.total <= 0:
+        return WORTH
+    return WORTH * max(LEAST_LOADED, 1 - imports.total / whole.total)
 
 
 def slow_constructs(run: RunEvidence) -> Iterator[Insight]:
@@ -206,7 +218,7 @@ def slow_constructs(run: RunEvidence) -> Iterator[Insight]:
         for caller, matching in _by_caller(calls, construct):
             share, count = sum(one.share for one in matching), sum(one.calls for one in matching)
             share = _share_with_calls(run, matching[0].caller) if construct.of_caller else share
-            if share < WORTH or count < construct.least_calls or caller in seen:
+            if share < worth_share(run) or count < construct.least_calls or caller in seen:
                 continue
             if sum(one.seconds for one in matching) < construct.least_seconds * count:
                 continue
@@ -277,7 +289,7 @@ def _applied_functions(run: RunEvidence) -> Iterator[Insight]:
         and (edge.calls or 0) >= ONE_BY_ONE
     ]
     callers = [one for one in library_calls(run) if one.library == "pandas" and _ROWS.fullmatch(one.name)]
-    if not applied or not callers or callers[0].share < WORTH:
+    if not applied or not callers or callers[0].share < worth_share(run):
         return
     called, caller = max(applied, key=lambda edge: edge.total or 0.0), callers[0]
     assert called.callee is not None
@@ -394,7 +406,7 @@ def _heavy_line(lines: Profile, calls: Sequence[LibraryCalls]) -> Iterator[Insig
     share = ((first.total or 0.0) - first.own) / lines.total if first is not None else 0.0
     if first is None or share < HEAVY:
         return
-    name = first.lines[0].function
+    name = brief_name(first.lines[0].function)
     counted = next(
         (one for one in calls if one.caller.function == first.function and _ends_alike(name, one.name)), None
     )

@@ -195,8 +195,12 @@ def string_comparisons(run: RunEvidence) -> Iterator[Insight]:
     comparing = [one for one in profile.hotspots if _COMPARES.match(one.function)]
     share = sum(one.own for one in comparing) / profile.total
     calls = sum(one.calls or 0 for one in comparing)
+    time = run.profile("functions")
+    of_time = 0.0
+    if time is not None and time.total > 0:  # keys that miss the caches take more of the time
+        of_time = sum(spot.own for spot in time.hotspots if _COMPARES.match(spot.function)) / time.total
     if (
-        share < COMPARED
+        max(share, of_time) < COMPARED
         or calls < MANY_CALLS
         or any(_SORTS.search(one.function) for one in profile.hotspots[:20])
     ):
@@ -206,11 +210,9 @@ def string_comparisons(run: RunEvidence) -> Iterator[Insight]:
         key=lambda one: one.own,
         default=None,
     )
-    of, time = "the instructions", run.profile("functions")
-    text = f"{percent_text(100 * share)} of the instructions"
-    if time is not None and time.total > 0:  # keys that miss the caches take more of the time
-        of, share = "the CPU time", sum(spot.own for spot in time.hotspots if _COMPARES.match(spot.function))
-        share /= time.total
+    of, text = "the instructions", f"{percent_text(100 * share)} of the instructions"
+    if time is not None and time.total > 0:
+        of, share = "the CPU time", of_time
         text += f" and {percent_text(100 * share)} of the time"
     yield Insight(
         "string-comparisons",

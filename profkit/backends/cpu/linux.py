@@ -25,7 +25,9 @@ from profkit.profilers.perf.script import read_script
 from profkit.profilers.valgrind.probe import ValgrindAbility, probe_valgrind
 from profkit.runtime.passes.command import python_version
 
-MOST_SAMPLES = 20_000  # of a long unmarked program: a share of 1 % is known to a tenth of itself
+# Of an unmarked program of all processors: a share of 10 % is known to a twentieth of itself, and perf needs seconds to
+# read their 16 KiB of stack each.
+MOST_SAMPLES = 5_000
 LEAST_FREQUENCY = 49  # Hz
 SECONDS = 2.0  # of region: about 2,000 samples a core, a function of 1 % is known to a fifth of itself
 _DATA, _JIT, _TEXT = "trace.perf.data", "trace.jit.data", "trace.script.txt"
@@ -80,6 +82,7 @@ def plan_trace(
         "perf",
         (step,),
         cost=1.5,
+        seconds=_expected_seconds(context, state),
         cost_note="sampling itself costs a few per cent; reading the stacks comes after it",
         notes=(frames.note,) if frames.note else (),
     )
@@ -91,6 +94,15 @@ def _frequency(context: RunContext, state: PlanState) -> int:
         return FREQUENCY
     busy = state.plain_seconds * max(1, context.machine.cores)
     return max(LEAST_FREQUENCY, min(FREQUENCY, int(MOST_SAMPLES / busy)))
+
+
+READING_SECONDS = 2.0  # that perf takes for its text of MOST_SAMPLES
+
+
+def _expected_seconds(context: RunContext, state: PlanState) -> float | None:
+    if state.marked or state.plain_seconds is None or context.depth == "full":
+        return None
+    return state.plain_seconds + READING_SECONDS * min(1.0, state.plain_seconds)
 
 
 def read_trace(context: RunContext, result: PassResult) -> PassFindings:

@@ -214,12 +214,13 @@ def test_keys_that_are_compared_one_by_one_are_told_with_the_function() -> None:
 
 
 def test_comparisons_are_bound_by_their_time_where_it_was_sampled() -> None:
-    """words: keys that miss the caches, 53 % of the instructions and 87 % of the time."""
+    """words: keys that miss the caches, 53 % of the instructions and 87 % of the time; 22 % of what 6 s simulate."""
     sampled = (Hotspot("__memcmp_evex_movbe", 0.708), Hotspot("words::main", 0.089))
     time = Profile("cpu-clock", "s", 0.813, sampled, "functions")
-    found = insights({}, compared(5.37e9, 251_814_668), time)["string-comparisons"]
-    assert found.gain is not None
-    assert (found.gain.of, round(found.gain.at_most, 2)) == ("the CPU time", 0.87)
+    for profile in (compared(5.37e9, 251_814_668), compared(2.17e9, 1_511_398)):
+        gain = insights({}, profile, time)["string-comparisons"].gain
+        assert gain is not None
+        assert (gain.of, round(gain.at_most, 2)) == ("the CPU time", 0.87)
 
 
 @pytest.mark.parametrize(

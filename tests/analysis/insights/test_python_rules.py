@@ -103,6 +103,47 @@ def test_a_library_that_calls_the_program_back_is_not_what_takes_the_time() -> N
     assert "heavy-library-call" not in insights(5.2, served, back)
 
 
+@pytest.mark.parametrize(
+    ("imports", "evaluating", "known"), [(6.08, 1.02, True), (6.08, 0.25, False), (0.1, 1.02, False)]
+)
+def test_what_imports_leave_of_a_short_run_is_judged_by_itself(
+    imports: float, evaluating: float, known: bool
+) -> None:
+    """net.py: 1.02 s of 7.13 s in evaluate, 6.08 s in imports of torch. The other two are made up of it."""
+    spots = (
+        Hotspot("evaluate", 0.13, evaluating, 1, "p.py", 4),
+        Hotspot("<built-in method marshal.loads>", 0.44),
+    )
+    own = Profile("own time by function", "s", 7.13, spots, "own-time")
+    loading = Profile(
+        "imports", "s", imports, (Hotspot("<module>", imports, file="torch/__init__.py"),), "imports"
+    )
+    items = call("evaluate", "<method 'item' of 'torch._C.TensorBase' objects>", 0.02, 18_632)
+    assert ("tensor-elements" in insights(7.13, items, profiles=(own, loading))) == known
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        ("argmap_shortest_path_length_26", "Call shortest_path_length less often in mean_distance"),
+        ("Module._wrapped_call_impl", "Call torch.nn.Module less often in mean_distance"),
+    ],
+)
+def test_what_a_line_leads_into_has_the_name_that_its_user_wrote(function: str, name: str) -> None:
+    """graph.py and net.py by samples alone."""
+    inner = (CodeLine(function, f"{PACKAGES}networkx/x.py", 59, 1.4),)
+    lines = Profile(
+        "l",
+        "s",
+        1.6,
+        (Hotspot("mean_distance", 0.0, 1.4, file="p.py", line=7, lines=inner),),
+        "sampled-lines",
+    )
+    found = insights(1.6, profiles=(lines,))["heavy-library-call"]
+    assert found.title == name
+    assert found.where.line == 7
+
+
 def own_time(function: str, seconds: float, total: float) -> Profile:
     return Profile(
         "own time by function", "s", total, (Hotspot(function, seconds, file="p.py", line=4),), "own-time"

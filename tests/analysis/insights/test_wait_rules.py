@@ -341,3 +341,13 @@ def test_a_line_known_by_samples_alone_says_what_it_waits_for() -> None:
             "computes little"
             in insights(WAITS, profile("sampled-lines", 0.02, unknown))["waiting-program"].title
         )
+
+
+def test_an_event_loop_known_by_samples_alone_is_said_to_wait_for_its_coroutines() -> None:
+    """aio.py, which only sleeps: no stack says what a coroutine awaits, and its system calls look like input."""
+    waits = {"waiting": 2.408, "main_waiting": 2.408, "main_waiting.input": 2.367}
+    inside = (CodeLine("run", "/usr/lib/python3.11/asyncio/runners.py", 190, 0.021),)
+    loop = Hotspot("<module>", 0.0, 0.021, file="p.py", line=13, counters=waits, lines=inside)
+    found = insights(WAITS, profile("sampled-lines", 0.021, loop))["waiting-program"]
+    assert found.title == "The program waits for what its coroutines await"
+    assert "asyncio.gather" in found.change

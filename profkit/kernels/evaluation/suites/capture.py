@@ -55,10 +55,14 @@ class _Captured(TorchDispatchMode):  # type: ignore[misc]
 def find_only_call(function: Callable[[], Any]) -> tuple[Any, Call] | None:
     """The overload that the function calls and the form of its arguments; None where it calls none, or several.
 
-    Raises what the function raises, and NotationError for arguments that the notation has no word for.
+    Raises what the function raises, and NotationError for arguments that the notation has no word for, and for
+    sparse results.
     """
     with _Captured(abort=False) as captured:
-        function()
+        result = function()
+    for value in result if isinstance(result, (list, tuple)) else (result,):
+        if isinstance(value, torch.Tensor) and value.layout is not torch.strided:
+            raise NotationError("a result that is not strided")
     if captured.count != 1 or captured.description is None:
         return None
     return captured.overload, captured.description

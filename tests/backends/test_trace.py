@@ -1,0 +1,34 @@
+"""How often the trace of an unmarked program samples: perf takes seconds to read what it wrote of a long one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.backends import PlanState, RunContext
+from profkit.backends.cpu.linux import plan_trace
+from profkit.core.types import Workload
+from profkit.hardware.machine import read_machine
+from profkit.profilers.perf.probe import PerfAbility
+
+PERF = PerfAbility("/usr/bin/perf", "6.1", software_ok=True, record_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "marked", "depth", "frequency", "expected"),
+    [
+        (0.5, False, "standard", 997, 1.5),
+        (4.0, False, "standard", 625, 6.0),  # net.py: 20,000 samples took longer than the program
+        (600.0, False, "standard", 49, 602.0),
+        (600.0, True, "standard", 997, None),  # its region is short
+        (600.0, False, "full", 997, None),
+    ],
+)
+def test_a_long_program_is_sampled_less_often(tmp_path, seconds, marked, depth, frequency, expected):
+    workload = Workload(("./work",), str(tmp_path), "work")
+    context = RunContext(workload, replace(read_machine(), cores=2), tmp_path, depth, None, 0.5, 1.0)
+    planned = plan_trace(context, PERF, None, PlanState(marked, plain_seconds=seconds))
+    argv = planned.steps[0].argv
+    assert planned.seconds == expected
+    assert argv[argv.index("-F") + 1] == str(frequency)
