@@ -6,7 +6,6 @@ It runs two processes of its own: the candidate, which has the kernels, and the 
 from __future__ import annotations
 
 import traceback
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -59,7 +58,6 @@ STATUSES: dict[JobStatus, TestStatus] = {
     JobStatus.device_error: "crashed",
 }
 ARENA_SHARE = 0.5  # of the machine's memory: only what is used of it is taken
-SEED_BITS = 31
 TRACEBACK = 4000  # characters
 SEEDS = 8  # that are tried to make a weak test strong
 BUSY = "the machine was busy: threads waited for a processor while it was timed"
@@ -204,7 +202,7 @@ class Judge:
 
         Raises what `_Trial` raises.
         """
-        seed = self._seed(test)
+        seed = self._settings.seed_of(test.id)
         trial = _Trial(self._suite, test, seed)
         if not self._settings.audit:
             return trial, None
@@ -307,9 +305,6 @@ class Judge:
             log=log,
             kept=kept,
         )
-
-    def _seed(self, test: EvaluationTest) -> int:
-        return zlib.crc32(f"{self._settings.seed} {test.id}".encode()) & ((1 << SEED_BITS) - 1)
 
 
 class _Cheat(Exception):
