@@ -121,6 +121,7 @@ def test_a_missing_function_is_answered_with_those_that_are_there(tmp_path: Path
     [
         ("*args, **kwargs", ("add.Tensor",)),  # it takes anything, which says nothing
         ("a, b, *, alpha=1", ("add.Scalar", "add.Tensor")),
+        ("a, b, **options", ("add.Scalar", "add.Tensor")),  # not add.out, which it could take, too
         ("a: torch.Tensor, b: torch.Tensor, alpha: float = 1", ("add.Tensor",)),
         ("a: torch.Tensor, b: float", ("add.Scalar",)),
         ("a", ("add.Tensor",)),  # it fits none, and calling it says so
