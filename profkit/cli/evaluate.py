@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.cli.options import FormatOption, OutputFormat, print_result, print_view
+from profkit.cli.profile import DepthOption
 
 if TYPE_CHECKING:
     from profkit.core.types import EvaluationDocument
@@ -21,6 +22,8 @@ PyTorch against itself, which shows what this machine can tell:  profkit evaluat
 
 A folder of kernels over torch's own database of tests:
 profkit evaluate --suite opinfo --backend directory --kernels generated_kernels --dtype bfloat16
+
+Why are the slowest three slow? Each through `profkit profile`:  profkit evaluate my_kernels.py --profile slowest:3
 
 The operations of your own program, with kernels of yours:  profkit evaluate my_kernels.py --trace -- python train.py
 
@@ -37,7 +40,7 @@ Exit codes: 0 every test that was decided passed; 1 a kernel is incorrect, crash
 usage; 3 this machine cannot do it; 4 some tests could not be carried out; 130 interrupted, what was done is kept.
 """
 WHAT, HOW, ON, OUT = "Tests and kernels", "Measurement", "Resuming", "Output"
-WITH_RESUME = ("resume", "again", "details", "format", "quiet")
+WITH_RESUME = ("resume", "again", "profile", "profile_depth", "details", "format", "quiet")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -161,6 +164,18 @@ def evaluate(
             help="Do one test of an evaluation again, and show all of it.", metavar="ID", rich_help_panel=ON
         ),
     ] = "",
+    profile: Annotated[
+        str,
+        typer.Option(
+            help="Tests that go through `profkit profile`: slowest:3, farthest:2 (from the hardware's bound), slower:2 "
+            "(lowest speed-up); other operations first.",
+            metavar="WHICH:N",
+            rich_help_panel=HOW,
+        ),
+    ] = "",
+    profile_depth: Annotated[
+        DepthOption, typer.Option(help="What each of those may spend.", rich_help_panel=HOW)
+    ] = DepthOption.standard,
     output: Annotated[
         Path,
         typer.Option(
@@ -195,6 +210,11 @@ def evaluate(
     if replay:
         _replay(replay, file, format, quiet=quiet)
         return
+    choices = _parse_choices(profile)
+    if choices and correctness_only:
+        raise UsageError(
+            "--correctness-only times nothing, and --profile takes timed tests", "leave out one of them"
+        )
     if resume is not None:
         _check_resume(context)
         request = read_request(resume, again=again)
@@ -230,6 +250,10 @@ def evaluate(
     from profkit.kernels.evaluation.run import run_evaluation
 
     document = run_evaluation(request, progress, write_results)
+    if choices:
+        from profkit.profiling.profile_tests import profile_tests
+
+        document = profile_tests(request, document, choices, profile_depth.value, progress, write_results)
     _show(document, request.folder, format, details=details)
     raise typer.Exit(exit_code(document))
 
@@ -240,6 +264,15 @@ def exit_code(document: EvaluationDocument) -> int:
     if statuses - {"passed", "skipped", "lost"}:
         return 1
     return 4 if "lost" in statuses else 0
+
+
+def _parse_choices(text: str) -> tuple[tuple[str, int], ...]:
+    """What --profile chooses. What profiles is loaded for it alone: no judge starts before."""
+    if not text:
+        return ()
+    from profkit.profiling.profile_tests import parse_test_choice
+
+    return parse_test_choice(text)
 
 
 def _split_program(file: Path | None, rest: list[str], *, trace: bool) -> tuple[Path | None, list[str]]:

@@ -88,7 +88,7 @@ class MultiprocessingEvaluator:
     def submit_task(
         self,
         op: Any,
-        impl: Callable[..., Any],
+        impl: Callable[..., Any] | str,
         correctness_tests: Iterable[Any],
         performance_tests: Iterable[Any] = (),
     ) -> int:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
@@ -32,7 +33,7 @@ from profkit.kernels.evaluation.suites.user_file import OpTestSuite
 
 
 def eval_correctness_test(
-    op: Any, impl: Callable[..., Any], test: Any, *, timeout: float = 60.0
+    op: Any, impl: Callable[..., Any] | str, test: Any, *, timeout: float = 60.0
 ) -> CorrectnessTestResult:
     """Whether `impl` does what PyTorch's `op` does on the `args` and `kwargs` of a test.
 
@@ -45,7 +46,12 @@ def eval_correctness_test(
 
 
 def eval_performance(
-    op: Any, impl: Callable[..., Any], tests: Iterable[Any], *, budget: float = 1.0, timeout: float = 60.0
+    op: Any,
+    impl: Callable[..., Any] | str,
+    tests: Iterable[Any],
+    *,
+    budget: float = 1.0,
+    timeout: float = 60.0,
 ) -> tuple[float, list[PerformanceTestResult]]:
     """How many times as fast as PyTorch `impl` is: the geometric mean over its tests, and a record of each.
 
@@ -58,7 +64,7 @@ def eval_performance(
 
 def eval_one_op(
     op: Any,
-    impl: Callable[..., Any],
+    impl: Callable[..., Any] | str,
     correctness_tests: Iterable[Any],
     performance_tests: Iterable[Any],
     *,
@@ -69,7 +75,8 @@ def eval_one_op(
 
     `op` is an overload of aten, or its name; a test has `args` and `kwargs`, which are read once. `impl` is called in
     another process: a function at the top of a file (what the file does at its top is done there again, but not what is
-    under `if __name__ == "__main__"`), or one whose values can be pickled.
+    under `if __name__ == "__main__"`), one whose values can be pickled, or the text of a file that defines
+    `relu_kernel_impl`.
 
     The correctness score is the share of tests that passed, of those on which something can be decided. The
     performance score is the geometric mean of the speed-ups of correct tests; NaN where there is none. Kernels that use
@@ -151,7 +158,7 @@ def refuse_while_loading() -> None:
 
 def _judge_tests(
     op: Any,
-    impl: Callable[..., Any],
+    impl: Callable[..., Any] | str,
     correctness: Iterable[Any],
     performance: Iterable[Any],
     timing: PairOptions,
@@ -190,7 +197,9 @@ class _KeptJudge:
         if self._judge is None or self._settings != settings:
             self.close()
             self._logs = TemporaryDirectory(prefix="profkit-judge-")
-            self._judge = Judge(self._logs.name)
+            logs = Path(self._logs.name, "logs")
+            logs.mkdir()
+            self._judge = Judge(str(logs))
             plain = codec.to_plain_data(settings)
             assert isinstance(plain, dict)
             self._judge.open({**plain, "first": False})

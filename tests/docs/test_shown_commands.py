@@ -26,6 +26,7 @@ NOT_RUN = {
     r"^(?:\w+=\S+ )?\./setup\.sh": "sets up this project, by network; tests/shell runs it",
     r"^\./check\.sh": "runs these tests",
     r"^profkit sweep(?!.*(?:--plan|--budget))|one_case|sweep\.nsys-rep": "takes minutes; tests/sweep has small ones",
+    r"^profkit evaluate .*--profile|one_test": "takes minutes; tests/kernels/evaluation has small ones",
     r"^profkit evaluate .*--trace": "needs a program that uses PyTorch; tests/kernels/evaluation/suites has one",
     r"nightly sweeps\.yaml": "decides on sweeps, which take minutes; tests/nightly has small ones",
     r"^perf ": "needs a perf that may record; tests/profilers/perf reads what it writes",

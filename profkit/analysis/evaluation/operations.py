@@ -81,7 +81,8 @@ class OperationResult:
     bound_share: float | None = None  # least time by the hardware over its own, over all calls: at most 1
     gap_closed: float | None = None  # see `gap_closed`
     own_share: float | None = None  # the least of its tests
-    bottleneck: str | None = None  # of the timed test that takes longest
+    bottleneck: str | None = None  # of the timed test that takes longest, of those that were profiled
+    insight: str | None = None  # of the same
     first_failure: TestResult | None = None
 
     @property
@@ -127,7 +128,9 @@ def _operation_result(operation: str, tests: Sequence[CountedTest], floor: float
     )
     status: TestStatus = failures[0].status if failures else "passed" if counted else "skipped"
     timed = [test.result for test in tests if is_timed_well(test)]
-    slowest = max((r for r in timed if r.bottleneck), key=lambda r: r.seconds or 0.0, default=None)
+    slowest = max(
+        (r for r in timed if r.bottleneck or r.insight), key=lambda r: r.seconds or 0.0, default=None
+    )
     return OperationResult(
         operation,
         status,
@@ -146,6 +149,7 @@ def _operation_result(operation: str, tests: Sequence[CountedTest], floor: float
         gap_closed=gap_closed(timed),
         own_share=min((r.own_share for r in timed if r.own_share is not None), default=None),
         bottleneck=slowest.bottleneck if slowest is not None else None,
+        insight=slowest.insight if slowest is not None else None,
         first_failure=failures[0] if failures else None,
     )
 

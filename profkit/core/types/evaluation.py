@@ -108,7 +108,9 @@ class TestResult:
     flops: float | None = None
     bound_seconds: float | None = None  # the least time that the hardware allows for them
     own_share: float | None = None  # of the device's time, that was spent in the candidate's own kernels
+    # What its own profile says: "memory, 82 % of its peak"; what to change first, and the most that this can win.
     bottleneck: str | None = None
+    insight: str | None = None
     verified: int = 0  # timed calls of which the result was verified
     remarks: tuple[str, ...] = ()
     spent: float = 0.0  # wall seconds that the test took

@@ -141,6 +141,7 @@ def make_document(contents: EvaluationContents, seconds: float) -> EvaluationDoc
         dtype=settings.dtype,
         floor=settings.timing.floor,
         versions=codec.from_plain_data(dict[str, str], about.get("versions", {}), "versions"),
+        notes=codec.from_plain_data(tuple[str, ...], about.get("notes", []), "notes"),
         strengths=tuple(contents.strengths.values()),
         planned=len(tests),
         complete=bool(tests) and len(results) == len(tests),

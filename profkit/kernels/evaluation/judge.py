@@ -6,7 +6,6 @@ It runs two processes of its own: the candidate, which has the kernels, and the 
 from __future__ import annotations
 
 import traceback
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -45,7 +44,7 @@ from profkit.kernels.evaluation.reference import (
     run_natively,
 )
 from profkit.kernels.evaluation.request import JudgeSettings
-from profkit.kernels.evaluation.sources.registry import open_source
+from profkit.kernels.evaluation.sources.registry import describe_untested, open_source
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
@@ -59,7 +58,6 @@ STATUSES: dict[JobStatus, TestStatus] = {
     JobStatus.device_error: "crashed",
 }
 ARENA_SHARE = 0.5  # of the machine's memory: only what is used of it is taken
-SEED_BITS = 31
 TRACEBACK = 4000  # characters
 SEEDS = 8  # that are tried to make a weak test strong
 BUSY = "the machine was busy: threads waited for a processor while it was timed"
@@ -100,6 +98,8 @@ class Judge:
             tests, without = self._list_tests(selection)
             about["tests"] = codec.to_plain_data(tests)
             about["without_kernel"] = list(without)
+            source, by_name = self._open_source(), bool(chosen.operations)
+            about["notes"] = [*source.remarks(), *describe_untested(source, chosen.source, by_name, tests)]
             if not chosen.correctness_only:
                 about["roofs"] = codec.to_plain_data(measure_ceilings(torch.device(chosen.device)))
         return about
@@ -110,8 +110,8 @@ class Judge:
         if source != self._settings.source:
             if self._candidate is not None:
                 self._candidate.close()
-            self._settings = replace(self._settings, source=source)
-            self._candidate = self._process(source, "candidate")
+            self._settings, self._source = replace(self._settings, source=source), None
+            self._candidate = self._process(source, "candidate", kept=(self._logs.parent,))
 
     def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
         """Every test of an operation."""
@@ -175,9 +175,12 @@ class Judge:
         """By names alone: nothing of the kernels' files is run here. What is asked for by name is to be there."""
         if {operation, operation.partition(".")[0]} & set(self._settings.operations):
             return True
+        return self._open_source().has_kernel(operation)
+
+    def _open_source(self) -> KernelSource:
         if self._source is None:
             self._source = open_source(self._settings.source)
-        return self._source.has_kernel(operation)
+        return self._source
 
     def _time_reference(self, trial: _Trial, result: TestResult) -> TestResult:
         """A test without a kernel, whose operation's own time counts in that of a whole model."""
@@ -199,7 +202,7 @@ class Judge:
 
         Raises what `_Trial` raises.
         """
-        seed = self._seed(test)
+        seed = self._settings.seed_of(test.id)
         trial = _Trial(self._suite, test, seed)
         if not self._settings.audit:
             return trial, None
@@ -302,9 +305,6 @@ class Judge:
             log=log,
             kept=kept,
         )
-
-    def _seed(self, test: EvaluationTest) -> int:
-        return zlib.crc32(f"{self._settings.seed} {test.id}".encode()) & ((1 << SEED_BITS) - 1)
 
 
 class _Cheat(Exception):

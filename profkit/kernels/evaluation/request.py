@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+import zlib
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from profkit.core.run_folder import create_run_folder
 from profkit.kernels.evaluation.sources.source import SourceRequest
 
 SEED_BITS = 63
+ARGUMENT_SEED_BITS = 31
 LONGEST = 1e7  # seconds, 116 days: clocks of the system take no infinite ones
 DTYPES = ("float32", "float16", "bfloat16", "float64")
 
@@ -46,6 +48,10 @@ class JudgeSettings:
     timeout: float = 60.0
     seed: int = 0
     timing: PairOptions = field(default_factory=PairOptions)
+
+    def seed_of(self, test: str) -> int:
+        """The seed of the arguments of the test with that id."""
+        return zlib.crc32(f"{self.seed} {test}".encode()) & ((1 << ARGUMENT_SEED_BITS) - 1)
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,25 @@ def run_evaluation(
         return document
 
 
+def update_result(
+    folder: Path, result: TestResult, progress: Progress, write: WriteResults
+) -> EvaluationDocument:
+    """Store a result anew, with a link to its profile for one, and write the results once more.
+
+    Raises UnreadableReport, UsageError and MachineError where the evaluation in `folder` cannot be read and written.
+    """
+    with defer_interrupts():
+        journal = journals.reopen_journal(folder)
+        try:
+            journal.add(result, 0.0)
+            document = make_document(journal.contents, sum(journal.contents.sessions))
+        finally:
+            journal.close()
+        for why in write(folder, document):
+            progress.note(why)
+        return document
+
+
 def list_tests(
     request: EvaluationRequest, logs: Path, progress: Progress
 ) -> tuple[tuple[EvaluationTest, ...], dict[str, Any]]:

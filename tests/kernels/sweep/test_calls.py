@@ -27,6 +27,7 @@ from profkit.kernels.sweep.journal import find_unfinished, read_request, read_sw
 from profkit.kernels.sweep.plan import plan_sweep, planned_seconds, seconds_left
 from profkit.kernels.sweep.request import SweepGrid, TimingOptions
 from profkit.kernels.sweep.run import run_sweep
+from profkit.profiling import drill_down
 from profkit.profiling import profile_cases as drill
 from profkit.profiling.profile import ProfileOptions
 from profkit.regression.compare import compare
@@ -212,7 +213,7 @@ def test_cases_that_are_profiled_are_linked_and_one_that_fails_costs_no_other(
         folder.mkdir(parents=True, exist_ok=True)
         return RUN, folder
 
-    monkeypatch.setattr(drill, "profile_workload", profile)
+    monkeypatch.setattr(drill_down, "profile_workload", profile)
     choices = drill.parse_case_choice("slowest:2,farthest")
     found = drill.profile_cases(request, document, choices, "gate", Silent())
     assert len(asked) == 2
@@ -236,7 +237,7 @@ def test_a_ctrl_c_ends_the_profiles_and_not_the_present_one_alone(
         asked.append(wanted)
         return replace(RUN, state="interrupted"), tmp_path
 
-    monkeypatch.setattr(drill, "profile_workload", profile)
+    monkeypatch.setattr(drill_down, "profile_workload", profile)
     with pytest.raises(Interrupted) as found:
         drill.profile_cases(request, document, drill.parse_case_choice("slowest:2"), "gate", Silent())
     assert len(asked) == 1

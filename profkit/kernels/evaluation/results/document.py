@@ -86,6 +86,7 @@ def _operation(one: OperationResult) -> Json:
         },
         "own_share": one.own_share,
         "bottleneck": one.bottleneck,
+        "insight": one.insight,
         "first_failure": one.first_failure.test.id if one.first_failure is not None else None,
     }
 

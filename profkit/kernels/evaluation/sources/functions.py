@@ -9,7 +9,7 @@ import json
 import marshal
 import pickle
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from importlib import import_module
 from operator import attrgetter
@@ -18,22 +18,29 @@ from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 from profkit.core.errors import UsageError
-from profkit.kernels.evaluation.sources.aten import AtenSource
 from profkit.kernels.evaluation.sources.modules import load_module
 from profkit.kernels.evaluation.sources.names import find_operator, main_overload, name_meaning, overloads_of
-from profkit.kernels.evaluation.sources.source import Kernel, ListedSource, LoadError, SourceRequest
+from profkit.kernels.evaluation.sources.source import (
+    Kernel,
+    KernelSource,
+    ListedSource,
+    LoadError,
+    SourceRequest,
+)
 
 _PUT_IN_FILE = "define it at the top of a file, as profkit evaluate FILE.py takes it"
 _running: set[str] = set()  # files of functions that are being run here
 
 
-def request_function(function: Callable[..., Any], operation: str) -> SourceRequest:
-    """The request that brings a function to another process, as the kernel of an overload (`add.Tensor`).
+def request_function(function: Callable[..., Any] | str, operation: str) -> SourceRequest:
+    """The request that brings a function, or its text, to another process, as the kernel of an overload (`add.Tensor`).
 
     A function at the top of a file goes by its name; that file is run there, and what stands under
     `if __name__ == "__main__"` is not. One inside of another takes its code and the values that it closes over along.
     Raises UsageError for what cannot travel.
     """
+    if isinstance(function, str):
+        return SourceRequest("source", text=function, operation=operation)
     overload = _overload_of(function, operation)
     if overload == operation:
         return SourceRequest("aten", operation=operation)
@@ -105,22 +112,23 @@ class FunctionSource(ListedSource):
 
 
 class FunctionsSource(ListedSource):
-    """Several functions, each the kernel of its own operation."""
+    """Several kernels, each the one of its own operation."""
 
-    def __init__(self, request: SourceRequest) -> None:
-        requests = [
-            SourceRequest(**{**each, "paths": tuple(each["paths"])}) for each in json.loads(request.text)
-        ]
-        self._sources: dict[str, FunctionSource | AtenSource] = {
-            each.operation: AtenSource() if each.kind == "aten" else FunctionSource(each) for each in requests
-        }
-        super().__init__({name: source.where(name) for name, source in self._sources.items()})
+    def __init__(self, sources: Mapping[str, KernelSource]) -> None:
+        super().__init__({name: source.where(name) for name, source in sources.items()})
+        self._sources = sources
 
     def load(self, operation: str) -> Kernel:
-        """The function of the operation. Raises LoadError, and what its file raises."""
+        """The kernel of the operation. Raises LoadError, and what its file raises."""
         if operation not in self._sources:
             raise LoadError(f"there is no function for {operation}")
         return self._sources[operation].load(operation)
+
+
+def split_request(request: SourceRequest) -> Mapping[str, SourceRequest]:
+    """By operation the requests that `request_functions` made one of."""
+    parts = [SourceRequest(**{**each, "paths": tuple(each["paths"])}) for each in json.loads(request.text)]
+    return {each.operation: each for each in parts}
 
 
 def run_file(path: str, name: str) -> ModuleType:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from profkit.core.errors import MachineError, UsageError
+from profkit.core.formatting import plural
+from profkit.core.types import EvaluationTest
 from profkit.kernels.evaluation.sources.folders import kernel_files, kernel_folders
 from profkit.kernels.evaluation.sources.source import KernelSource, LoadError, SourceRequest
 from profkit.kernels.evaluation.sources.text import SUFFIX, read_text
@@ -121,10 +124,14 @@ def open_source(request: SourceRequest) -> KernelSource:
         return StringSource(
             request.text, request.operation, Path(request.paths[0]) if request.paths else None
         )
-    if request.kind in ("function", "functions"):
-        from profkit.kernels.evaluation.sources.functions import FunctionSource, FunctionsSource
+    if request.kind == "function":
+        from profkit.kernels.evaluation.sources.functions import FunctionSource
 
-        return FunctionSource(request) if request.kind == "function" else FunctionsSource(request)
+        return FunctionSource(request)
+    if request.kind == "functions":
+        from profkit.kernels.evaluation.sources.functions import FunctionsSource, split_request
+
+        return FunctionsSource({name: open_source(each) for name, each in split_request(request).items()})
     if request.kind == "flag_gems":
         from profkit.kernels.evaluation.sources.flag_gems import FlagGemsSource
 
@@ -132,3 +139,17 @@ def open_source(request: SourceRequest) -> KernelSource:
     raise UsageError(
         f"there is no source of kernels called {request.kind!r}", f"one of {', '.join(BACKENDS)}"
     )
+
+
+def describe_untested(
+    source: KernelSource, request: SourceRequest, chosen: bool, tests: Sequence[EvaluationTest]
+) -> Iterator[str]:
+    """A sentence on the user's kernels that no test calls, unless the tests were `chosen` by name."""
+    if request.kind not in ("directory", "file") or chosen:
+        return
+    tested = {source.where(test.operation) for test in tests} if request.kind == "directory" else set()
+    called = {test.operation for test in tests}
+    left = [name for name in source.operations() if name not in called and source.where(name) not in tested]
+    if left:
+        shown = ", ".join(left[:SHOWN]) + (", ..." if len(left) > SHOWN else "")
+        yield f"the suite has no test of {plural(len(left), 'operation')} with a kernel: {shown}"

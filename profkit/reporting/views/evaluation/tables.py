@@ -156,7 +156,8 @@ _COLUMNS = (
     ),
     _Column("Gap closed", "%", lambda o: _percent(o.gap_closed), "of the way from PyTorch to that bound"),
     _Column("Own kernels", "%", lambda o: _percent(o.own_share), "of the device's time"),
-    _Column("Bottleneck", "text", lambda o: o.bottleneck, "of the slowest timed test"),
+    _Column("Bottleneck", "text", lambda o: o.bottleneck, "of the slowest test that was profiled"),
+    _Column("Insight", "text", lambda o: o.insight, "what to change first, of the same test"),
 )
 
 
@@ -212,11 +213,13 @@ def _operation_table(operations: Sequence[OperationResult], *, wide: bool) -> Bl
     errors = any(one.allowed_share is not None for one in operations)
     bound = any(one.bound_share is not None for one in operations)
     limit = any(one.bottleneck for one in operations)
+    insight = any(one.insight for one in operations)
     titles = ["Operation", "Status", "Passed"]
     titles += ["Speed-up", "95 % interval", "Word"] if timed else []
     titles += ["Error"] if errors else []
     titles += ["Bound"] if bound else []
     titles += ["Bottleneck"] if limit and wide else []
+    titles += ["Insight"] if insight and wide else []
     rows = []
     for one in operations:
         speedup = one.speedup
@@ -232,6 +235,7 @@ def _operation_table(operations: Sequence[OperationResult], *, wide: bool) -> Bl
         row += [error_text(one.allowed_share)] if errors else []
         row += [percent(one.bound_share)] if bound else []
         row += [one.bottleneck or ""] if limit and wide else []
+        row += [one.insight or ""] if insight and wide else []
         rows.append(row)
     return table(titles, rows, words=2, note=_note(titles), brief=None if wide else _FEW_OPERATIONS)
 

@@ -13,7 +13,7 @@ from profkit.analysis.evaluation import (
     operation_results,
     scores_of,
 )
-from profkit.core.formatting import plural
+from profkit.core.formatting import plural, shorten
 from profkit.core.types import EvaluationDocument, Verdict
 from profkit.reporting.chart_blocks import Charts
 from profkit.reporting.view import (
@@ -160,10 +160,15 @@ def _profiled(document: EvaluationDocument, folder: Path | None) -> Iterator[Sec
     items = [
         Item(
             Span(
-                f"{result.test.operation}, {result.test.arguments}: {speedup_text(result.speedup)}",
+                f"{result.test.operation}, {shorten(result.test.arguments, 120)}: {result.status}, "
+                f"{speedup_text(result.speedup)}",
                 link=f"{result.profile}/report.html",
             ),
-            (command(f"profkit report {shlex.quote(str((folder or Path()) / result.profile))}"),),
+            (
+                *((f"bottleneck: {result.bottleneck}",) if result.bottleneck else ()),
+                *((f"insight: {result.insight}",) if result.insight else ()),
+                command(f"profkit report {shlex.quote(str((folder or Path()) / result.profile))}"),
+            ),
         )
         for result in document.results
         if result.profile

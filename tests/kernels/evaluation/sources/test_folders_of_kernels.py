@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import MachineError, UsageError
-from profkit.kernels.evaluation.sources.registry import make_source_request, open_source
+from profkit.core.types import EvaluationTest
+from profkit.kernels.evaluation.sources.registry import (
+    describe_untested,
+    make_source_request,
+    open_source,
+)
 from profkit.kernels.evaluation.sources.source import KernelSource, LoadError
 
 torch = pytest.importorskip("torch")
@@ -116,6 +121,7 @@ def test_a_missing_function_is_answered_with_those_that_are_there(tmp_path: Path
     [
         ("*args, **kwargs", ("add.Tensor",)),  # it takes anything, which says nothing
         ("a, b, *, alpha=1", ("add.Scalar", "add.Tensor")),
+        ("a, b, **options", ("add.Scalar", "add.Tensor")),  # not add.out, which it could take, too
         ("a: torch.Tensor, b: torch.Tensor, alpha: float = 1", ("add.Tensor",)),
         ("a: torch.Tensor, b: float", ("add.Scalar",)),
         ("a", ("add.Tensor",)),  # it fits none, and calling it says so
@@ -199,3 +205,17 @@ def test_a_wrong_folder_is_refused_with_the_one_that_was_meant(tmp_path: Path) -
         with pytest.raises(UsageError, match=message) as raised:
             make_source_request("directory", folder)
         assert fix in (raised.value.fix or "")
+
+
+def test_kernels_that_no_test_calls_are_named_unless_tests_were_chosen(tmp_path: Path) -> None:
+    files = {
+        "add/add.py": "def add_kernel_impl(a, b): ...\n",  # of add.Scalar, too: one tested overload is enough
+        "cosh/cosh.py": "def cosh_kernel_impl(x): ...\n",
+    }
+    request = make_source_request("directory", write(tmp_path, files))
+    tests = [EvaluationTest("0" * 12, "smoke", "add.Tensor", "float32", "")]
+    (line,) = describe_untested(open_source(request), request, False, tests)
+    assert line == "the suite has no test of 1 operation with a kernel: cosh.default"
+    assert not list(describe_untested(open_source(request), request, True, tests))
+    aten = make_source_request("aten")
+    assert not list(describe_untested(open_source(aten), aten, False, tests))

@@ -54,7 +54,8 @@ for line in sys.stdin:
 
 def test_functions_of_every_kind_do_the_same_in_another_process(tmp_path: Path) -> None:
     text = "def relu_kernel_impl(x): return F.relu(x) * 5\n"
-    functions = [
+    functions: list[tuple[Any, list[int]]] = [
+        (text, [0, 10]),
         (at_the_top, [0, 6]),
         (make(2), [0, 12]),
         (lambda x, by=7: x * by, [-7, 14]),

@@ -1,0 +1,138 @@
+"""One test of an evaluation as a program: `python -m profkit.evaluation.one_test FOLDER ID`, for whichever instrument
+looks at it.
+
+It makes the arguments that the evaluation made, loads the kernel in this very process, and gives the call to
+`profkit.benchmark`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, WorkloadError
+from profkit.core.types import EvaluationTest, TestResult
+from profkit.kernels.evaluation.journal import read_document, read_request
+from profkit.kernels.evaluation.request import JudgeSettings
+
+
+def test_command(folder: Path, test: EvaluationTest) -> tuple[str, ...]:
+    """The command line of a test of the evaluation in `folder`."""
+    return (sys.executable, "-m", "profkit.evaluation.one_test", str(folder.resolve()), test.id)
+
+
+test_command.__test__ = False  # type: ignore[attr-defined]  # for pytest
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure one test, or give it to the instrument of the present pass; the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m profkit.evaluation.one_test",
+        description="The kernel of one test of an evaluation, given to profkit.benchmark.",
+        epilog="example:  profkit profile -- python -m profkit.evaluation.one_test FOLDER 0123456789ab",
+    )
+    parser.add_argument("folder", type=Path, help="of the evaluation")
+    parser.add_argument("test", metavar="ID", help="of the test, or how it begins")
+    options = parser.parse_args(argv)
+    try:
+        _measure(options.folder, _find_result(options.folder, options.test))
+        return 0
+    except ProfkitError as error:
+        print(f"error: {error.message}", file=sys.stderr)
+        if error.fix:
+            print(f"fix:   {error.fix}", file=sys.stderr)
+        return error.exit_code
+
+
+def _find_result(folder: Path, test: str) -> TestResult:
+    """The one result whose id begins so. Raises UnreadableReport where there is no evaluation, or no such test."""
+    results = [result for result in read_document(folder).results if result.test.id.startswith(test)]
+    if len(results) != 1:
+        raise UnreadableReport(
+            f"the evaluation in {folder} has {len(results) or 'no'} tests that begin with {test}",
+            f"profkit report {folder} --details",
+        )
+    return results[0]
+
+
+def _measure(folder: Path, result: TestResult) -> None:
+    import torch
+
+    from profkit.runtime.passes.benchmark import benchmark
+
+    settings, test = read_request(folder).settings, result.test
+    if settings.threads:
+        torch.set_num_threads(settings.threads)
+    torch.set_grad_enabled(False)
+    args, kwargs = _make_arguments(settings, test)
+    kernel = _load_kernel(settings, test)
+    restore = _restorer(test.operation, args, kwargs)
+    try:
+        kernel(*args, **kwargs)
+    except Exception as error:
+        traceback.print_exc()
+        raise WorkloadError(
+            f"the kernel of {test.operation} raised {type(error).__name__}: {error}"
+        ) from error
+    benchmark(
+        lambda: kernel(*args, **kwargs),
+        name=test.operation,
+        flops=result.flops or None,
+        bytes=result.bytes or None,
+        setup=restore,
+    )
+
+
+def _make_arguments(settings: JudgeSettings, test: EvaluationTest) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of the test. Raises MachineError where they cannot be made here."""
+    from profkit.kernels.evaluation.suites.registry import find_suite
+    from profkit.kernels.evaluation.suites.suite import Skip
+
+    suite = find_suite(settings.suite, Path(settings.suite_path) if settings.suite_path else None)
+    try:
+        arguments = suite.make_arguments(test, settings.seed_of(test.id))
+    except Skip as why:
+        raise MachineError(f"the arguments of test {test.id} cannot be made here: {why}") from why
+    return tuple(arguments.args), dict(arguments.kwargs)
+
+
+def _load_kernel(settings: JudgeSettings, test: EvaluationTest) -> Callable[..., Any]:
+    """The kernel. Raises WorkloadError where its source does not give it."""
+    from profkit.kernels.evaluation.sources.registry import open_source
+
+    try:
+        return open_source(settings.source).load(test.operation)
+    except ProfkitError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise WorkloadError(f"the kernel of {test.operation} cannot be loaded: {error}") from error
+
+
+def _restorer(operation: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[[], object] | None:
+    """What gives the arguments that the operation changes their values back; None where it changes none.
+
+    Numbers that are multiplied a million times end as infinity or as denormals, which are slow.
+    """
+    from profkit.kernels.evaluation.reference import find_operation, flat_tensors, written_places
+
+    tensors = flat_tensors([args, kwargs])
+    changed = [tensors[place] for place in sorted(written_places(find_operation(operation), args, kwargs))]
+    if not changed:
+        return None
+    kept = [tensor.clone() for tensor in changed]
+
+    def restore() -> None:
+        for tensor, values in zip(changed, kept, strict=True):
+            if tensor.shape != values.shape:  # out= of a size that does not fit is resized
+                tensor.resize_(values.shape)
+            tensor.copy_(values)
+
+    return restore
+
+
+if __name__ == "__main__":
+    sys.exit(main())
