@@ -123,8 +123,10 @@ def read(path: Path, format: JournalFormat) -> JournalContents:
             contents.entries.append((number, body))
         contents.size = end
     if not contents.header:
+        article = "an" if format.subject[0] in "aeiou" else "a"
         raise UnreadableReport(
-            f"{path} is no journal of a {format.subject}", f"{format.command} --output FOLDER begins one"
+            f"{path} is no journal of {article} {format.subject}",
+            f"{format.command} --output FOLDER begins one",
         )
     return contents
 

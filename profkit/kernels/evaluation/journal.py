@@ -112,7 +112,12 @@ def read_request(folder: Path, *, again: bool = False) -> EvaluationRequest:
     """The evaluation that `folder` holds, as it was asked for. Raises UnreadableReport where it holds none."""
     path = folder / FILE
     header = files.read(path, FORMAT).header
-    settings = codec.from_plain_data(JudgeSettings, header.get("settings"), "settings")
+    try:
+        settings = codec.from_plain_data(JudgeSettings, header.get("settings"), "settings")
+    except ProfkitError as error:
+        raise UnreadableReport(
+            f"{path}, line 1: {error.message}", "--output FOLDER begins a new one"
+        ) from error
     command = codec.from_plain_data(tuple[str, ...], header.get("command", []), "command")
     return EvaluationRequest(
         settings,

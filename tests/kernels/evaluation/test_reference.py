@@ -152,3 +152,12 @@ def test_an_operation_without_float64_is_held_against_pytorchs_own_and_says_so()
 def test_there_is_no_operation_of_that_name() -> None:
     with pytest.raises(LookupError, match="torch has no operation"):
         find_operation("nonsense.default")
+
+
+def test_sums_along_a_dimension_in_float32_one_after_the_other_are_right() -> None:
+    x = randn(30, 400)
+    running, sums = torch.zeros(30), []
+    for column in x.unbind(1):
+        running = running + column
+        sums.append(running)
+    assert share(reference_of(aten.cumsum.default, x, 1), torch.stack(sums, 1)) <= 1

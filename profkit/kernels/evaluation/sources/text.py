@@ -35,6 +35,8 @@ class FileText:
 def read_text(path: Path) -> FileText:
     """What the file says. Raises LoadError where it cannot be read, or is no Python."""
     try:
+        if path.exists() and not path.is_file():  # to read a pipe may take for ever
+            raise LoadError(f"{path} is no ordinary file")
         return parse_text(path.read_bytes(), str(path))
     except OSError as error:
         raise LoadError(f"{path} cannot be read: {error.strerror or error}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -167,3 +168,9 @@ def test_a_request_with_a_text_is_a_source_of_its_operation() -> None:
     wrong = open_source(SourceRequest("source", text="def add_kernel_impl(", operation="add"))
     with pytest.raises(LoadError, match="line 1"):
         wrong.load("add.Tensor")
+
+
+def test_a_pipe_is_no_file_of_kernels(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "kernels.py")
+    with pytest.raises((LoadError, UsageError), match="no ordinary file"):
+        open_source(SourceRequest("file", (str(tmp_path / "kernels.py"),)))
