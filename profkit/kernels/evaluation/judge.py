@@ -5,6 +5,7 @@ It runs two processes of its own: the candidate, which has the kernels, and the 
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -33,6 +34,7 @@ from profkit.kernels.evaluation.audit import audit_test
 from profkit.kernels.evaluation.candidate.arguments import Encoder, NotPortable, Recipe, Tensor, decode
 from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess
 from profkit.kernels.evaluation.candidate.confinement import shield
+from profkit.kernels.evaluation.compiled import COMPILE_SECONDS, SOURCE, CompiledRival
 from profkit.kernels.evaluation.correctness import Errors, Incorrect, check_call, is_right_by_far
 from profkit.kernels.evaluation.reference import (
     Reference,
@@ -48,7 +50,13 @@ from profkit.kernels.evaluation.sources.registry import describe_untested, open_
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
-from profkit.kernels.evaluation.timing import copy_storages, time_pairs
+from profkit.kernels.evaluation.timing import PairedTimes, copy_storages, time_pairs
+from profkit.kernels.evaluation.witnesses import (
+    count_written,
+    describe_witnesses,
+    impossible_rate,
+    least_seconds,
+)
 from profkit.kernels.sweep.device import describe_device, free_memory, measure_ceilings
 
 STATUSES: dict[JobStatus, TestStatus] = {
@@ -74,6 +82,7 @@ class Judge:
         self._candidate: KernelProcess | None = None
         self._reference: KernelProcess | None = None
         self._roofs = MeasuredCeilings()
+        self._rival: CompiledRival | None = None
 
     def load(self) -> None:
         """There is nothing to load ahead."""
@@ -91,6 +100,11 @@ class Judge:
         self._suite = find_suite(chosen.suite, Path(chosen.suite_path) if chosen.suite_path else None)
         self._candidate = self._process(chosen.source, "candidate", kept=(self._logs.parent,))
         self._reference = self._process(SourceRequest("aten"), "reference")
+        if chosen.compiled:
+            patience = max(chosen.timeout, COMPILE_SECONDS)
+            self._rival = CompiledRival(
+                self._process(SOURCE, "compiled", kept=(self._logs.parent,), timeout=patience)
+            )
         described = describe_device(torch.device(chosen.device))
         about: dict[str, Json] = {"device": described["device"], "versions": described["versions"]}
         if first:
@@ -140,8 +154,8 @@ class Judge:
         return replace(result, spent=perf_counter() - begin), strength
 
     def close(self) -> None:
-        """End both processes."""
-        for process in (self._candidate, self._reference):
+        """End all processes."""
+        for process in (self._candidate, self._reference, self._rival):
             if process is not None:
                 process.close()
 
@@ -272,35 +286,51 @@ class Judge:
         except (KernelError, WorkerEnded) as error:
             reference.kill()
             return replace(result, remarks=(*result.remarks, f"not timed: PyTorch's own kernel: {error}"))
-        times = time_pairs(
-            candidate,
-            reference,
-            trial.encoder,
-            trial.recipe,
-            len(trial.reference.outputs),
-            estimate,
-            self._settings.timing,
-            trial.verifier(candidate),
-        )
+
+        def time(against: KernelProcess) -> PairedTimes:
+            return time_pairs(
+                candidate,
+                against,
+                trial.encoder,
+                trial.recipe,
+                len(trial.reference.outputs),
+                estimate,
+                self._settings.timing,
+                trial.verifier(candidate),
+            )
+
+        times = time(reference)
+        if why := impossible_rate(trial.bytes_written, times.whole_seconds, os.cpu_count() or 1):
+            raise _Cheat(why)
         bytes_, flops = trial.bytes, trial.count_flops()
+        bound = least_seconds(bytes_, flops, self._roofs)
+        witnesses = describe_witnesses(times.seconds, bound, times.threads, times.reference_threads)
+        remarks = (*result.remarks, *((BUSY,) if times.disturbed else ()), *witnesses)
+        compiled = None
+        if self._rival is not None:
+            compiled, remark = self._rival.compare(trial.test.operation, trial, time)
+            remarks = (*remarks, remark)
         return replace(
             result,
             speedup=times.speedup,
             seconds=times.seconds,
             reference_seconds=times.reference_seconds,
+            compiled=compiled,
             verified=times.verified,
-            remarks=(*result.remarks, BUSY) if times.disturbed else result.remarks,
+            remarks=remarks,
             bytes=float(bytes_),
             flops=flops,
-            bound_seconds=_bound(bytes_, flops, self._roofs),
+            bound_seconds=bound,
         )
 
-    def _process(self, source: SourceRequest, name: str, kept: Sequence[Path] = ()) -> KernelProcess:
+    def _process(
+        self, source: SourceRequest, name: str, kept: Sequence[Path] = (), timeout: float | None = None
+    ) -> KernelProcess:
         log = self._logs / f"{name}-{self._number}.log"
         return KernelProcess(
             source,
             threads=self._settings.threads,
-            timeout=self._settings.timeout,
+            timeout=timeout or self._settings.timeout,
             arena_bytes=_arena_bytes(),
             log=log,
             kept=kept,
@@ -342,6 +372,22 @@ class _Trial:
         """That a call must move at least: every argument read once, every output written once."""
         outputs = [expected.native for expected in self.reference.outputs]
         return count_bytes([*flat_tensors(self.arguments), *outputs])
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes of new memory that a call must fill; zeros are there without writing."""
+        natives = [one.native for one in self.reference.outputs if one.native.any()]
+        return count_written(natives, self.reference.native_storages)
+
+    def first_call(self, process: KernelProcess) -> float:
+        """Seconds of a first call, of which the result is checked. Raises Incorrect."""
+        (slot,) = process.place(self.recipe, 1)
+        copy_storages(self.encoder.contents, slot)
+        begin = perf_counter()
+        description = process.call(0)
+        seconds = perf_counter() - begin
+        self._check(process, slot, description, self.reference)
+        return seconds
 
     def check(self, process: KernelProcess) -> Errors:
         """Call the kernel with garbage in its new memory, and check all that it did. Raises Incorrect."""
@@ -428,19 +474,6 @@ def _ended(process: KernelProcess, result: TestResult, ended: WorkerEnded) -> Te
 
 def _without_times(result: TestResult) -> TestResult:
     return replace(result, speedup=None, seconds=None, reference_seconds=None)
-
-
-def _bound(bytes_: int, flops: float | None, roofs: MeasuredCeilings) -> float | None:
-    """The least seconds that the hardware allows: by arithmetic, and by memory where no cache holds so much."""
-    by_flops = flops / roofs.flops if flops and roofs.flops else 0.0
-    by_bytes = bytes_ / roofs.bandwidth if roofs.bandwidth and bytes_ > _cached_bytes() else 0.0
-    return max(by_flops, by_bytes) or None
-
-
-def _cached_bytes() -> int:
-    from profkit.hardware.machine import read_machine
-
-    return 4 * max((cache.size for cache in read_machine().caches), default=1 << 30)
 
 
 def _arena_bytes() -> int:

@@ -47,6 +47,9 @@ class PairedTimes:
     reference_seconds: float
     verified: int
     disturbed: bool
+    whole_seconds: float  # of a call of the candidate, with its part of what waking the process takes
+    threads: float  # processor time of all threads over that
+    reference_threads: float
 
 
 # Verify one timed call: the bytes of its storages before, and after it, and the addresses of its outputs.
@@ -145,6 +148,7 @@ def time_pairs(
         process.prepare_timing()
     empty = _empty_batch_seconds(reference, count)
     pairs: list[_Pair] = []
+    whole: dict[KernelProcess, list[tuple[float, float]]] = {process: [] for process in both}
     begin, spent_verifying, verified, next_look = perf_counter(), 0.0, 0, FEWEST_PAIRS
     with ExitStack() as cleanup:
         watches = {process: cleanup.enter_context(process.watch()) for process in both}
@@ -160,7 +164,9 @@ def time_pairs(
             waited = False
             for process in secret.sample(both, 2):
                 watches[process].begin()
+                busy = process.cpu_seconds()
                 seconds, addresses = process.run_slots(count * outputs)
+                whole[process].append((seconds, process.cpu_seconds() - busy))
                 waited |= watches[process].waited(seconds)
                 times[process] = max(seconds - empty, seconds / 50) / count
                 elapsed = perf_counter() - begin
@@ -187,7 +193,15 @@ def time_pairs(
         median([pair.reference for pair in chosen_pairs]),
         verified,
         disturbed,
+        median([seconds for seconds, _ in whole[candidate]]) / count,
+        _threads_busy(whole[candidate]),
+        _threads_busy(whole[reference]),
     )
+
+
+def _threads_busy(batches: Sequence[tuple[float, float]]) -> float:
+    """Processor seconds over wall seconds, of the median batch: the first one starts threads."""
+    return median([busy / seconds for seconds, busy in batches])
 
 
 def copy_storages(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
