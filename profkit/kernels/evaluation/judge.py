@@ -5,7 +5,6 @@ It runs two processes of its own: the candidate, which has the kernels, and the 
 
 from __future__ import annotations
 
-import os
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -35,7 +34,13 @@ from profkit.kernels.evaluation.candidate.arguments import Encoder, NotPortable,
 from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess
 from profkit.kernels.evaluation.candidate.confinement import shield
 from profkit.kernels.evaluation.compiled import COMPILE_SECONDS, SOURCE, CompiledRival
-from profkit.kernels.evaluation.correctness import Errors, Incorrect, check_call, is_right_by_far
+from profkit.kernels.evaluation.correctness import (
+    Errors,
+    Incorrect,
+    check_call,
+    is_right_by_far,
+    with_addresses,
+)
 from profkit.kernels.evaluation.reference import (
     Reference,
     count_bytes,
@@ -68,7 +73,6 @@ STATUSES: dict[JobStatus, TestStatus] = {
 ARENA_SHARE = 0.5  # of the machine's memory: only what is used of it is taken
 TRACEBACK = 4000  # characters
 SEEDS = 8  # that are tried to make a weak test strong
-BUSY = "the machine was busy: threads waited for a processor while it was timed"
 
 
 class Judge:
@@ -102,9 +106,8 @@ class Judge:
         self._reference = self._process(SourceRequest("aten"), "reference")
         if chosen.compiled:
             patience = max(chosen.timeout, COMPILE_SECONDS)
-            self._rival = CompiledRival(
-                self._process(SOURCE, "compiled", kept=(self._logs.parent,), timeout=patience)
-            )
+            process = self._process(SOURCE, "compiled", (self._logs.parent,), patience)
+            self._rival = CompiledRival(process)
         described = describe_device(torch.device(chosen.device))
         about: dict[str, Json] = {"device": described["device"], "versions": described["versions"]}
         if first:
@@ -300,12 +303,11 @@ class Judge:
             )
 
         times = time(reference)
-        if why := impossible_rate(trial.bytes_written, times.whole_seconds, os.cpu_count() or 1):
+        if why := impossible_rate(trial.bytes_written, times.whole_seconds):
             raise _Cheat(why)
         bytes_, flops = trial.bytes, trial.count_flops()
         bound = least_seconds(bytes_, flops, self._roofs)
-        witnesses = describe_witnesses(times.seconds, bound, times.threads, times.reference_threads)
-        remarks = (*result.remarks, *((BUSY,) if times.disturbed else ()), *witnesses)
+        remarks = (*result.remarks, *describe_witnesses(times, bound))
         compiled = None
         if self._rival is not None:
             compiled, remark = self._rival.compare(trial.test.operation, trial, time)
@@ -375,9 +377,8 @@ class _Trial:
 
     @property
     def bytes_written(self) -> int:
-        """Bytes of new memory that a call must fill; zeros are there without writing."""
-        natives = [one.native for one in self.reference.outputs if one.native.any()]
-        return count_written(natives, self.reference.native_storages)
+        """Bytes of new memory that a call must fill."""
+        return count_written(flat_tensors(self.reference.value), self.reference.native_storages)
 
     def first_call(self, process: KernelProcess) -> float:
         """Seconds of a first call, of which the result is checked. Raises Incorrect."""
@@ -421,7 +422,7 @@ class _Trial:
         """Verify a timed call. It raises _Cheat, or Incorrect where the kernel is wrong when asked again, too."""
 
         def verify(before: Sequence[Tensor], after: Sequence[Tensor], addresses: Sequence[int]) -> None:
-            description = _with_addresses(self._description, iter(addresses))
+            description = with_addresses(self._description, iter(addresses))
             native = run_natively(self.operation, lambda: self._make(before))
             arguments = decode(self.recipe.body, after)
             if is_right_by_far(
@@ -456,15 +457,6 @@ class _Trial:
     def _make(self, contents: Sequence[Tensor]) -> tuple[tuple[Any, ...], dict[str, Any], list[Tensor]]:
         storages = [content.clone() for content in contents]
         return (*decode(self.recipe.body, storages), storages)
-
-
-def _with_addresses(description: Any, addresses: Iterator[int]) -> Any:
-    """The description of a value whose tensors lie elsewhere."""
-    if isinstance(description, list):
-        return [_with_addresses(each, addresses) for each in description]
-    if isinstance(description, dict) and "tensor" in description:
-        return {"tensor": [next(addresses, 0), *description["tensor"][1:]]}
-    return description
 
 
 def _ended(process: KernelProcess, result: TestResult, ended: WorkerEnded) -> TestResult:

@@ -213,6 +213,7 @@ def _operation_table(operations: Sequence[OperationResult], *, wide: bool) -> Bl
     errors = any(one.allowed_share is not None for one in operations)
     bound = any(one.bound_share is not None for one in operations)
     compiled = any(one.compiled is not None for one in operations)
+    errors = errors and (wide or not compiled)  # a screen has no room for both
     limit = any(one.bottleneck for one in operations)
     insight = any(one.insight for one in operations)
     titles = ["Operation", "Status", "Passed"]
