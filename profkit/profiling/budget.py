@@ -68,7 +68,8 @@ def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, bud
         seconds = expected_seconds(planned, plain_seconds)
         if seconds is None:
             seconds = plain_seconds
-        if seconds > left >= LEAST_CUT + REPORT_SECONDS and _may_end_early(planned):
+        cut = _may_end_early(planned) and left >= LEAST_CUT + REPORT_SECONDS
+        if cut and seconds + REPORT_SECONDS > left:
             passes[place] = replace(planned, limit=left - REPORT_SECONDS, seconds=left)
             left = 0.0
         elif seconds <= left:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -117,15 +117,6 @@ def is_right_by_far(
     now = [*native.outputs, *(each for _, each in native.arguments)]
     known = [*similar.outputs, *(each for _, each in similar.arguments)]
     return all(map(_is_as_near, results, now, known))
-
-
-def with_addresses(description: Any, addresses: Iterator[int]) -> Any:
-    """The description of a value whose tensors lie elsewhere."""
-    if isinstance(description, list):
-        return [with_addresses(each, addresses) for each in description]
-    if isinstance(description, dict) and "tensor" in description:
-        return {"tensor": [next(addresses, 0), *description["tensor"][1:]]}
-    return description
 
 
 def _read_outputs(

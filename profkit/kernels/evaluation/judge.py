@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -15,6 +14,7 @@ from typing import Any
 
 import torch
 
+from profkit.analysis.evaluation.witnesses import describe_witnesses, impossible_rate
 from profkit.core import codec
 from profkit.core.errors import MachineError
 from profkit.core.process import adopt_orphans
@@ -30,38 +30,18 @@ from profkit.execution.child import WorkerEnded
 from profkit.execution.job import Job, JobStatus
 from profkit.execution.worker import JobFinished, JobStarted, JobStep
 from profkit.kernels.evaluation.audit import audit_test
-from profkit.kernels.evaluation.candidate.arguments import Encoder, NotPortable, Recipe, Tensor, decode
+from profkit.kernels.evaluation.candidate.arguments import NotPortable
 from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess
+from profkit.kernels.evaluation.candidate.compiled import COMPILE_SECONDS, SOURCE, CompiledRival
 from profkit.kernels.evaluation.candidate.confinement import shield
-from profkit.kernels.evaluation.compiled import COMPILE_SECONDS, SOURCE, CompiledRival
-from profkit.kernels.evaluation.correctness import (
-    Errors,
-    Incorrect,
-    check_call,
-    is_right_by_far,
-    with_addresses,
-)
-from profkit.kernels.evaluation.reference import (
-    Reference,
-    count_bytes,
-    find_operation,
-    flat_tensors,
-    is_random,
-    make_reference,
-    run_natively,
-)
+from profkit.kernels.evaluation.correctness import Incorrect
 from profkit.kernels.evaluation.request import JudgeSettings
 from profkit.kernels.evaluation.sources.registry import describe_untested, open_source
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
-from profkit.kernels.evaluation.timing import PairedTimes, copy_storages, time_pairs
-from profkit.kernels.evaluation.witnesses import (
-    count_written,
-    describe_witnesses,
-    impossible_rate,
-    least_seconds,
-)
+from profkit.kernels.evaluation.timing import PairedTimes, time_pairs
+from profkit.kernels.evaluation.trial import Cheat, Trial
 from profkit.kernels.sweep.device import describe_device, free_memory, measure_ceilings
 
 STATUSES: dict[JobStatus, TestStatus] = {
@@ -73,6 +53,10 @@ STATUSES: dict[JobStatus, TestStatus] = {
 ARENA_SHARE = 0.5  # of the machine's memory: only what is used of it is taken
 TRACEBACK = 4000  # characters
 SEEDS = 8  # that are tried to make a weak test strong
+UNCHANGED = "not timed: its result is the same for other values, and could be kept from before"
+
+
+BUSY = "the machine was busy: threads waited for a processor while it was timed"
 
 
 class Judge:
@@ -162,7 +146,7 @@ class Judge:
             if process is not None:
                 process.close()
 
-    def _judge_safely(self, trial: _Trial, result: TestResult) -> TestResult:
+    def _judge_safely(self, trial: Trial, result: TestResult) -> TestResult:
         """A fault of profkit's own costs one test, and is no kernel's."""
         try:
             return self._judge(trial, result)
@@ -199,7 +183,7 @@ class Judge:
             self._source = open_source(self._settings.source)
         return self._source
 
-    def _time_reference(self, trial: _Trial, result: TestResult) -> TestResult:
+    def _time_reference(self, trial: Trial, result: TestResult) -> TestResult:
         """A test without a kernel, whose operation's own time counts in that of a whole model."""
         result = replace(
             result, reason="there is no kernel for it: PyTorch's own time counts in that of the model"
@@ -214,18 +198,18 @@ class Judge:
             return replace(result, reason=f"there is no kernel for it, and PyTorch's own: {error}")
         return replace(result, reference_seconds=seconds)
 
-    def _make_trial(self, test: EvaluationTest) -> tuple[_Trial, TestStrength | None]:
+    def _make_trial(self, test: EvaluationTest) -> tuple[Trial, TestStrength | None]:
         """The test made concrete; where it is audited and weak, with the values of some other seed that make it strong.
 
-        Raises what `_Trial` raises.
+        Raises what `Trial` raises.
         """
         seed = self._settings.seed_of(test.id)
-        trial = _Trial(self._suite, test, seed)
+        trial = Trial(self._suite, test, seed)
         if not self._settings.audit:
             return trial, None
         strength = None
         for other in range(1, SEEDS + 1):
-            following = _Trial(self._suite, test, seed + other)
+            following = Trial(self._suite, test, seed + other)
             found = audit_test(test.id, test.operation, trial.reference, trial.arguments, following.reference)
             if strength is None or len(found.missed) < len(strength.missed):
                 strength, best = found, trial
@@ -234,7 +218,7 @@ class Judge:
             trial = following
         return best, strength
 
-    def _judge(self, trial: _Trial, result: TestResult) -> TestResult:
+    def _judge(self, trial: Trial, result: TestResult) -> TestResult:
         test = trial.test
         assert self._candidate is not None
         if not self._has_kernel(test.operation):
@@ -265,7 +249,7 @@ class Judge:
             return result
         except Incorrect as wrong:
             return replace(result, status="incorrect", fault=wrong.fault, reason=str(wrong))
-        except _Cheat as cheat:
+        except Cheat as cheat:
             return replace(_without_times(result), status="cheat", reason=str(cheat))
         except KernelError as error:
             status: TestStatus = "out-of-memory" if error.memory else "incorrect"
@@ -280,7 +264,7 @@ class Judge:
         except WorkerEnded as ended:
             return _ended(self._candidate, _without_times(result), ended)
 
-    def _time(self, trial: _Trial, result: TestResult) -> TestResult:
+    def _time(self, trial: Trial, result: TestResult) -> TestResult:
         candidate, reference = self._candidate, self._reference
         assert candidate is not None
         assert reference is not None
@@ -289,12 +273,15 @@ class Judge:
         except (KernelError, WorkerEnded) as error:
             reference.kill()
             return replace(result, remarks=(*result.remarks, f"not timed: PyTorch's own kernel: {error}"))
+        fresh = trial.choose_values()
+        if fresh is None:
+            return replace(result, remarks=(*result.remarks, UNCHANGED))
 
         def time(against: KernelProcess) -> PairedTimes:
             return time_pairs(
                 candidate,
                 against,
-                trial.encoder,
+                fresh,
                 trial.recipe,
                 len(trial.reference.outputs),
                 estimate,
@@ -304,10 +291,11 @@ class Judge:
 
         times = time(reference)
         if why := impossible_rate(trial.bytes_written, times.whole_seconds):
-            raise _Cheat(why)
+            raise Cheat(why)
         bytes_, flops = trial.bytes, trial.count_flops()
-        bound = least_seconds(bytes_, flops, self._roofs)
-        remarks = (*result.remarks, *describe_witnesses(times, bound))
+        bound = _least_seconds(bytes_, flops, self._roofs)
+        witnesses = describe_witnesses(times.seconds, bound, times.threads, times.reference_threads)
+        remarks = (*result.remarks, *((BUSY,) if times.disturbed else ()), *witnesses)
         compiled = None
         if self._rival is not None:
             compiled, remark = self._rival.compare(trial.test.operation, trial, time)
@@ -339,126 +327,6 @@ class Judge:
         )
 
 
-class _Cheat(Exception):
-    """The kernel was right where it could know that it was looked at, and wrong in a timed call."""
-
-
-class _Trial:
-    """One test made concrete: its arguments, and what they must give."""
-
-    def __init__(self, suite: Any, test: EvaluationTest, seed: int) -> None:
-        self.test, self._seed = test, seed
-        self.operation = find_operation(test.operation)
-        if is_random(self.operation):
-            raise Skip("its values are drawn at random")
-        arguments = suite.make_arguments(test, seed)
-        self.encoder = Encoder()
-        self.recipe: Recipe = self.encoder.encode(arguments.args, arguments.kwargs)
-        self.reference = self._refer(self.encoder.contents)
-        self._description: Any = None
-
-    @property
-    def arguments(self) -> tuple[Any, ...]:
-        """The arguments as the operation finds them."""
-        return decode(self.recipe.body, self.encoder.contents)
-
-    @property
-    def can_be_timed(self) -> bool:
-        """Whether every part of its value is a tensor: addresses of outputs are what a timed batch tells."""
-        value = self.reference.value
-        parts = value if isinstance(value, (list, tuple)) else (value,)
-        return bool(parts) and all(isinstance(part, torch.Tensor) for part in parts)
-
-    @property
-    def bytes(self) -> int:
-        """That a call must move at least: every argument read once, every output written once."""
-        outputs = [expected.native for expected in self.reference.outputs]
-        return count_bytes([*flat_tensors(self.arguments), *outputs])
-
-    @property
-    def bytes_written(self) -> int:
-        """Bytes of new memory that a call must fill."""
-        return count_written(flat_tensors(self.reference.value), self.reference.native_storages)
-
-    def first_call(self, process: KernelProcess) -> float:
-        """Seconds of a first call, of which the result is checked. Raises Incorrect."""
-        (slot,) = process.place(self.recipe, 1)
-        copy_storages(self.encoder.contents, slot)
-        begin = perf_counter()
-        description = process.call(0)
-        seconds = perf_counter() - begin
-        self._check(process, slot, description, self.reference)
-        return seconds
-
-    def check(self, process: KernelProcess) -> Errors:
-        """Call the kernel with garbage in its new memory, and check all that it did. Raises Incorrect."""
-        (slot,) = process.place(self.recipe, 1)
-        copy_storages(self.encoder.contents, slot)
-        self._description = process.call(0, garbage=True)
-        return self._check(process, slot, self._description, self.reference)
-
-    def estimate(self, process: KernelProcess) -> float:
-        """Seconds of one call of the reference, roughly."""
-        process.load(self.test.operation)
-        (slot,) = process.place(self.recipe, 1)
-        seconds = []
-        for _ in range(3):
-            copy_storages(self.encoder.contents, slot)
-            seconds.append(process.run_slots(len(self.reference.outputs))[0])
-        return min(seconds)
-
-    def count_flops(self) -> float | None:
-        """Floating-point operations of one call, where torch has a formula for it; None where it has none."""
-        from torch.utils.flop_counter import FlopCounterMode
-
-        with suppress(Exception):
-            args, kwargs, _ = self._make(self.encoder.contents)
-            with FlopCounterMode(display=False) as counter:
-                self.operation(*args, **kwargs)
-            return float(counter.get_total_flops()) or None
-        return None
-
-    def verifier(self, process: KernelProcess) -> Any:
-        """Verify a timed call. It raises _Cheat, or Incorrect where the kernel is wrong when asked again, too."""
-
-        def verify(before: Sequence[Tensor], after: Sequence[Tensor], addresses: Sequence[int]) -> None:
-            description = with_addresses(self._description, iter(addresses))
-            native = run_natively(self.operation, lambda: self._make(before))
-            arguments = decode(self.recipe.body, after)
-            if is_right_by_far(
-                self.operation, process, description, native, self.reference, after, arguments
-            ):
-                return
-            reference = self._refer(before)
-            try:
-                self._check(process, after, description, reference)
-            except Incorrect as wrong:
-                why = str(wrong)
-            else:
-                return
-            (slot,) = process.place(self.recipe, 1)
-            copy_storages(before, slot)
-            self._check(process, slot, process.call(0), reference)
-            raise _Cheat(
-                f"a timed call was wrong, and the same call was right when it was asked again: {why}"
-            )
-
-        return verify
-
-    def _check(
-        self, process: KernelProcess, slot: Sequence[Tensor], description: Any, reference: Reference
-    ) -> Errors:
-        arguments = decode(self.recipe.body, slot)
-        return check_call(self.operation, process, description, reference, slot, arguments)
-
-    def _refer(self, contents: Sequence[Tensor]) -> Reference:
-        return make_reference(self.operation, lambda: self._make(contents), self._seed)
-
-    def _make(self, contents: Sequence[Tensor]) -> tuple[tuple[Any, ...], dict[str, Any], list[Tensor]]:
-        storages = [content.clone() for content in contents]
-        return (*decode(self.recipe.body, storages), storages)
-
-
 def _ended(process: KernelProcess, result: TestResult, ended: WorkerEnded) -> TestResult:
     process.kill()
     return replace(result, status=STATUSES.get(ended.status, "lost"), reason=str(ended))
@@ -466,6 +334,19 @@ def _ended(process: KernelProcess, result: TestResult, ended: WorkerEnded) -> Te
 
 def _without_times(result: TestResult) -> TestResult:
     return replace(result, speedup=None, seconds=None, reference_seconds=None)
+
+
+def _least_seconds(bytes_: int, flops: float | None, roofs: MeasuredCeilings) -> float | None:
+    """What the hardware allows at least: by arithmetic, and by memory where no cache holds so much."""
+    by_flops = flops / roofs.flops if flops and roofs.flops else 0.0
+    by_bytes = bytes_ / roofs.bandwidth if roofs.bandwidth and bytes_ > _cached_bytes() else 0.0
+    return max(by_flops, by_bytes) or None
+
+
+def _cached_bytes() -> int:
+    from profkit.hardware.machine import read_machine
+
+    return 4 * max((cache.size for cache in read_machine().caches), default=1 << 30)
 
 
 def _arena_bytes() -> int:

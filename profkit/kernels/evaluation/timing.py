@@ -15,14 +15,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from math import exp, log
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
 from profkit.core.statistics import median, median_interval
 from profkit.core.types import Speedup, SpeedWord
-from profkit.kernels.evaluation.candidate.arguments import Encoder, Recipe, Tensor, decode
+from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor
 from profkit.kernels.evaluation.candidate.client import KernelProcess
+from profkit.kernels.evaluation.fresh_values import FreshValues
 from profkit.kernels.evaluation.request import PairOptions
 
 BATCH_SECONDS = 0.002  # long enough that waking a process is little of it
@@ -34,8 +35,6 @@ LOOK_GROWTH = 1.25  # pairs between two looks at the interval: each look is anot
 EMPTY_BATCHES = 7
 VERIFY_SHARE = 0.25  # of the time
 FEWEST_VERIFIED = 3
-NOISE = 1 / 8  # each number is made smaller by up to this share of it: it stays in its domain
-POOL = (1 << 20) + 7  # random numbers, of which each tensor takes some from a random place
 
 
 @dataclass(frozen=True)
@@ -56,75 +55,10 @@ class PairedTimes:
 Verify = Callable[[Sequence[Tensor], Sequence[Tensor], Sequence[int]], None]
 
 
-class FreshValues:
-    """New values for the arguments of a call, of the same shapes and domains."""
-
-    def __init__(self, encoder: Encoder, recipe: Recipe, seed: int) -> None:
-        self._contents = encoder.contents
-        self._random = random.Random(seed)
-        generator = torch.Generator().manual_seed(seed)
-        self._pool = torch.rand(POOL, generator=generator).mul_(-NOISE).add_(1.0)
-        self._typed = _typed_storages(encoder, recipe)
-        has_floats = any(dtype.is_floating_point or dtype.is_complex for dtype in self._typed.values())
-        self._permute = not has_floats
-
-    def write(self, storages: Sequence[Tensor]) -> None:
-        """Write new values of each storage."""
-        for number, (content, target) in enumerate(zip(self._contents, storages, strict=True)):
-            dtype = self._typed.get(number)
-            if dtype is None or not content.numel():
-                target.copy_(content)
-                continue
-            numbers = content.numel() // dtype.itemsize * dtype.itemsize
-            source, place = content[:numbers].view(dtype), target[:numbers].view(dtype)
-            target[numbers:].copy_(content[numbers:])
-            if dtype.is_floating_point or dtype.is_complex:
-                self._scale(source, place)
-            elif self._permute:
-                place.copy_(source.roll(self._random.randrange(max(1, source.numel()))))
-            else:
-                place.copy_(source)
-
-    def _scale(self, source: Tensor, target: Tensor) -> None:
-        count = source.numel()
-        if count >= POOL:
-            for begin in range(0, count, POOL - 1):
-                part = slice(begin, min(count, begin + POOL - 1))
-                self._scale(source[part], target[part])
-            return
-        begin = self._random.randrange(POOL - count)
-        torch.mul(source, self._pool[begin : begin + count].to(_real(source.dtype)), out=target)
-
-
-def _real(dtype: torch.dtype) -> torch.dtype:
-    return dtype.to_real() if dtype.is_complex else dtype
-
-
-def _typed_storages(encoder: Encoder, recipe: Recipe) -> dict[int, torch.dtype]:
-    """Of each storage the dtype of the first tensor in it."""
-    args, kwargs = decode(recipe.body, encoder.contents)
-    by_address = {
-        content.untyped_storage().data_ptr(): place for place, content in enumerate(encoder.contents)
-    }
-    known: dict[int, torch.dtype] = {}
-
-    def visit(value: Any) -> None:
-        if isinstance(value, torch.Tensor) and value.numel():
-            known.setdefault(by_address[value.untyped_storage().data_ptr()], value.dtype)
-        elif isinstance(value, dict):
-            visit(list(value.values()))
-        elif isinstance(value, (list, tuple)):
-            for each in value:
-                visit(each)
-
-    visit([args, kwargs])
-    return known
-
-
 def time_pairs(
     candidate: KernelProcess,
     reference: KernelProcess,
-    encoder: Encoder,
+    fresh: FreshValues,
     recipe: Recipe,
     outputs: int,
     estimate: float,
@@ -139,7 +73,6 @@ def time_pairs(
     Raises what `verify` raises, KernelError, and WorkerEnded.
     """
     secret = random.SystemRandom()
-    fresh = FreshValues(encoder, recipe, secret.getrandbits(63))
     count = _slot_count(estimate, recipe)
     both = (reference, candidate)
     slots = {process: process.place(recipe, count) for process in both}

@@ -188,6 +188,18 @@ def test_a_walk_in_order_wastes_no_lines_whatever_it_misses() -> None:
     assert "scalar-arithmetic" in found
 
 
+@pytest.mark.parametrize(("sampled", "known"), [(1.660, True), (2.2, False), (0.7, False)])
+def test_of_a_run_that_others_slowed_down_the_sampled_one_counts_where_it_was_faster(
+    sampled: float, known: bool
+) -> None:
+    """chase.c beside other programs: 2.2 s of processor time where 1.7 s are usual; the last has lost samples."""
+    readings = {**CHASE, "time.median": 4.04, "dram.read": 614.5e6, "bandwidth.dram.share": 0.48}
+    timing = Timing("process", "process", (SampleSet((4.04, 4.04)),), 0.01)
+    split = TimeSplit(4.04, waiting=0.06, queued=1.755, cpu=2.225, threads=1.0)
+    samples = Profile("cpu-clock", "s", sampled, (Hotspot("main", sampled, library="chase"),), "functions")
+    assert ("memory-latency" in insights(readings, samples, timing=timing, split=split)) == known
+
+
 def test_a_chain_of_loads_is_latency_and_not_wasted_lines() -> None:
     assert set(insights(CHASE, *counted(MILLION, MILLION))) == {"memory-latency"}
 

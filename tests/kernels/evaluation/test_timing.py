@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 pytest.importorskip("torch")
@@ -9,7 +11,8 @@ pytest.importorskip("torch")
 import torch
 
 from profkit.kernels.evaluation.candidate.arguments import Encoder, decode
-from profkit.kernels.evaluation.timing import FreshValues, _Pair, _undisturbed, speed_word
+from profkit.kernels.evaluation.fresh_values import FreshValues, choose_values
+from profkit.kernels.evaluation.timing import _Pair, _undisturbed, speed_word
 
 
 @pytest.mark.parametrize(
@@ -32,7 +35,7 @@ def test_fresh_values_differ_in_every_number_and_keep_sign_range_and_indices() -
     x, index = torch.randn(300, 300), torch.randint(0, 300, (50,))
     encoder = Encoder()
     recipe = encoder.encode((x, index), {})
-    fresh = FreshValues(encoder, recipe, seed=1)
+    fresh = FreshValues(encoder, recipe)
     storages = [torch.empty_like(content) for content in encoder.contents]
     seen = []
     for _ in range(2):
@@ -47,15 +50,59 @@ def test_fresh_values_differ_in_every_number_and_keep_sign_range_and_indices() -
 
 
 def test_whole_numbers_alone_change_their_places() -> None:
-    x = torch.arange(1000)
+    x = torch.randperm(1000)
+    fresh = write_fresh(x)
+    assert not torch.equal(fresh, x)
+    assert torch.equal(fresh.sort().values, x.sort().values)
+    fresh = write_fresh(x, strong=True)
+    assert int(fresh.sum()) != int(x.sum())
+    assert set(fresh.tolist()) <= set(x.tolist())
+
+
+def test_what_is_sorted_stays_sorted() -> None:
+    x = torch.linspace(-3, 7, 50).repeat(4, 1)
+    fresh = write_fresh(x)
+    assert not torch.equal(fresh, x)
+    assert bool((fresh.diff(dim=-1) >= 0).all())
+
+
+@pytest.mark.parametrize("shape", [(1024, 1024), (1100, 2000)])
+def test_no_part_of_a_large_tensor_has_the_same_values_again(shape: tuple[int, int]) -> None:
+    encoder = Encoder()
+    recipe = encoder.encode((torch.ones(shape),), {})
+    fresh, (storage,) = FreshValues(encoder, recipe), [torch.empty_like(each) for each in encoder.contents]
+    seen = set()
+    for _ in range(12):
+        fresh.write([storage])
+        seen.add(storage[:8].numpy().tobytes())
+    assert len(seen) == 12
+
+
+@pytest.mark.parametrize(
+    ("operation", "x", "chosen"),
+    [
+        (torch.sin, torch.randn(50), "weak"),
+        (torch.sign, torch.randn(50), "strong"),
+        (torch.sum, torch.randint(0, 99, (50,)), "strong"),
+        (torch.linalg.cholesky, torch.eye(8) * 3 + torch.ones(8, 8), "weak"),
+        (torch.zeros_like, torch.randn(50), "none"),
+    ],
+)
+def test_values_are_chosen_so_that_the_result_changes(operation: Any, x: torch.Tensor, chosen: str) -> None:
     encoder = Encoder()
     recipe = encoder.encode((x,), {})
-    fresh = FreshValues(encoder, recipe, seed=1)
+    values = choose_values(encoder, recipe, lambda contents: [operation(*decode(recipe.body, contents)[0])])
+    assert (chosen == "none") == (values is None)
+    assert values is None or values._strong == (chosen == "strong")
+
+
+def write_fresh(x: torch.Tensor, *, strong: bool = False) -> torch.Tensor:
+    encoder = Encoder()
+    recipe = encoder.encode((x,), {})
     storages = [torch.empty_like(content) for content in encoder.contents]
-    fresh.write(storages)
-    ((moved,), _) = decode(recipe.body, storages)
-    assert not torch.equal(moved, x)
-    assert torch.equal(moved.sort().values, x)
+    FreshValues(encoder, recipe, strong=strong).write(storages)
+    (x,), _ = decode(recipe.body, storages)
+    return x
 
 
 def test_pairs_in_which_a_process_waited_are_left_out_while_enough_others_are_there() -> None:

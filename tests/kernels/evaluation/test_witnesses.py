@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,21 +10,20 @@ pytest.importorskip("torch")
 
 import torch
 
-from profkit.core.types import MeasuredCeilings, Speedup
+from profkit.analysis.evaluation.witnesses import (
+    STORED_PER_SECOND,
+    describe_witnesses,
+    impossible_rate,
+)
+from profkit.core.types import Speedup
 from profkit.execution.child import WorkerEnded
 from profkit.execution.job import JobStatus
 from profkit.kernels.evaluation.candidate.client import KernelError
-from profkit.kernels.evaluation.compiled import CompiledRival
+from profkit.kernels.evaluation.candidate.compiled import CompiledRival
 from profkit.kernels.evaluation.correctness import Incorrect
+from profkit.kernels.evaluation.reference import count_written
 from profkit.kernels.evaluation.sources.compiled import CompiledSource
 from profkit.kernels.evaluation.timing import PairedTimes
-from profkit.kernels.evaluation.witnesses import (
-    STORED_PER_SECOND,
-    count_written,
-    describe_witnesses,
-    impossible_rate,
-    least_seconds,
-)
 
 TIMES = PairedTimes(Speedup(1.5, 1.4, 1.6, "FASTER", 9), 1e-3, 1e-3, 3, False, 1e-3, 1.0, 1.0)
 
@@ -111,16 +109,7 @@ def test_only_what_no_processor_can_write_is_impossible() -> None:
 
 
 def test_a_time_below_measured_peaks_and_more_threads_are_remarks() -> None:
-    roofs = MeasuredCeilings(flops=1e9, bandwidth=1e9)
-    assert least_seconds(100, 2e9, roofs) == 2.0
-    assert least_seconds(100, None, roofs) is None  # the caches hold it
-    assert describe(1.5, 2.0) == ()
-    assert "2.0 times as fast as the measured peaks" in describe(1.0, 2.0)[0]
-    assert "keeps 2.0 threads busy, and PyTorch's own 1.0" in describe(threads=2.0)[0]
-    assert describe(threads=1.9, reference_threads=1.5) == ()
-    assert "the machine was busy" in describe(disturbed=True)[0]
-
-
-def describe(seconds: float = 1.0, bound: float | None = None, **fields: Any) -> tuple[str, ...]:
-    """The remarks on such times."""
-    return describe_witnesses(replace(TIMES, seconds=seconds, **fields), bound)
+    assert describe_witnesses(1.5, 2.0, 1.0, 1.0) == ()
+    assert "2.0 times as fast as the measured peaks" in describe_witnesses(1.0, 2.0, 1.0, 1.0)[0]
+    assert "keeps 2.0 threads busy, and PyTorch's own 1.0" in describe_witnesses(1.0, None, 2.0, 1.0)[0]
+    assert describe_witnesses(1.0, None, 1.9, 1.5) == ()

@@ -83,6 +83,7 @@ class KernelProcess:
         self._scratch = tempfile.mkdtemp(prefix="profkit-kernels-") if kept else ""
         env = {"TMPDIR": self._scratch} if kept else {}
         self._child = ChildProcess(argv, env, log, inherited=(self.arena.fd,), starts_others=bool(kept))
+        self._asked = 0  # requests
         self._stopped: set[int] = set()  # processes of its own that are not in its group
         self._random = random.SystemRandom()
         self.operation = ""  # that is loaded
@@ -105,15 +106,22 @@ class KernelProcess:
     def load(self, operation: str) -> None:
         """Load the kernel of the operation. Raises KernelError.
 
-        A process that an earlier kernel has made say more than it was asked is replaced.
+        A process that an earlier kernel has spoilt is replaced: that is not the fault of this one.
         """
-        if self._child.has_unread:
-            self.kill()
+        is_used = self._child.running
         self.start()
-        if self.operation != operation:
-            self.operation = ""
+        if self.operation == operation and not self._child.has_unread:
+            return
+        self.operation = ""
+        try:
             self._ask({"ask": "load", "operation": operation})
-            self.operation = operation
+        except WorkerEnded:
+            if not is_used:
+                raise
+            self.kill()
+            self.start()
+            self._ask({"ask": "load", "operation": operation})
+        self.operation = operation
 
     def place(self, recipe: Recipe, count: int) -> list[list[Tensor]]:
         """Make room for the arguments of `count` calls; of each the bytes of its storages, to be written by the judge.
@@ -144,7 +152,9 @@ class KernelProcess:
 
     def cpu_seconds(self) -> float:
         """Processor time that all its threads have taken so far."""
-        return clock_gettime(~self._child.pid << 3 | _CPU_CLOCK)
+        with suppress(OSError):  # it has been killed: the next request says so
+            return clock_gettime(~self._child.pid << 3 | _CPU_CLOCK)
+        return 0.0
 
     def prepare_timing(self) -> None:
         """Let its malloc keep what is freed."""
@@ -205,8 +215,11 @@ class KernelProcess:
         self._child.cut_log()
         self._refuse_unasked()
         self._continue()
-        self._child.send(json.dumps(request).encode() + b"\n")
+        self._asked += 1
+        self._child.send(json.dumps({**request, "number": self._asked}).encode() + b"\n")
         message = self._message(self._timeout)
+        if message.get("number") != self._asked:
+            self._refuse()
         self._stop()
         if "error" in message:
             _raise_error(message)

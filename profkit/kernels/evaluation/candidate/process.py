@@ -47,7 +47,8 @@ def main(arguments: Sequence[str]) -> None:
             handler.run_slots()
         else:
             request = json.loads(line)
-            _answer(answers, getattr(handler, "_" + request.pop("ask"))(**request))
+            number = request.pop("number")
+            _answer(answers, {**getattr(handler, "_" + request.pop("ask"))(**request), "number": number})
 
 
 class _Handler:
@@ -100,8 +101,11 @@ class _Handler:
         return {"slots": len(self._slots)}
 
     def _call(self, slot: int, garbage: bool) -> dict[str, Any]:
-        """Call the kernel once; what its outputs are. `garbage`: memory that it allocates holds garbage at first."""
-        self._outputs = []
+        """Call the kernel once; what its outputs are. `garbage`: memory that it allocates holds garbage at first.
+
+        Outputs of other slots are kept.
+        """
+        self._outputs = [] if slot == 0 else self._outputs
         args, kwargs = self._slots[slot]
         try:
             with fill_new_memory(filled=garbage):
@@ -110,7 +114,7 @@ class _Handler:
             return _describe_error(error)
         except SystemExit as error:
             return {"error": "SystemExit", "message": f"it called exit({error.code})", "traceback": ""}
-        self._outputs = [value]
+        self._outputs.append(value)
         return {"value": self._describe(value)}
 
     def _describe(self, value: Any) -> Any:

@@ -137,3 +137,8 @@ def changes_its_input(x):
     result = aten.exp.default(x)
     x.zero_()
     return result
+
+
+@kernel("sign.default")
+def remembers_what_depends_on_signs_alone(x):
+    return by_shape.setdefault("sign", aten.sign.default(x))

@@ -1,0 +1,158 @@
+"""New values for the arguments of a call: what was computed for other values must be of no help.
+
+Each number is made smaller by a random share of it, so that it stays in its domain, and keeps its sign. What is sorted
+stays sorted: all of its numbers get the same share. Of integers alone the places change. Where the result does not
+change with that (a sign, a sum of integers), `strong` values change more: the places of floating-point numbers, and
+which integers there are.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from profkit.kernels.evaluation.candidate.arguments import Encoder, Recipe, Tensor, decode
+
+NOISE = 1 / 8  # the largest share
+POOL = 1 << 21  # random numbers, of which each tensor takes some from a random place
+RENEWED = 256  # of them, each time: nobody learns the pool
+
+
+class FreshValues:
+    """New values for the arguments of a call, of the same shapes and domains."""
+
+    def __init__(self, encoder: Encoder, recipe: Recipe, *, strong: bool = False) -> None:
+        self._contents, self._strong = encoder.contents, strong
+        self._random = random.SystemRandom()
+        self._generator = torch.Generator().manual_seed(self._random.getrandbits(63))
+        largest = max((content.numel() for content in encoder.contents), default=0)
+        size = min(POOL, max(4 * largest, 4 * RENEWED))
+        self._pool = torch.empty(size).uniform_(1 - NOISE, 1, generator=self._generator)
+        self._dtypes: dict[int, torch.dtype] = {}
+        self._sorted: set[int] = set()
+        for place, tensor in _first_tensors(encoder, recipe):
+            self._dtypes[place] = tensor.dtype
+            if _is_sorted(tensor):
+                self._sorted.add(place)
+        self._whole = not any(map(_is_inexact, self._dtypes.values()))
+
+    def write(self, storages: Sequence[Tensor]) -> None:
+        """Write new values of each storage."""
+        begin = self._random.randrange(len(self._pool) - RENEWED)
+        self._pool[begin : begin + RENEWED].uniform_(1 - NOISE, 1, generator=self._generator)
+        for number, (content, target) in enumerate(zip(self._contents, storages, strict=True)):
+            dtype = self._dtypes.get(number)
+            if dtype is None:
+                target.copy_(content)
+                continue
+            count = content.numel() // dtype.itemsize * dtype.itemsize
+            target[count:].copy_(content[count:])
+            source, place = content[:count].view(dtype), target[:count].view(dtype)
+            is_sorted = number in self._sorted
+            if _is_inexact(dtype):
+                if self._strong and not is_sorted:
+                    source = self._roll(source)
+                if is_sorted:
+                    torch.mul(source, 1 - NOISE * self._random.random(), out=place)
+                else:
+                    self._scale(source, place)
+            elif self._whole and (self._strong or not is_sorted):
+                place.copy_(self._roll(source))
+                if self._strong:
+                    self._replace_some(place)
+            else:
+                place.copy_(source)
+
+    def _roll(self, source: Tensor) -> Tensor:
+        return source.roll(self._random.randrange(max(1, source.numel())))
+
+    def _scale(self, source: Tensor, target: Tensor) -> None:
+        step = len(self._pool) // 2
+        for first in range(0, source.numel(), step):
+            part = slice(first, min(source.numel(), first + step))
+            count = part.stop - part.start
+            begin = self._random.randrange(len(self._pool) - count)
+            factors = self._pool[begin : begin + count]
+            torch.mul(source[part], factors.to(_real(source.dtype)), out=target[part])
+
+    def _replace_some(self, values: Tensor) -> None:
+        """Some numbers become others that are there."""
+        count = values.numel()
+        length = self._random.randrange(1, count // 4 + 2)
+        begin, source = (self._random.randrange(max(1, count - length + 1)) for _ in range(2))
+        values[begin : begin + length] = values[source : source + length].clone()
+
+
+def choose_values(
+    encoder: Encoder, recipe: Recipe, run: Callable[[Sequence[Tensor]], Sequence[Tensor]]
+) -> FreshValues | None:
+    """Values with which most of the results change; None where none does: such a result could be kept from before.
+
+    `run` gives PyTorch's own results for the bytes of the arguments' storages.
+    """
+    best, most = None, 0
+    for strong in (False, True):
+        values = FreshValues(encoder, recipe, strong=strong)
+        try:
+            first, second = (run(_written(values, encoder)) for _ in range(2))
+        except Exception:  # PyTorch's own, for values that it does not take
+            continue
+        changed = [each for each in zip(first, second, strict=False) if not _is_same(*each)]
+        if len(changed) > most:
+            best, most = values, len(changed)
+        if most == len(first):
+            break
+    return best
+
+
+def _written(values: FreshValues, encoder: Encoder) -> list[Tensor]:
+    storages = [torch.empty_like(content) for content in encoder.contents]
+    values.write(storages)
+    return storages
+
+
+def _is_same(first: Tensor, second: Tensor) -> bool:
+    return bool(first.shape == second.shape and torch.equal(first.nan_to_num(), second.nan_to_num()))
+
+
+def _is_inexact(dtype: torch.dtype) -> bool:
+    return bool(dtype.is_floating_point or dtype.is_complex)
+
+
+def _is_sorted(tensor: Tensor) -> bool:
+    """Whether numbers rise or fall along every row, of more of them than do by chance."""
+    if tensor.dim() == 0 or tensor.shape[-1] < 4 or tensor.is_complex() or tensor.dtype is torch.bool:
+        return False
+    for rows in (tensor[(0,) * (tensor.dim() - 1)], tensor):  # most are told by their first row
+        before, after = rows[..., :-1], rows[..., 1:]
+        if not bool((before <= after).all()) and not bool((before >= after).all()):
+            return False
+    return not torch.equal(before, after)
+
+
+def _real(dtype: torch.dtype) -> torch.dtype:
+    return dtype.to_real() if dtype.is_complex else dtype
+
+
+def _first_tensors(encoder: Encoder, recipe: Recipe) -> list[tuple[int, Tensor]]:
+    """The first tensor in each storage that has one, with the number of the storage."""
+    args, kwargs = decode(recipe.body, encoder.contents)
+    by_address = {
+        content.untyped_storage().data_ptr(): place for place, content in enumerate(encoder.contents)
+    }
+    known: dict[int, Tensor] = {}
+
+    def visit(value: Any) -> None:
+        if isinstance(value, torch.Tensor) and value.numel():
+            known.setdefault(by_address[value.untyped_storage().data_ptr()], value)
+        elif isinstance(value, dict):
+            visit(list(value.values()))
+        elif isinstance(value, (list, tuple)):
+            for each in value:
+                visit(each)
+
+    visit([args, kwargs])
+    return list(known.items())

@@ -1,0 +1,187 @@
+"""One test made concrete: its arguments, what they must give, and whether a kernel gives that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from time import perf_counter
+from typing import Any
+
+import torch
+
+from profkit.core.types import EvaluationTest
+from profkit.kernels.evaluation.candidate.arguments import Encoder, Recipe, Tensor, decode
+from profkit.kernels.evaluation.candidate.client import KernelProcess
+from profkit.kernels.evaluation.correctness import Errors, Incorrect, check_call, is_right_by_far
+from profkit.kernels.evaluation.fresh_values import FreshValues, choose_values
+from profkit.kernels.evaluation.reference import (
+    Reference,
+    count_bytes,
+    count_written,
+    find_operation,
+    flat_tensors,
+    is_random,
+    make_reference,
+    run_natively,
+)
+from profkit.kernels.evaluation.suites.suite import Skip
+from profkit.kernels.evaluation.timing import copy_storages
+
+
+class Cheat(Exception):
+    """The kernel was right where it could know that it was looked at, and wrong in a timed call."""
+
+
+class Trial:
+    """One test made concrete: its arguments, and what they must give."""
+
+    def __init__(self, suite: Any, test: EvaluationTest, seed: int) -> None:
+        self.test, self._seed = test, seed
+        self.operation = find_operation(test.operation)
+        if is_random(self.operation):
+            raise Skip("its values are drawn at random")
+        arguments = suite.make_arguments(test, seed)
+        self.encoder = Encoder()
+        self.recipe: Recipe = self.encoder.encode(arguments.args, arguments.kwargs)
+        self.reference = self._refer(self.encoder.contents)
+        self._description: Any = None
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """The arguments as the operation finds them."""
+        return decode(self.recipe.body, self.encoder.contents)
+
+    @property
+    def can_be_timed(self) -> bool:
+        """Whether every part of its value is a tensor: addresses of outputs are what a timed batch tells."""
+        value = self.reference.value
+        parts = value if isinstance(value, (list, tuple)) else (value,)
+        return bool(parts) and all(isinstance(part, torch.Tensor) for part in parts)
+
+    @property
+    def bytes(self) -> int:
+        """That a call must move at least: every argument read once, every output written once."""
+        outputs = [expected.native for expected in self.reference.outputs]
+        return count_bytes([*flat_tensors(self.arguments), *outputs])
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes of new memory that a call must fill."""
+        return count_written(flat_tensors(self.reference.value), self.reference.native_storages)
+
+    def first_call(self, process: KernelProcess) -> float:
+        """Seconds of a first call, of which the result is checked. Raises Incorrect."""
+        (slot,) = process.place(self.recipe, 1)
+        copy_storages(self.encoder.contents, slot)
+        begin = perf_counter()
+        description = process.call(0)
+        seconds = perf_counter() - begin
+        self._check(process, slot, description, self.reference)
+        return seconds
+
+    def check(self, process: KernelProcess) -> Errors:
+        """Call the kernel with garbage in its new memory, and check all that it did. Raises Incorrect.
+
+        A second call, on other values, finds what is kept from the first one; and what the first one gave stays.
+        """
+        again = 2 * self.recipe.slot_bytes < process.arena.size // 2
+        first, *others = process.place(self.recipe, 2 if again else 1)
+        copy_storages(self.encoder.contents, first)
+        self._description = process.call(0, garbage=True)
+        errors = self._check(process, first, self._description, self.reference)
+        for second in others:
+            self._check_again(process, first, second)
+        return errors
+
+    def _check_again(self, process: KernelProcess, first: Sequence[Tensor], second: Sequence[Tensor]) -> None:
+        FreshValues(self.encoder, self.recipe).write(second)
+        before = [storage.clone() for storage in second]
+        try:
+            native = run_natively(self.operation, lambda: self._make(before))
+        except Exception:  # PyTorch's own, for values that it does not take
+            return
+        description = process.call(1)
+        if not self._is_right_by_far(process, second, description, native):
+            self._check(process, second, description, self._refer(before))
+        if not self._is_right_by_far(process, first, self._description, self.reference):
+            self._check(process, first, self._description, self.reference)
+
+    def choose_values(self) -> FreshValues | None:
+        """New values for each timed call; None where the result does not depend on them."""
+
+        def run(contents: Sequence[Tensor]) -> Sequence[Tensor]:
+            native = run_natively(self.operation, lambda: self._make(contents))
+            return [each.native for each in (*native.outputs, *(each for _, each in native.arguments))]
+
+        return choose_values(self.encoder, self.recipe, run)
+
+    def estimate(self, process: KernelProcess) -> float:
+        """Seconds of one call of the reference, roughly."""
+        process.load(self.test.operation)
+        (slot,) = process.place(self.recipe, 1)
+        seconds = []
+        for _ in range(3):
+            copy_storages(self.encoder.contents, slot)
+            seconds.append(process.run_slots(len(self.reference.outputs))[0])
+        return min(seconds)
+
+    def count_flops(self) -> float | None:
+        """Floating-point operations of one call, where torch has a formula for it; None where it has none."""
+        from torch.utils.flop_counter import FlopCounterMode
+
+        with suppress(Exception):
+            args, kwargs, _ = self._make(self.encoder.contents)
+            with FlopCounterMode(display=False) as counter:
+                self.operation(*args, **kwargs)
+            return float(counter.get_total_flops()) or None
+        return None
+
+    def verifier(self, process: KernelProcess) -> Any:
+        """Verify a timed call. It raises Cheat, or Incorrect where the kernel is wrong when asked again, too."""
+
+        def verify(before: Sequence[Tensor], after: Sequence[Tensor], addresses: Sequence[int]) -> None:
+            description = _with_addresses(self._description, iter(addresses))
+            native = run_natively(self.operation, lambda: self._make(before))
+            if self._is_right_by_far(process, after, description, native):
+                return
+            reference = self._refer(before)
+            try:
+                self._check(process, after, description, reference)
+            except Incorrect as wrong:
+                why = str(wrong)
+            else:
+                return
+            (slot,) = process.place(self.recipe, 1)
+            copy_storages(before, slot)
+            self._check(process, slot, process.call(0), reference)
+            raise Cheat(f"a timed call was wrong, and the same call was right when it was asked again: {why}")
+
+        return verify
+
+    def _check(
+        self, process: KernelProcess, slot: Sequence[Tensor], description: Any, reference: Reference
+    ) -> Errors:
+        arguments = decode(self.recipe.body, slot)
+        return check_call(self.operation, process, description, reference, slot, arguments)
+
+    def _is_right_by_far(
+        self, process: KernelProcess, slot: Sequence[Tensor], description: Any, native: Reference
+    ) -> bool:
+        arguments = decode(self.recipe.body, slot)
+        return is_right_by_far(self.operation, process, description, native, self.reference, slot, arguments)
+
+    def _refer(self, contents: Sequence[Tensor]) -> Reference:
+        return make_reference(self.operation, lambda: self._make(contents), self._seed)
+
+    def _make(self, contents: Sequence[Tensor]) -> tuple[tuple[Any, ...], dict[str, Any], list[Tensor]]:
+        storages = [content.clone() for content in contents]
+        return (*decode(self.recipe.body, storages), storages)
+
+
+def _with_addresses(description: Any, addresses: Iterator[int]) -> Any:
+    """The description of a value whose tensors lie elsewhere."""
+    if isinstance(description, list):
+        return [_with_addresses(each, addresses) for each in description]
+    if isinstance(description, dict) and "tensor" in description:
+        return {"tensor": [next(addresses, 0), *description["tensor"][1:]]}
+    return description
