@@ -27,6 +27,8 @@ Why are the slowest three slow? Each through `profkit profile`:  profkit evaluat
 
 The operations of your own program, with kernels of yours:  profkit evaluate my_kernels.py --trace -- python train.py
 
+Against torch.compile, too:  profkit evaluate my_kernels.py --compile
+
 Only whether they are correct:  profkit evaluate my_kernels.py --correctness-only
 
 What it would do:  profkit evaluate --suite opinfo --plan
