@@ -85,6 +85,11 @@ def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, bud
     return replace(plan, passes=tuple(passes))
 
 
+def may_need_peaks(document: RunDocument) -> bool:
+    """Whether time is kept for them: a window of a whole Python program counts no totals."""
+    return document.workload.python is None or any(one.kind != "process" for one in document.timings)
+
+
 def needs_peaks(document: RunDocument) -> bool:
     """Whether anything can be held against the machine's peaks: counted, or declared by the workload."""
     counted = any(
