@@ -41,6 +41,7 @@ def kept(left, done=1):
         (15.0, ["stacks", "cprofile", "trace", "counters"]),
         (11.0, ["stacks", "cprofile", "trace"]),
         (5.0, ["stacks", "trace"]),
+        (4.0, ["stacks"]),  # net.py: a trace in place of them named none of its lines
         (2.5, ["stacks"]),  # what does not fit makes room for what comes after it
         (0.0, []),
     ],
