@@ -6,7 +6,7 @@ import contextlib
 import os
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -120,6 +120,34 @@ def read_conditions(root: Path = _ROOT, window: float = 0.5) -> MachineCondition
         on_battery=_on_battery(root) if power is None else power.source == "battery",
         slowed=None if power is None or power.pressure is None else power.slowed,
     )
+
+
+class OtherProcesses:
+    """How busy the machine is with others than the processes `pids`, from when this was made."""
+
+    def __init__(self, pids: Sequence[int]) -> None:
+        self._pids = tuple(pids)
+        self._before, self._own = _read_activity(_ROOT), self._own_seconds()
+
+    def share(self) -> float | None:
+        """The share of all cores' time that others had, other guests of the hypervisor too; None where nobody tells."""
+        after = _read_activity(_ROOT)
+        passed = after.total - self._before.total
+        if passed <= 0:
+            return None
+        ours = (self._own_seconds() - self._own) * _ticks_per_second()
+        taken = after.busy - self._before.busy + after.stolen - self._before.stolen
+        return min(1.0, max(0.0, taken - ours) / passed)
+
+    def _own_seconds(self) -> float:
+        import psutil  # here: heavy
+
+        total = 0.0
+        for pid in self._pids:
+            with contextlib.suppress(psutil.Error):
+                times = psutil.Process(pid).cpu_times()
+                total += times.user + times.system
+        return total
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class FreshValues:
                 place.copy_(source)
 
     def _roll(self, source: Tensor) -> Tensor:
-        return source.roll(self._random.randrange(max(1, source.numel())))
+        return source.roll(self._random.randrange(1, max(2, source.numel())))
 
     def _scale(self, source: Tensor, target: Tensor) -> None:
         step = len(self._pool) // 2

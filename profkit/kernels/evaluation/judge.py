@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from profkit.core import codec
-from profkit.core.errors import MachineError
+from profkit.core.errors import MachineError, UsageError
 from profkit.core.process import adopt_orphans
 from profkit.core.types import (
     EvaluationTest,
@@ -71,8 +71,16 @@ class Judge:
         """There is nothing to load ahead."""
 
     def open(self, settings: dict[str, Any]) -> Json:
-        """Start both processes. The first worker lists the tests, and measures what the device can do at most."""
-        first = bool(settings.pop("first"))
+        """Start both processes. The first worker lists the tests, and measures what the device can do at most.
+
+        What makes no sense to it is `usage`: a message, and what to type instead.
+        """
+        try:
+            return self._open(settings, first=bool(settings.pop("first")))
+        except UsageError as error:
+            return {"usage": [error.message, error.fix]}
+
+    def _open(self, settings: dict[str, Any], *, first: bool) -> Json:
         adopt_orphans()
         shield()
         self._settings = codec.from_plain_data(JudgeSettings, settings)

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from profkit.analysis.evaluation.operations import elements_of
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
 from profkit.kernels.evaluation.request import EvaluationRequest
@@ -16,6 +17,9 @@ from profkit.kernels.sweep.plan import format_duration
 SCHEMA = "profkit.evaluation-plan/1"
 START_SECONDS = 10.0  # torch is loaded three times, and the device measured
 TEST_SECONDS = 0.02  # of a test of some elements: truth in float64, and two calls
+ELEMENT_SECONDS = (
+    2.5e-7  # of each element of a test's arguments: truth in float64, and as many pairs as are needed
+)
 TIMED_SHARE = 1.3  # of the budget: arguments are written and outputs verified beside it
 
 
@@ -25,7 +29,9 @@ def plan_evaluation(request: EvaluationRequest, progress: Progress) -> dict[str,
         tests, about = list_tests(request, Path(logs), progress)
     settings = request.settings
     timed = 0 if settings.correctness_only else sum(test.timed for test in tests)
-    seconds = START_SECONDS + len(tests) * TEST_SECONDS + timed * settings.timing.budget * TIMED_SHARE
+    elements = sum(elements_of(test.arguments) or 0 for test in tests)
+    seconds = START_SECONDS + len(tests) * TEST_SECONDS + elements * ELEMENT_SECONDS
+    seconds += timed * settings.timing.budget * TIMED_SHARE
     operations = Counter(test.operation for test in tests)
     return {
         "schema": SCHEMA,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -114,6 +115,8 @@ def run_evaluation(
                 if settled:
                     finish(complete=False)
             fault.run = request.folder if journal.contents.results else None
+            if not journal.contents.about:  # nothing was begun: no folder is left behind
+                shutil.rmtree(request.folder, ignore_errors=True)
             raise
         progress.end(f"{plural(len(left), 'test')} in {format_duration(monotonic() - start)}")
         return document
@@ -172,7 +175,9 @@ def _make_pool(
 
 
 def _check_tests(request: EvaluationRequest, about: Mapping[str, Any]) -> tuple[EvaluationTest, ...]:
-    """The tests that the judge lists. Raises UsageError where there are none."""
+    """The tests that the judge lists. Raises UsageError where there are none, or where it cannot make any."""
+    if "usage" in about:
+        raise UsageError(*about["usage"])
     tests = codec.from_plain_data(tuple[EvaluationTest, ...], about.get("tests", []), "tests")
     if tests:
         return tests
@@ -243,13 +248,13 @@ def _open(
     pool.begin()
     about = pool.open(lambda: progress.tick(monotonic() - start))
     known = journal.contents.about
-    if known and known.get("device") != about["device"]:
+    if known and "usage" not in about and known.get("device") != about["device"]:
         raise UsageError(
             f"the evaluation in {request.folder} began on {known.get('device')}, and this is {about['device']}: "
             "its tests could not be compared",
             "--output FOLDER begins a new one",
         )
-    if not known:
+    if not known or "usage" in about:
         _check_tests(request, about)
         journal.describe(about)
     tests = journal.contents.tests

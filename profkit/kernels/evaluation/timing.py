@@ -9,6 +9,7 @@ same values, in random order. What such a batch takes without a kernel is measur
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -21,6 +22,7 @@ import torch
 
 from profkit.core.statistics import median, median_interval
 from profkit.core.types import Speedup, SpeedWord
+from profkit.hardware.conditions import OtherProcesses
 from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor
 from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.fresh_values import FreshValues
@@ -34,6 +36,7 @@ MOST_PAIRS = 2000
 LOOK_GROWTH = 1.25  # pairs between two looks at the interval: each look is another chance to be wrong
 EMPTY_BATCHES = 7
 VERIFY_SHARE = 0.25  # of the time
+OTHERS = 0.15  # of all processors' time: beyond it what others do moves medians, and no interval shows it
 FEWEST_VERIFIED = 3
 
 
@@ -65,7 +68,8 @@ def time_pairs(
     """Time the loaded kernels of both processes on fresh arguments. `estimate`: seconds of one call.
 
     `outputs`: how many tensors a call gives. Pairs in which a process waited for a processor are left out while enough
-    others are there; else the machine is busy: `disturbed` says so, and the speed-up is AMBIGUOUS.
+    others are there. Where half of them did, or others had much of the processors, the machine is busy: `disturbed`
+    says so, and the speed-up is AMBIGUOUS.
 
     Raises what `verify` raises, KernelError, and WorkerEnded.
     """
@@ -79,6 +83,7 @@ def time_pairs(
     empty = _empty_batch_seconds(reference, count)
     pairs: list[_Pair] = []
     begin, spent_verifying, verified, next_look = perf_counter(), 0.0, 0, FEWEST_PAIRS
+    others = OtherProcesses([os.getpid(), *(process.pid for process in both)])
     with ExitStack() as cleanup:
         watches = {process: cleanup.enter_context(process.watch()) for process in both}
         for number in range(-1, MOST_PAIRS):  # the first one warms up
@@ -112,7 +117,8 @@ def time_pairs(
                 if is_over or _is_decided(_speedup(_undisturbed(pairs), options), options):
                     break
     chosen_pairs = _undisturbed(pairs)
-    disturbed = any(pair.waited for pair in chosen_pairs)
+    quiet = sum(not pair.waited for pair in pairs)
+    disturbed = quiet < max(FEWEST_PAIRS, len(pairs) / 2) or (others.share() or 0.0) > OTHERS
     speedup = _speedup(chosen_pairs, options)
     return PairedTimes(
         replace(speedup, word="AMBIGUOUS") if disturbed else speedup,

@@ -94,6 +94,11 @@ class KernelProcess:
         """Whether there is a process to ask."""
         return self._child.running
 
+    @property
+    def pid(self) -> int:
+        """Its number. Raises WorkerEnded where there is none."""
+        return self._child.pid
+
     def start(self) -> None:
         """Start it where it does not run."""
         if not self._child.running:

@@ -63,7 +63,12 @@ class _Handler:
             torch.set_num_threads(threads)
         torch.set_grad_enabled(False)
         self._torch, self._answers = torch, answers
-        self._source = open_source(SourceRequest(**source))
+        self._source: Any = None
+        self._fault: dict[str, Any] = {}  # why there is no source: a load error of every kernel
+        try:
+            self._source = open_source(SourceRequest(**source))
+        except Exception as error:
+            self._fault = _describe_error(error)
         self._arena = Arena.inherited(fd, size)
         self._kernel: Any = None
         self._slots: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
@@ -79,6 +84,8 @@ class _Handler:
         if not operation:
             self._kernel = _give_back
             return {"loaded": ""}
+        if self._source is None:
+            return self._fault
         try:
             self._kernel = self._source.load(operation)
         except Exception as error:
