@@ -10,7 +10,7 @@ from profkit.execution.child import WorkerEnded
 from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess
 from profkit.kernels.evaluation.correctness import Incorrect
 from profkit.kernels.evaluation.sources.source import SourceRequest
-from profkit.kernels.evaluation.timing import PairedTimes
+from profkit.kernels.evaluation.timing import PairedTimes, ReferenceFailed
 
 SOURCE = SourceRequest("compiled")
 COMPILE_SECONDS = 300.0  # that a first call may take at least: the first one of all also compiles headers
@@ -49,7 +49,11 @@ class CompiledRival:
         except (KernelError, WorkerEnded) as error:
             self._process.kill()
             return None, self._explain(error)
-        return time(self._process).speedup, f"torch.compile took {first:.1f} s for its first call"
+        try:
+            times = time(self._process)
+        except ReferenceFailed as failed:
+            return None, f"not timed against torch.compile: {failed}"
+        return times.speedup, f"torch.compile took {first:.1f} s for its first call"
 
     def close(self) -> None:
         """End its process."""
