@@ -307,7 +307,7 @@ class Judge:
         compiled = None
         if self._rival is not None:
             compiled, remark = self._rival.compare(trial.test.operation, trial, time)
-            remarks = (*remarks, remark)
+            remarks = (*remarks, *filter(None, (remark,)))
         return replace(
             result,
             speedup=times.speedup,

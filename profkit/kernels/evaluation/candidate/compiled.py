@@ -13,6 +13,7 @@ from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.timing import PairedTimes, ReferenceFailed
 
 SOURCE = SourceRequest("compiled")
+NOTABLE_SECONDS = 0.1  # below that the same shapes had been compiled before
 COMPILE_SECONDS = 300.0  # that a first call may take at least: the first one of all also compiles headers
 NO_COMPILER = ("InvalidCxxCompiler", "No working C++ compiler")
 FIX = "apt-get install g++"
@@ -53,7 +54,8 @@ class CompiledRival:
             times = time(self._process)
         except ReferenceFailed as failed:
             return None, f"not timed against torch.compile: {failed}"
-        return times.speedup, f"torch.compile took {first:.1f} s for its first call"
+        compiling = f"torch.compile took {first:.1f} s for its first call" if first >= NOTABLE_SECONDS else ""
+        return times.speedup, compiling
 
     def close(self) -> None:
         """End its process."""
