@@ -130,10 +130,34 @@ def _read_outputs(
     if len(described) != len(natives):
         raise Incorrect("count", f"it gives {len(described)} tensors, and PyTorch gives {len(natives)}")
     bases = [process.address_of(storage) for storage in slot]
-    return [
+    outputs = [
         _read_output(operation, process, text, expected, reference, bases, place)
         for place, (text, expected) in enumerate(zip(described, reference.outputs, strict=True))
     ]
+    own = [
+        (place, output)
+        for place, (output, native) in enumerate(zip(outputs, natives, strict=True))
+        if native.untyped_storage().data_ptr() not in reference.native_storages and output.numel()
+    ]
+    _check_mappings(process, [(described[place][0], place, output) for place, output in own], slot)
+    return outputs
+
+
+def _check_mappings(
+    process: KernelProcess, outputs: Sequence[tuple[int, int, Tensor]], slot: Sequence[Tensor]
+) -> None:
+    """Whether an output, by its address, is the memory of an argument at another address: it changes with that."""
+    for storage in slot:
+        storage.bitwise_not_()
+    try:
+        for address, place, output in outputs:
+            known = torch.empty(0, dtype=torch.uint8).set_(output.untyped_storage())
+            now = process.read(address, known.numel())
+            if now is None or not torch.equal(now, known):
+                raise Incorrect("aliasing", f"output {place} shares memory with an argument, and must not")
+    finally:
+        for storage in slot:
+            storage.bitwise_not_()
 
 
 def _is_as_near(output: Tensor, now: Expected, known: Expected) -> bool:

@@ -38,7 +38,7 @@ from profkit.kernels.evaluation.sources.registry import describe_untested, open_
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
-from profkit.kernels.evaluation.timing import time_pairs
+from profkit.kernels.evaluation.timing import ReferenceFailed, blaming, time_pairs
 from profkit.kernels.evaluation.trial import Cheat, Trial
 from profkit.kernels.sweep.device import describe_device, free_memory, measure_ceilings
 
@@ -267,24 +267,24 @@ class Judge:
         candidate, reference = self._candidate, self._reference
         assert candidate is not None
         assert reference is not None
-        try:
-            estimate = trial.estimate(reference)
-        except (KernelError, WorkerEnded) as error:
-            reference.kill()
-            return replace(result, remarks=(*result.remarks, f"not timed: PyTorch's own kernel: {error}"))
         fresh = trial.choose_values()
         if fresh is None:
             return replace(result, remarks=(*result.remarks, UNCHANGED))
-        times = time_pairs(
-            candidate,
-            reference,
-            fresh,
-            trial.recipe,
-            len(trial.reference.outputs),
-            estimate,
-            self._settings.timing,
-            trial.verifier(candidate),
-        )
+        try:
+            with blaming(reference):
+                estimate = trial.estimate(reference)
+            times = time_pairs(
+                candidate,
+                reference,
+                fresh,
+                trial.recipe,
+                len(trial.reference.outputs),
+                estimate,
+                self._settings.timing,
+                trial.verifier(candidate),
+            )
+        except ReferenceFailed as failed:
+            return replace(result, remarks=(*result.remarks, f"not timed: PyTorch's own kernel: {failed}"))
         bytes_, flops = trial.bytes, trial.count_flops()
         return replace(
             result,

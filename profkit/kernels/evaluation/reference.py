@@ -209,7 +209,8 @@ def _truth(
         line = str(error).strip().splitlines()[0][:120] if str(error).strip() else type(error).__name__
         return [None] * count, [None] * count, f"in float64 it fails ({line})"
     moves: list[Tensor | None] = [None] * count
-    for _ in range(PROBES):
+    is_pointwise = torch.Tag.pointwise in operation.tags
+    for _ in range(PROBES if is_pointwise else 2 * PROBES):  # a sum may hardly move by chance
         try:
             probes = run(STEP)
         except Exception:
@@ -278,6 +279,10 @@ def _summands(operation: Any, tensors: Sequence[Tensor], outputs: Sequence[Tenso
     if not numbers:
         return 1.0
     length = max(numbers) / min(results)
+    if (
+        torch.Tag.pointwise not in operation.tags
+    ):  # sums along a dimension, whose results are as many as its numbers
+        length = max(length, *(size for tensor in floats for size in (1, *tensor.shape)))
     name = str(operation).split(".")[1]
     if len(numbers) > 1 and CONTRACTION.search(name):
         first, second = sorted(numbers, reverse=True)[:2]

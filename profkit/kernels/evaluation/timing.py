@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from math import exp, log
 from time import perf_counter
@@ -22,9 +22,10 @@ import torch
 
 from profkit.core.statistics import median, median_interval
 from profkit.core.types import Speedup, SpeedWord
+from profkit.execution.child import WorkerEnded
 from profkit.hardware.conditions import OtherProcesses
 from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor
-from profkit.kernels.evaluation.candidate.client import KernelProcess
+from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess
 from profkit.kernels.evaluation.fresh_values import FreshValues
 from profkit.kernels.evaluation.request import PairOptions
 
@@ -71,16 +72,18 @@ def time_pairs(
     others are there. Where half of them did, or others had much of the processors, the machine is busy: `disturbed`
     says so, and the speed-up is AMBIGUOUS.
 
-    Raises what `verify` raises, KernelError, and WorkerEnded.
+    Raises what `verify` raises, KernelError and WorkerEnded of the candidate, ReferenceFailed, and MachineError.
     """
     secret = random.SystemRandom()
     count = _slot_count(estimate, recipe)
     both = (reference, candidate)
-    slots = {process: process.place(recipe, count) for process in both}
+    with blaming(reference):
+        slots = {reference: reference.place(recipe, count)}
+        reference.prepare_timing()
+        empty = _empty_batch_seconds(reference, count)
+    slots[candidate] = candidate.place(recipe, count)
+    candidate.prepare_timing()
     kept = [torch.empty_like(storage) for storage in slots[reference][0]]  # of the call that is verified
-    for process in both:
-        process.prepare_timing()
-    empty = _empty_batch_seconds(reference, count)
     pairs: list[_Pair] = []
     begin, spent_verifying, verified, next_look = perf_counter(), 0.0, 0, FEWEST_PAIRS
     others = OtherProcesses([os.getpid(), *(process.pid for process in both)])
@@ -94,12 +97,14 @@ def time_pairs(
                 copy_storages(values, copies)
                 if place == chosen:
                     copy_storages(values, kept)
+            reference.check_scheduling()
             times: dict[KernelProcess, float] = {}
             addresses: dict[KernelProcess, Sequence[int]] = {}
             waited = False
             for process in secret.sample(both, 2):
                 watches[process].begin()
-                seconds, addresses[process] = process.run_slots(count * outputs)
+                with blaming(reference) if process is reference else nullcontext():
+                    seconds, addresses[process] = process.run_slots(count * outputs)
                 waited |= watches[process].waited(seconds)
                 times[process] = max(seconds - empty, seconds / 50) / count
             elapsed = perf_counter() - begin
@@ -126,6 +131,20 @@ def time_pairs(
         verified,
         disturbed,
     )
+
+
+class ReferenceFailed(Exception):
+    """PyTorch's own kernel failed, or its process ended: nothing is said of the candidate."""
+
+
+@contextmanager
+def blaming(reference: KernelProcess) -> Iterator[None]:
+    """What goes wrong is the reference's own fault. Raises ReferenceFailed."""
+    try:
+        yield
+    except (KernelError, WorkerEnded) as error:
+        reference.kill()
+        raise ReferenceFailed(str(error)) from error
 
 
 def copy_storages(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:

@@ -96,7 +96,10 @@ class Trial:
             native = run_natively(self.operation, lambda: self._make(contents))
             return [each.native for each in (*native.outputs, *(each for _, each in native.arguments))]
 
-        return choose_values(self.encoder, self.recipe, run)
+        chosen = choose_values(self.encoder, self.recipe, run)
+        if chosen is None and self.reference.arguments:  # it must be written to the arguments each time
+            return FreshValues(self.encoder, self.recipe)
+        return chosen
 
     def estimate(self, process: KernelProcess) -> float:
         """Seconds of one call of the reference, roughly."""

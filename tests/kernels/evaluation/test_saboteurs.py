@@ -40,6 +40,11 @@ def test_what_a_kernel_reaches_for_is_not_there(judge: Judge, operation: str) ->
     assert (result.status, result.reason) == ("passed", "")
 
 
+def test_an_argument_at_another_address_is_no_copy_of_it(judge: Judge) -> None:
+    result = judge_operation(judge, "clone.default")
+    assert (result.status, result.fault) == ("incorrect", "aliasing")
+
+
 def test_a_wrong_answer_costs_its_own_test_and_not_the_next_one(judge: Judge) -> None:
     assert judge_operation(judge, "log.default").status == "crashed"
     assert judge_operation(judge, "tanh.default").status == "passed"

@@ -86,6 +86,7 @@ class KernelProcess:
         }  # the layout of both is alike
         self._child = ChildProcess(argv, env, log, inherited=(self.arena.fd,), starts_others=bool(kept))
         self._asked = 0  # requests
+        self._scheduling = _scheduling(0)
         self._stopped: set[int] = set()  # processes of its own that are not in its group
         self._random = random.SystemRandom()
         self.operation = ""  # that is loaded
@@ -156,6 +157,13 @@ class KernelProcess:
     def watch(self) -> ProcessorWatch:
         """What tells whether its threads wait for a processor."""
         return ProcessorWatch(self._child.pid)
+
+    def check_scheduling(self) -> None:
+        """Raises MachineError where somebody has changed its priority, or which processors it may use."""
+        with suppress(ProcessLookupError):
+            if _scheduling(self._child.pid) != self._scheduling:
+                self.kill()
+                raise MachineError("somebody has changed how the process of PyTorch's kernels is scheduled")
 
     def prepare_timing(self) -> None:
         """Let its malloc keep what is freed."""
@@ -293,6 +301,15 @@ def _raise_error(message: dict[str, Any]) -> NoReturn:
         str(message.get("traceback", "")),
         memory=bool(message.get("memory")),
     )
+
+
+def _scheduling(pid: int) -> tuple[object, ...]:
+    """Priority, policy and processors of a process. OpenMP itself chooses processors where it is asked to."""
+    is_bound = any(name in os.environ for name in ("OMP_PROC_BIND", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"))
+    priority = os.getpriority(os.PRIO_PROCESS, pid)
+    if sys.platform != "linux":
+        return (priority,)
+    return priority, os.sched_getscheduler(pid), is_bound or os.sched_getaffinity(pid)
 
 
 class _Range(ctypes.Structure):
