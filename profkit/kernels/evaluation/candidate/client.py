@@ -81,7 +81,10 @@ class KernelProcess:
         arguments = json.dumps([asdict(source), self.arena.fd, arena_bytes, threads, folders])
         argv = [sys.executable, "-c", _BOOT, _ROOT, str(os.getpid()), arguments]
         self._scratch = tempfile.mkdtemp(prefix="profkit-kernels-") if kept else ""
-        env = {"TMPDIR": self._scratch} if kept else {}
+        env = {
+            "PYTHONHASHSEED": "0",
+            "TMPDIR": self._scratch or tempfile.gettempdir(),
+        }  # the layout of both is alike
         self._child = ChildProcess(argv, env, log, inherited=(self.arena.fd,), starts_others=bool(kept))
         self._asked = 0  # requests
         self._scheduling = _scheduling(0)
