@@ -27,6 +27,8 @@ Why are the slowest three slow? Each through `profkit profile`:  profkit evaluat
 
 The operations of your own program, with kernels of yours:  profkit evaluate my_kernels.py --trace -- python train.py
 
+Against torch.compile, too:  profkit evaluate my_kernels.py --compile
+
 Only whether they are correct:  profkit evaluate my_kernels.py --correctness-only
 
 What it would do:  profkit evaluate --suite opinfo --plan
@@ -164,6 +166,14 @@ def evaluate(
             help="Do one test of an evaluation again, and show all of it.", metavar="ID", rich_help_panel=ON
         ),
     ] = "",
+    compile: Annotated[
+        bool,
+        typer.Option(
+            "--compile",
+            help="Time kernels against torch.compile of the same operation, too.",
+            rich_help_panel=HOW,
+        ),
+    ] = False,
     profile: Annotated[
         str,
         typer.Option(
@@ -211,9 +221,10 @@ def evaluate(
         _replay(replay, file, format, quiet=quiet)
         return
     choices = _parse_choices(profile)
-    if choices and correctness_only:
+    if correctness_only and (choices or compile):
+        asked = "profile" if choices else "compile"
         raise UsageError(
-            "--correctness-only times nothing, and --profile takes timed tests", "leave out one of them"
+            f"--correctness-only times nothing, and --{asked} needs times", "leave out one of them"
         )
     if resume is not None:
         _check_resume(context)
@@ -235,6 +246,7 @@ def evaluate(
             device=device,
             correctness_only=correctness_only,
             audit=audit,
+            compiled=compile,
             threads=threads,
             timeout=timeout,
             timing=PairOptions(budget, precision, floor),

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from profkit.core.types import PassName, PassPlan, Plan, RunDocument, TimeSplit
 
-# What says most for its time comes first. The passes still run in the plan's order.
-PRIORITY: tuple[PassName, ...] = (
-    "timing",
-    "trace",
-    "stacks",
-    "cprofile",
-    "counters",
-    "explain",
-    "tracemalloc",
-)
+# What says most for its time comes first; of the same rank, what the plan has first: of a Python program its stacks,
+# of a device's its trace. The passes still run in the plan's order.
+PRIORITY: Mapping[PassName, int] = {
+    "timing": 0,
+    "trace": 1,
+    "stacks": 1,
+    "cprofile": 2,
+    "counters": 3,
+    "explain": 4,
+    "tracemalloc": 5,
+}
 
 LEAST_CUT = 4.0  # seconds: a simulation of less says little
 REPORT_SECONDS = 1.0  # that a pass takes to write what it has seen, once its limit has ended it
@@ -51,7 +53,7 @@ def _may_end_early(planned: PassPlan) -> bool:
 def _priority(planned: PassPlan) -> tuple[bool, int]:
     """Its place among those that compete for the time. What has to wait for a window says least for its time."""
     waits = planned.simulated and not _may_end_early(planned)
-    return waits, PRIORITY.index(planned.name)
+    return waits, PRIORITY[planned.name]
 
 
 def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, budget: float) -> Plan:
@@ -83,6 +85,11 @@ def keep_to_budget(plan: Plan, done: int, left: float, plain_seconds: float, bud
                 fix=f"--budget {budget + seconds - left:.0f}",
             )
     return replace(plan, passes=tuple(passes))
+
+
+def may_need_peaks(document: RunDocument) -> bool:
+    """Whether time is kept for them: a window of a whole Python program counts no totals."""
+    return document.workload.python is None or any(one.kind != "process" for one in document.timings)
 
 
 def needs_peaks(document: RunDocument) -> bool:

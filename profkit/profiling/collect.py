@@ -35,7 +35,7 @@ from profkit.core.types import (
 )
 from profkit.hardware.conditions import read_moment
 from profkit.hardware.kept_peaks import kept_peaks
-from profkit.profiling.budget import keep_to_budget, needs_peaks, slowdown
+from profkit.profiling.budget import keep_to_budget, may_need_peaks, needs_peaks, slowdown
 from profkit.profiling.revision import read_revision
 from profkit.profiling.run_passes import (
     PassRecord,
@@ -162,7 +162,8 @@ class RunCollector:
 
     def _left_of(self, budget: float) -> float:
         """The seconds of a budget that are left for passes: the peaks and the reports come after them."""
-        to_measure = self._backend.host_peaks and kept_peaks(self._context.machine) is None
+        to_measure = self._backend.host_peaks and may_need_peaks(self.document)
+        to_measure = to_measure and kept_peaks(self._context.machine) is None
         after = (PEAK_SECONDS if to_measure else 0.0) + OUTSIDE_SECONDS
         return budget - (time.monotonic() - self._begin) - after * slowdown(self.document.time_split)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from profkit.core.types import Directive, PassPlan, Plan, Step, TimeSplit
-from profkit.profiling.budget import keep_to_budget, needs_peaks, slowdown
+from profkit.profiling.budget import keep_to_budget, may_need_peaks, needs_peaks, slowdown
 from tests import documents
 
 
@@ -41,6 +41,7 @@ def kept(left, done=1):
         (15.0, ["stacks", "cprofile", "trace", "counters"]),
         (11.0, ["stacks", "cprofile", "trace"]),
         (5.0, ["stacks", "trace"]),
+        (4.0, ["stacks"]),  # net.py: a trace in place of them named none of its lines
         (2.5, ["stacks"]),  # what does not fit makes room for what comes after it
         (0.0, []),
     ],
@@ -113,3 +114,13 @@ def test_peaks_are_measured_only_where_something_is_held_against_them():
     assert needs_peaks(replace(nothing, readings=(documents.reading("dram.bytes", 1e9, "B"),)))
     declared = replace(documents.timing(), flops=1e9)
     assert needs_peaks(replace(nothing, timings=(declared,)))
+
+
+def test_no_time_is_kept_for_peaks_of_a_whole_python_program():
+    """frames.py under 25 s: the time that was kept for them was cProfile's, and they were not measured."""
+    compiled = replace(documents.empty(), timings=(replace(documents.timing(), kind="process"),))
+    python = replace(compiled, workload=replace(compiled.workload, python="/usr/bin/python3"))
+    compiled = replace(compiled, workload=replace(compiled.workload, python=None))
+    assert may_need_peaks(compiled)
+    assert not may_need_peaks(python)
+    assert may_need_peaks(replace(python, timings=(replace(documents.timing(), kind="region"),)))

@@ -17,7 +17,8 @@ import torch
 from profkit.kernels.evaluation.candidate.arguments import Encoder, Recipe, Tensor, decode
 
 NOISE = 1 / 8  # the largest share
-POOL = 1 << 21  # random numbers, of which each tensor takes some from a random place
+POOL = 1 << 21  # random numbers at most, of which each tensor takes some from a random place
+FEWEST = 1 << 16  # of them: two places are seldom the same
 RENEWED = 256  # of them, each time: nobody learns the pool
 
 
@@ -29,7 +30,7 @@ class FreshValues:
         self._random = random.SystemRandom()
         self._generator = torch.Generator().manual_seed(self._random.getrandbits(63))
         largest = max((content.numel() for content in encoder.contents), default=0)
-        size = min(POOL, max(4 * largest, 4 * RENEWED))
+        size = min(POOL, max(4 * largest, FEWEST))
         self._pool = torch.empty(size).uniform_(1 - NOISE, 1, generator=self._generator)
         self._dtypes: dict[int, torch.dtype] = {}
         self._sorted: set[int] = set()

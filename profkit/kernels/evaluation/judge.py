@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from profkit.analysis.evaluation.witnesses import describe_witnesses, impossible_rate
 from profkit.core import codec
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.process import adopt_orphans
@@ -31,6 +32,7 @@ from profkit.execution.worker import JobFinished, JobStarted, JobStep
 from profkit.kernels.evaluation.audit import audit_test
 from profkit.kernels.evaluation.candidate.arguments import NotPortable
 from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess
+from profkit.kernels.evaluation.candidate.compiled import COMPILE_SECONDS, SOURCE, CompiledRival
 from profkit.kernels.evaluation.candidate.confinement import shield
 from profkit.kernels.evaluation.correctness import Incorrect
 from profkit.kernels.evaluation.request import JudgeSettings
@@ -38,7 +40,7 @@ from profkit.kernels.evaluation.sources.registry import describe_untested, open_
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
-from profkit.kernels.evaluation.timing import ReferenceFailed, blaming, time_pairs
+from profkit.kernels.evaluation.timing import PairedTimes, ReferenceFailed, blaming, time_pairs
 from profkit.kernels.evaluation.trial import Cheat, Trial
 from profkit.kernels.sweep.device import describe_device, free_memory, measure_ceilings
 
@@ -52,6 +54,8 @@ ARENA_SHARE = 0.5  # of the machine's memory: only what is used of it is taken
 TRACEBACK = 4000  # characters
 SEEDS = 8  # that are tried to make a weak test strong
 UNCHANGED = "not timed: its result is the same for other values, and could be kept from before"
+
+
 BUSY = "the machine was busy: threads waited for a processor while it was timed"
 
 
@@ -66,6 +70,7 @@ class Judge:
         self._candidate: KernelProcess | None = None
         self._reference: KernelProcess | None = None
         self._roofs = MeasuredCeilings()
+        self._rival: CompiledRival | None = None
 
     def load(self) -> None:
         """There is nothing to load ahead."""
@@ -91,6 +96,10 @@ class Judge:
         self._suite = find_suite(chosen.suite, Path(chosen.suite_path) if chosen.suite_path else None)
         self._candidate = self._process(chosen.source, "candidate", kept=(self._logs.parent,))
         self._reference = self._process(SourceRequest("aten"), "reference")
+        if chosen.compiled:
+            patience = max(chosen.timeout, COMPILE_SECONDS)
+            process = self._process(SOURCE, "compiled", (self._logs.parent,), patience)
+            self._rival = CompiledRival(process)
         described = describe_device(torch.device(chosen.device))
         about: dict[str, Json] = {"device": described["device"], "versions": described["versions"]}
         if first:
@@ -140,8 +149,8 @@ class Judge:
         return replace(result, spent=perf_counter() - begin), strength
 
     def close(self) -> None:
-        """End both processes."""
-        for process in (self._candidate, self._reference):
+        """End all processes."""
+        for process in (self._candidate, self._reference, self._rival):
             if process is not None:
                 process.close()
 
@@ -270,12 +279,11 @@ class Judge:
         fresh = trial.choose_values()
         if fresh is None:
             return replace(result, remarks=(*result.remarks, UNCHANGED))
-        try:
-            with blaming(reference):
-                estimate = trial.estimate(reference)
-            times = time_pairs(
+
+        def time(against: KernelProcess) -> PairedTimes:
+            return time_pairs(
                 candidate,
-                reference,
+                against,
                 fresh,
                 trial.recipe,
                 len(trial.reference.outputs),
@@ -283,27 +291,44 @@ class Judge:
                 self._settings.timing,
                 trial.verifier(candidate),
             )
+
+        try:
+            with blaming(reference):
+                estimate = trial.estimate(reference)
+            times = time(reference)
         except ReferenceFailed as failed:
             return replace(result, remarks=(*result.remarks, f"not timed: PyTorch's own kernel: {failed}"))
+        if why := impossible_rate(trial.bytes_written, times.whole_seconds):
+            raise Cheat(why)
         bytes_, flops = trial.bytes, trial.count_flops()
+        bound = _least_seconds(bytes_, flops, self._roofs)
+        witnesses = describe_witnesses(times.seconds, bound, times.threads, times.reference_threads)
+        remarks = (*result.remarks, *((BUSY,) if times.disturbed else ()), *witnesses)
+        compiled = None
+        if self._rival is not None:
+            compiled, remark = self._rival.compare(trial.test.operation, trial, time)
+            remarks = (*remarks, *filter(None, (remark,)))
         return replace(
             result,
             speedup=times.speedup,
             seconds=times.seconds,
             reference_seconds=times.reference_seconds,
+            compiled=compiled,
             verified=times.verified,
-            remarks=(*result.remarks, BUSY) if times.disturbed else result.remarks,
+            remarks=remarks,
             bytes=float(bytes_),
             flops=flops,
-            bound_seconds=_bound(bytes_, flops, self._roofs),
+            bound_seconds=bound,
         )
 
-    def _process(self, source: SourceRequest, name: str, kept: Sequence[Path] = ()) -> KernelProcess:
+    def _process(
+        self, source: SourceRequest, name: str, kept: Sequence[Path] = (), timeout: float | None = None
+    ) -> KernelProcess:
         log = self._logs / f"{name}-{self._number}.log"
         return KernelProcess(
             source,
             threads=self._settings.threads,
-            timeout=self._settings.timeout,
+            timeout=timeout or self._settings.timeout,
             arena_bytes=_arena_bytes(),
             log=log,
             kept=kept,
@@ -319,8 +344,8 @@ def _without_times(result: TestResult) -> TestResult:
     return replace(result, speedup=None, seconds=None, reference_seconds=None)
 
 
-def _bound(bytes_: int, flops: float | None, roofs: MeasuredCeilings) -> float | None:
-    """The least seconds that the hardware allows: by arithmetic, and by memory where no cache holds so much."""
+def _least_seconds(bytes_: int, flops: float | None, roofs: MeasuredCeilings) -> float | None:
+    """What the hardware allows at least: by arithmetic, and by memory where no cache holds so much."""
     by_flops = flops / roofs.flops if flops and roofs.flops else 0.0
     by_bytes = bytes_ / roofs.bandwidth if roofs.bandwidth and bytes_ > _cached_bytes() else 0.0
     return max(by_flops, by_bytes) or None

@@ -18,7 +18,8 @@ too, and one that computes in half precision what PyTorch computes in float32 do
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import prod, sqrt
 from typing import Any
@@ -340,6 +341,26 @@ def _largest(values: Tensor) -> Tensor:
     if flat.numel() < MANY:
         return flat.max()
     return flat.kthvalue(int(flat.numel() * (1 - RARE))).values
+
+
+def count_written(tensors: Iterable[Any], old: Collection[int]) -> int:
+    """Bytes of new memory in the tensors that must be written. `old`: addresses of storages that were there before.
+
+    A view writes nothing, and zeros are there without writing: the system gives memory that holds nothing else.
+    """
+    new: dict[int, int] = {}
+    for tensor in tensors:
+        storage = tensor.untyped_storage()
+        address, size = storage.data_ptr(), min(storage.nbytes(), tensor.numel() * tensor.itemsize)
+        if address not in old and _is_not_zero(tensor):
+            new[address] = max(size, new.get(address, 0))
+    return sum(new.values())
+
+
+def _is_not_zero(tensor: Any) -> bool:
+    with suppress(RuntimeError):  # torch cannot tell it of every dtype
+        return bool(tensor.any())
+    return False
 
 
 def count_bytes(tensors: Sequence[Tensor]) -> int:

@@ -44,6 +44,7 @@ class JudgeSettings:
     device: str = "cpu"
     correctness_only: bool = False
     audit: bool = False
+    compiled: bool = False  # also against torch.compile
     threads: int = 0
     timeout: float = 60.0
     seed: int = 0
@@ -65,6 +66,7 @@ class EvaluationOptions:
     device: str = "auto"
     correctness_only: bool = False
     audit: bool = False
+    compiled: bool = False
     threads: int = 0
     timeout: float = 60.0
     timing: PairOptions = field(default_factory=PairOptions)
@@ -101,6 +103,7 @@ def make_request(
         device="cpu",
         correctness_only=options.correctness_only,
         audit=options.audit,
+        compiled=options.compiled,
         threads=options.threads,
         timeout=options.timeout,
         seed=secrets.randbits(SEED_BITS),

@@ -26,6 +26,7 @@ from profkit.kernels.evaluation.journal import EvaluationJournal, make_document
 from profkit.kernels.evaluation.request import EvaluationRequest
 from profkit.kernels.sweep.plan import format_duration
 
+COMPILE_PATIENCE = 400.0  # more, where torch.compile is asked for
 REPORT_SECONDS = 1.0  # between two lines of progress
 PATIENCE = 120.0  # seconds that the judge gets above what a kernel may take: truth in float64, a process started anew
 WriteResults = Callable[[Path, EvaluationDocument], Sequence[str]]
@@ -61,7 +62,7 @@ def run_evaluation(
         pool = WorkerPool(
             [WorkerClient(command)],
             settle,
-            timeout=2 * request.settings.timeout + PATIENCE,
+            timeout=_seconds_of_a_test(request),
             settings=_plain(request),
             note=progress.note,
         )
@@ -168,10 +169,16 @@ def _make_pool(
     command = WorkerCommand(
         "profkit.kernels.evaluation.judge:Judge", (str(logs), 0), log=logs / "judge-0.log"
     )
-    timeout = 2 * request.settings.timeout + PATIENCE
+    timeout = _seconds_of_a_test(request)
     return WorkerPool(
         [WorkerClient(command)], settle, timeout=timeout, settings=_plain(request), note=progress.note
     )
+
+
+def _seconds_of_a_test(request: EvaluationRequest) -> float:
+    """What the judge gets for one test, before it counts as hanging."""
+    compiling = COMPILE_PATIENCE if request.settings.compiled else 0.0
+    return 2 * request.settings.timeout + PATIENCE + compiling
 
 
 def _check_tests(request: EvaluationRequest, about: Mapping[str, Any]) -> tuple[EvaluationTest, ...]:

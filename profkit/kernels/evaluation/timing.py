@@ -50,6 +50,9 @@ class PairedTimes:
     reference_seconds: float
     verified: int
     disturbed: bool
+    whole_seconds: float  # of a call of the candidate, with its part of what waking the process takes
+    threads: float  # processor time of all threads over that
+    reference_threads: float
 
 
 # Verify one timed call: the bytes of its storages before, and after it, and the addresses of its outputs.
@@ -85,6 +88,7 @@ def time_pairs(
     candidate.prepare_timing()
     kept = [torch.empty_like(storage) for storage in slots[reference][0]]  # of the call that is verified
     pairs: list[_Pair] = []
+    whole: dict[KernelProcess, list[tuple[float, float]]] = {process: [] for process in both}
     begin, spent_verifying, verified, next_look = perf_counter(), 0.0, 0, FEWEST_PAIRS
     others = OtherProcesses([os.getpid(), *(process.pid for process in both)])
     with ExitStack() as cleanup:
@@ -99,21 +103,22 @@ def time_pairs(
                     copy_storages(values, kept)
             reference.check_scheduling()
             times: dict[KernelProcess, float] = {}
+            addresses: dict[KernelProcess, Sequence[int]] = {}
             waited = False
             for process in secret.sample(both, 2):
                 watches[process].begin()
+                busy = process.cpu_seconds()
                 with blaming(reference) if process is reference else nullcontext():
-                    seconds, addresses = process.run_slots(count * outputs)
+                    seconds, addresses[process] = process.run_slots(count * outputs)
+                whole[process].append((seconds, process.cpu_seconds() - busy))
                 waited |= watches[process].waited(seconds)
                 times[process] = max(seconds - empty, seconds / 50) / count
-                elapsed = perf_counter() - begin
-                if process is candidate and (
-                    verified < FEWEST_VERIFIED or spent_verifying < VERIFY_SHARE * elapsed
-                ):
-                    own = addresses[chosen * outputs : (chosen + 1) * outputs]
-                    verify(kept, slots[candidate][chosen], own)
-                    verified += 1
-                    spent_verifying += perf_counter() - begin - elapsed
+            elapsed = perf_counter() - begin
+            if verified < FEWEST_VERIFIED or spent_verifying < VERIFY_SHARE * elapsed:
+                own = addresses[candidate][chosen * outputs : (chosen + 1) * outputs]
+                verify(kept, slots[candidate][chosen], own)  # after both were timed: it takes their caches
+                verified += 1
+                spent_verifying += perf_counter() - begin - elapsed
             if number >= 0:
                 pairs.append(_Pair(times[reference], times[candidate], waited))
             is_over = perf_counter() - begin > options.budget
@@ -131,7 +136,15 @@ def time_pairs(
         median([pair.reference for pair in chosen_pairs]),
         verified,
         disturbed,
+        median([seconds for seconds, _ in whole[candidate]]) / count,
+        _threads_busy(whole[candidate]),
+        _threads_busy(whole[reference]),
     )
+
+
+def _threads_busy(batches: Sequence[tuple[float, float]]) -> float:
+    """Processor seconds over wall seconds, of the median batch: the first one starts threads."""
+    return median([busy / seconds for seconds, busy in batches])
 
 
 class ReferenceFailed(Exception):
@@ -179,7 +192,7 @@ def _empty_batch_seconds(process: KernelProcess, count: int) -> float:
     process.load("")
     times = [process.run_slots(count)[0] for _ in range(EMPTY_BATCHES)]
     process.load(operation)
-    return median(times)
+    return min(times)  # a disturbed one would be taken off every time
 
 
 def _speedup(pairs: Sequence[_Pair], options: PairOptions) -> Speedup:

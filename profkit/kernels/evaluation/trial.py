@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from profkit.kernels.evaluation.fresh_values import FreshValues, choose_values
 from profkit.kernels.evaluation.reference import (
     Reference,
     count_bytes,
+    count_written,
     find_operation,
     flat_tensors,
     is_random,
@@ -61,6 +63,21 @@ class Trial:
         """That a call must move at least: every argument read once, every output written once."""
         outputs = [expected.native for expected in self.reference.outputs]
         return count_bytes([*flat_tensors(self.arguments), *outputs])
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes of new memory that a call must fill."""
+        return count_written(flat_tensors(self.reference.value), self.reference.native_storages)
+
+    def first_call(self, process: KernelProcess) -> float:
+        """Seconds of a first call, of which the result is checked. Raises Incorrect."""
+        (slot,) = process.place(self.recipe, 1)
+        copy_storages(self.encoder.contents, slot)
+        begin = perf_counter()
+        description = process.call(0)
+        seconds = perf_counter() - begin
+        self._check(process, slot, description, self.reference)
+        return seconds
 
     def check(self, process: KernelProcess) -> Errors:
         """Call the kernel with garbage in its new memory, and check all that it did. Raises Incorrect.

@@ -132,6 +132,10 @@ def open_source(request: SourceRequest) -> KernelSource:
         from profkit.kernels.evaluation.sources.functions import FunctionsSource, split_request
 
         return FunctionsSource({name: open_source(each) for name, each in split_request(request).items()})
+    if request.kind == "compiled":
+        from profkit.kernels.evaluation.sources.compiled import CompiledSource
+
+        return CompiledSource()
     if request.kind == "flag_gems":
         from profkit.kernels.evaluation.sources.flag_gems import FlagGemsSource
 

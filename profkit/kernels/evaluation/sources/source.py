@@ -13,7 +13,7 @@ Kernel: TypeAlias = Callable[..., Any]  # called with exactly the arguments of t
 class SourceRequest:
     """Where kernels come from, as plain data: it travels to the process that loads them.
 
-    `kind` is aten, flag_gems, directory, file, source (`text` of one operation), function or functions (of a
+    `kind` is aten, compiled, flag_gems, directory, file, source (`text` of one operation), function or functions (of a
     running program, as `text` says); `paths` are absolute.
     """
 

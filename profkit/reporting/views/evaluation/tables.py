@@ -212,10 +212,13 @@ def _operation_table(operations: Sequence[OperationResult], *, wide: bool) -> Bl
     timed = any(one.speedup is not None for one in operations)
     errors = any(one.allowed_share is not None for one in operations)
     bound = any(one.bound_share is not None for one in operations)
+    compiled = any(one.compiled is not None for one in operations)
+    errors = errors and (wide or not compiled)  # a screen has no room for both
     limit = any(one.bottleneck for one in operations)
     insight = any(one.insight for one in operations)
     titles = ["Operation", "Status", "Passed"]
     titles += ["Speed-up", "95 % interval", "Word"] if timed else []
+    titles += ["Of compiled"] if compiled else []
     titles += ["Error"] if errors else []
     titles += ["Bound"] if bound else []
     titles += ["Bottleneck"] if limit and wide else []
@@ -232,6 +235,7 @@ def _operation_table(operations: Sequence[OperationResult], *, wide: bool) -> Bl
             row.append(ratio(speedup.value if speedup else None))
             row.append(interval_text(speedup.low, speedup.high) if speedup else "")
             row.append(speedup.word if speedup else "")
+        row += [ratio(one.compiled.value if one.compiled else None)] if compiled else []
         row += [error_text(one.allowed_share)] if errors else []
         row += [percent(one.bound_share)] if bound else []
         row += [one.bottleneck or ""] if limit and wide else []
