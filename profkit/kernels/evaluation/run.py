@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from itertools import groupby
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
@@ -56,8 +57,12 @@ def run_evaluation(
 
         log = request.folder / "logs"
         log.mkdir(parents=True, exist_ok=True)
+        scratch = cleanup.enter_context(TemporaryDirectory(prefix="profkit-", ignore_cleanup_errors=True))
         command = WorkerCommand(
-            "profkit.kernels.evaluation.judge:Judge", (str(log), 0), log=log / "judge-0.log"
+            "profkit.kernels.evaluation.judge:Judge",
+            (str(log), 0),
+            env={"TMPDIR": scratch},  # what kernels leave there goes, too, where the judge is killed
+            log=log / "judge-0.log",
         )
         pool = WorkerPool(
             [WorkerClient(command)],
