@@ -28,6 +28,7 @@ from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor
 from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess
 from profkit.kernels.evaluation.fresh_values import FreshValues
 from profkit.kernels.evaluation.request import PairOptions
+from profkit.runtime.passes.processor_wait import MOST_WAITING
 
 BATCH_SECONDS = 0.002  # long enough that waking a process is little of it
 MOST_SLOTS = 256
@@ -36,6 +37,9 @@ FEWEST_PAIRS = 8
 MOST_PAIRS = 2000
 LOOK_GROWTH = 1.25  # pairs between two looks at the interval: each look is another chance to be wrong
 EMPTY_BATCHES = 7
+SLICE_SECONDS = (
+    1e-3  # the least that one loses to another program; waking a processor takes some 0.1 ms, and is its own
+)
 VERIFY_SHARE = 0.25  # of the time
 OTHERS = 0.15  # of all processors' time: beyond it what others do moves medians, and no interval shows it
 FEWEST_VERIFIED = 3
@@ -111,7 +115,7 @@ def time_pairs(
                 with blaming(reference) if process is reference else nullcontext():
                     seconds, addresses[process] = process.run_slots(count * outputs)
                 whole[process].append((seconds, process.cpu_seconds() - busy))
-                waited |= watches[process].waited(seconds)
+                waited |= watches[process].longest_wait() > max(SLICE_SECONDS, MOST_WAITING * seconds)
                 times[process] = max(seconds - empty, seconds / 50) / count
             elapsed = perf_counter() - begin
             if verified < FEWEST_VERIFIED or spent_verifying < VERIFY_SHARE * elapsed:

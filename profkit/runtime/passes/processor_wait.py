@@ -50,17 +50,18 @@ class ProcessorWatch:
 
     def waited(self, seconds: float) -> bool:
         """Whether more than MOST_WAITING of the sample, which took `seconds`, was spent waiting by one thread."""
+        return self.longest_wait() > MOST_WAITING * seconds
+
+    def longest_wait(self) -> float:
+        """Seconds of the sample in which one thread could have run and did not; 0 of another process, where untold."""
         after = self._read_waits()
-        if not after and not self._own:
-            return False
         if not after:
-            waiting = SWITCH_SECONDS * (_involuntary_switches() - self._switches)
-            return waiting > MOST_WAITING * seconds
+            return SWITCH_SECONDS * (_involuntary_switches() - self._switches) if self._own else 0.0
         longest = 0
         for thread, (waited, times) in after.items():
             waited_before, times_before = self._before.get(thread, (0, 0))
             longest = max(longest, waited - waited_before - WAKING_NS * (times - times_before))
-        return longest * 1e-9 > MOST_WAITING * seconds
+        return longest * 1e-9
 
     def _read_waits(self) -> _Waits:
         """What the system counts for each thread; nothing where it does not count."""
