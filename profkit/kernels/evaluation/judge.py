@@ -290,6 +290,7 @@ class Judge:
                 estimate,
                 self._settings.timing,
                 trial.verifier(candidate),
+                pinned=self._settings.threads == 1,
             )
 
         try:

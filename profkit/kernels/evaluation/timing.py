@@ -2,9 +2,10 @@
 
 A batch calls a kernel once on each of several arguments, which were written into its memory right before, while the
 process was stopped: each call has other values, and what one batch computed is no help to the next. The clock runs
-from before the process is woken until it says where its outputs lie; then it is stopped, and some outputs, chosen at
-random afterwards, are read and verified. The reference runs in a process of the same kind, under the same clock, on the
-same values, in random order. What such a batch takes without a kernel is measured, too, and taken off both.
+from before the process is woken until it says where its outputs lie; then it is stopped, and the outputs of a call
+chosen at random are read and verified. The reference runs in a process of the same kind, under the same clock, on the
+same values, in random order. What such a batch takes without a kernel is measured, too, and taken off both. From round
+to round the arguments lie in other memory, so that no process has the luck of a good place for long.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from math import exp, log
+from math import exp, inf, log
 from time import perf_counter
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from profkit.core.statistics import median, median_interval
 from profkit.core.types import Speedup, SpeedWord
 from profkit.execution.child import WorkerEnded
 from profkit.hardware.conditions import OtherProcesses
+from profkit.hardware.machine import usable_cores
 from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor
 from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess
 from profkit.kernels.evaluation.fresh_values import FreshValues
@@ -33,9 +35,12 @@ from profkit.runtime.passes.processor_wait import MOST_WAITING
 BATCH_SECONDS = 0.002  # long enough that waking a process is little of it
 MOST_SLOTS = 256
 SLOT_BYTES = 1 << 28  # of all arguments of a batch: the judge writes all of them anew before each
-FEWEST_PAIRS = 8
-MOST_PAIRS = 2000
-LOOK_GROWTH = 1.25  # pairs between two looks at the interval: each look is another chance to be wrong
+ROUNDS, FEWEST_ROUNDS, MOST_ROUNDS = (
+    10,
+    6,
+    50,
+)  # in which the time is spent: of fewer than 6 no interval is known
+WARM_SECONDS = 0.02  # a round begins with a pair that is not counted, and with two where they are short
 EMPTY_BATCHES = 7
 SLICE_SECONDS = (
     1e-3  # the least that one loses to another program; waking a processor takes some 0.1 ms, and is its own
@@ -72,6 +77,8 @@ def time_pairs(
     estimate: float,
     options: PairOptions,
     verify: Verify,
+    *,
+    pinned: bool = False,
 ) -> PairedTimes:
     """Time the loaded kernels of both processes on fresh arguments. `estimate`: seconds of one call.
 
@@ -81,58 +88,36 @@ def time_pairs(
 
     Raises what `verify` raises, KernelError and WorkerEnded of the candidate, ReferenceFailed, and MachineError.
     """
-    secret = random.SystemRandom()
     count = _slot_count(estimate, recipe)
-    both = (reference, candidate)
-    with blaming(reference):
-        slots = {reference: reference.place(recipe, count)}
-        reference.prepare_timing()
-        empty = _empty_batch_seconds(reference, count)
-    slots[candidate] = candidate.place(recipe, count)
-    candidate.prepare_timing()
-    kept = [torch.empty_like(storage) for storage in slots[reference][0]]  # of the call that is verified
+    begin, spent_verifying, verified = perf_counter(), 0.0, 0
+    others = OtherProcesses([os.getpid(), reference.pid, candidate.pid])
     pairs: list[_Pair] = []
-    whole: dict[KernelProcess, list[tuple[float, float]]] = {process: [] for process in both}
-    begin, spent_verifying, verified, next_look = perf_counter(), 0.0, 0, FEWEST_PAIRS
-    others = OtherProcesses([os.getpid(), *(process.pid for process in both)])
     with ExitStack() as cleanup:
-        watches = {process: cleanup.enter_context(process.watch()) for process in both}
-        for number in range(-1, MOST_PAIRS):  # the first one warms up
-            chosen = secret.randrange(count)
-            first, second = (slots[process] for process in secret.sample(both, 2))  # the later one is warmer
-            for place, (values, copies) in enumerate(zip(first, second, strict=True)):
-                fresh.write(values)
-                copy_storages(values, copies)
-                if place == chosen:
-                    copy_storages(values, kept)
-            reference.check_scheduling()
-            times: dict[KernelProcess, float] = {}
-            addresses: dict[KernelProcess, Sequence[int]] = {}
-            waited = False
-            for process in secret.sample(both, 2):
-                watches[process].begin()
-                busy = process.cpu_seconds()
-                with blaming(reference) if process is reference else nullcontext():
-                    seconds, addresses[process] = process.run_slots(count * outputs)
-                whole[process].append((seconds, process.cpu_seconds() - busy))
-                waited |= watches[process].longest_wait() > max(SLICE_SECONDS, MOST_WAITING * seconds)
-                times[process] = max(seconds - empty, seconds / 50) / count
-            elapsed = perf_counter() - begin
-            if verified < FEWEST_VERIFIED or spent_verifying < VERIFY_SHARE * elapsed:
-                own = addresses[candidate][chosen * outputs : (chosen + 1) * outputs]
-                verify(kept, slots[candidate][chosen], own)  # after both were timed: it takes their caches
-                verified += 1
-                spent_verifying += perf_counter() - begin - elapsed
-            if number >= 0:
-                pairs.append(_Pair(times[reference], times[candidate], waited))
-            is_over = perf_counter() - begin > options.budget
-            if len(pairs) >= next_look or (is_over and len(pairs) >= FEWEST_PAIRS):
-                next_look = int(len(pairs) * LOOK_GROWTH) + 1
-                if is_over or _is_decided(_speedup(_undisturbed(pairs), options), options):
+        bench = _Bench(candidate, reference, fresh, recipe, outputs, count, cleanup)
+        for number in range(MOST_ROUNDS):
+            bench.renew(pinned=pinned)
+            warm = perf_counter()
+            bench.run_pair(number)
+            if perf_counter() - warm < WARM_SECONDS:
+                bench.run_pair(number)
+            round_end = begin + (number + 1) * options.budget / ROUNDS
+            while True:
+                pairs.append(bench.run_pair(number))
+                before = perf_counter()
+                if verified < FEWEST_VERIFIED or spent_verifying < VERIFY_SHARE * (before - begin):
+                    verify(*bench.chosen_call())
+                    verified += 1
+                    spent_verifying += perf_counter() - before
+                if perf_counter() > round_end:
                     break
+            if number + 1 < FEWEST_ROUNDS:
+                continue
+            is_over = perf_counter() - begin > options.budget
+            if is_over or _is_decided(_speedup(_undisturbed(pairs), options), options):
+                break
     chosen_pairs = _undisturbed(pairs)
     quiet = sum(not pair.waited for pair in pairs)
-    disturbed = quiet < max(FEWEST_PAIRS, len(pairs) / 2) or (others.share() or 0.0) > OTHERS
+    disturbed = quiet < len(pairs) / 2 or (others.share() or 0.0) > OTHERS
     speedup = _speedup(chosen_pairs, options)
     return PairedTimes(
         replace(speedup, word="AMBIGUOUS") if disturbed else speedup,
@@ -140,10 +125,96 @@ def time_pairs(
         median([pair.reference for pair in chosen_pairs]),
         verified,
         disturbed,
-        median([seconds for seconds, _ in whole[candidate]]) / count,
-        _threads_busy(whole[candidate]),
-        _threads_busy(whole[reference]),
+        median([seconds for seconds, _ in bench.whole[candidate]]) / count,
+        _threads_busy(bench.whole[candidate]),
+        _threads_busy(bench.whole[reference]),
     )
+
+
+class _Bench:
+    """Both processes with their arguments, which are laid out anew for each round of pairs."""
+
+    def __init__(
+        self,
+        candidate: KernelProcess,
+        reference: KernelProcess,
+        fresh: FreshValues,
+        recipe: Recipe,
+        outputs: int,
+        count: int,
+        cleanup: ExitStack,
+    ) -> None:
+        self._candidate, self._reference, self._both = candidate, reference, (reference, candidate)
+        self._fresh, self._recipe, self._outputs, self._count = fresh, recipe, outputs, count
+        self._secret = random.SystemRandom()
+        self._slots: dict[KernelProcess, list[list[Tensor]]] = {}
+        self._empty = inf
+        self._chosen = 0  # the call of the last pair that may be verified
+        self._kept: list[Tensor] = []  # its arguments, as they were before it
+        self._addresses: Sequence[int] = ()
+        self.whole: dict[KernelProcess, list[tuple[float, float]]] = {process: [] for process in self._both}
+        self._watches = {process: cleanup.enter_context(process.watch()) for process in self._both}
+        self._processors = usable_cores()
+        cleanup.callback(_use_processors, self._processors)
+
+    def renew(self, *, pinned: bool) -> None:
+        """Lay the arguments out in other memory.
+
+        Where pages lie decides what a cache holds of them: by up to a tenth of a time, for as long as they lie there.
+        `pinned`: both get one and the same processor, and the judge the others.
+        """
+        if pinned and len(self._processors) > 1:
+            processor = self._secret.choice(self._processors)
+            _use_processors([each for each in self._processors if each != processor])
+            for process in self._both:
+                process.use_processors([processor])
+        with blaming(self._reference):
+            self._lay_out(self._reference)
+            self._empty = min(self._empty, _empty_batch_seconds(self._reference, self._count))
+        self._lay_out(self._candidate)
+        self._kept = [torch.empty_like(storage) for storage in self._slots[self._reference][0]]
+
+    def _lay_out(self, process: KernelProcess) -> None:
+        process.renew()
+        self._slots[process] = process.place(self._recipe, self._count)
+        process.prepare_timing()
+
+    def run_pair(self, number: int) -> _Pair:
+        """Write new values and time both on them, in random order: a pair of round `number`."""
+        self._chosen = self._secret.randrange(self._count)
+        both = self._secret.sample(self._both, 2)  # what is written later is warmer
+        for place, (values, copies) in enumerate(zip(*(self._slots[each] for each in both), strict=True)):
+            self._fresh.write(values)
+            copy_storages(values, copies)
+            if place == self._chosen:
+                copy_storages(values, self._kept)
+        self._reference.check_scheduling()
+        times: dict[KernelProcess, float] = {}
+        waited = False
+        for process in self._secret.sample(self._both, 2):
+            self._watches[process].begin()
+            busy = process.cpu_seconds()
+            with blaming(self._reference) if process is self._reference else nullcontext():
+                seconds, addresses = process.run_slots(self._count * self._outputs)
+            self.whole[process].append((seconds, process.cpu_seconds() - busy))
+            waited |= self._watches[process].longest_wait(process.pid) > max(
+                SLICE_SECONDS, MOST_WAITING * seconds
+            )
+            times[process] = max(seconds - self._empty, seconds / 50) / self._count
+            if process is self._candidate:
+                self._addresses = addresses
+        return _Pair(number, times[self._reference], times[self._candidate], waited)
+
+    def chosen_call(self) -> tuple[Sequence[Tensor], Sequence[Tensor], Sequence[int]]:
+        """A call of the last pair, for `Verify`: both were timed, whose caches verifying takes."""
+        own = self._addresses[self._chosen * self._outputs : (self._chosen + 1) * self._outputs]
+        return self._kept, self._slots[self._candidate][self._chosen], own
+
+
+def _use_processors(processors: Sequence[int]) -> None:
+    """Where this process itself may run."""
+    with suppress(OSError, AttributeError):
+        os.sched_setaffinity(0, processors)
 
 
 def _threads_busy(batches: Sequence[tuple[float, float]]) -> float:
@@ -172,17 +243,18 @@ def copy_storages(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
 
 
 class _Pair(NamedTuple):
-    """Seconds of one call of each, and whether a process waited for a processor meanwhile."""
+    """Seconds of one call of each, in which round, and whether a process waited for a processor meanwhile."""
 
+    round: int
     reference: float
     candidate: float
     waited: bool
 
 
 def _undisturbed(pairs: Sequence[_Pair]) -> Sequence[_Pair]:
-    """Those in which nobody waited; all, where those are too few."""
+    """Those in which nobody waited; all, where those are of too few rounds."""
     quiet = [pair for pair in pairs if not pair.waited]
-    return quiet if len(quiet) >= FEWEST_PAIRS else pairs
+    return quiet if len({pair.round for pair in quiet}) >= FEWEST_ROUNDS else pairs
 
 
 def _slot_count(estimate: float, recipe: Recipe) -> int:
@@ -200,13 +272,18 @@ def _empty_batch_seconds(process: KernelProcess, count: int) -> float:
 
 
 def _speedup(pairs: Sequence[_Pair], options: PairOptions) -> Speedup:
-    """The median of the pairs' ratios, with its interval by ranks."""
-    ratios = [log(pair.reference / pair.candidate) for pair in pairs]
+    """The median of the rounds' median ratios, with its interval by ranks.
+
+    A round is the unit: all of its pairs share where their memory lies, so a hundred of them are one answer.
+    """
+    rounds: dict[int, list[float]] = {}
+    for pair in pairs:
+        rounds.setdefault(pair.round, []).append(log(pair.reference / pair.candidate))
+    ratios = [median(each) for each in rounds.values()]
     bounds = median_interval(ratios)
-    centre = median(ratios)
     low, high = (min(ratios), max(ratios)) if bounds is None else (bounds.low, bounds.high)
-    value, low, high = exp(centre), exp(low), exp(high)
-    return Speedup(value, low, high, speed_word(value, low, high, options.floor), len(ratios))
+    value, low, high = exp(median(ratios)), exp(low), exp(high)
+    return Speedup(value, low, high, speed_word(value, low, high, options.floor), len(pairs))
 
 
 def speed_word(value: float, low: float, high: float, floor: float) -> SpeedWord:

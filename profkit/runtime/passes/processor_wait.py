@@ -52,9 +52,14 @@ class ProcessorWatch:
         """Whether more than MOST_WAITING of the sample, which took `seconds`, was spent waiting by one thread."""
         return self.longest_wait() > MOST_WAITING * seconds
 
-    def longest_wait(self) -> float:
-        """Seconds of the sample in which one thread could have run and did not; 0 of another process, where untold."""
+    def longest_wait(self, only: int | None = None) -> float:
+        """Seconds of the sample in which one thread could have run and did not; 0 of another process, where untold.
+
+        `only`: of this thread alone. A process that is stopped and goes on wakes all of its threads, to no purpose.
+        """
         after = self._read_waits()
+        if only is not None:
+            after = {thread: waits for thread, waits in after.items() if thread == only}
         if not after:
             return SWITCH_SECONDS * (_involuntary_switches() - self._switches) if self._own else 0.0
         longest = 0

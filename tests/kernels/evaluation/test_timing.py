@@ -12,7 +12,8 @@ import torch
 
 from profkit.kernels.evaluation.candidate.arguments import Encoder, decode
 from profkit.kernels.evaluation.fresh_values import FreshValues, choose_values
-from profkit.kernels.evaluation.timing import _Pair, _undisturbed, speed_word
+from profkit.kernels.evaluation.request import PairOptions
+from profkit.kernels.evaluation.timing import _Pair, _speedup, _undisturbed, speed_word
 
 
 @pytest.mark.parametrize(
@@ -106,6 +107,15 @@ def write_fresh(x: torch.Tensor, *, strong: bool = False) -> torch.Tensor:
 
 
 def test_pairs_in_which_a_process_waited_are_left_out_while_enough_others_are_there() -> None:
-    quiet, disturbed = [_Pair(1.0, 1.0, False)] * 8, [_Pair(9.0, 1.0, True)] * 5
+    quiet = [_Pair(number, 1.0, 1.0, waited=False) for number in range(6)]
+    disturbed = [_Pair(number, 9.0, 1.0, waited=True) for number in range(6)]
     assert list(_undisturbed([*disturbed, *quiet])) == quiet
-    assert len(_undisturbed([*disturbed, *quiet[:3]])) == 8
+    assert len(_undisturbed([*disturbed, *quiet[:3]])) == 9
+
+
+def test_a_round_is_one_answer_however_many_pairs_it_has() -> None:
+    lucky = [_Pair(0, 1.2, 1.0, waited=False)] * 100
+    others = [_Pair(number, 1.0, 1.0, waited=False) for number in range(1, 7)]
+    speedup = _speedup([*lucky, *others], PairOptions())
+    assert (speedup.median, speedup.word, speedup.pairs) == (1.0, "AMBIGUOUS", 106)
+    assert speedup.high == pytest.approx(1.2)

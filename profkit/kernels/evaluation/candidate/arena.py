@@ -29,6 +29,11 @@ class Arena:
         arena.memory = mmap.mmap(fd, size)
         return arena
 
+    def clear(self) -> None:
+        """Give the memory back: all of it is 0 then, and lies elsewhere when it is written again."""
+        with suppress(OSError, AttributeError, ValueError):
+            self.memory.madvise(mmap.MADV_REMOVE)
+
     def close(self) -> None:
         """This process needs it no more. Tensors on it must be gone; the mapping stays where one is not."""
         with suppress(OSError):

@@ -165,6 +165,19 @@ class KernelProcess:
             return clock_gettime(~self._child.pid << 3 | _CPU_CLOCK)
         return 0.0
 
+    def use_processors(self, processors: Sequence[int]) -> None:
+        """Let all of its threads run on these processors alone."""
+        with suppress(OSError, AttributeError):
+            for thread in os.listdir(f"/proc/{self._child.pid}/task"):
+                os.sched_setaffinity(int(thread), processors)
+        with suppress(OSError):
+            self._scheduling = _scheduling(self._child.pid)
+
+    def renew(self) -> None:
+        """Let go of the arguments: those that are laid out next lie in other memory."""
+        self._ask({"ask": "renew"})
+        self.arena.clear()
+
     def check_scheduling(self) -> None:
         """Raises MachineError where somebody has changed its priority, or which processors it may use."""
         with suppress(ProcessLookupError):

@@ -151,6 +151,11 @@ class _Handler:
             return {"complex": [repr(value.real), repr(value.imag)]}
         return {"strange": f"a {type(value).__name__}"}
 
+    def _renew(self) -> dict[str, Any]:
+        """Let go of the arguments and of the outputs."""
+        self._outputs, self._slots = [], []
+        return {"renewed": True}
+
     def _prepare_timing(self) -> dict[str, Any]:
         """Let malloc keep what is freed: a call is not charged with new pages."""
         keep_freed_memory()
