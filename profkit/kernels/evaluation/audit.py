@@ -17,7 +17,7 @@ from profkit.core.types import TestStrength
 from profkit.kernels.evaluation.candidate.arguments import Tensor
 from profkit.kernels.evaluation.candidate.malloc import GARBAGE
 from profkit.kernels.evaluation.correctness import Incorrect, compare
-from profkit.kernels.evaluation.reference import Expected, Reference, flat_tensors
+from profkit.kernels.evaluation.reference import CallReference, Expected, flat_tensors
 
 WATERMARK = 42
 LESS_PRECISE = {torch.float64: torch.float32, torch.float32: torch.float16, torch.float16: torch.bfloat16}
@@ -29,7 +29,7 @@ COPIES = re.compile(
 
 
 def audit_test(
-    test: str, operation: str, reference: Reference, before: Sequence[Any], stale: Reference
+    test: str, operation: str, reference: CallReference, before: Sequence[Any], stale: CallReference
 ) -> TestStrength:
     """Which wrong results the test with the id `test` finds.
 

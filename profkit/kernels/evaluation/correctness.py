@@ -15,8 +15,8 @@ from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.reference import (
     SAFETY,
     WIDER,
+    CallReference,
     Expected,
-    Reference,
     argument_of,
     flat_tensors,
     leaves_unwritten,
@@ -70,7 +70,7 @@ def check_call(
     operation: Any,
     process: KernelProcess,
     value: Any,
-    reference: Reference,
+    reference: CallReference,
     slot: Sequence[Tensor],
     arguments: tuple[Sequence[Any], Mapping[str, Any]],
 ) -> Errors:
@@ -95,8 +95,8 @@ def is_right_by_far(
     operation: Any,
     process: KernelProcess,
     value: Any,
-    native: Reference,
-    similar: Reference,
+    native: CallReference,
+    similar: CallReference,
     slot: Sequence[Tensor],
     arguments: tuple[Sequence[Any], Mapping[str, Any]],
 ) -> bool:
@@ -120,7 +120,7 @@ def is_right_by_far(
 
 
 def _read_outputs(
-    operation: Any, process: KernelProcess, value: Any, reference: Reference, slot: Sequence[Tensor]
+    operation: Any, process: KernelProcess, value: Any, reference: CallReference, slot: Sequence[Tensor]
 ) -> list[Tensor]:
     """The outputs of a call. Raises Incorrect where it gives something else than so many plain tensors."""
     natives = flat_tensors(reference.value)
@@ -289,7 +289,7 @@ def _read_output(
     process: KernelProcess,
     text: Sequence[Any],
     expected: Expected,
-    reference: Reference,
+    reference: CallReference,
     bases: Sequence[tuple[int, int]],
     place: int,
 ) -> Tensor:
@@ -328,7 +328,7 @@ def _meaningful(shape: Sequence[int], stride: Sequence[int]) -> list[int]:
 def _check_aliasing(
     operation: Any,
     expected: Expected,
-    reference: Reference,
+    reference: CallReference,
     bases: Sequence[tuple[int, int]],
     address: int,
     count: int,
@@ -361,7 +361,7 @@ def _check_changed(argument: Tensor, expected: Expected) -> Errors:
         raise Incorrect("mutation" if wrong.fault == "values" else wrong.fault, str(wrong)) from None
 
 
-def _check_storages(slot: Sequence[Tensor], reference: Reference, tensors: Sequence[Tensor]) -> None:
+def _check_storages(slot: Sequence[Tensor], reference: CallReference, tensors: Sequence[Tensor]) -> None:
     """All that the operation does not name is as it was: other arguments, and what lies between their elements."""
     changed = {
         tensors[place].untyped_storage().data_ptr(): tensors[place] for place, _ in reference.arguments

@@ -61,7 +61,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Reference:
+class CallReference:
     """What a call must give, and what it must do to its arguments.
 
     `value` is PyTorch's own value as it was returned. `storages` are the bytes of the arguments' storages after the
@@ -140,7 +140,7 @@ def written_places(operation: Any, args: Sequence[Any], kwargs: Mapping[str, Any
 Make = Callable[[], tuple[tuple[Any, ...], dict[str, Any], list[Tensor]]]
 
 
-def run_natively(operation: Any, make: Make) -> Reference:
+def run_natively(operation: Any, make: Make) -> CallReference:
     """What PyTorch itself gives and does, without a truth. `make` gives fresh arguments, and their storages' bytes.
 
     Raises whatever PyTorch raises for these arguments.
@@ -150,7 +150,7 @@ def run_natively(operation: Any, make: Make) -> Reference:
     value = operation(*args, **kwargs)
     tensors = flat_tensors([args, kwargs])
     changed = sorted(written_places(operation, args, kwargs))
-    return Reference(
+    return CallReference(
         value,
         tuple(Expected(f"output {place}", native) for place, native in enumerate(flat_tensors(value))),
         tuple((place, Expected(f"argument {place}", tensors[place])) for place in changed),
@@ -159,7 +159,7 @@ def run_natively(operation: Any, make: Make) -> Reference:
     )
 
 
-def make_reference(operation: Any, make: Make, seed: int) -> Reference:
+def make_reference(operation: Any, make: Make, seed: int) -> CallReference:
     """The reference of a call: what PyTorch itself gives, with the truth in float64 and what is allowed.
 
     Raises whatever PyTorch raises for these arguments.

@@ -15,7 +15,7 @@ from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.correctness import Errors, Incorrect, check_call, is_right_by_far
 from profkit.kernels.evaluation.fresh_values import FreshValues, choose_values
 from profkit.kernels.evaluation.reference import (
-    Reference,
+    CallReference,
     count_bytes,
     count_written,
     find_operation,
@@ -162,18 +162,18 @@ class Trial:
         return verify
 
     def _check(
-        self, process: KernelProcess, slot: Sequence[Tensor], description: Any, reference: Reference
+        self, process: KernelProcess, slot: Sequence[Tensor], description: Any, reference: CallReference
     ) -> Errors:
         arguments = decode(self.recipe.body, slot)
         return check_call(self.operation, process, description, reference, slot, arguments)
 
     def _is_right_by_far(
-        self, process: KernelProcess, slot: Sequence[Tensor], description: Any, native: Reference
+        self, process: KernelProcess, slot: Sequence[Tensor], description: Any, native: CallReference
     ) -> bool:
         arguments = decode(self.recipe.body, slot)
         return is_right_by_far(self.operation, process, description, native, self.reference, slot, arguments)
 
-    def _refer(self, contents: Sequence[Tensor]) -> Reference:
+    def _refer(self, contents: Sequence[Tensor]) -> CallReference:
         return make_reference(self.operation, lambda: self._make(contents), self._seed)
 
     def _make(self, contents: Sequence[Tensor]) -> tuple[tuple[Any, ...], dict[str, Any], list[Tensor]]:

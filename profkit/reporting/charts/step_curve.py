@@ -14,7 +14,7 @@ HEIGHT = 190.0
 
 
 @dataclass(frozen=True)
-class Step:
+class CurveStep:
     """From `at` on the share (0..1) is `share`, and before it it was `before`; the words that hover over it."""
 
     at: float
@@ -30,7 +30,7 @@ class StepCurve(Block):
     title: str
     description: str
     across: str
-    steps: tuple[Step, ...]
+    steps: tuple[CurveStep, ...]
     named: tuple[tuple[float, float], ...]
 
     def plain(self) -> Sequence[Block]:

@@ -15,7 +15,7 @@ from profkit.kernels.evaluation.sources.text import SUFFIX, read_text
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenFile:
     """The file of a folder that is the kernel, and why where there were several."""
 
     file: Path
@@ -54,7 +54,7 @@ def _defines_kernel(file: Path, folder: str) -> bool:
         return False
 
 
-def choose_file(folder: Path) -> Choice:
+def choose_file(folder: Path) -> ChosenFile:
     """The kernel of a folder: what its summary says is correct, else the highest number.
 
     Raises LoadError where there is none.
@@ -68,10 +68,10 @@ def choose_file(folder: Path) -> Choice:
     if chosen is not None:
         return chosen
     reason = f"the highest number of {len(files)} files" if len(files) > 1 else ""
-    return Choice(files[-1], reason)
+    return ChosenFile(files[-1], reason)
 
 
-def _summarized(folder: Path, files: list[Path]) -> Choice | None:
+def _summarized(folder: Path, files: list[Path]) -> ChosenFile | None:
     """What the record of a generation says: its fastest correct kernel."""
     summary = folder / f"{folder.name}_kernel_gen_summary.json"
     by_name = {file.name: file for file in files}
@@ -89,7 +89,7 @@ def _summarized(folder: Path, files: list[Path]) -> Choice | None:
         return None
     _, _, file = max(correct)
     several = " and the fastest" if len(correct) > 1 else ""
-    return Choice(file, f"{summary.name} says that it is correct{several}" if len(files) > 1 else "")
+    return ChosenFile(file, f"{summary.name} says that it is correct{several}" if len(files) > 1 else "")
 
 
 def _speedup(row: dict[str, Any]) -> float:

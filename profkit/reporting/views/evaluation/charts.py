@@ -19,7 +19,7 @@ from profkit.analysis.evaluation import (
 from profkit.core.formatting import plural, shorten
 from profkit.core.types import EvaluationDocument
 from profkit.reporting.chart_blocks import WinnerCell, WinnerMap
-from profkit.reporting.charts.step_curve import Step, StepCurve
+from profkit.reporting.charts.step_curve import CurveStep, StepCurve
 from profkit.reporting.views.evaluation.text import percent, ratio, speedup_text
 
 _PLACES = (0.5, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
@@ -43,7 +43,7 @@ def fast_curve(operations: Sequence[OperationResult]) -> StepCurve | None:
         which = f"; up to here {shorten(', '.join(names), 120)}" if names else ""
         share = percent(point.share)
         words = f"more than {ratio(point.p)}: {share}, {number} of {plural(len(counted), 'operation')}{which}"
-        steps.append(Step(point.p, before, point.share, words))
+        steps.append(CurveStep(point.p, before, point.share, words))
         before = point.share
     return StepCurve(
         "Correct and more than p times as fast",
