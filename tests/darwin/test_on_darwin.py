@@ -28,9 +28,11 @@ import profkit
 assert sys.platform == "darwin" and not hasattr(os, "waitid") and not os.path.exists("/proc/self")
 names = [m.name for m in pkgutil.walk_packages(profkit.__path__, "profkit.")]
 names = [name for name in names if not name.endswith("__main__") and ".passes.host" not in name]
-# Kernels for NVIDIA's GPUs are loaded where there is one, with a torch that is no stand-in.
-gpu = ("profkit.kernels.operations.cuda.", "profkit.kernels.operations.triton.")
-names = [name for name in names if not name.startswith(gpu)]
+# Kernels for NVIDIA's GPUs are loaded where there is one, and kernels are evaluated on Linux, with a torch that is no
+# stand-in.
+elsewhere = ("profkit.kernels.operations.cuda.", "profkit.kernels.operations.triton.")
+elsewhere += ("profkit.kernels.evaluation.", "profkit.evaluation.")
+names = [name for name in names if not name.startswith(elsewhere)]
 for name in names:
     importlib.import_module(name)
 print(len(names))

@@ -61,7 +61,7 @@ class CaseResult:
     calls: int = 1  # of which each sample is the mean
     precise: bool = False  # the interval is as narrow as was asked
     seconds: tuple[float, ...] = ()  # some of the samples in their order, spread evenly
-    cache: Literal["cold", "warm"] | None = None
+    cache: Literal["warm", "cold"] | None = None  # as in a run: Python keeps one order of a Literal
     clock: Literal["wall", "cuda-events", "mps-synchronized"] | None = None
     first: float | None = None  # the very first call: compiling and tuning are in it
     memory: int | None = None  # bytes: the inputs, and the most that a call allocated at a time beside them

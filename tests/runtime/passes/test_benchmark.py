@@ -172,7 +172,7 @@ def test_the_passs_budget_wins_over_the_workloads(tmp_path: Path) -> None:
     # Spread evenly: of two values alone the median may by chance be one of them, and its interval of no width.
     noisy = "import random\ndef fn(): time.sleep(random.uniform(0.001, 0.03))\n"
     run(tmp_path, noisy + "profkit.benchmark(fn, name='a', budget=50)", pass_name="timing", budget=0.4)
-    assert record(tmp_path).benchmarks[0].sample_set.spent <= 0.42
+    assert record(tmp_path).benchmarks[0].sample_set.spent <= 0.45  # and the sample that was begun
 
 
 # ---------------------------------------------------------------- under an instrument
