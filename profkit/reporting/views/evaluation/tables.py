@@ -170,6 +170,9 @@ def operations_section(operations: Sequence[OperationResult]) -> Iterator[Sectio
     if not operations:
         return
     rows = sorted(operations, key=_order)
+    decided = [
+        one for one in rows if one.status != "skipped"
+    ] or rows  # the notes say what was skipped, and why
     columns = [c for c in _COLUMNS if c in _COLUMNS[:3] or any(c.value(one) is not None for one in rows)]
     values = {column: tuple(column.value(one) for one in rows) for column in columns}
     body = SortableTable(
@@ -181,9 +184,9 @@ def operations_section(operations: Sequence[OperationResult]) -> Iterator[Sectio
         tuple(f"{one.operation} {one.status} {one.speedup.word if one.speedup else ''}" for one in rows),
         note=f"Click a title to sort, type words to filter. {_note(column.title for column in columns)}",
         hint="part of a name: add, incorrect, SLOWER",
-        reference=(_operation_table(rows, wide=True),),
+        reference=(_operation_table(decided, wide=True),),
     )
-    brief = OnScreen((_operation_table(rows, wide=False),), (body,))
+    brief = OnScreen((_operation_table(decided, wide=False),), (body,))
     yield Section("Operations", (brief,), anchor="operations")
 
 
