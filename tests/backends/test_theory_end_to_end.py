@@ -88,7 +88,10 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Jud
     monkeypatch.setattr("profkit.profiling.collect.measure_peaks", lambda *_: (found, None))
 
     def run(*command: str) -> Judged:
-        request = ProfileOptions(command, depth="gate", output=tmp_path / "runs", precision=0.5, sampling=0.1)
+        # A budget of its own: on a busy machine the default one would cut the simulation.
+        request = ProfileOptions(
+            command, depth="gate", output=tmp_path / "runs", precision=0.5, sampling=0.1, budget=300.0
+        )
         return Judged(profile_workload(request, Silent())[0])
 
     return run
