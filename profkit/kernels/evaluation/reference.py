@@ -118,6 +118,15 @@ def argument_of(operation: Any, arguments: tuple[Sequence[Any], Mapping[str, Any
     return None
 
 
+def writes_one_place_twice(operation: Any, arguments: tuple[Sequence[Any], Mapping[str, Any]]) -> bool:
+    """Whether an unpooling has two values for one place of a plane: PyTorch itself keeps either, by its threads."""
+    name = str(operation).split(".")[1]
+    if name not in ("max_unpool2d", "max_unpool3d"):
+        return False
+    places = argument_of(operation, arguments, "indices").flatten(-int(name[-2])).sort(-1).values
+    return bool((places.diff(dim=-1) == 0).any())
+
+
 def written_places(operation: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> set[int]:
     """Which tensors of the arguments, counted in their order, the schema allows to be changed."""
     places: set[int] = set()
