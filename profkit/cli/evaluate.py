@@ -113,7 +113,17 @@ def evaluate(
         str,
         typer.Option(help="float32, float16, bfloat16, float64. Default: the suite's.", rich_help_panel=WHAT),
     ] = "",
-    device: Annotated[str, typer.Option(help="auto or cpu.", rich_help_panel=HOW)] = "auto",
+    device: Annotated[
+        str, typer.Option(help="auto (cuda where there is one), cuda, cpu.", rich_help_panel=HOW)
+    ] = "auto",
+    gpus: Annotated[
+        str,
+        typer.Option(
+            help="Numbers of the GPUs that share it, a judge each: 0,1,2,3.",
+            metavar="N,N",
+            rich_help_panel=HOW,
+        ),
+    ] = "",
     correctness_only: Annotated[
         bool, typer.Option("--correctness-only", help="Time nothing.", rich_help_panel=HOW)
     ] = False,
@@ -247,6 +257,7 @@ def evaluate(
             correctness_only=correctness_only,
             audit=audit,
             compiled=compile,
+            gpus=gpus,
             threads=threads,
             timeout=timeout,
             timing=PairOptions(budget, precision, floor),

@@ -8,6 +8,9 @@ from profkit.core.formatting import format_quantity
 
 # No core of today stores more than two registers of 64 bytes in a cycle, and none runs at 8 GHz.
 STORED_PER_SECOND = 2 * 64 * 8e9  # bytes
+# No multiprocessor stores more than 128 bytes in a cycle, and none runs at 4 GHz.
+DEVICE_STORED_PER_SECOND = 128 * 4e9  # bytes
+LAUNCHING = 0.5  # of the time at most that the device works: launches take the rest
 BEYOND_BOUND = 1.5  # times faster than ceilings that were measured, which a busy machine makes too low
 MORE_THREADS = 1.5  # times as many, and at least
 WHOLE_THREAD = 0.7  # more
@@ -22,6 +25,28 @@ def impossible_rate(bytes_written: float, seconds: float, cores: int = os.cpu_co
     return (
         f"its timed calls ended before their results can have been written: {rate}, and {cores} cores store less than "
         f"{limit} (128 bytes a cycle at 8 GHz each)"
+    )
+
+
+def impossible_device_rate(bytes_written: float, seconds: float, multiprocessors: int) -> str:
+    """Why no GPU of so many multiprocessors can have written so many bytes in these seconds; empty where one could."""
+    if bytes_written <= seconds * DEVICE_STORED_PER_SECOND * multiprocessors:
+        return ""
+    rate = format_quantity(bytes_written / seconds, "B/s")
+    limit = format_quantity(DEVICE_STORED_PER_SECOND * multiprocessors, "B/s")
+    return (
+        f"its timed calls ended before their results can have been written: {rate}, and {multiprocessors} "
+        f"multiprocessors store less than {limit} (128 bytes a cycle at 4 GHz each)"
+    )
+
+
+def describe_launches(seconds: float, device_seconds: float) -> str:
+    """A remark where a call of so many seconds leaves the device idle for most of them; else empty."""
+    if not 0 < device_seconds < LAUNCHING * seconds:
+        return ""
+    return (
+        f"the GPU works {device_seconds / seconds:.0%} of its time, {format_quantity(device_seconds, 's')} a call: "
+        "the rest is what the host needs to launch it"
     )
 
 

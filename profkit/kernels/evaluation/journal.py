@@ -78,6 +78,7 @@ def create_journal(request: EvaluationRequest, started: str) -> EvaluationJourna
         "backend": request.backend,
         "command": list(request.command),
         "settings": codec.to_plain_data(request.settings),
+        "gpus": list(request.gpus),
     }
     path = request.folder / FILE
     return EvaluationJournal(files.create(path, FORMAT, header), EvaluationContents(header))
@@ -126,6 +127,7 @@ def read_request(folder: Path, *, again: bool = False) -> EvaluationRequest:
         str(header.get("name", "evaluation")),
         command,
         again,
+        codec.from_plain_data(tuple[str, ...], header.get("gpus", []), "gpus"),
     )
 
 

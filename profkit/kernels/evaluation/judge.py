@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from profkit.analysis.evaluation.witnesses import describe_witnesses, impossible_rate
+from profkit.analysis.evaluation.own_kernels import assess_own_kernels
+from profkit.analysis.evaluation.witnesses import describe_launches, describe_witnesses
 from profkit.core import codec
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.process import adopt_orphans
@@ -34,16 +35,23 @@ from profkit.kernels.evaluation.candidate.arguments import NotPortable
 from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess
 from profkit.kernels.evaluation.candidate.compiled import COMPILE_SECONDS, SOURCE, CompiledRival
 from profkit.kernels.evaluation.candidate.confinement import shield
-from profkit.kernels.evaluation.candidate.host import HostJudgeMemory
+from profkit.kernels.evaluation.candidate.place import HostPlace, Place, find_place
 from profkit.kernels.evaluation.correctness import Incorrect
 from profkit.kernels.evaluation.request import JudgeSettings
 from profkit.kernels.evaluation.sources.registry import describe_untested, open_source
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
-from profkit.kernels.evaluation.timing import PairedTimes, ReferenceFailed, blaming, time_pairs
+from profkit.kernels.evaluation.timing import (
+    PairedTimes,
+    ReferenceFailed,
+    Unverified,
+    blaming,
+    calls_in_batch,
+    time_pairs,
+)
 from profkit.kernels.evaluation.trial import Cheat, Trial
-from profkit.kernels.sweep.device import describe_device, free_memory, measure_ceilings
+from profkit.kernels.sweep.device import describe_device
 
 STATUSES: dict[JobStatus, TestStatus] = {
     JobStatus.crash: "crashed",
@@ -51,8 +59,9 @@ STATUSES: dict[JobStatus, TestStatus] = {
     JobStatus.out_of_memory: "out-of-memory",
     JobStatus.device_error: "crashed",
 }
-ARENA_SHARE = 0.5  # of the machine's memory: only what is used of it is taken
 TRACEBACK = 4000  # characters
+TRACED_CALLS = 8
+NOTHING_RAN = "nothing of it ran on the GPU"
 SEEDS = 8  # that are tried to make a weak test strong
 UNCHANGED = "not timed: its result is the same for other values, and could be kept from before"
 
@@ -70,7 +79,9 @@ class Judge:
         self._source: KernelSource | None = None
         self._candidate: KernelProcess | None = None
         self._reference: KernelProcess | None = None
-        self._roofs = MeasuredCeilings()
+        self._tracer: KernelProcess | None = None  # the candidate's kernels once more, on a device
+        self._place: Place = HostPlace()
+        self._roofs: dict[str, MeasuredCeilings] = {}  # by dtype, "" for all others
         self._rival: CompiledRival | None = None
 
     def load(self) -> None:
@@ -94,14 +105,18 @@ class Judge:
         if chosen.threads:
             torch.set_num_threads(chosen.threads)
         torch.set_grad_enabled(False)
-        self._suite = find_suite(chosen.suite, Path(chosen.suite_path) if chosen.suite_path else None)
+        self._place = find_place(chosen.device)
+        path = Path(chosen.suite_path) if chosen.suite_path else None
+        self._suite = find_suite(chosen.suite, path, device=self._place.device.type)
         self._candidate = self._process(chosen.source, "candidate", kept=(self._logs.parent,))
         self._reference = self._process(SourceRequest("aten"), "reference")
         if chosen.compiled:
             patience = max(chosen.timeout, COMPILE_SECONDS)
             process = self._process(SOURCE, "compiled", (self._logs.parent,), patience)
             self._rival = CompiledRival(process)
-        described = describe_device(torch.device(chosen.device))
+        if self._place.device.type == "cuda" and chosen.source.kind != "aten":
+            self._tracer = self._process(chosen.source, "tracer", kept=(self._logs.parent,))
+        described = describe_device(self._place.device)
         about: dict[str, Json] = {"device": described["device"], "versions": described["versions"]}
         if first:
             selection = Selection(chosen.operations, chosen.dtype, chosen.device)
@@ -111,7 +126,7 @@ class Judge:
             source, by_name = self._open_source(), bool(chosen.operations)
             about["notes"] = [*source.remarks(), *describe_untested(source, chosen.source, by_name, tests)]
             if not chosen.correctness_only:
-                about["roofs"] = codec.to_plain_data(measure_ceilings(torch.device(chosen.device)))
+                about["ceilings"] = codec.to_plain_data(self._place.measure_ceilings())
         return about
 
     def use(self, suite: Suite, source: SourceRequest) -> None:
@@ -122,15 +137,19 @@ class Judge:
                 self._candidate.close()
             self._settings, self._source = replace(self._settings, source=source), None
             self._candidate = self._process(source, "candidate", kept=(self._logs.parent,))
+            if self._tracer is not None:
+                self._tracer.close()
+                self._tracer = self._process(source, "tracer", kept=(self._logs.parent,))
 
     def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
         """Every test of an operation."""
-        if isinstance(shared, dict) and shared.get("roofs"):
-            self._roofs = codec.from_plain_data(MeasuredCeilings, shared["roofs"])
+        if isinstance(shared, dict) and shared.get("ceilings"):
+            self._roofs = codec.from_plain_data(dict[str, MeasuredCeilings], shared["ceilings"])
         for job in jobs:
             yield JobStarted(job.key)
             test = codec.from_plain_data(EvaluationTest, job.data)
             result, strength = self.judge(test)
+            self._place.check()
             value = {"result": codec.to_plain_data(result), "strength": codec.to_plain_data(strength)}
             yield JobFinished(job.key, value)
 
@@ -151,9 +170,10 @@ class Judge:
 
     def close(self) -> None:
         """End all processes."""
-        for process in (self._candidate, self._reference, self._rival):
+        for process in (self._candidate, self._reference, self._tracer, self._rival):
             if process is not None:
                 process.close()
+        self._place.close()
 
     def _judge_safely(self, trial: Trial, result: TestResult) -> TestResult:
         """A fault of profkit's own costs one test, and is no kernel's."""
@@ -213,12 +233,12 @@ class Judge:
         Raises what `Trial` raises.
         """
         seed = self._settings.seed_of(test.id)
-        trial = Trial(self._suite, test, seed)
+        trial = Trial(self._suite, test, seed, self._place)
         if not self._settings.audit:
             return trial, None
         strength = None
         for other in range(1, SEEDS + 1):
-            following = Trial(self._suite, test, seed + other)
+            following = Trial(self._suite, test, seed + other, self._place)
             found = audit_test(test.id, test.operation, trial.reference, trial.arguments, following.reference)
             if strength is None or len(found.missed) < len(strength.missed):
                 strength, best = found, trial
@@ -288,10 +308,10 @@ class Judge:
                 fresh,
                 trial.recipe,
                 len(trial.reference.outputs),
-                estimate,
                 self._settings.timing,
                 trial.verifier(candidate),
-                pinned=self._settings.threads == 1,
+                count=calls_in_batch(estimate, trial.call_bytes, self._place.batch),
+                pinned=self._settings.threads == 1 and self._place.device.type == "cpu",
             )
 
         try:
@@ -300,28 +320,57 @@ class Judge:
             times = time(reference)
         except ReferenceFailed as failed:
             return replace(result, remarks=(*result.remarks, f"not timed: PyTorch's own kernel: {failed}"))
-        if why := impossible_rate(trial.bytes_written, times.whole_seconds):
+        except Unverified as unknown:
+            return replace(result, remarks=(*result.remarks, f"not timed: {unknown}"))
+        if why := self._place.impossible_rate(trial.bytes_written, times.whole_seconds):
             raise Cheat(why)
         bytes_, flops = trial.bytes, trial.count_flops()
-        bound = _least_seconds(bytes_, flops, self._roofs)
-        witnesses = describe_witnesses(times.seconds, bound, times.threads, times.reference_threads)
+        bound = self._least_seconds(bytes_, flops, trial.test.dtype)
+        threads = (times.threads, times.reference_threads) if self._tracer is None else (0.0, 0.0)
+        witnesses = describe_witnesses(times.seconds, bound, *threads)
         remarks = (*result.remarks, *((BUSY,) if times.disturbed else ()), *witnesses)
         compiled = None
         if self._rival is not None:
             compiled, remark = self._rival.compare(trial.test.operation, trial, time)
             remarks = (*remarks, *filter(None, (remark,)))
+        own_share, said = self._trace(trial, times.seconds)
         return replace(
             result,
+            own_share=own_share,
             speedup=times.speedup,
             seconds=times.seconds,
             reference_seconds=times.reference_seconds,
             compiled=compiled,
             verified=times.verified,
-            remarks=remarks,
+            remarks=(*remarks, *said),
             bytes=float(bytes_),
             flops=flops,
             bound_seconds=bound,
         )
+
+    def _trace(self, trial: Trial, seconds: float) -> tuple[float | None, tuple[str, ...]]:
+        """The share of the device's time in kernels of the candidate's own, and what is to be said of where it goes."""
+        tracer = self._tracer
+        if tracer is None:
+            return None, ()
+        try:
+            tracer.load(trial.test.operation)
+            launched = trial.trace(tracer, TRACED_CALLS)
+        except (KernelError, WorkerEnded, MachineError) as error:
+            tracer.kill()
+            return None, (f"what it launches is not known: {error}",)
+        own = assess_own_kernels(launched)
+        device_seconds = sum(spent for _, spent in launched) / TRACED_CALLS
+        remarks = (own.remark if own is not None else NOTHING_RAN, describe_launches(seconds, device_seconds))
+        return None if own is None else own.share, tuple(filter(None, remarks))
+
+    def _least_seconds(self, bytes_: int, flops: float | None, dtype: str) -> float | None:
+        """What the hardware allows at least: by arithmetic, and by memory where no cache holds so much."""
+        roofs = self._roofs.get(dtype, self._roofs.get("", MeasuredCeilings()))
+        by_flops = flops / roofs.flops if flops and roofs.flops else 0.0
+        is_cached = bytes_ <= self._place.cached_bytes()
+        by_bytes = bytes_ / roofs.bandwidth if roofs.bandwidth and not is_cached else 0.0
+        return max(by_flops, by_bytes) or None
 
     def _process(
         self, source: SourceRequest, name: str, kept: Sequence[Path] = (), timeout: float | None = None
@@ -329,7 +378,7 @@ class Judge:
         log = self._logs / f"{name}-{self._number}.log"
         return KernelProcess(
             source,
-            HostJudgeMemory(_arena_bytes()),
+            self._place.make_memory(),
             threads=self._settings.threads,
             timeout=timeout or self._settings.timeout,
             log=log,
@@ -344,24 +393,6 @@ def _ended(process: KernelProcess, result: TestResult, ended: WorkerEnded) -> Te
 
 def _without_times(result: TestResult) -> TestResult:
     return replace(result, speedup=None, seconds=None, reference_seconds=None)
-
-
-def _least_seconds(bytes_: int, flops: float | None, roofs: MeasuredCeilings) -> float | None:
-    """What the hardware allows at least: by arithmetic, and by memory where no cache holds so much."""
-    by_flops = flops / roofs.flops if flops and roofs.flops else 0.0
-    by_bytes = bytes_ / roofs.bandwidth if roofs.bandwidth and bytes_ > _cached_bytes() else 0.0
-    return max(by_flops, by_bytes) or None
-
-
-def _cached_bytes() -> int:
-    from profkit.hardware.machine import read_machine
-
-    return 4 * max((cache.size for cache in read_machine().caches), default=1 << 30)
-
-
-def _arena_bytes() -> int:
-    free = free_memory(torch.device("cpu")) or 8 << 30
-    return int(free * ARENA_SHARE) // 4096 * 4096
 
 
 def _first_line(error: BaseException) -> str:

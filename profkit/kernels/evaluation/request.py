@@ -11,6 +11,7 @@ from pathlib import Path
 
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.run_folder import create_run_folder
+from profkit.kernels.devices import choose_device
 from profkit.kernels.evaluation.sources.source import SourceRequest
 
 SEED_BITS = 63
@@ -67,6 +68,7 @@ class EvaluationOptions:
     correctness_only: bool = False
     audit: bool = False
     compiled: bool = False
+    gpus: str = ""
     threads: int = 0
     timeout: float = 60.0
     timing: PairOptions = field(default_factory=PairOptions)
@@ -76,7 +78,7 @@ class EvaluationOptions:
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """An evaluation that can be run. `command` is how it was typed."""
+    """An evaluation that can be run. `command` is how it was typed; `gpus` are the devices that share it."""
 
     settings: JudgeSettings
     folder: Path
@@ -84,6 +86,7 @@ class EvaluationRequest:
     name: str = "evaluation"
     command: tuple[str, ...] = ()
     again: bool = False  # what did not pass before is tried once more
+    gpus: tuple[str, ...] = ()
 
 
 def make_request(
@@ -94,13 +97,14 @@ def make_request(
     Raises UsageError for what makes no sense, MachineError where there is no such device or no such folder can be.
     """
     _check(options)
+    kind, gpus = choose_device(options.device, split_list(options.gpus), "this evaluation")
     settings = JudgeSettings(
         suite=options.suite,
         suite_path=str(options.suite_path.resolve()) if options.suite_path else "",
         source=source,
         operations=split_list(options.operations),
         dtype=options.dtype,
-        device="cpu",
+        device="cuda:0" if kind == "cuda" else kind,  # a judge sees one device alone
         correctness_only=options.correctness_only,
         audit=options.audit,
         compiled=options.compiled,
@@ -109,10 +113,11 @@ def make_request(
         seed=secrets.randbits(SEED_BITS),
         timing=options.timing,
     )
-    request = EvaluationRequest(settings, options.output / "EVALUATION", source.kind, options.name, command)
+    folder = options.output / "EVALUATION"
+    request = EvaluationRequest(settings, folder, source.kind, options.name, command, gpus=gpus)
     if not make_folder:
         return request
-    folder = create_run_folder(options.output, options.name, settings.device, datetime.now())
+    folder = create_run_folder(options.output, options.name, kind, datetime.now())
     return replace(request, folder=folder)
 
 
@@ -127,10 +132,8 @@ def _check(options: EvaluationOptions) -> None:
             "kernels can be evaluated on Linux alone: elsewhere no process reads the memory of another",
             "profkit sweep --with FILE.py compares kernels of your own here",
         )
-    if options.device not in ("auto", "cpu"):
-        raise MachineError(
-            f"kernels are evaluated on the CPU, and not on {options.device} yet", "--device cpu"
-        )
+    if options.device == "mps":
+        raise MachineError("kernels are evaluated on the CPU and on GPUs of NVIDIA", "--device cpu")
     if options.dtype and options.dtype not in DTYPES:
         raise UsageError(f"there is no dtype called {options.dtype!r} here", f"--dtype {','.join(DTYPES)}")
     for option, value, least, most in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from profkit.core.types import EvaluationDocument, EvaluationTest, TestResult, T
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome, JobStatus
 from profkit.execution.pool import WorkerPool
+from profkit.kernels.devices import check_device, device_names
 from profkit.kernels.evaluation import journal as journals
 from profkit.kernels.evaluation.journal import EvaluationJournal, make_document
 from profkit.kernels.evaluation.request import EvaluationRequest
@@ -58,19 +60,8 @@ def run_evaluation(
         log = request.folder / "logs"
         log.mkdir(parents=True, exist_ok=True)
         scratch = cleanup.enter_context(TemporaryDirectory(prefix="profkit-", ignore_cleanup_errors=True))
-        command = WorkerCommand(
-            "profkit.kernels.evaluation.judge:Judge",
-            (str(log), 0),
-            env={"TMPDIR": scratch},  # what kernels leave there goes, too, where the judge is killed
-            log=log / "judge-0.log",
-        )
-        pool = WorkerPool(
-            [WorkerClient(command)],
-            settle,
-            timeout=_seconds_of_a_test(request),
-            settings=_plain(request),
-            note=progress.note,
-        )
+        # What kernels leave in that folder goes, too, where the judge is killed.
+        pool = _make_pool(request, log, settle, progress, {"TMPDIR": scratch})
         cleanup.callback(pool.close)
 
         def finish(*, complete: bool) -> EvaluationDocument:
@@ -157,7 +148,8 @@ def list_tests(
     start = monotonic()
     settings = replace(request.settings, correctness_only=True)  # so the device is not measured
     with contextlib.ExitStack() as cleanup, raise_on_signals():
-        pool = _make_pool(replace(request, settings=settings), logs, lambda _: None, progress)
+        one = replace(request, settings=settings, gpus=request.gpus[:1])
+        pool = _make_pool(one, logs, lambda _: None, progress, {})
         cleanup.callback(pool.close)
         progress.begin("judge", f"the tests of {settings.suite} listed")
         pool.begin()
@@ -168,16 +160,41 @@ def list_tests(
 
 
 def _make_pool(
-    request: EvaluationRequest, logs: Path, settle: Callable[[JobOutcome], None], progress: Progress
+    request: EvaluationRequest,
+    logs: Path,
+    settle: Callable[[JobOutcome], None],
+    progress: Progress,
+    env: Mapping[str, str],
 ) -> WorkerPool:
+    """A judge for each device: it sees that one alone, and so do the processes of its kernels."""
     logs.mkdir(parents=True, exist_ok=True)
-    command = WorkerCommand(
-        "profkit.kernels.evaluation.judge:Judge", (str(logs), 0), log=logs / "judge-0.log"
-    )
-    timeout = _seconds_of_a_test(request)
+    names = device_names(request.gpus, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    seen: Sequence[Mapping[str, str]] = [{"CUDA_VISIBLE_DEVICES": name} for name in names] or [{}]
+    commands = [
+        WorkerCommand(
+            "profkit.kernels.evaluation.judge:Judge",
+            (str(logs), slot),
+            env={**env, **visible},
+            log=logs / f"judge-{slot}.log",
+        )
+        for slot, visible in enumerate(seen)
+    ]
     return WorkerPool(
-        [WorkerClient(command)], settle, timeout=timeout, settings=_plain(request), note=progress.note
+        [WorkerClient(command) for command in commands],
+        settle,
+        timeout=_seconds_of_a_test(request),
+        settings=_plain(request),
+        check=_check_slot,
+        note=progress.note,
     )
+
+
+def _check_slot(slot: int, about: Mapping[str, Any], first: Mapping[str, Any]) -> None:
+    """Raises MachineError where a judge cannot have its device, or that is of another kind than the first one."""
+    if "usage" in about:
+        raise MachineError(*about["usage"])
+    if "usage" not in first:
+        check_device(slot, about, first)
 
 
 def _seconds_of_a_test(request: EvaluationRequest) -> float:
@@ -292,7 +309,7 @@ def _left(
 
 
 def _batches(tests: Sequence[EvaluationTest], journal: EvaluationJournal) -> list[Batch]:
-    shared = {"roofs": journal.contents.about.get("roofs")}
+    shared = {"ceilings": journal.contents.about.get("ceilings")}
     return [
         Batch(tuple(Job(test.id, codec.to_plain_data(test)) for test in group), shared)
         for _, group in groupby(tests, key=lambda test: test.operation)

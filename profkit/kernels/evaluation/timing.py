@@ -28,13 +28,11 @@ from profkit.hardware.conditions import OtherProcesses
 from profkit.hardware.machine import usable_cores
 from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor
 from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess
+from profkit.kernels.evaluation.candidate.place import BatchLimits
 from profkit.kernels.evaluation.fresh_values import FreshValues
 from profkit.kernels.evaluation.request import PairOptions
 from profkit.runtime.passes.processor_wait import MOST_WAITING
 
-BATCH_SECONDS = 0.002  # long enough that waking a process is little of it
-MOST_SLOTS = 256
-SLOT_BYTES = 1 << 28  # of all arguments of a batch: the judge writes all of them anew before each
 ROUNDS, FEWEST_ROUNDS, MOST_ROUNDS = (
     10,
     6,
@@ -74,21 +72,21 @@ def time_pairs(
     fresh: FreshValues,
     recipe: Recipe,
     outputs: int,
-    estimate: float,
     options: PairOptions,
     verify: Verify,
     *,
+    count: int,
     pinned: bool = False,
 ) -> PairedTimes:
-    """Time the loaded kernels of both processes on fresh arguments. `estimate`: seconds of one call.
+    """Time the loaded kernels of both processes on fresh arguments, `count` calls at a time.
 
     `outputs`: how many tensors a call gives. Pairs in which a process waited for a processor are left out while enough
     others are there. Where half of them did, or others had much of the processors, the machine is busy: `disturbed`
     says so, and the speed-up is AMBIGUOUS.
 
-    Raises what `verify` raises, KernelError and WorkerEnded of the candidate, ReferenceFailed, and MachineError.
+    Raises what `verify` raises, KernelError and WorkerEnded of the candidate, ReferenceFailed, Unverified, and
+    MachineError.
     """
-    count = _slot_count(estimate, recipe)
     begin, spent_verifying, verified = perf_counter(), 0.0, 0
     others = OtherProcesses([os.getpid(), reference.pid, candidate.pid])
     pairs: list[_Pair] = []
@@ -104,7 +102,9 @@ def time_pairs(
             while True:
                 pairs.append(bench.run_pair(number))
                 before = perf_counter()
-                if verified < FEWEST_VERIFIED or spent_verifying < VERIFY_SHARE * (before - begin):
+                if not bench.can_verify():  # its memory is new: it can be read from the next pair on
+                    bench.introduce()
+                elif verified < FEWEST_VERIFIED or spent_verifying < VERIFY_SHARE * (before - begin):
                     verify(*bench.chosen_call())
                     verified += 1
                     spent_verifying += perf_counter() - before
@@ -115,6 +115,10 @@ def time_pairs(
             is_over = perf_counter() - begin > options.budget
             if is_over or _is_decided(_speedup(_undisturbed(pairs), options), options):
                 break
+    if verified < FEWEST_VERIFIED:
+        raise Unverified(
+            f"{verified} of its calls could be verified: its results lie in new memory each time"
+        )
     chosen_pairs = _undisturbed(pairs)
     quiet = sum(not pair.waited for pair in pairs)
     disturbed = quiet < len(pairs) / 2 or (others.share() or 0.0) > OTHERS
@@ -205,10 +209,20 @@ class _Bench:
                 self._addresses = addresses
         return _Pair(number, times[self._reference], times[self._candidate], waited)
 
+    def can_verify(self) -> bool:
+        """Whether the results of the last pair lie in memory of the candidate that can be read."""
+        return not self._candidate.memory.unknown(self._own_addresses())
+
+    def introduce(self) -> None:
+        """Let it be read from now on. What the last pair gave is no proof any more: the candidate has run meanwhile."""
+        self._candidate.introduce(self._addresses)
+
+    def _own_addresses(self) -> Sequence[int]:
+        return self._addresses[self._chosen * self._outputs : (self._chosen + 1) * self._outputs]
+
     def chosen_call(self) -> tuple[Sequence[Tensor], Sequence[Tensor], Sequence[int]]:
         """A call of the last pair, for `Verify`: both were timed, whose caches verifying takes."""
-        own = self._addresses[self._chosen * self._outputs : (self._chosen + 1) * self._outputs]
-        return self._kept, self._slots[self._candidate][self._chosen], own
+        return self._kept, self._slots[self._candidate][self._chosen], self._own_addresses()
 
 
 def _use_processors(processors: Sequence[int]) -> None:
@@ -220,6 +234,10 @@ def _use_processors(processors: Sequence[int]) -> None:
 def _threads_busy(batches: Sequence[tuple[float, float]]) -> float:
     """Processor seconds over wall seconds, of the median batch: the first one starts threads."""
     return median([busy / seconds for seconds, busy in batches])
+
+
+class Unverified(Exception):
+    """Nothing is known of what the timed calls gave."""
 
 
 class ReferenceFailed(Exception):
@@ -257,9 +275,10 @@ def _undisturbed(pairs: Sequence[_Pair]) -> Sequence[_Pair]:
     return quiet if len({pair.round for pair in quiet}) >= FEWEST_ROUNDS else pairs
 
 
-def _slot_count(estimate: float, recipe: Recipe) -> int:
-    by_time = int(BATCH_SECONDS / max(estimate, 1e-7)) + 1
-    return max(1, min(MOST_SLOTS, by_time, SLOT_BYTES // recipe.slot_bytes))
+def calls_in_batch(estimate: float, call_bytes: int, limits: BatchLimits) -> int:
+    """How many calls are timed at a time. `estimate`: seconds of one; `call_bytes`: that it needs."""
+    by_time = int(limits.seconds / max(estimate, 1e-7)) + 1
+    return max(1, min(limits.calls, by_time, limits.bytes // max(1, call_bytes)))
 
 
 def _empty_batch_seconds(process: KernelProcess, count: int) -> float:

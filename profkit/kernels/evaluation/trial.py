@@ -12,6 +12,7 @@ import torch
 from profkit.core.types import EvaluationTest
 from profkit.kernels.evaluation.candidate.arguments import Encoder, Recipe, Tensor, decode
 from profkit.kernels.evaluation.candidate.client import KernelProcess
+from profkit.kernels.evaluation.candidate.place import Place
 from profkit.kernels.evaluation.correctness import Errors, Incorrect, check_call, is_right_by_far
 from profkit.kernels.evaluation.fresh_values import FreshValues, choose_values
 from profkit.kernels.evaluation.reference import (
@@ -28,6 +29,8 @@ from profkit.kernels.evaluation.reference import (
 from profkit.kernels.evaluation.suites.suite import Skip
 from profkit.kernels.evaluation.timing import copy_storages
 
+SEVERAL = 9  # calls at once, for an estimate
+
 
 class Cheat(Exception):
     """The kernel was right where it could know that it was looked at, and wrong in a timed call."""
@@ -36,15 +39,15 @@ class Cheat(Exception):
 class Trial:
     """One test made concrete: its arguments, and what they must give."""
 
-    def __init__(self, suite: Any, test: EvaluationTest, seed: int) -> None:
-        self.test, self._seed = test, seed
+    def __init__(self, suite: Any, test: EvaluationTest, seed: int, place: Place) -> None:
+        self.test, self._seed, self._place = test, seed, place
         self.operation = find_operation(test.operation)
         if is_random(self.operation):
             raise Skip("its values are drawn at random")
         arguments = suite.make_arguments(test, seed)
         if writes_one_place_twice(self.operation, (arguments.args, arguments.kwargs)):
             raise Skip("it writes two values to one place, and either may stay")
-        self.encoder = Encoder()
+        self.encoder = Encoder(place.device)
         self.recipe: Recipe = self.encoder.encode(arguments.args, arguments.kwargs)
         self.reference = self._refer(self.encoder.contents)
         self._description: Any = None
@@ -124,12 +127,37 @@ class Trial:
     def estimate(self, process: KernelProcess) -> float:
         """Seconds of one call of the reference, roughly."""
         process.load(self.test.operation)
-        (slot,) = process.place(self.recipe, 1)
+        one = self._estimate(process, 1)
+        limits = self._place.batch
+        if (
+            not limits.with_results
+            or SEVERAL * one > limits.seconds
+            or SEVERAL * self.call_bytes > limits.bytes
+        ):
+            return one
+        # Of a short call on a device most is what waking the process and waiting for the device take.
+        return max((self._estimate(process, SEVERAL) - one) / (SEVERAL - 1), one / 100)
+
+    @property
+    def call_bytes(self) -> int:
+        """That a timed call needs until its batch is over."""
+        results = flat_tensors(self.reference.value) if self._place.batch.with_results else []
+        return self.recipe.slot_bytes + sum(int(tensor.untyped_storage().nbytes()) for tensor in results)
+
+    def _estimate(self, process: KernelProcess, count: int) -> float:
+        slots = process.place(self.recipe, count)
         seconds = []
         for _ in range(3):
-            copy_storages(self.encoder.contents, slot)
-            seconds.append(process.run_slots(len(self.reference.outputs))[0])
+            for slot in slots:
+                copy_storages(self.encoder.contents, slot)
+            seconds.append(process.run_slots(count * len(self.reference.outputs))[0])
         return min(seconds)
+
+    def trace(self, process: KernelProcess, calls: int) -> list[tuple[str, float]]:
+        """What so many calls launch on the device, with its seconds there. Raises KernelError."""
+        for slot in process.place(self.recipe, calls):
+            copy_storages(self.encoder.contents, slot)
+        return process.trace()
 
     def count_flops(self) -> float | None:
         """Floating-point operations of one call, where torch has a formula for it; None where it has none."""

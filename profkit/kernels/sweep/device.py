@@ -60,8 +60,8 @@ def describe_device(device: torch.device) -> dict[str, Any]:
     }
 
 
-def measure_ceilings(device: torch.device) -> MeasuredCeilings:
-    """Bytes/s of a copy (read and written) and FLOP/s of a float32 matrix product (2 n^3): medians of some calls.
+def measure_ceilings(device: torch.device, dtype: torch.dtype = torch.float32) -> MeasuredCeilings:
+    """Bytes/s of a copy (read and written) and FLOP/s of a matrix product (2 n^3) in `dtype`: medians of some calls.
 
     TF32 stays off: the operations compute in float32.
     """
@@ -74,17 +74,16 @@ def measure_ceilings(device: torch.device) -> MeasuredCeilings:
     bandwidth = 2 * size / _median_seconds(partial(target.copy_, source), device)
     del source, target
     n = PRODUCT if cuda else CPU_PRODUCT
-    left, right = torch.randn(n, n, device=device), torch.randn(n, n, device=device)
+    left, right = (torch.randn(n, n, device=device).to(dtype) for _ in range(2))
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:
         flops = 2 * n**3 / _median_seconds(lambda: left @ right, device)
     finally:
         torch.set_float32_matmul_precision(before)
+    product = f"{str(dtype).removeprefix('torch.')} product of {n} x {n}"
     return MeasuredCeilings(
-        bandwidth,
-        flops,
-        f"copy of {size / 2**20:.0f} MiB, float32 product of {n} x {n}, median of {repeats} (torch)",
+        bandwidth, flops, f"copy of {size / 2**20:.0f} MiB, {product}, median of {repeats} (torch)"
     )
 
 

@@ -42,9 +42,9 @@ class Arena:
             self.memory.close()
 
 
-def align(offset: int) -> int:
+def align(offset: int, alignment: int = ALIGNMENT) -> int:
     """The next offset at which a tensor may begin."""
-    return -(-offset // ALIGNMENT) * ALIGNMENT
+    return -(-offset // alignment) * alignment
 
 
 def _anonymous_file() -> int:

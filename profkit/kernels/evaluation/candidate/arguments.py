@@ -15,9 +15,11 @@ from typing import Any, TypeAlias
 import torch
 
 from profkit.core.types import Json
-from profkit.kernels.evaluation.candidate.arena import align
+from profkit.kernels.evaluation.candidate.arena import ALIGNMENT, align
 
 Tensor: TypeAlias = torch.Tensor
+CPU = torch.device("cpu")
+ALIGNMENTS = {"cpu": ALIGNMENT, "cuda": 512}  # bytes, as torch aligns what it allocates
 DTYPES = {
     str(value).removeprefix("torch."): value
     for value in vars(torch).values()
@@ -44,9 +46,10 @@ class Recipe:
 
 
 class Encoder:
-    """Turns the arguments of a call into a recipe, and collects the storages that their tensors lie in."""
+    """Turns the arguments of a call into a recipe, and collects the storages that their tensors lie in, on `device`."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: torch.device = CPU) -> None:
+        self._device = device
         self._places: dict[int, int] = {}  # address of a storage -> its number
         self.contents: list[Tensor] = []  # of each storage: its bytes
         self._offsets: list[int] = []
@@ -59,7 +62,8 @@ class Encoder:
             "kwargs": {name: self._value(value) for name, value in kwargs.items()},
         }
         sizes = tuple(content.numel() for content in self.contents)
-        return Recipe(body, tuple(self._offsets), sizes, align(max(1, self._size)))
+        slot_bytes = align(max(1, self._size), ALIGNMENTS[self._device.type])
+        return Recipe(body, tuple(self._offsets), sizes, slot_bytes)
 
     def _value(self, value: Any) -> Json:
         if value is None or isinstance(value, (bool, str)):
@@ -82,7 +86,7 @@ class Encoder:
             if isinstance(value, type_):
                 return {kind: str(value).removeprefix("torch.")}
         if isinstance(value, torch.device):
-            return {"device": str(value)}
+            return {"device": str(value if self._device.type == "cpu" else self._device)}
         raise NotPortable(f"an argument of type {type(value).__name__} cannot be given to another process")
 
     def _tensor(self, tensor: Tensor) -> Json:
@@ -97,9 +101,9 @@ class Encoder:
         if key not in self._places:
             self._places[key] = len(self.contents)
             bytes_ = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
-            self.contents.append(bytes_)
+            self.contents.append(bytes_.to(self._device))
             self._offsets.append(self._size)
-            self._size = align(self._size + bytes_.numel())
+            self._size = align(self._size + bytes_.numel(), ALIGNMENTS[self._device.type])
         return {
             "tensor": [
                 self._places[key],

@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -25,8 +25,8 @@ from typing import Any, NoReturn
 from profkit.core.errors import MachineError
 from profkit.execution.child import ChildProcess, WorkerEnded
 from profkit.execution.job import JobStatus
-from profkit.kernels.evaluation.candidate.arena import align
 from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor, storage_views
+from profkit.kernels.evaluation.candidate.cuda_idle import BusyDevice
 from profkit.kernels.evaluation.candidate.memory import JudgeMemory
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.runtime.passes.processor_wait import ProcessorWatch
@@ -35,6 +35,7 @@ START_SECONDS = 120.0
 MOST_OUTPUTS = 10_000
 _CPU_CLOCK = 2  # of a process: what clock_getcpuclockid(3) makes of its number
 LARGEST = 1 << 48  # elements, bytes
+SPREAD_BYTES, SPREAD_GRAIN = 1 << 20, 512  # where arguments begin, at random
 MOST_LOOKS = 50  # for processes that start others
 TENSOR_PARTS = [int, str, list, list, int, str, bool]  # address, dtype, shape, stride, room, device, lazy
 _ROOT = str(Path(__file__).resolve().parents[4])
@@ -105,6 +106,7 @@ class KernelProcess:
         """Start it where it does not run."""
         if not self._child.running:
             self.operation = ""
+            self.memory.recover()
             self._child.start()
             self.memory.meet(self._child.pid, int(self._message(START_SECONDS)["arena"]))
             self._stop()
@@ -134,12 +136,12 @@ class KernelProcess:
 
         They begin at another address each time. Raises MachineError where the memory is too small.
         """
-        step = align(recipe.slot_bytes)
+        step = recipe.slot_bytes
         spare = self.memory.size - count * step
         if spare < 0:
             raise MachineError(f"{count} x {step} bytes of arguments do not fit into the shared memory")
-        begin = align(self._random.randrange(min(spare, 1 << 20) + 1) // 64 * 64)
-        begin = min(begin, spare // 64 * 64)
+        grain = min(recipe.slot_bytes & -recipe.slot_bytes, SPREAD_GRAIN)
+        begin = self._random.randrange(min(spare, SPREAD_BYTES) + 1) // grain * grain
         offsets = [begin + place * step for place in range(count)]
         self._random.shuffle(offsets)
         self._ask({"ask": "slots_at", "recipe": asdict(recipe), "offsets": offsets, "count": count})
@@ -150,7 +152,20 @@ class KernelProcess:
         value = self._ask({"ask": "call", "slot": slot, "garbage": garbage}).get("value")
         if not _is_description(value):
             self._refuse()
+        self.introduce(list(_addresses(value)))
         return value
+
+    def introduce(self, addresses: Sequence[int]) -> None:
+        """Let it make handles for the memory at these addresses, where it needs them to be read."""
+        if unknown := self.memory.unknown(addresses):
+            self._ask({"ask": "export", "addresses": unknown}, self._open_segments)
+
+    def trace(self) -> list[tuple[str, float]]:
+        """Call the kernel on every slot: names of what ran on the device, and seconds. Raises KernelError."""
+        found = self._ask({"ask": "trace"}).get("trace")
+        if not isinstance(found, dict) or not all(type(seconds) is float for seconds in found.values()):
+            self._refuse()
+        return [(str(name), seconds) for name, seconds in found.items() if seconds >= 0]
 
     def watch(self) -> ProcessorWatch:
         """What tells whether its threads wait for a processor."""
@@ -193,7 +208,7 @@ class KernelProcess:
         """
         child = self._child
         self._refuse_unasked()
-        self.memory.settle()
+        self._settle(self.memory.settle)
         begin = perf_counter()
         self._continue()
         child.send(b"go\n")
@@ -202,12 +217,13 @@ class KernelProcess:
         if count == outputs:
             addresses.frombytes(child.read_bytes(8 * count, self._timeout))
         self._stop_group()
+        self._settle(self.memory.finish)
         seconds = perf_counter() - begin
         if count < 0:
             self._continue()
             message = self._message(self._timeout)
             self._stop()
-            _raise_error(message)
+            self._raise_error(message)
         if count != outputs:
             self._refuse()
         self._stop()
@@ -224,6 +240,7 @@ class KernelProcess:
     def kill(self) -> None:
         """End it; the next request starts it again."""
         self._child.kill()
+        self.memory.lose()
         self.operation = ""
         self._stopped = set()
 
@@ -234,20 +251,51 @@ class KernelProcess:
         if self._scratch:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _ask(
+        self, request: dict[str, Any], while_running: Callable[[dict[str, Any]], None] = lambda _: None
+    ) -> dict[str, Any]:
         self._child.cut_log()
         self._refuse_unasked()
-        self.memory.settle()
+        self._settle(self.memory.settle)
         self._continue()
         self._asked += 1
         self._child.send(json.dumps({**request, "number": self._asked}).encode() + b"\n")
         message = self._message(self._timeout)
         if message.get("number") != self._asked:
             self._refuse()
+        while_running(message)
         self._stop()
+        self._settle(self.memory.finish)
         if "error" in message:
-            _raise_error(message)
+            self._raise_error(message)
         return message
+
+    def _settle(self, memory_settles: Callable[[], None]) -> None:
+        """Where it does not, what this process has launched goes on while it stands still. It is ended."""
+        try:
+            memory_settles()
+        except BusyDevice as busy:
+            self.kill()
+            raise WorkerEnded(JobStatus.crash, str(busy)) from busy
+
+    def _open_segments(self, message: dict[str, Any]) -> None:
+        segments = message.get("segments")
+        if not isinstance(segments, list) or not all(map(_is_segment, segments)):
+            self._refuse()
+        self.memory.open([(address, size, handle) for address, size, handle in segments])
+
+    def _raise_error(self, message: dict[str, Any]) -> NoReturn:
+        """Raises KernelError; WorkerEnded where the device takes nothing more from it."""
+        error = KernelError(
+            str(message.get("error")),
+            str(message.get("message", "")),
+            str(message.get("traceback", "")),
+            memory=bool(message.get("memory")),
+        )
+        if message.get("lost"):
+            self.kill()
+            raise WorkerEnded(JobStatus.device_error, str(error)) from error
+        raise error
 
     def _message(self, timeout: float) -> dict[str, Any]:
         """A line of it, which must be an object."""
@@ -309,12 +357,21 @@ def _is_description(value: Any) -> bool:
     return fits and 0 <= parts[0] < 1 << 64
 
 
-def _raise_error(message: dict[str, Any]) -> NoReturn:
-    raise KernelError(
-        str(message.get("error")),
-        str(message.get("message", "")),
-        str(message.get("traceback", "")),
-        memory=bool(message.get("memory")),
+def _addresses(value: Any) -> Iterator[int]:
+    """Where the tensors of a described value lie."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _addresses(each)
+    elif isinstance(value, dict) and "tensor" in value:
+        yield value["tensor"][0]
+
+
+def _is_segment(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and [type(part) for part in value] == [int, int, str]
+        and 0 <= value[0] < 1 << 64
+        and 0 <= value[1] < LARGEST
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TypeAlias
 
@@ -58,8 +59,24 @@ class HostJudgeMemory:
             return None
         return data
 
+    def unknown(self, addresses: Sequence[int]) -> list[int]:  # noqa: ARG002
+        """None: all of a process can be read."""
+        return []
+
+    def open(self, segments: Sequence[tuple[int, int, str]]) -> None:
+        """There is nothing to open."""
+
     def settle(self) -> None:
         """What a processor has written is there."""
+
+    def finish(self) -> None:
+        """What stands still does nothing."""
+
+    def lose(self) -> None:
+        """What is killed is gone."""
+
+    def recover(self) -> None:
+        """There is nothing to wait for."""
 
     def clear(self) -> None:
         """Give the memory back: what is written next lies elsewhere."""
@@ -99,6 +116,14 @@ class HostKernelMemory:
 
     def wait(self) -> None:
         """A function that has returned is done; what its threads still do, the process is stopped at."""
+
+    def has_failed(self) -> bool:
+        """A CPU takes whatever it is given."""
+        return False
+
+    def export(self, addresses: Sequence[int]) -> list[tuple[int, int, str]]:  # noqa: ARG002
+        """Nobody asks for it."""
+        return []
 
 
 def _bytes_at(arena: Arena, offset: int, size: int) -> Tensor:

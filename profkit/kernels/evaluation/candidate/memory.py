@@ -5,6 +5,7 @@ The judge makes its side (`JudgeMemory`) and describes it to the process, which 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeAlias
 
@@ -42,8 +43,23 @@ class JudgeMemory(Protocol):
     def read(self, address: int, count: int) -> Tensor | None:
         """Bytes of the process, which stands still; None where there is nothing at its address."""
 
+    def unknown(self, addresses: Sequence[int]) -> list[int]:
+        """Those of the process's addresses that cannot be read before it has made handles for them."""
+
+    def open(self, segments: Sequence[tuple[int, int, str]]) -> None:
+        """Open what the process has made handles for, while it runs."""
+
     def settle(self) -> None:
-        """Wait until all is there that was written here: the process is to run now."""
+        """Wait until all is there that was written here: the process is to run now. Raises BusyDevice."""
+
+    def finish(self) -> None:
+        """Wait for what the process has launched on a device, which stopping it does not stop. Raises BusyDevice."""
+
+    def lose(self) -> None:
+        """The process was killed."""
+
+    def recover(self) -> None:
+        """Another one is to be started: wait until the killed one is gone. Raises MachineError."""
 
     def clear(self) -> None:
         """Nothing of it is needed: what is written next lies elsewhere."""
@@ -71,15 +87,28 @@ class KernelMemory(Protocol):
     def wait(self) -> None:
         """Until all is done that kernels have begun. Raises what they failed with."""
 
+    def has_failed(self) -> bool:
+        """Whether the device takes nothing more from this process."""
+
+    def export(self, addresses: Sequence[int]) -> list[tuple[int, int, str]]:
+        """Address, bytes and handle of the allocations that have these addresses."""
+
 
 def fill_new_memory(device: torch.device) -> AbstractContextManager[None]:
     """New memory of this process on the device holds garbage at first."""
-    del device  # there is no other one than the CPU
+    if device.type == "cuda":
+        from profkit.kernels.evaluation.candidate.cuda_memory import fill_new_device_memory
+
+        return fill_new_device_memory()
     return malloc.fill_new_memory()
 
 
 def join_memory(description: Json) -> KernelMemory:
     """The kernel process's side of what the judge described."""
+    if isinstance(description, dict) and "cuda" in description:
+        from profkit.kernels.evaluation.candidate.cuda_memory import CudaKernelMemory
+
+        return CudaKernelMemory(description)
     from profkit.kernels.evaluation.candidate.host import HostKernelMemory
 
     return HostKernelMemory(description)

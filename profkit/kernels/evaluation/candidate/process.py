@@ -86,8 +86,9 @@ class _Handler:
             return self._fault
         try:
             self._kernel = self._source.load(operation)
+            self._memory.wait()
         except Exception as error:
-            return _describe_error(error)
+            return self._describe_failure(error)
         except SystemExit as error:
             return {"error": "SystemExit", "message": f"its file called exit({error.code})", "traceback": ""}
         return {"loaded": self._source.where(operation)}
@@ -118,7 +119,7 @@ class _Handler:
                 value = self._kernel(*args, **kwargs)
             self._memory.wait()
         except Exception as error:
-            return _describe_error(error)
+            return self._describe_failure(error)
         except SystemExit as error:
             return {"error": "SystemExit", "message": f"it called exit({error.code})", "traceback": ""}
         self._outputs.append(value)
@@ -151,6 +152,27 @@ class _Handler:
             return {"complex": [repr(value.real), repr(value.imag)]}
         return {"strange": f"a {type(value).__name__}"}
 
+    def _describe_failure(self, error: BaseException) -> dict[str, Any]:
+        return {**_describe_error(error), "lost": self._memory.has_failed()}
+
+    def _export(self, addresses: list[int]) -> dict[str, Any]:
+        """Handles of the allocations that have these addresses."""
+        return {"segments": self._memory.export(addresses)}
+
+    def _trace(self) -> dict[str, Any]:
+        """Call the kernel on every slot; seconds on the device by what ran there."""
+        from profkit.kernels.evaluation.candidate.cuda_trace import trace_device
+
+        def call_all() -> None:
+            for args, kwargs in self._slots:
+                self._kernel(*args, **kwargs)
+            self._memory.wait()
+
+        try:
+            return {"trace": trace_device(call_all)}
+        except Exception as error:
+            return self._describe_failure(error)
+
     def _renew(self) -> dict[str, Any]:
         """Let go of the arguments and of the outputs."""
         self._outputs, self._slots = [], []
@@ -175,7 +197,7 @@ class _Handler:
             addresses = array("Q", [tensor.data_ptr() for tensor in _flat(outputs)])
         except Exception as error:
             _answer_bytes(self._answers, pack("<q", -1))
-            _answer(self._answers, _describe_error(error))
+            _answer(self._answers, self._describe_failure(error))
             return
         _answer_bytes(self._answers, pack("<q", len(addresses)) + addresses.tobytes())
 
@@ -200,6 +222,9 @@ def _describe_error(error: BaseException) -> dict[str, Any]:
             isinstance(error, MemoryError)
             or "not enough memory" in message
             or "can't allocate memory" in message
+            or type(error).__name__ == "OutOfMemoryError"
+            or "CUDA out of memory" in message
+            or "CUDA_ERROR_OUT_OF_MEMORY" in message
         )
         return {
             "error": type(error).__name__,

@@ -45,6 +45,7 @@ class OpInfo:
 
     name: str = "opinfo"
     most: int = MOST
+    device: str = "cpu"
     _maker: SampleMaker = field(default_factory=SampleMaker, repr=False)
 
     def tests(self, selection: Selection) -> Iterator[EvaluationTest]:
@@ -87,7 +88,8 @@ class OpInfo:
         return Arguments(args, dict(kwargs))
 
     def _list(self, dtype: str) -> list[EvaluationTest]:
-        name = disk_cache.cache_key("opinfo", str(LIST_VERSION), torch.__version__, dtype, str(self.most))
+        parts = ["opinfo", str(LIST_VERSION), torch.__version__, dtype, str(self.most)]
+        name = disk_cache.cache_key(*parts, *([self.device] if self.device != "cpu" else []))
         if (kept := disk_cache.read_cached(name)) is not None:
             return [EvaluationTest(**each) for each in json.loads(kept)]
         tests = self._enumerate(dtype)
@@ -104,7 +106,7 @@ class OpInfo:
                 f"pip install {error.name}" if error.name and not error.name.startswith("torch") else None,
             ) from error
         for key, entry in entries.items():
-            if not _is_wanted(entry, getattr(torch, dtype)):
+            if not _is_wanted(entry, getattr(torch, dtype), self.device):
                 continue
 
             def visit(number: int, call: Callable[[], Any], lazy: bool, key: EntryKey = key) -> None:
@@ -123,7 +125,7 @@ class OpInfo:
             only = find_only_call(call)
             if only is None or only[0].namespace != "aten":
                 return None
-            check_decidable(only[0])
+            check_decidable(only[0], self.device)
         except Exception:  # a sample that torch refuses is no test of anybody's kernel
             return None
         operation = str(only[0]).removeprefix("aten.")
@@ -144,10 +146,10 @@ class OpInfo:
             yield replace(test, timed=True) if test is largest and elements >= TIMED_ELEMENTS else test
 
 
-def _is_wanted(entry: Any, dtype: torch.dtype) -> bool:
+def _is_wanted(entry: Any, dtype: torch.dtype, device: str) -> bool:
     """Whether it has samples of the dtype, and is no member of a library that decomposes matrices.
 
     Such results are not unique: eigenvectors may have another sign.
     """
     plain = "." not in entry.name or "nn.functional" in entry.name
-    return plain and dtype in entry.supported_dtypes("cpu")
+    return plain and all(dtype in entry.supported_dtypes(each) for each in {"cpu", device})

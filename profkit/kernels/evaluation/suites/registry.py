@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,14 @@ def suite_names() -> tuple[str, ...]:
     return tuple(_SUITES)
 
 
-def find_suite(name: str, path: Path | None = None, most: int | None = None) -> Suite:
+def find_suite(name: str, path: Path | None = None, most: int | None = None, *, device: str = "cpu") -> Suite:
+    """The suite called so, as `_find_suite` has it, for kernels on the device: cpu or cuda."""
+    suite: Any = _find_suite(name, path, most)
+    known = is_dataclass(suite) and any(field.name == "device" for field in fields(suite))
+    return replace(suite, device=device) if known else suite  # type: ignore[no-any-return]
+
+
+def _find_suite(name: str, path: Path | None, most: int | None) -> Suite:
     """The suite called so, or the one in the file of that name: `FILE.py` with tests, else a trace.
 
     `path`: the trace, or the user's file, that `traced` consists of, and that `torchbench` takes in place of its own
@@ -39,7 +47,7 @@ def find_suite(name: str, path: Path | None = None, most: int | None = None) -> 
         module, maker = _SUITES[name]
         make = getattr(import_module(module), maker)
         if name in _OF_TRACES and path is not None and path.suffix == ".py":
-            return find_suite(str(path))
+            return _find_suite(str(path), None, None)
         if name in _OF_TRACES:
             return make(path, **limit)  # type: ignore[no-any-return]
         if path is not None:

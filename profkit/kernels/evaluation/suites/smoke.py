@@ -118,6 +118,7 @@ class Smoke:
     """The suite `smoke`."""
 
     name: str = "smoke"
+    device: str = "cpu"
 
     def tests(self, selection: Selection) -> Iterator[EvaluationTest]:
         """Its tests, operation by operation. Raises UsageError for an operation or a dtype that it has not."""
@@ -142,4 +143,4 @@ class Smoke:
     def make_arguments(self, test: EvaluationTest, seed: int) -> Arguments:
         """The arguments of a test of this suite, with values by the seed."""
         special = isinstance(test.source, dict) and bool(test.source.get("special"))
-        return make_values(test.operation, test.arguments, seed, special=special)
+        return make_values(test.operation, test.arguments, seed, device=self.device, special=special)

@@ -35,6 +35,7 @@ class TraceSuite:
     name: str
     path: Path
     most: int | None = None
+    device: str = "cpu"
 
     def tests(self, selection: Selection) -> Iterator[EvaluationTest]:
         """Its tests, operation by operation. Raises UsageError where the file or a name is of no use."""
@@ -48,7 +49,7 @@ class TraceSuite:
 
     def make_arguments(self, test: EvaluationTest, seed: int) -> Arguments:
         """Arguments as traced, values by the seed. Raises Skip where they cannot be made."""
-        return make_values(test.operation, test.arguments, seed)
+        return make_values(test.operation, test.arguments, seed, device=self.device)
 
     def _in_order(self, calls: Iterable[CallCounts]) -> Iterator[EvaluationTest]:
         groups: dict[str, list[CallCounts]] = {}

@@ -1,0 +1,306 @@
+"""Memory of one CUDA device that judge and kernel process share, by the driver's interprocess handles.
+
+The judge allocates it and gives its handle to the process. What the process allocates itself the judge opens by handles
+that the process makes, while it runs: the driver of the process answers for them. Once a segment is open, its bytes are
+read while the process stands still, as on the CPU: nothing computes when it is asked for a result.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeAlias
+
+import torch
+
+from profkit.core.errors import MachineError
+from profkit.core.types import Json
+from profkit.kernels.evaluation.candidate.cuda_idle import RECOVERY, IdleProbe
+from profkit.kernels.evaluation.candidate.malloc import GARBAGE
+from profkit.runtime.region.cuda_driver import L2_BYTES, CudaDriver, DriverError
+
+Tensor: TypeAlias = torch.Tensor
+DEVICE = torch.device("cuda", 0)  # a judge sees one device alone
+HANDLE_BYTES = 64  # CU_IPC_HANDLE_SIZE
+LAZY_PEER_ACCESS = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, which is all that cuda.h allows
+FLUSH_TIMES = 2  # of the L2
+# Blocks that are freed again so that the allocator has some to give: of both of its pools, for small and large ones.
+SPARE_BLOCKS = (1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 26)
+
+
+class IpcHandle(ctypes.Structure):
+    """CUipcMemHandle: travels as hexadecimal digits."""
+
+    _fields_ = (("reserved", ctypes.c_ubyte * HANDLE_BYTES),)
+
+    @classmethod
+    def of_text(cls, text: str) -> IpcHandle:
+        """Raises ValueError where the text is no handle."""
+        data = bytes.fromhex(text)
+        if len(data) != HANDLE_BYTES:
+            raise ValueError(f"{len(data)} bytes are no handle")
+        return cls.from_buffer_copy(data)
+
+    def to_text(self) -> str:
+        """As hexadecimal digits."""
+        return bytes(self.reserved).hex()
+
+
+class _Block:
+    """Bytes of a device for `torch.as_tensor`, which makes a tensor with a storage of just them."""
+
+    def __init__(self, address: int, size: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (size,),
+            "typestr": "|u1",
+            "data": (address, False),
+            "strides": None,
+            "version": 3,
+        }
+
+
+def tensor_at(address: int, size: int) -> Tensor:
+    """The bytes at an address of the device; nothing is copied."""
+    if not size:
+        return torch.empty(0, dtype=torch.uint8, device=DEVICE)
+    return torch.as_tensor(_Block(address, size), device=DEVICE)
+
+
+class CudaJudgeMemory:
+    """`size` bytes of the device; see `JudgeMemory`. `probe` tells when the device is idle.
+
+    Raises MachineError where they cannot be had.
+    """
+
+    def __init__(self, driver: CudaDriver, size: int, probe: IdleProbe) -> None:
+        self._driver, self._size, self._probe = driver, size, probe
+        self._base, self._is_lost = 0, False
+        self._segments: dict[int, _Segment] = {}  # by their address in the process
+        self._own = ctypes.c_uint64()
+        handle = IpcHandle()
+        try:
+            driver.check("cuMemAlloc_v2", ctypes.byref(self._own), ctypes.c_size_t(size))
+            driver.check("cuIpcGetMemHandle", ctypes.byref(handle), self._own)
+        except DriverError as error:
+            raise MachineError(
+                f"{size / 1e9:.1f} GB of the GPU cannot be shared with another process: {error}",
+                "nvidia-smi shows what else uses it",
+            ) from error
+        self._handle = handle.to_text()
+        l2 = ctypes.c_int()
+        driver.call("cuDeviceGetAttribute", ctypes.byref(l2), L2_BYTES, 0)
+        self._flush = torch.empty(max(1, FLUSH_TIMES * l2.value), dtype=torch.uint8, device=DEVICE)
+
+    @property
+    def size(self) -> int:
+        """Bytes that are shared."""
+        return self._size
+
+    @property
+    def inherited(self) -> tuple[int, ...]:
+        """No descriptor: the handle is enough."""
+        return ()
+
+    def describe(self) -> Json:
+        """The handle."""
+        return {"cuda": self._handle, "size": self._size}
+
+    def meet(self, pid: int, base: int) -> None:
+        """A process has started, in which the shared memory lies at `base`."""
+        del pid
+        self._base = base
+
+    def lose(self) -> None:
+        """The process was killed: what it had allocated is given back where nobody has it open."""
+        for address in list(self._segments):
+            self._close_segment(address)
+        self._is_lost = True
+
+    def recover(self) -> None:
+        """Wait until the driver has taken the killed process from the device. Raises MachineError where it has not."""
+        if self._is_lost and not self._probe.recover():
+            raise MachineError(
+                f"the GPU works for more than {RECOVERY:g} s after its process was killed",
+                "nvidia-smi shows what uses it; --gpus takes another one",
+            )
+        self._is_lost = False
+
+    def bytes_at(self, offset: int, size: int) -> Tensor:
+        """A part of it as a tensor with a storage of its own."""
+        return tensor_at(self._own.value + offset, size)
+
+    def address_of(self, storage: Tensor) -> tuple[int, int]:
+        """Where these bytes lie in the process's address space: begin and end."""
+        begin = self._base + storage.data_ptr() - self._own.value if storage.numel() else 0
+        return begin, begin + storage.numel()
+
+    def unknown(self, addresses: Sequence[int]) -> list[int]:
+        """Those of the addresses that no open segment has: the process must make handles for them."""
+        return [address for address in addresses if address and self._find(address, 1) is None]
+
+    def open(self, segments: Sequence[tuple[int, int, str]]) -> None:
+        """Open what the process made handles for: address, bytes and handle of each. It must run meanwhile.
+
+        What cannot be opened stays unknown. A handle that has changed is another allocation at that address.
+        """
+        for address, size, text in segments:
+            if (known := self._segments.get(address)) is not None:
+                if (known.size, known.handle) == (size, text):
+                    continue
+                self._close_segment(address)
+            with suppress(DriverError, ValueError):
+                mapped = ctypes.c_uint64()
+                handle = IpcHandle.of_text(text)
+                self._driver.check(
+                    "cuIpcOpenMemHandle_v2", ctypes.byref(mapped), handle, ctypes.c_uint(LAZY_PEER_ACCESS)
+                )
+                self._segments[address] = _Segment(mapped.value, size, text)
+
+    def read(self, address: int, count: int) -> Tensor | None:
+        """A copy of bytes of the process; None where no open segment has them."""
+        if not count:
+            return torch.empty(0, dtype=torch.uint8, device=DEVICE)
+        mapped = self._find(address, count)
+        return None if mapped is None else tensor_at(mapped, count).clone()
+
+    def settle(self) -> None:
+        """All that was written here is there, nothing of it is in the L2, and the device is idle.
+
+        Raises BusyDevice where it works although the process stands still.
+        """
+        self._flush.fill_(0)
+        torch.cuda.synchronize(DEVICE)
+        self._probe.check()
+
+    def finish(self) -> None:
+        """Wait until the device is idle: stopping a process does not stop what it has launched.
+
+        Raises BusyDevice where it does not become idle.
+        """
+        self._probe.wait()
+
+    def clear(self) -> None:
+        """What is written next lies where it likes: a device has no luck with pages."""
+
+    def close(self) -> None:
+        """It is needed no more. Tensors on it must be gone."""
+        self.lose()
+        with suppress(DriverError):
+            self._driver.call("cuMemFree_v2", self._own)
+
+    def _find(self, address: int, count: int) -> int | None:
+        """Where these bytes of the process lie here."""
+        if self._base <= address and address + count <= self._base + self._size:
+            return self._own.value + address - self._base
+        for begin, segment in self._segments.items():
+            if begin <= address and address + count <= begin + segment.size:
+                return segment.mapped + address - begin
+        return None
+
+    def _close_segment(self, address: int) -> None:
+        segment = self._segments.pop(address)
+        with suppress(DriverError):
+            self._driver.call("cuIpcCloseMemHandle", ctypes.c_uint64(segment.mapped))
+
+
+class _Segment:
+    """An allocation of the process that is open here."""
+
+    def __init__(self, mapped: int, size: int, handle: str) -> None:
+        self.mapped, self.size, self.handle = mapped, size, handle
+
+
+class CudaKernelMemory:
+    """The same memory in the kernel process; see `KernelMemory`. Raises DriverError."""
+
+    def __init__(self, description: Json) -> None:
+        assert isinstance(description, dict)
+        torch.cuda.init()
+        torch.zeros(1, device=DEVICE)  # the context is made, and is this thread's
+        self._driver = CudaDriver()
+        mapped = ctypes.c_uint64()
+        handle = IpcHandle.of_text(str(description["cuda"]))
+        self._driver.check(
+            "cuIpcOpenMemHandle_v2", ctypes.byref(mapped), handle, ctypes.c_uint(LAZY_PEER_ACCESS)
+        )
+        self._base = mapped.value
+
+    @property
+    def base(self) -> int:
+        """Its address."""
+        return self._base
+
+    def bytes_at(self, offset: int, size: int) -> Tensor:
+        """A part of it as a tensor with a storage of its own."""
+        return tensor_at(self._base + offset, size)
+
+    @contextmanager
+    def fill_new(self, *, filled: bool) -> Iterator[None]:
+        """What torch's allocator has to give holds garbage at first."""
+        if filled:
+            fill_free_blocks(self._driver)
+        yield
+
+    def keep_freed(self) -> None:
+        """torch's allocator keeps what is freed anyway."""
+
+    def wait(self) -> None:
+        """Until all streams of this process are done. Raises DriverError, also for what a kernel did before."""
+        self._driver.check("cuCtxSynchronize")
+
+    def has_failed(self) -> bool:
+        """Whether the device takes nothing more from this process: an illegal address, a trap."""
+        try:
+            self.wait()
+        except DriverError:
+            return True
+        return False
+
+    def export(self, addresses: Sequence[int]) -> list[tuple[int, int, str]]:
+        """Address, bytes and handle of the allocations that have these addresses; nothing of those without a handle.
+
+        None have those of cudaMallocAsync, and those that were mapped by hand.
+        """
+        found: dict[int, tuple[int, int, str]] = {}
+        for address in addresses:
+            with suppress(DriverError):
+                base, size, handle = ctypes.c_uint64(), ctypes.c_size_t(), IpcHandle()
+                self._driver.check(
+                    "cuMemGetAddressRange_v2",
+                    ctypes.byref(base),
+                    ctypes.byref(size),
+                    ctypes.c_uint64(address),
+                )
+                if base.value not in found:
+                    self._driver.check("cuIpcGetMemHandle", ctypes.byref(handle), base)
+                    found[base.value] = (base.value, size.value, handle.to_text())
+        return list(found.values())
+
+
+@contextmanager
+def fill_new_device_memory() -> Iterator[None]:
+    """What torch's allocator gives in this process holds garbage at first."""
+    fill_free_blocks(CudaDriver())
+    yield
+
+
+def fill_free_blocks(driver: CudaDriver) -> None:
+    """Write garbage to all memory of the device that torch's allocator holds and nobody uses. Raises DriverError."""
+    blocks = [torch.empty(size, dtype=torch.uint8, device=DEVICE) for size in SPARE_BLOCKS]
+    del blocks
+    torch.cuda.synchronize(DEVICE)
+    for address, size in free_blocks(torch.cuda.memory_snapshot()):
+        garbage = ctypes.c_ubyte(GARBAGE)
+        driver.check("cuMemsetD8_v2", ctypes.c_uint64(address), garbage, ctypes.c_size_t(size))
+    driver.check("cuCtxSynchronize")
+
+
+def free_blocks(snapshot: Iterable[dict[str, Any]]) -> Iterator[tuple[int, int]]:
+    """Address and bytes of each block of the allocator's snapshot that nobody uses."""
+    for segment in snapshot:
+        address = int(segment["address"])
+        for block in segment["blocks"]:
+            if block["state"] == "inactive":
+                yield int(block.get("address", address)), int(block["size"])
+            address += int(block["size"])

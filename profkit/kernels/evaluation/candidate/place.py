@@ -1,0 +1,183 @@
+"""Where kernels are judged: the CPU, or one CUDA device. What differs between them beside memory."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import torch
+
+from profkit.analysis.evaluation.witnesses import impossible_device_rate, impossible_rate
+from profkit.core.errors import UsageError
+from profkit.core.types import MeasuredCeilings
+from profkit.execution.worker import DeviceError
+from profkit.kernels.evaluation.candidate.host import HostJudgeMemory
+from profkit.kernels.evaluation.candidate.memory import JudgeMemory
+from profkit.kernels.sweep.device import free_memory, measure_ceilings
+
+ARENA_SHARE = 0.5  # of the machine's memory: only what is used of it is taken
+DEVICE_ARENA_SHARE = 1 / 16  # of the device's: all of it is taken, by candidate and reference each
+LONGEST_ANSWER = 2e-3  # seconds; a device that takes longer for nothing works for somebody else
+LOCKS = Path("/tmp")  # one for all users, whatever TMPDIR says
+HALF = (torch.float16, torch.bfloat16)
+
+
+@dataclass(frozen=True)
+class BatchLimits:
+    """How large a timed batch of calls is: seconds that are enough, and the most calls and bytes.
+
+    `with_results`: the bytes are those of results, too, which are kept until the batch is over.
+    """
+
+    seconds: float
+    calls: int
+    bytes: int
+    with_results: bool = False
+
+
+class Place(Protocol):
+    """One device, and what the judge knows of it."""
+
+    @property
+    def device(self) -> torch.device:
+        """As torch calls it."""
+
+    @property
+    def batch(self) -> BatchLimits:
+        """Of timed calls."""
+
+    def make_memory(self) -> JudgeMemory:
+        """Memory to be shared with one kernel process. Raises MachineError."""
+
+    def impossible_rate(self, bytes_written: float, seconds: float) -> str:
+        """Why it cannot have written so many bytes in these seconds; empty where it could."""
+
+    def cached_bytes(self) -> int:
+        """So many may lie in its caches."""
+
+    def measure_ceilings(self) -> dict[str, MeasuredCeilings]:
+        """What it can do at most, by dtype; '' for all that have none of their own."""
+
+    def check(self) -> None:
+        """Raises DeviceError where it takes nothing more from this process."""
+
+    def close(self) -> None:
+        """Others may have it."""
+
+
+class HostPlace:
+    """The CPU."""
+
+    device = torch.device("cpu")
+    batch = BatchLimits(0.002, 256, 1 << 28)  # seconds: waking a process is little of it
+
+    def make_memory(self) -> JudgeMemory:
+        """Half of what is free, of which only what is used is taken."""
+        free = free_memory(self.device) or 8 << 30
+        return HostJudgeMemory(int(free * ARENA_SHARE) // 4096 * 4096)
+
+    def impossible_rate(self, bytes_written: float, seconds: float) -> str:
+        """By the stores of a processor."""
+        return impossible_rate(bytes_written, seconds)
+
+    def cached_bytes(self) -> int:
+        """Four times the largest cache."""
+        from profkit.hardware.machine import read_machine
+
+        return 4 * max((cache.size for cache in read_machine().caches), default=1 << 30)
+
+    def measure_ceilings(self) -> dict[str, MeasuredCeilings]:
+        """Of all dtypes alike."""
+        return {"": measure_ceilings(self.device)}
+
+    def check(self) -> None:
+        """A CPU takes whatever it is given."""
+
+    def close(self) -> None:
+        """It is everybody's."""
+
+
+class CudaPlace:
+    """The first CUDA device that this process sees. Raises UsageError where another judge has it, or it is busy."""
+
+    # Waking a process and waiting for the device take some 0.2 ms; of small kernels 512 fill 4 ms and more.
+    batch = BatchLimits(0.010, 512, 1 << 31, with_results=True)
+
+    def __init__(self) -> None:
+        from profkit.kernels.evaluation.candidate.cuda_idle import IdleProbe
+        from profkit.kernels.evaluation.candidate.cuda_memory import DEVICE
+        from profkit.runtime.region.cuda_driver import CudaDriver
+
+        self.device = DEVICE
+        torch.cuda.init()
+        self._cell = torch.zeros(1, dtype=torch.uint8, device=DEVICE)
+        self._properties = torch.cuda.get_device_properties(DEVICE)
+        self._lock = lock_device(str(self._properties.uuid))
+        self._driver = CudaDriver()
+        self._probe = IdleProbe(self._ask)
+        if self._probe.idle_seconds > LONGEST_ANSWER:
+            self.close()
+            raise UsageError(
+                f"the GPU works for somebody else: it takes {self._probe.idle_seconds * 1e3:.1f} ms to do nothing",
+                "nvidia-smi shows what uses it; --gpus takes another one",
+            )
+
+    def make_memory(self) -> JudgeMemory:
+        """A share of the device's memory."""
+        from profkit.kernels.evaluation.candidate.cuda_memory import CudaJudgeMemory
+
+        size = int(self._properties.total_memory * DEVICE_ARENA_SHARE) >> 21 << 21
+        return CudaJudgeMemory(self._driver, size, self._probe)
+
+    def impossible_rate(self, bytes_written: float, seconds: float) -> str:
+        """By the stores of its multiprocessors."""
+        return impossible_device_rate(bytes_written, seconds, self._properties.multi_processor_count)
+
+    def cached_bytes(self) -> int:
+        """Twice its L2, which was flushed before."""
+        return 2 * int(self._properties.L2_cache_size)
+
+    def measure_ceilings(self) -> dict[str, MeasuredCeilings]:
+        """Of float32, and of half precision, which has units of its own."""
+        half = measure_ceilings(self.device, torch.bfloat16)
+        return {"": measure_ceilings(self.device), **dict.fromkeys(("bfloat16", "float16"), half)}
+
+    def check(self) -> None:
+        """Raises DeviceError where it takes nothing more from this process."""
+        try:
+            torch.cuda.synchronize(self.device)
+        except Exception as error:
+            raise DeviceError(f"{type(error).__name__}: {str(error).splitlines()[0]}") from error
+
+    def close(self) -> None:
+        """Another judge may have it."""
+        os.close(self._lock)
+
+    def _ask(self) -> None:
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        address = ctypes.c_uint64(self._cell.data_ptr())
+        self._driver.check("cuMemsetD8Async", address, ctypes.c_ubyte(0), ctypes.c_size_t(1), stream)
+        self._driver.check("cuStreamSynchronize", stream)
+
+
+def find_place(device: str) -> Place:
+    """The place that is called so: cpu, or cuda:0. Raises UsageError where somebody else has it."""
+    return CudaPlace() if torch.device(device).type == "cuda" else HostPlace()
+
+
+def lock_device(uuid: str, folder: Path = LOCKS) -> int:
+    """The descriptor of a lock on the device, until it is closed. Raises UsageError where another judge has it."""
+    descriptor = os.open(folder / f"profkit-gpu-{uuid}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise UsageError(
+            f"another evaluation runs on the GPU {uuid}: they would disturb each other",
+            "wait until it is done; --gpus takes another one",
+        ) from None
+    return descriptor
