@@ -64,15 +64,15 @@ class MultiprocessingEvaluator:
                 print(result.task_id, result.correctness_score)
 
     One judge works on a device at a time, since kernels that are timed beside each other disturb each other:
-    `num_workers` is how many there may be at most, and on the CPU there is one. `budget` is seconds of timing per test,
-    `timeout` seconds of one call.
+    `num_workers` is how many there may be at most: one for each GPU where tests are on CUDA, else one. `budget` is
+    seconds of timing per test, `timeout` seconds of one call.
     """
 
     def __init__(self, num_workers: int = 1, *, budget: float = 1.0, timeout: float = 60.0) -> None:
         if num_workers < 1:
             raise UsageError(f"{num_workers} workers cannot do anything", "num_workers=1")
         refuse_while_loading()
-        self._timing, self._timeout = PairOptions(budget), timeout
+        self._timing, self._timeout, self._workers = PairOptions(budget), timeout, num_workers
         self._tasks: list[Task] = []
         self._results: dict[int, EvalResult] = {}
         self._folder = TemporaryDirectory(prefix="profkit-evaluator-")
@@ -135,6 +135,8 @@ class MultiprocessingEvaluator:
             folder / "suite.pt",
         )
         (folder / "suite.py").write_text(_SUITE)
+        tests = [test for task in tasks for test in (*task.correctness_tests, *task.performance_tests)]
+        on_cuda = any(test.on_cuda for test in tests)
         settings = JudgeSettings(
             suite=str(folder / "suite.py"),
             source=request_functions([task.source for task in tasks]),
@@ -143,13 +145,16 @@ class MultiprocessingEvaluator:
             timeout=self._timeout,
             seed=secrets.randbits(SEED_BITS),
             timing=self._timing,
+            device="cuda:0" if on_cuda else "cpu",
         )
+        workers = min(self._workers, torch.cuda.device_count()) if on_cuda else 1
+        gpus = tuple(map(str, range(workers))) if workers > 1 else ()
         results: Sequence[TestResult] = ()
         error = None
         with_tests = any(task.correctness_tests or task.performance_tests for task in tasks)
         try:
             if with_tests:
-                request = EvaluationRequest(settings, folder, "functions")
+                request = EvaluationRequest(settings, folder, "functions", gpus=gpus)
                 results = run_evaluation(request, Silent()).results
         except ProfkitError as fault:
             if fault.exit_code == 130:

@@ -110,10 +110,11 @@ def mean_speedup(results: Sequence[TestResult]) -> float:
 
 @dataclass(frozen=True)
 class FixedTest:
-    """The arguments of a test as they were when it was read, on the CPU."""
+    """The arguments of a test as they were when it was read, on the CPU; where they came from decides the device."""
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
+    on_cuda: bool = False
 
 
 def fix_test(test: Any) -> FixedTest:
@@ -122,7 +123,15 @@ def fix_test(test: Any) -> FixedTest:
         args, kwargs = tuple(test.args), dict(test.kwargs)
     except (AttributeError, TypeError) as error:
         raise UsageError(f"{test!r:.80} is no test: {error}", "a test has args and kwargs") from error
-    return FixedTest(_on_cpu(args), _on_cpu(kwargs))
+    return FixedTest(_on_cpu(args), _on_cpu(kwargs), _is_on_cuda([args, kwargs]))
+
+
+def _is_on_cuda(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return bool(value.is_cuda)
+    if isinstance(value, dict):
+        value = list(value.values())
+    return isinstance(value, (list, tuple)) and any(map(_is_on_cuda, value))
 
 
 def _on_cpu(value: Any) -> Any:
@@ -175,7 +184,9 @@ def _judge_tests(
     suite = OpTestSuite("given", (given,))
     source = request_function(impl, operation)
     with _kept.lock, torch.no_grad():
-        judge = _kept.judge_of(JudgeSettings(timing=timing, timeout=timeout))
+        tests_read = (*given.correctness_tests, *given.performance_tests)
+        device = "cuda:0" if any(test.on_cuda for test in tests_read) else "cpu"
+        judge = _kept.judge_of(JudgeSettings(timing=timing, timeout=timeout, device=device))
         judge.use(suite, source)
         tests = tuple(suite.tests(Selection()))
         results = [judge.judge(test)[0] for test in tests]

@@ -89,15 +89,21 @@ def _measure(folder: Path, result: TestResult) -> None:
 
 def _make_arguments(settings: JudgeSettings, test: EvaluationTest) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of the test. Raises MachineError where they cannot be made here."""
+    import torch
+
+    from profkit.kernels.evaluation.candidate.arguments import Encoder, NotPortable, decode
     from profkit.kernels.evaluation.suites.registry import find_suite
     from profkit.kernels.evaluation.suites.suite import Skip
 
-    suite = find_suite(settings.suite, Path(settings.suite_path) if settings.suite_path else None)
+    device = torch.device(settings.device)
+    path = Path(settings.suite_path) if settings.suite_path else None
+    suite = find_suite(settings.suite, path, device=device.type)
     try:
         arguments = suite.make_arguments(test, settings.seed_of(test.id))
-    except Skip as why:
+        encoder = Encoder(device)  # which moves them there as they are: strides, and storages that they share
+        return decode(encoder.encode(arguments.args, arguments.kwargs).body, encoder.contents)
+    except (Skip, NotPortable) as why:
         raise MachineError(f"the arguments of test {test.id} cannot be made here: {why}") from why
-    return tuple(arguments.args), dict(arguments.kwargs)
 
 
 def _load_kernel(settings: JudgeSettings, test: EvaluationTest) -> Callable[..., Any]:

@@ -166,6 +166,7 @@ class Judge:
             result = replace(result, reason=f"PyTorch itself: {_first_line(error)}")
         else:
             result = self._judge_safely(trial, replace(result, remarks=trial.reference.remarks))
+            self._release(trial.call_bytes)
         return replace(result, spent=perf_counter() - begin), strength
 
     def close(self) -> None:
@@ -174,6 +175,16 @@ class Judge:
             if process is not None:
                 process.close()
         self._place.close()
+
+    def _release(self, call_bytes: int) -> None:
+        """What a large test leaves in the processes' allocators the next one of another process may need."""
+        if not self._place.is_large(call_bytes):
+            return
+        for process in filter(None, (self._candidate, self._reference, self._tracer)):
+            try:
+                process.release()
+            except (KernelError, WorkerEnded):
+                process.kill()
 
     def _judge_safely(self, trial: Trial, result: TestResult) -> TestResult:
         """A fault of profkit's own costs one test, and is no kernel's."""

@@ -31,6 +31,8 @@ from profkit.kernels.evaluation.candidate.memory import JudgeMemory
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.runtime.passes.processor_wait import ProcessorWatch
 
+# By these the memory of kernels may come to lie where no other process can read it.
+ALLOCATORS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 START_SECONDS = 120.0
 MOST_OUTPUTS = 10_000
 _CPU_CLOCK = 2  # of a process: what clock_getcpuclockid(3) makes of its number
@@ -84,6 +86,7 @@ class KernelProcess:
         env = {
             "PYTHONHASHSEED": "0",
             "TMPDIR": self._scratch or tempfile.gettempdir(),
+            **{name: "" for name in ALLOCATORS if name in os.environ},
         }  # the layout of both is alike
         self._child = ChildProcess(argv, env, log, inherited=memory.inherited, starts_others=bool(kept))
         self._asked = 0  # requests
@@ -189,6 +192,12 @@ class KernelProcess:
         """Let go of the arguments: those that are laid out next lie in other memory."""
         self._ask({"ask": "renew"})
         self.memory.clear()
+
+    def release(self) -> None:
+        """Let go of arguments and outputs, and give the memory back that it keeps for later calls."""
+        if self._child.running:
+            self.memory.forget()
+            self._ask({"ask": "release"})
 
     def check_scheduling(self) -> None:
         """Raises MachineError where somebody has changed its priority, or which processors it may use."""

@@ -31,8 +31,20 @@ _VARIABLES = (
     "TRITON_CACHE_DIR",
     "CUDA_CACHE_PATH",
     "NUMBA_CACHE_DIR",
+    "FLAGGEMS_CACHE_DIR",
 )
-_FOLDERS = ("~/.cache", "~/.triton", "~/.nv", "/tmp", "/var/tmp", "/dev")
+_FOLDERS = ("~/.cache", "~/.triton", "~/.nv", "~/.flaggems", "/tmp", "/var/tmp", "/dev")
+
+
+# Those that compilers for a GPU make themselves, which they may not in a home that they cannot write to.
+GPU_CACHES = ("~/.cache", "~/.triton", "~/.nv", "~/.flaggems")
+
+
+def make_caches(folders: Sequence[str]) -> None:
+    """Make folders of compilers where they are not there: to be called before `confine`."""
+    for folder in folders:
+        with suppress(OSError):
+            Path(folder).expanduser().mkdir(exist_ok=True)
 
 
 def shield() -> None:

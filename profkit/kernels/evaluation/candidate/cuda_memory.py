@@ -111,10 +111,14 @@ class CudaJudgeMemory:
         del pid
         self._base = base
 
-    def lose(self) -> None:
-        """The process was killed: what it had allocated is given back where nobody has it open."""
+    def forget(self) -> None:
+        """Close all that is open of the process: only then may it give that back (cuIpcCloseMemHandle)."""
         for address in list(self._segments):
             self._close_segment(address)
+
+    def lose(self) -> None:
+        """The process was killed: what it had allocated is given back where nobody has it open."""
+        self.forget()
         self._is_lost = True
 
     def recover(self) -> None:
@@ -244,6 +248,10 @@ class CudaKernelMemory:
 
     def keep_freed(self) -> None:
         """torch's allocator keeps what is freed anyway."""
+
+    def release(self) -> None:
+        """Give back what torch's allocator keeps."""
+        torch.cuda.empty_cache()
 
     def wait(self) -> None:
         """Until all streams of this process are done. Raises DriverError, also for what a kernel did before."""

@@ -72,6 +72,9 @@ class HostJudgeMemory:
     def finish(self) -> None:
         """What stands still does nothing."""
 
+    def forget(self) -> None:
+        """Nothing is open."""
+
     def lose(self) -> None:
         """What is killed is gone."""
 
@@ -113,6 +116,9 @@ class HostKernelMemory:
     def keep_freed(self) -> None:
         """malloc keeps what is freed: no call is charged with new pages."""
         malloc.keep_freed_memory()
+
+    def release(self) -> None:
+        """The system takes what it needs."""
 
     def wait(self) -> None:
         """A function that has returned is done; what its threads still do, the process is stopped at."""

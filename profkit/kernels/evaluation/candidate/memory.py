@@ -55,6 +55,9 @@ class JudgeMemory(Protocol):
     def finish(self) -> None:
         """Wait for what the process has launched on a device, which stopping it does not stop. Raises BusyDevice."""
 
+    def forget(self) -> None:
+        """The process is to give back what it has allocated: nothing of it stays open here."""
+
     def lose(self) -> None:
         """The process was killed."""
 
@@ -83,6 +86,9 @@ class KernelMemory(Protocol):
 
     def keep_freed(self) -> None:
         """What is freed stays here: no later call is charged with getting it again."""
+
+    def release(self) -> None:
+        """Give back what is freed: others need it."""
 
     def wait(self) -> None:
         """Until all is done that kernels have begun. Raises what they failed with."""

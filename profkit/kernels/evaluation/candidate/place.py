@@ -21,6 +21,8 @@ from profkit.kernels.sweep.device import free_memory, measure_ceilings
 
 ARENA_SHARE = 0.5  # of the machine's memory: only what is used of it is taken
 DEVICE_ARENA_SHARE = 1 / 16  # of the device's: all of it is taken, by candidate and reference each
+SPARE_SHARE = 1 / 16  # what each allocator of judge, candidate and reference may keep for later
+TRUTH = 20  # times its bytes: float64 copies of arguments and results, several of them
 LONGEST_ANSWER = 2e-3  # seconds; a device that takes longer for nothing works for somebody else
 LOCKS = Path("/tmp")  # one for all users, whatever TMPDIR says
 HALF = (torch.float16, torch.bfloat16)
@@ -62,6 +64,9 @@ class Place(Protocol):
     def measure_ceilings(self) -> dict[str, MeasuredCeilings]:
         """What it can do at most, by dtype; '' for all that have none of their own."""
 
+    def is_large(self, call_bytes: int) -> bool:
+        """Whether what calls of so many bytes leave in caches of allocators would be missed by others."""
+
     def check(self) -> None:
         """Raises DeviceError where it takes nothing more from this process."""
 
@@ -94,6 +99,10 @@ class HostPlace:
         """Of all dtypes alike."""
         return {"": measure_ceilings(self.device)}
 
+    def is_large(self, call_bytes: int) -> bool:  # noqa: ARG002
+        """The system takes back what it needs."""
+        return False
+
     def check(self) -> None:
         """A CPU takes whatever it is given."""
 
@@ -117,6 +126,7 @@ class CudaPlace:
         self._cell = torch.zeros(1, dtype=torch.uint8, device=DEVICE)
         self._properties = torch.cuda.get_device_properties(DEVICE)
         self._lock = lock_device(str(self._properties.uuid))
+        self._spare_bytes = int(self._properties.total_memory * SPARE_SHARE)
         self._driver = CudaDriver()
         self._probe = IdleProbe(self._ask)
         if self._probe.idle_seconds > LONGEST_ANSWER:
@@ -146,10 +156,16 @@ class CudaPlace:
         half = measure_ceilings(self.device, torch.bfloat16)
         return {"": measure_ceilings(self.device), **dict.fromkeys(("bfloat16", "float16"), half)}
 
+    def is_large(self, call_bytes: int) -> bool:
+        """By the most that one batch of them may take."""
+        return min(self.batch.calls * call_bytes, self.batch.bytes) + TRUTH * call_bytes > self._spare_bytes
+
     def check(self) -> None:
         """Raises DeviceError where it takes nothing more from this process."""
         try:
             torch.cuda.synchronize(self.device)
+            if torch.cuda.memory_reserved(self.device) > self._spare_bytes:
+                torch.cuda.empty_cache()
         except Exception as error:
             raise DeviceError(f"{type(error).__name__}: {str(error).splitlines()[0]}") from error
 

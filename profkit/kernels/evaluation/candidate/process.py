@@ -18,7 +18,7 @@ from typing import Any
 
 from profkit.execution import limits
 from profkit.execution.worker import search_own_modules_last
-from profkit.kernels.evaluation.candidate.confinement import confine, shield
+from profkit.kernels.evaluation.candidate.confinement import GPU_CACHES, confine, make_caches, shield
 
 TRACEBACK = 4000  # characters
 
@@ -33,6 +33,8 @@ def main(arguments: Sequence[str]) -> None:
     limits.prefer_as_oom_victim()
     source, memory, threads, kept = json.loads(arguments[1])
     if kept:
+        if "cuda" in memory:
+            make_caches(GPU_CACHES if source["kind"] == "flag_gems" else GPU_CACHES[:-1])
         confine([os.path.dirname(path) for path in source["paths"]], kept)
     else:
         shield()
@@ -177,6 +179,12 @@ class _Handler:
         """Let go of the arguments and of the outputs."""
         self._outputs, self._slots = [], []
         return {"renewed": True}
+
+    def _release(self) -> dict[str, Any]:
+        """Let go of all, and give the memory back."""
+        self._renew()
+        self._memory.release()
+        return {"released": True}
 
     def _prepare_timing(self) -> dict[str, Any]:
         """Let no call be charged with memory that an earlier one has freed."""

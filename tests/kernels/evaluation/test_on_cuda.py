@@ -1,0 +1,119 @@
+"""The judge on a CUDA device: cheats, honest kernels and bad ends. Needs a GPU; elsewhere nothing of it runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from judging import FILES, POSITIVE, judge_of, judge_operation
+
+from profkit.core.types import EvaluationTest
+from profkit.kernels.evaluation.judge import Judge
+from profkit.kernels.evaluation.request import PairOptions
+from profkit.kernels.evaluation.sources.source import SourceRequest
+from profkit.kernels.evaluation.suites.suite import Arguments
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+CHEATS = (FILES / "cheats_cuda.py").read_text()
+HONEST, GAINS_NOTHING, DISHONEST = (
+    dict(re.findall(r'@kernel\("([^"]+)"\)\ndef (\w+)', part))
+    for part in re.split(r"# -{60,} .*", CHEATS)[1:]
+)
+LARGEST_GAIN = 1.3  # that noise may pretend in a short measurement
+
+
+@dataclass
+class OneMatrix:
+    """A suite whose tests have one matrix of float32, of 4 MB."""
+
+    name: str = "one argument"
+
+    def make_arguments(self, test: EvaluationTest, seed: int) -> Arguments:
+        """Normal numbers, or positive ones."""
+        x = torch.randn(1024, 1024, generator=torch.Generator().manual_seed(seed))
+        return Arguments((x.abs() + 0.1 if test.operation in POSITIVE else x,))
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    logs = tmp_path_factory.mktemp("logs")
+    with judge_of("cheats_cuda.py", logs, device="cuda:0", timing=PairOptions(budget=0.5)) as opened:
+        opened._suite = OneMatrix()
+        yield opened
+
+
+@pytest.mark.parametrize("operation", HONEST, ids=HONEST.get)
+def test_an_honest_kernel_passes_and_is_timed(judge: Judge, operation: str) -> None:
+    result = judge_operation(judge, operation)
+    assert (result.status, result.reason) == ("passed", "")
+    assert result.speedup is not None, result.remarks
+    assert result.speedup.low < LARGEST_GAIN
+    assert result.verified >= 3
+
+
+@pytest.mark.parametrize("operation", GAINS_NOTHING, ids=GAINS_NOTHING.get)
+def test_a_kernel_that_hides_its_work_gains_nothing(judge: Judge, operation: str) -> None:
+    result = judge_operation(judge, operation)
+    assert result.status in ("passed", "cheat", "crashed"), result
+    assert result.speedup is None or result.speedup.low < LARGEST_GAIN
+
+
+@pytest.mark.parametrize("operation", DISHONEST, ids=DISHONEST.get)
+def test_a_cheat_does_not_pass(judge: Judge, operation: str) -> None:
+    result = judge_operation(judge, operation)
+    assert result.status in ("incorrect", "cheat", "crashed", "timeout"), result
+    assert result.reason
+    assert result.speedup is None
+
+
+def test_each_bad_end_has_its_status_and_the_next_kernel_is_judged(tmp_path: Path) -> None:
+    with judge_of("crashes_cuda.py", tmp_path, device="cuda:0", timeout=10.0) as judge:
+        names = ("relu", "sigmoid", "tanh", "exp", "cos", "sqrt", "sin", "abs")
+        found = {name: judge_operation(judge, f"{name}.default") for name in names}
+    print({name: (result.status, result.reason, round(result.spent, 1)) for name, result in found.items()})
+    assert {name: result.status for name, result in found.items()} == {
+        "relu": "crashed",
+        "sigmoid": "timeout",
+        "tanh": "crashed",
+        "exp": "incorrect",
+        "cos": "out-of-memory",
+        "sqrt": "crashed",
+        "sin": "crashed",
+        "abs": "passed",
+    }
+    assert "ILLEGAL_ADDRESS" in found["sin"].reason or "illegal memory access" in found["sin"].reason
+
+
+def test_pytorch_against_itself_is_the_same(tmp_path: Path) -> None:
+    source = SourceRequest("aten")
+    with judge_of(
+        "cheats.py", tmp_path, device="cuda:0", source=source, timing=PairOptions(budget=2.0)
+    ) as judge:
+        judge._suite = OneMatrix()
+        found = {name: judge_operation(judge, f"{name}.default") for name in ("relu", "exp", "tanh", "sum")}
+    words = {name: result.speedup.word if result.speedup else result.reason for name, result in found.items()}
+    assert set(words.values()) == {"SAME"}, words
+
+
+def test_whose_kernels_take_the_time_is_said(tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    with judge_of("triton_cuda.py", tmp_path, device="cuda:0", timing=PairOptions(budget=0.5)) as judge:
+        judge._suite = OneMatrix()
+        found = {name: judge_operation(judge, f"{name}.default") for name in ("relu", "abs", "exp")}
+    print({name: (result.own_share, result.remarks) for name, result in found.items()})
+    assert {result.status for result in found.values()} == {"passed"}
+    shares = {name: result.own_share for name, result in found.items()}
+    assert shares["relu"] is not None
+    assert shares["relu"] > 0.95
+    assert shares["abs"] == 0
+    assert shares["exp"] is not None
+    assert shares["exp"] < 0.5
+    assert any("no kernel of its own" in remark for remark in found["abs"].remarks)
