@@ -328,7 +328,9 @@ class Judge:
         try:
             with blaming(reference):
                 estimate = trial.estimate(reference)
+            self._place.begin_timing()
             times = time(reference)
+            said = self._place.remarks()
         except ReferenceFailed as failed:
             return replace(result, remarks=(*result.remarks, f"not timed: PyTorch's own kernel: {failed}"))
         except Unverified as unknown:
@@ -344,7 +346,7 @@ class Judge:
         if self._rival is not None:
             compiled, remark = self._rival.compare(trial.test.operation, trial, time)
             remarks = (*remarks, *filter(None, (remark,)))
-        own_share, said = self._trace(trial, times.seconds)
+        own_share, launching = self._trace(trial, times.seconds)
         return replace(
             result,
             own_share=own_share,
@@ -353,7 +355,7 @@ class Judge:
             reference_seconds=times.reference_seconds,
             compiled=compiled,
             verified=times.verified,
-            remarks=(*remarks, *said),
+            remarks=(*remarks, *said, *launching),
             bytes=float(bytes_),
             flops=flops,
             bound_seconds=bound,

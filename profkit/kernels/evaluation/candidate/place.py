@@ -23,6 +23,7 @@ ARENA_SHARE = 0.5  # of the machine's memory: only what is used of it is taken
 DEVICE_ARENA_SHARE = 1 / 16  # of the device's: all of it is taken, by candidate and reference each
 SPARE_SHARE = 1 / 16  # what each allocator of judge, candidate and reference may keep for later
 TRUTH = 20  # times its bytes: float64 copies of arguments and results, several of them
+MOST_OVERRUNS = 3  # in one test: fewer are a judge that waited for a processor
 LONGEST_ANSWER = 2e-3  # seconds; a device that takes longer for nothing works for somebody else
 LOCKS = Path("/tmp")  # one for all users, whatever TMPDIR says
 HALF = (torch.float16, torch.bfloat16)
@@ -64,6 +65,12 @@ class Place(Protocol):
     def measure_ceilings(self) -> dict[str, MeasuredCeilings]:
         """What it can do at most, by dtype; '' for all that have none of their own."""
 
+    def begin_timing(self) -> None:
+        """A test is timed from now on."""
+
+    def remarks(self) -> tuple[str, ...]:
+        """What must be known to believe the times since then."""
+
     def is_large(self, call_bytes: int) -> bool:
         """Whether what calls of so many bytes leave in caches of allocators would be missed by others."""
 
@@ -99,6 +106,13 @@ class HostPlace:
         """Of all dtypes alike."""
         return {"": measure_ceilings(self.device)}
 
+    def begin_timing(self) -> None:
+        """Nothing is watched."""
+
+    def remarks(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
     def is_large(self, call_bytes: int) -> bool:  # noqa: ARG002
         """The system takes back what it needs."""
         return False
@@ -119,6 +133,8 @@ class CudaPlace:
     def __init__(self) -> None:
         from profkit.kernels.evaluation.candidate.cuda_idle import IdleProbe
         from profkit.kernels.evaluation.candidate.cuda_memory import DEVICE
+        from profkit.runtime.passes.device_clock import DeviceClock
+        from profkit.runtime.passes.device_timing import DeviceWatch
         from profkit.runtime.region.cuda_driver import CudaDriver
 
         self.device = DEVICE
@@ -128,6 +144,8 @@ class CudaPlace:
         self._lock = lock_device(str(self._properties.uuid))
         self._spare_bytes = int(self._properties.total_memory * SPARE_SHARE)
         self._driver = CudaDriver()
+        self._watch = DeviceWatch(DeviceClock(self._driver, 0, 0).address())
+        self._overruns, self._slowdowns = 0, set[str]()
         self._probe = IdleProbe(self._ask)
         if self._probe.idle_seconds > LONGEST_ANSWER:
             self.close()
@@ -155,6 +173,20 @@ class CudaPlace:
         """Of float32, and of half precision, which has units of its own."""
         half = measure_ceilings(self.device, torch.bfloat16)
         return {"": measure_ceilings(self.device), **dict.fromkeys(("bfloat16", "float16"), half)}
+
+    def begin_timing(self) -> None:
+        """Whatever slows the device down, or goes on on it, counts from now on."""
+        self._overruns, self._slowdowns = self._probe.overruns, set()
+
+    def remarks(self) -> tuple[str, ...]:
+        """Throttling, and work that went on after its process had answered."""
+        self._slowdowns |= set(self._watch.look().words)
+        found = []
+        if self._slowdowns:
+            found.append(f"the GPU was slowed down while it was timed: {', '.join(sorted(self._slowdowns))}")
+        if self._probe.overruns - self._overruns >= MOST_OVERRUNS:
+            found.append("its work on the GPU went on after it had answered; that is in its time")
+        return tuple(found)
 
     def is_large(self, call_bytes: int) -> bool:
         """By the most that one batch of them may take."""
