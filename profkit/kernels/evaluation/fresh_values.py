@@ -26,16 +26,22 @@ RENEWED = 256  # of them, each time: nobody learns the pool
 class Shares:
     """The pool of random numbers, of at most so many."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, device: torch.device) -> None:
         self.random = random.SystemRandom()
-        self.generator = torch.Generator().manual_seed(self.random.getrandbits(63))
-        self.pool = torch.empty(min(POOL, count)).uniform_(1 - NOISE, 1, generator=self.generator)
+        self.generator = torch.Generator(device).manual_seed(self.random.getrandbits(63))
+        pool = torch.empty(min(POOL, count), device=device)
+        self.pool = pool.uniform_(1 - NOISE, 1, generator=self.generator)
 
 
 @cache
-def shares_of_checks() -> Shares:
+def shares_of_checks(device: torch.device) -> Shares:
     """One pool for the second calls of all tests. Nothing is won by who learns it: what is timed has its own."""
-    return Shares(FEWEST)
+    return Shares(FEWEST, device)
+
+
+def device_of(tensors: Sequence[Tensor]) -> torch.device:
+    """Where the first of them lies; the CPU where there is none."""
+    return tensors[0].device if tensors else torch.device("cpu")
 
 
 class FreshValues:
@@ -50,7 +56,7 @@ class FreshValues:
         self._contents, self._strong = encoder.contents, strong
         largest = max((content.numel() for content in encoder.contents), default=0)
         if shares is None or len(shares.pool) < 4 * largest:
-            shares = Shares(max(4 * largest, FEWEST))
+            shares = Shares(max(4 * largest, FEWEST), device_of(encoder.contents))
         self._random, self._generator, self._pool = shares.random, shares.generator, shares.pool
         self._dtypes: dict[int, torch.dtype] = {}
         self._sorted: set[int] = set()

@@ -28,7 +28,7 @@ from typing import Any
 import torch
 
 from profkit.kernels.evaluation.candidate.arguments import Tensor
-from profkit.kernels.evaluation.candidate.malloc import fill_new_memory
+from profkit.kernels.evaluation.candidate.memory import fill_new_memory
 
 SAFETY = 4.0
 ACCUMULATOR = 2.0**-24
@@ -207,16 +207,17 @@ def make_reference(operation: Any, make: Make, seed: int) -> CallReference:
     """
     if leaves_unwritten(operation):
         return run_natively(operation, make)
-    with fill_new_memory():
+    args, kwargs, _ = make()
+    tensors = flat_tensors([args, kwargs])
+    with fill_new_memory(tensors[0].device if tensors else torch.device("cpu")):
         filled = run_natively(operation, make)
     truth = _Truth(operation, make, filled, seed)
     native, again = filled, None
     if not all(map(_is_written, _results(filled), truth.values)):  # it may hold what nobody wrote
         native, again = run_natively(operation, make), filled
-    args, kwargs, _ = make()
     results = _results(native)
     outputs = len(native.outputs)
-    length = _summands(operation, flat_tensors([args, kwargs]), [each.native for each in native.outputs])
+    length = _summands(operation, tensors, [each.native for each in native.outputs])
     expected = [_expect(each, truth, place, length) for place, each in enumerate(results)]
     if again is not None:
         others = _results(again)
@@ -245,12 +246,12 @@ class _Truth:
     def __init__(self, operation: Any, make: Make, native: CallReference, seed: int) -> None:
         self._operation, self._make = operation, make
         self._changed = [place for place, _ in native.arguments]
-        self._generator = torch.Generator().manual_seed(seed)
+        self._seed = seed
         count = len(native.outputs) + len(self._changed)
         self.values: list[Tensor | None] = [None] * count
         self.missing = ""
         try:
-            values = [tensor.detach().clone() for tensor in self._run(0.0)]
+            values = [tensor.detach().clone() for tensor in self._run(0.0, None)]
         except Exception as error:
             text = str(error).strip()
             line = text.splitlines()[0][:120] if text else type(error).__name__
@@ -261,9 +262,9 @@ class _Truth:
         else:
             self.missing = "in float64 it gives another number of outputs"
 
-    def _run(self, step: float) -> list[Tensor]:
+    def _run(self, step: float, generator: torch.Generator | None) -> list[Tensor]:
         args, kwargs, _ = self._make()
-        args, kwargs = _widen([args, kwargs], step, self._generator)
+        args, kwargs = _widen([args, kwargs], step, generator)
         value = flat_tensors(self._operation(*args, **kwargs))
         if not self._changed:
             return value
@@ -275,9 +276,11 @@ class _Truth:
         """c of the formula for each tensor of the results."""
         moves: list[Tensor | None] = [None] * len(self.values)
         is_pointwise = torch.Tag.pointwise in self._operation.tags
+        device = next((truth.device for truth in self.values if truth is not None), None)
+        generator = torch.Generator(device or torch.device("cpu")).manual_seed(self._seed)
         for _ in range(PROBES if is_pointwise else 2 * PROBES):  # a sum may hardly move by chance
             try:
-                probes = self._run(STEP)
+                probes = self._run(STEP, generator)
             except Exception:
                 break
             for place, (probe, truth) in enumerate(zip(probes, self.values, strict=False)):
@@ -312,7 +315,7 @@ def _is_written(result: Expected, truth: Tensor | None) -> bool:
     return bool(is_near.all())
 
 
-def _widen(value: Any, step: float, generator: torch.Generator) -> Any:
+def _widen(value: Any, step: float, generator: torch.Generator | None) -> Any:
     """Arguments in float64: tensors, moved by `step` at random, and dtypes that are asked for."""
     if isinstance(value, torch.Tensor):
         wide = WIDER.get(value.dtype)
@@ -320,7 +323,7 @@ def _widen(value: Any, step: float, generator: torch.Generator) -> Any:
             return value
         result = _clone_as(value, wide or value.dtype)
         if step and not _overlaps_itself(result):
-            noise = torch.empty(result.shape, dtype=torch.float64)
+            noise = torch.empty(result.shape, dtype=torch.float64, device=result.device)
             result.mul_(noise.uniform_(1 - step, 1 + step, generator=generator))
         return result
     if isinstance(value, torch.dtype):
@@ -340,9 +343,9 @@ def _clone_as(tensor: Tensor, dtype: torch.dtype) -> Tensor:
         )
         flat = tensor.as_strided((max(0, extent) if tensor.numel() else 0,), (1,))
         if not tensor.numel():
-            return torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype)
+            return torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype, device=tensor.device)
         return flat.to(dtype).as_strided(tensor.shape, tensor.stride(), 0)
-    copy = torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype)
+    copy = torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype, device=tensor.device)
     return copy.copy_(tensor)
 
 
@@ -378,7 +381,7 @@ def _expect(result: Expected, truths: _Truth, place: int, length: float) -> Expe
     wide = WIDER.get(native.dtype, native.dtype)
     own = native.to(wide)
     if truth is None or truth.shape != native.shape or not (truth.is_floating_point() or truth.is_complex()):
-        truth, error = own, torch.zeros(native.shape, dtype=torch.float64)
+        truth, error = own, torch.zeros(native.shape, dtype=torch.float64, device=native.device)
     else:
         truth = truth.to(wide)
         error = _own_error(own, truth)

@@ -13,7 +13,7 @@ from profkit.core.types import EvaluationTest
 from profkit.kernels.evaluation.candidate.arguments import Encoder, Recipe, Tensor, decode
 from profkit.kernels.evaluation.candidate.client import KernelCall, KernelProcess, copy_storages
 from profkit.kernels.evaluation.correctness import Errors, Incorrect, check_call, is_right_by_far
-from profkit.kernels.evaluation.fresh_values import FreshValues, choose_values, shares_of_checks
+from profkit.kernels.evaluation.fresh_values import FreshValues, choose_values, device_of, shares_of_checks
 from profkit.kernels.evaluation.reference import (
     CallReference,
     count_bytes,
@@ -86,9 +86,10 @@ class Trial:
         looked at after both. They are one request: a kernel that sees both at once must still give both results.
         """
         contents, native = [self.encoder.contents], None
-        if 2 * self.recipe.slot_bytes < process.arena.size // 2:
+        if 2 * self.recipe.slot_bytes < process.memory.size // 2:
             others = [torch.empty_like(content) for content in self.encoder.contents]
-            FreshValues(self.encoder, self.recipe, shares=shares_of_checks()).write(others)
+            shares = shares_of_checks(device_of(self.encoder.contents))
+            FreshValues(self.encoder, self.recipe, shares=shares).write(others)
             with suppress(Exception):  # PyTorch's own, for values that it does not take
                 native = run_natively(self.operation, lambda: self._make(others))
                 contents.append(others)
