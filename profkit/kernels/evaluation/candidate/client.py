@@ -77,6 +77,7 @@ class KernelProcess:
 
     Arguments are written to `memory`, which it closes with the process.
     Kernels of others write to no file below the folders that are `kept`; without any they are PyTorch's own.
+    `patient`: its threads sleep where they wait for each other, which takes longer and costs no processor time.
     Every method may raise WorkerEnded: the process crashed, was out of memory, or took longer than `timeout` seconds.
     """
 
@@ -89,6 +90,7 @@ class KernelProcess:
         timeout: float,
         log: Path,
         kept: Sequence[Path] = (),
+        patient: bool = False,
     ) -> None:
         self.memory = memory
         self._timeout = timeout
@@ -100,6 +102,8 @@ class KernelProcess:
             "PYTHONHASHSEED": "0",
             "TMPDIR": self._scratch or tempfile.gettempdir(),
         }  # the layout of both is alike
+        if patient:
+            env["OMP_WAIT_POLICY"] = "passive"
         self._child = ChildProcess(argv, env, log, inherited=memory.inherited, starts_others=bool(kept))
         self._asked = 0  # requests
         self._scheduling = _scheduling(0)
