@@ -5,7 +5,6 @@ import fcntl
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 import torch
@@ -85,12 +84,15 @@ def cuts_off_the_shared_memory(x):
 @kernel("sqrt.default")
 def computes_in_another_session(x):
     """A process that is nobody's child counts for as long as it runs."""
-    if once("sqrt") and os.fork() == 0:
-        os.setsid()
-        if os.fork():
-            os._exit(0)
-        os.execv(sys.executable, [sys.executable, "-c", "while True: pass  # computes elsewhere"])
-    time.sleep(0.05 if once("slept") else 0)
+    if once("sqrt"):
+        reader, writer = os.pipe()  # which is closed when the other program begins
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork():
+                os._exit(0)
+            os.execv(sys.executable, [sys.executable, "-c", "while True: pass  # computes elsewhere"])
+        os.close(writer)
+        os.read(reader, 1)
     return aten.sqrt.default(x)
 
 
