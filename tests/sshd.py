@@ -78,7 +78,10 @@ SetEnv XDG_CACHE_HOME={home}
     (folder / "sshd_config").write_text(settings)
     with (folder / "sshd.log").open("wb") as log:
         process = subprocess.Popen(
-            [program, "-D", "-e", "-f", folder / "sshd_config"], stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            [program, "-D", "-e", "-f", folder / "sshd_config"],
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
         )
     (folder / "known_hosts").write_text(f"[127.0.0.1]:{port} {(folder / 'host.pub').read_text()}")
     (folder / "ssh_config").write_text(

@@ -57,13 +57,18 @@ class Boot:
                 getattr(self, "ask_" + request["ask"])(request)
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            what = "has no space left" if full else f"cannot be written: {error.strerror or error}"
+            what = "has no space left" if full else f"cannot be used: {error.strerror or error}"
             where = error.filename if isinstance(error.filename, str) else str(self.store)
-            fix = f"df -h {self.store}; export PROFKIT_CACHE=FOLDER there" if full else f"ls -ld {self.store}"
-            self.send({"event": "fault", "exit": 3, "message": f"{where} {what}", "fix": fix})
+            look = f"df -h {self.store}" if full else f"ls -ld {self.store}"
+            self.give_up(3, f"{where} {what}", f"{look}   (there; PROFKIT_CACHE names another folder)")
         except Exception as error:
-            message = f"{type(error).__name__}: {error}"[:2000]
-            self.send({"event": "fault", "exit": 70, "message": message, "fix": None})
+            self.give_up(70, f"{type(error).__name__}: {error}"[:2000], None)
+
+    def give_up(self, code: int, message: str, fix: str | None) -> None:
+        """Tell why, and hear the other side out: one that still writes would only see that nobody reads."""
+        self.send({"event": "fault", "exit": code, "message": message, "fix": fix})
+        while self.requests.read(1 << 16):
+            pass
 
     def send(self, answer: dict[str, Any]) -> None:
         """One line to the other side."""

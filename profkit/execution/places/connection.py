@@ -28,7 +28,7 @@ SILENCE_SECONDS = 60.0  # it says every second that it lives
 PATIENCE_SECONDS = 60.0  # after a Ctrl-C, for what was finished to come back
 BURST_SECONDS = 1.0  # two Ctrl-C within a second count as one
 PIECE = 1 << 20  # bytes of a file in one message
-NOISE_LIMIT = 1 << 20  # bytes that a login shell may print before it begins
+NOISE_LIMIT = 1 << 16  # bytes that a login shell may print before it begins
 PYTHONS = ("python3", *(f"python3.{minor}" for minor in range(14, 9, -1)), "python")
 BOOT = Path(__file__).with_name("boot.py")
 _SECRET = re.compile(
@@ -105,6 +105,8 @@ class Connection:
                 begun = time.monotonic()
                 for file in files.values():
                     self._send_file(file.sha, file.content)
+                    if self._child.has_unread:  # nothing is to be said meanwhile but a fault
+                        self._read(STAGE_SECONDS)
                     report.tick(time.monotonic() - begun)
                 report.end(f"{time.monotonic() - begun:.1f} s, {self.sent / 1e6:.1f} MB through the pipe")
 

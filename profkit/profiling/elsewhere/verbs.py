@@ -1,18 +1,13 @@
-"""`--on`: the same work at another place, and its results back here as the same files.
-
-Places are tried in their order. One that cannot be reached is passed over; where the connection is lost, the work is
-done once more at the next place, and only once: what makes two machines go away is more likely the work.
-"""
+"""`--on`: profile, plan, record and doctor at another place, with results here as the same files."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
 
 from profkit.core.codec import from_plain_data
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError, WorkloadError
@@ -26,11 +21,11 @@ from profkit.core.run_folder import (
     write_run,
 )
 from profkit.core.signals import defer_interrupts, raise_on_signals
-from profkit.core.types import Check, Json, Plan, RunDocument, Workload
-from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
-from profkit.execution.places.files import Sending, Tree, workload_tree
+from profkit.core.types import Check, Plan, RunDocument, Workload
+from profkit.execution.places.connection import PlaceLost, PlaceUnreachable
+from profkit.execution.places.files import Sending, workload_tree
 from profkit.execution.places.place import Place
-from profkit.execution.places.received import ReceivedFiles
+from profkit.profiling.elsewhere.errand import Errand, do_errand, try_places
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.profile import (
     ProfileOptions,
@@ -44,21 +39,7 @@ from profkit.profiling.record import RecordOptions, check_target, find_recorder,
 from profkit.profiling.revision import read_revision
 from profkit.profiling.workload import default_name
 
-_T = TypeVar("_T")
 _STAYS = ("output", "targets")  # options that name files of this machine
-_CALLS = {"begin": (str, str), "tick": (float,), "move": (str,), "end": (str,), "note": (str,)}
-_ROOM = 1000  # characters of a line of progress
-
-
-@dataclass(frozen=True)
-class Errand:
-    """One piece of work for a place. `function` of `at_place` gets `data`; `work` is laid out there before."""
-
-    function: str
-    data: Json
-    work: Tree | None
-    name: str
-    sending: Sending
 
 
 def profile_elsewhere(
@@ -73,7 +54,7 @@ def profile_elsewhere(
         begun = datetime.now()
         with _arriving(options.output) as arrived:
             try:
-                _do(errand, place, progress, arrived)
+                do_errand(errand, place, progress, arrived)
             except (PlaceLost, PlaceUnreachable):
                 raise
             except ProfkitError as fault:
@@ -84,7 +65,7 @@ def profile_elsewhere(
             return _keep(arrived, options, place, begun, progress)
 
     with raise_on_signals():
-        return _try_places(places, bring, lambda: profile_workload(options, progress), progress)
+        return try_places(places, bring, lambda: profile_workload(options, progress), progress)
 
 
 def plan_elsewhere(
@@ -95,9 +76,9 @@ def plan_elsewhere(
     errand = _errand_of("plan", options, sending)
 
     def ask(place: Place) -> Plan:
-        return from_plain_data(Plan, _do(errand, place, progress, None))
+        return from_plain_data(Plan, do_errand(errand, place, progress, None))
 
-    return _try_places(places, ask, lambda: make_plan(options), progress)
+    return try_places(places, ask, lambda: make_plan(options), progress)
 
 
 def record_elsewhere(
@@ -111,7 +92,7 @@ def record_elsewhere(
         with _arriving(options.report.absolute().parent) as arrived:
             found = arrived / clean_name(options.report.name)
             try:
-                _do(errand, place, progress, arrived)
+                do_errand(errand, place, progress, arrived)
             except (WorkloadError, Interrupted):  # what the tool had finished all the same
                 if found.exists():
                     _replace(found, options.report)
@@ -122,7 +103,7 @@ def record_elsewhere(
             return options.report
 
     with raise_on_signals():
-        return _try_places(places, bring, lambda: record_report(options, progress), progress)
+        return try_places(places, bring, lambda: record_report(options, progress), progress)
 
 
 def diagnose_elsewhere(
@@ -132,7 +113,7 @@ def diagnose_elsewhere(
     if len(places) != 1:
         raise UsageError("doctor looks at one place at a time", f"--on {places[0].title}")
     errand = Errand("doctor", backend, None, "doctor", sending)
-    checks = _do(errand, places[0], progress, None)
+    checks = do_errand(errand, places[0], progress, None)
     if not isinstance(checks, list):
         raise PlaceLost(f"{places[0].title} said no result")
     return tuple(from_plain_data(Check, check, f"[{at}]") for at, check in enumerate(checks))
@@ -152,75 +133,6 @@ def _errand_of(function: str, options: ProfileOptions | RecordOptions, sending: 
     work = workload_tree(options.command, sending.paths)
     name = clean_name(getattr(options, "name", None) or default_name(options.command))
     return Errand(function, plain, work, name, sending)
-
-
-def _try_places(
-    places: Sequence[Place], ask: Callable[[Place], _T], locally: Callable[[], _T], progress: Progress
-) -> _T:
-    """What the first place gives that can."""
-    lost = False
-    for place, others in zip(places, range(len(places) - 1, -1, -1), strict=True):
-        try:
-            return locally() if place.is_local else ask(place)
-        except (PlaceUnreachable, PlaceLost) as fault:
-            if not others or (lost and isinstance(fault, PlaceLost)):
-                raise
-            lost = lost or isinstance(fault, PlaceLost)
-            progress.end("lost" if isinstance(fault, PlaceLost) else "not reached")
-            progress.note(f"{fault.message}; the next place is tried")
-    raise UsageError("--on names no place", "--on ssh:HOST")
-
-
-def _do(errand: Errand, place: Place, progress: Progress, arrived: Path | None) -> Json:
-    """Carry out the errand; files that come back go into `arrived`. The result."""
-    with tempfile.NamedTemporaryFile(prefix="profkit-", suffix=".log") as log:
-        connection = Connection(place, Path(log.name), errand.sending.python)
-        files = ReceivedFiles(arrived) if arrived is not None else None
-        try:
-            _connect(connection, errand, progress)
-            connection.start(
-                f"profkit.profiling.at_place:{errand.function}",
-                errand.data,
-                work=errand.work,
-                name=errand.name,
-                env=errand.sending.env,
-            )
-            for event in connection.events():
-                if event["event"] == "progress":
-                    _show(event, progress)
-                elif event["event"] in ("file", "data") and files is not None:
-                    files.take(event)
-                elif event["event"] == "result":
-                    if files is not None:
-                        files.finish()
-                    return event.get("value")
-                else:
-                    raise PlaceLost(f"{place.title} said {event['event']!r}, which was not asked")
-            raise PlaceLost(f"{place.title} said no result")
-        finally:
-            if files is not None:
-                files.close()
-            connection.close()
-
-
-def _connect(connection: Connection, errand: Errand, progress: Progress) -> None:
-    progress.begin("connect", connection.place.title)
-    connection.open()
-    version = ".".join(map(str, connection.hello["version"]))
-    progress.end(f"{connection.place.title}: Python {version}")
-    connection.stage(errand.work, progress)
-
-
-def _show(event: Mapping[str, Any], progress: Progress) -> None:
-    """Progress there is progress here; anything else that calls itself so is passed over."""
-    kinds, words = _CALLS.get(event.get("call", "")), event.get("words")
-    if kinds is None or not isinstance(words, list) or len(words) != len(kinds):
-        return
-    if all(
-        isinstance(word, (int, float) if kind is float else kind)
-        for word, kind in zip(words, kinds, strict=True)
-    ):
-        getattr(progress, event["call"])(*(word[:_ROOM] if isinstance(word, str) else word for word in words))
 
 
 class _arriving:  # noqa: N801 - a block
