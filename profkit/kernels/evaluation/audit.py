@@ -114,7 +114,8 @@ def _garbage(native: Tensor) -> Tensor:
     count = native.numel() * native.itemsize
     if native.dtype is torch.bool or not count:
         return torch.ones_like(native)
-    return torch.full((count,), GARBAGE, dtype=torch.uint8).view(native.dtype).reshape(native.shape)
+    garbage = torch.full((count,), GARBAGE, dtype=torch.uint8, device=native.device)
+    return garbage.view(native.dtype).reshape(native.shape)
 
 
 def _less_precise(expected: Expected) -> Tensor | None:

@@ -151,7 +151,7 @@ def _check_mappings(
         storage.bitwise_not_()
     try:
         for address, place, output in outputs:
-            known = torch.empty(0, dtype=torch.uint8).set_(output.untyped_storage())
+            known = torch.empty(0, dtype=torch.uint8, device=output.device).set_(output.untyped_storage())
             now = process.read(address, known.numel())
             if now is None or not torch.equal(now, known):
                 raise Incorrect("aliasing", f"output {place} shares memory with an argument, and must not")
@@ -308,7 +308,7 @@ def _read_output(
     if _meaningful(shape, stride) != _meaningful(native.shape, native.stride()):
         raise Incorrect("stride", f"output {place} has strides {stride}, and not {list(native.stride())}")
     if not native.numel():
-        return torch.empty(tuple(shape), dtype=native.dtype)
+        return torch.empty(tuple(shape), dtype=native.dtype, device=native.device)
     extent = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
     count = extent * native.itemsize
     if room < count:
@@ -376,7 +376,7 @@ def _check_storages(slot: Sequence[Tensor], reference: CallReference, tensors: S
             continue
         rest, wanted = now.clone(), after.clone()
         for bytes_ in (rest, wanted):
-            typed = torch.empty(0, dtype=view.dtype).set_(
+            typed = torch.empty(0, dtype=view.dtype, device=view.device).set_(
                 bytes_.untyped_storage(), view.storage_offset(), view.shape, view.stride()
             )
             typed.zero_()

@@ -28,10 +28,11 @@ class FreshValues:
     def __init__(self, encoder: Encoder, recipe: Recipe, *, strong: bool = False) -> None:
         self._contents, self._strong = encoder.contents, strong
         self._random = random.SystemRandom()
-        self._generator = torch.Generator().manual_seed(self._random.getrandbits(63))
+        device = encoder.contents[0].device if encoder.contents else torch.device("cpu")
+        self._generator = torch.Generator(device).manual_seed(self._random.getrandbits(63))
         largest = max((content.numel() for content in encoder.contents), default=0)
         size = min(POOL, max(4 * largest, FEWEST))
-        self._pool = torch.empty(size).uniform_(1 - NOISE, 1, generator=self._generator)
+        self._pool = torch.empty(size, device=device).uniform_(1 - NOISE, 1, generator=self._generator)
         self._dtypes: dict[int, torch.dtype] = {}
         self._sorted: set[int] = set()
         for place, tensor in _first_tensors(encoder, recipe):

@@ -34,6 +34,7 @@ from profkit.kernels.evaluation.candidate.arguments import NotPortable
 from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess
 from profkit.kernels.evaluation.candidate.compiled import COMPILE_SECONDS, SOURCE, CompiledRival
 from profkit.kernels.evaluation.candidate.confinement import shield
+from profkit.kernels.evaluation.candidate.host import HostJudgeMemory
 from profkit.kernels.evaluation.correctness import Incorrect
 from profkit.kernels.evaluation.request import JudgeSettings
 from profkit.kernels.evaluation.sources.registry import describe_untested, open_source
@@ -328,9 +329,9 @@ class Judge:
         log = self._logs / f"{name}-{self._number}.log"
         return KernelProcess(
             source,
+            HostJudgeMemory(_arena_bytes()),
             threads=self._settings.threads,
             timeout=timeout or self._settings.timeout,
-            arena_bytes=_arena_bytes(),
             log=log,
             kept=kept,
         )

@@ -27,7 +27,7 @@ from typing import Any
 import torch
 
 from profkit.kernels.evaluation.candidate.arguments import Tensor
-from profkit.kernels.evaluation.candidate.malloc import fill_new_memory
+from profkit.kernels.evaluation.candidate.memory import fill_new_memory
 
 SAFETY = 4.0
 ACCUMULATOR = 2.0**-24
@@ -178,11 +178,14 @@ def make_reference(operation: Any, make: Make, seed: int) -> CallReference:
         return native
     outputs = len(native.outputs)
     places = [place for place, _ in native.arguments]
-    truths, moves, why = _truth(operation, make, outputs, places, seed)
     args, kwargs, _ = make()
+    tensors = flat_tensors([args, kwargs, native.value])
+    device = tensors[0].device if tensors else torch.device("cpu")
+    generator = torch.Generator(device).manual_seed(seed)
+    truths, moves, why = _truth(operation, make, outputs, places, generator)
     known = [*native.outputs, *(each for _, each in native.arguments)]
     length = _summands(operation, flat_tensors([args, kwargs]), [each.native for each in native.outputs])
-    with fill_new_memory():
+    with fill_new_memory(device):
         again = run_natively(operation, make)
     others = [*again.outputs, *(each for _, each in again.arguments)]
     expected = [
@@ -198,11 +201,10 @@ def make_reference(operation: Any, make: Make, seed: int) -> CallReference:
 
 
 def _truth(
-    operation: Any, make: Make, outputs: int, changed: Sequence[int], seed: int
+    operation: Any, make: Make, outputs: int, changed: Sequence[int], generator: torch.Generator
 ) -> tuple[list[Tensor | None], list[Tensor | None], str]:
     """For each tensor of the result its value in float64, and how far it moves; and why there is none."""
     count = outputs + len(changed)
-    generator = torch.Generator().manual_seed(seed)
 
     def run(step: float) -> list[Tensor]:
         args, kwargs, _ = make()
@@ -247,7 +249,7 @@ def _widen(value: Any, step: float, generator: torch.Generator) -> Any:
         result = _clone_as(value, wide or value.dtype)
         if step:
             noise = (
-                torch.rand(result.shape, dtype=torch.float64, generator=generator)
+                torch.rand(result.shape, dtype=torch.float64, generator=generator, device=result.device)
                 .mul_(2 * step)
                 .add_(1 - step)
             )
@@ -271,9 +273,9 @@ def _clone_as(tensor: Tensor, dtype: torch.dtype) -> Tensor:
         )
         flat = tensor.as_strided((max(0, extent) if tensor.numel() else 0,), (1,))
         if not tensor.numel():
-            return torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype)
+            return torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype, device=tensor.device)
         return flat.to(dtype).as_strided(tensor.shape, tensor.stride(), 0)
-    copy = torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype)
+    copy = torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype, device=tensor.device)
     return copy.copy_(tensor)
 
 
@@ -309,7 +311,7 @@ def _expect(name: str, native: Tensor, truth: Tensor | None, move: Tensor | None
     wide = WIDER.get(native.dtype, native.dtype)
     own = native.to(wide)
     if truth is None or truth.shape != native.shape or not (truth.is_floating_point() or truth.is_complex()):
-        truth, error = own, torch.zeros(native.shape, dtype=torch.float64)
+        truth, error = own, torch.zeros(native.shape, dtype=torch.float64, device=native.device)
     else:
         truth = truth.to(wide)
         error = _own_error(own, truth)

@@ -87,7 +87,7 @@ class Trial:
 
         A second call, on other values, finds what is kept from the first one; and what the first one gave stays.
         """
-        again = 2 * self.recipe.slot_bytes < process.arena.size // 2
+        again = 2 * self.recipe.slot_bytes < process.memory.size // 2
         first, *others = process.place(self.recipe, 2 if again else 1)
         copy_storages(self.encoder.contents, first)
         self._description = process.call(0, garbage=True)

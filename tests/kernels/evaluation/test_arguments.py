@@ -12,19 +12,20 @@ pytest.importorskip("torch")
 
 import torch
 
-from profkit.kernels.evaluation.candidate.arena import Arena
 from profkit.kernels.evaluation.candidate.arguments import Encoder, NotPortable, decode, storage_views
+from profkit.kernels.evaluation.candidate.host import HostJudgeMemory, HostKernelMemory
 
 
 def through_arena(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments as the other process makes them."""
     encoder = Encoder()
     recipe = encoder.encode(args, kwargs)
-    arena = Arena(1 << 20)
-    other = Arena.inherited(os.dup(arena.fd), 1 << 20)
-    for view, content in zip(storage_views(recipe, arena, 4096), encoder.contents, strict=True):
+    memory = HostJudgeMemory(1 << 20)
+    (fd,) = memory.inherited
+    other = HostKernelMemory({"fd": os.dup(fd), "size": memory.size})
+    for view, content in zip(storage_views(recipe, memory.bytes_at, 4096), encoder.contents, strict=True):
         view.copy_(content)
-    return decode(json.loads(json.dumps(recipe.body)), storage_views(recipe, other, 4096))
+    return decode(json.loads(json.dumps(recipe.body)), storage_views(recipe, other.bytes_at, 4096))
 
 
 def test_tensors_keep_their_strides_offsets_dtypes_and_values() -> None:

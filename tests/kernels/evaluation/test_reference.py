@@ -11,6 +11,7 @@ pytest.importorskip("torch")
 
 import torch
 
+from profkit.kernels.evaluation.audit import audit_test
 from profkit.kernels.evaluation.correctness import Incorrect, compare
 from profkit.kernels.evaluation.reference import CallReference, find_operation, make_reference, written_places
 
@@ -161,3 +162,23 @@ def test_sums_along_a_dimension_in_float32_one_after_the_other_are_right() -> No
         running = running + column
         sums.append(running)
     assert share(reference_of(aten.cumsum.default, x, 1), torch.stack(sums, 1)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("operation", "args"),
+    [
+        (aten.add.Tensor, (randn(9, 33), randn(33, seed=1))),
+        (aten.native_layer_norm.default, (randn(9, 64, dtype=BF16), [64], None, None, 1e-5)),
+        (aten.relu_.default, (randn(5, 7).t(),)),
+        (aten.mul.Tensor, (randn(3, 1).expand(3, 4), randn(0, 3, 4))),
+    ],
+    ids=["add", "layer norm", "in place", "empty"],
+)
+def test_all_that_is_made_for_a_reference_lies_where_its_arguments_do(operation: Any, args: Any) -> None:
+    """Whatever is made without a device would be on that of nobody, where it meets no argument."""
+    with torch.device("meta"):
+        reference = reference_of(operation, *args)
+        for expected in (*reference.outputs, *(each for _, each in reference.arguments)):
+            assert expected.truth is not None
+            assert compare(expected.native, expected).share <= 1
+        audit_test("test", "relu", reference, args, reference)

@@ -119,3 +119,11 @@ def test_a_round_is_one_answer_however_many_pairs_it_has() -> None:
     speedup = _speedup([*lucky, *others], PairOptions())
     assert (speedup.median, speedup.word, speedup.pairs) == (1.0, "AMBIGUOUS", 106)
     assert speedup.high == pytest.approx(1.2)
+
+
+def test_values_lie_where_the_arguments_do() -> None:
+    with torch.device("meta"):  # where whatever is made without a device would be
+        x = torch.randn(300, device="cpu")
+        fresh = write_fresh(x, strong=True)
+    assert fresh.device.type == "cpu"
+    assert not torch.equal(fresh, x)

@@ -7,7 +7,7 @@ other side, too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, TypeAlias
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import torch
 
 from profkit.core.types import Json
-from profkit.kernels.evaluation.candidate.arena import Arena, align
+from profkit.kernels.evaluation.candidate.arena import align
 
 Tensor: TypeAlias = torch.Tensor
 DTYPES = {
@@ -96,7 +96,7 @@ class Encoder:
         key = storage.data_ptr() if storage.nbytes() else -1 - len(self.contents)
         if key not in self._places:
             self._places[key] = len(self.contents)
-            bytes_ = torch.empty(0, dtype=torch.uint8).set_(storage)
+            bytes_ = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
             self.contents.append(bytes_)
             self._offsets.append(self._size)
             self._size = align(self._size + bytes_.numel())
@@ -111,10 +111,10 @@ class Encoder:
         }
 
 
-def storage_views(recipe: Recipe, arena: Arena, slot_offset: int) -> list[Tensor]:
-    """The bytes of each storage of a slot, as tensors on the arena."""
+def storage_views(recipe: Recipe, bytes_at: Callable[[int, int], Tensor], slot_offset: int) -> list[Tensor]:
+    """The bytes of each storage of a slot. `bytes_at`: so many bytes at an offset, with a storage of their own."""
     return [
-        _bytes_at(arena, slot_offset + offset, size)
+        bytes_at(slot_offset + offset, size)
         for offset, size in zip(recipe.storages, recipe.sizes, strict=True)
     ]
 
@@ -133,8 +133,9 @@ def _make(value: Any, storages: Sequence[Tensor]) -> Any:
     ((kind, content),) = value.items()
     if kind == "tensor":
         place, dtype, shape, stride, offset = content
-        empty = torch.empty(0, dtype=DTYPES[dtype])
-        return empty.set_(storages[place].untyped_storage(), offset, tuple(shape), tuple(stride))
+        storage = storages[place]
+        empty = torch.empty(0, dtype=DTYPES[dtype], device=storage.device)
+        return empty.set_(storage.untyped_storage(), offset, tuple(shape), tuple(stride))
     if kind == "float":
         return float(content)
     if kind == "complex":
@@ -148,10 +149,3 @@ def _make(value: Any, storages: Sequence[Tensor]) -> Any:
     if kind == "device":
         return torch.device(content)
     raise ValueError(f"a value of kind {kind!r}")
-
-
-def _bytes_at(arena: Arena, offset: int, size: int) -> Tensor:
-    """The bytes as a tensor with a storage of its own: nothing reaches beyond them."""
-    if not size:
-        return torch.empty(0, dtype=torch.uint8)
-    return torch.frombuffer(arena.memory, dtype=torch.uint8, count=size, offset=offset)

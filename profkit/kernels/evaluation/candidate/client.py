@@ -1,12 +1,11 @@
 """The judge's side of a kernel process: asked, stopped, and read.
 
 Between two requests the process is stopped (SIGSTOP), so that nothing is computed when nobody measures: not before the
-clock runs, and not after it has stopped. Outputs are read out of its memory while it is stopped (process_vm_readv(2)).
+clock runs, and not after it has stopped. Outputs are read out of its memory while it is stopped.
 """
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import random
@@ -23,13 +22,12 @@ from struct import unpack
 from time import clock_gettime, perf_counter
 from typing import Any, NoReturn
 
-import torch
-
 from profkit.core.errors import MachineError
 from profkit.execution.child import ChildProcess, WorkerEnded
 from profkit.execution.job import JobStatus
-from profkit.kernels.evaluation.candidate.arena import Arena, align
+from profkit.kernels.evaluation.candidate.arena import align
 from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor, storage_views
+from profkit.kernels.evaluation.candidate.memory import JudgeMemory
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.runtime.passes.processor_wait import ProcessorWatch
 
@@ -61,6 +59,7 @@ class KernelError(Exception):
 class KernelProcess:
     """A process that runs the kernels of one source, on `threads` threads of torch's (0: as many as torch takes).
 
+    Arguments are written to `memory`, which it closes with the process.
     Kernels of others write to no file below the folders that are `kept`; without any they are PyTorch's own.
     Every method may raise WorkerEnded: the process crashed, was out of memory, or took longer than `timeout` seconds.
     """
@@ -68,31 +67,29 @@ class KernelProcess:
     def __init__(
         self,
         source: SourceRequest,
+        memory: JudgeMemory,
         *,
         threads: int,
         timeout: float,
-        arena_bytes: int,
         log: Path,
         kept: Sequence[Path] = (),
     ) -> None:
-        self.arena = Arena(arena_bytes)
+        self.memory = memory
         self._timeout = timeout
         folders = [str(folder) for folder in (*kept, _ROOT, sys.prefix, sys.base_prefix)] if kept else []
-        arguments = json.dumps([asdict(source), self.arena.fd, arena_bytes, threads, folders])
+        arguments = json.dumps([asdict(source), memory.describe(), threads, folders])
         argv = [sys.executable, "-c", _BOOT, _ROOT, str(os.getpid()), arguments]
         self._scratch = tempfile.mkdtemp(prefix="profkit-kernels-") if kept else ""
         env = {
             "PYTHONHASHSEED": "0",
             "TMPDIR": self._scratch or tempfile.gettempdir(),
         }  # the layout of both is alike
-        self._child = ChildProcess(argv, env, log, inherited=(self.arena.fd,), starts_others=bool(kept))
+        self._child = ChildProcess(argv, env, log, inherited=memory.inherited, starts_others=bool(kept))
         self._asked = 0  # requests
         self._scheduling = _scheduling(0)
         self._stopped: set[int] = set()  # processes of its own that are not in its group
         self._random = random.SystemRandom()
         self.operation = ""  # that is loaded
-        self._base = 0  # address of the arena in the process
-        self._own_base = torch.frombuffer(self.arena.memory, dtype=torch.uint8, count=1).data_ptr()
 
     @property
     def running(self) -> bool:
@@ -109,7 +106,7 @@ class KernelProcess:
         if not self._child.running:
             self.operation = ""
             self._child.start()
-            self._base = int(self._message(START_SECONDS)["arena"])
+            self.memory.meet(self._child.pid, int(self._message(START_SECONDS)["arena"]))
             self._stop()
 
     def load(self, operation: str) -> None:
@@ -135,10 +132,10 @@ class KernelProcess:
     def place(self, recipe: Recipe, count: int) -> list[list[Tensor]]:
         """Make room for the arguments of `count` calls; of each the bytes of its storages, to be written by the judge.
 
-        They begin at another address each time. Raises MachineError where the arena is too small.
+        They begin at another address each time. Raises MachineError where the memory is too small.
         """
         step = align(recipe.slot_bytes)
-        spare = self.arena.size - count * step
+        spare = self.memory.size - count * step
         if spare < 0:
             raise MachineError(f"{count} x {step} bytes of arguments do not fit into the shared memory")
         begin = align(self._random.randrange(min(spare, 1 << 20) + 1) // 64 * 64)
@@ -146,7 +143,7 @@ class KernelProcess:
         offsets = [begin + place * step for place in range(count)]
         self._random.shuffle(offsets)
         self._ask({"ask": "slots_at", "recipe": asdict(recipe), "offsets": offsets, "count": count})
-        return [storage_views(recipe, self.arena, offset) for offset in offsets]
+        return [storage_views(recipe, self.memory.bytes_at, offset) for offset in offsets]
 
     def call(self, slot: int, *, garbage: bool = False) -> Any:
         """Call the kernel once; how it describes its value. Raises KernelError."""
@@ -176,7 +173,7 @@ class KernelProcess:
     def renew(self) -> None:
         """Let go of the arguments: those that are laid out next lie in other memory."""
         self._ask({"ask": "renew"})
-        self.arena.clear()
+        self.memory.clear()
 
     def check_scheduling(self) -> None:
         """Raises MachineError where somebody has changed its priority, or which processors it may use."""
@@ -196,6 +193,7 @@ class KernelProcess:
         """
         child = self._child
         self._refuse_unasked()
+        self.memory.settle()
         begin = perf_counter()
         self._continue()
         child.send(b"go\n")
@@ -217,15 +215,11 @@ class KernelProcess:
 
     def read(self, address: int, count: int) -> Tensor | None:
         """`count` bytes of its memory; None where there is nothing at that address."""
-        data = torch.empty(count, dtype=torch.uint8)
-        if count and _read_memory(self._child.pid, address, data.data_ptr(), count) != count:
-            return None
-        return data
+        return self.memory.read(address, count)
 
     def address_of(self, storage: Tensor) -> tuple[int, int]:
-        """Where the bytes of a storage in the arena lie in its own address space: begin and end."""
-        begin = self._base + storage.data_ptr() - self._own_base if storage.numel() else 0
-        return begin, begin + storage.numel()
+        """Where the bytes of a storage of its arguments lie in its own address space: begin and end."""
+        return self.memory.address_of(storage)
 
     def kill(self) -> None:
         """End it; the next request starts it again."""
@@ -236,13 +230,14 @@ class KernelProcess:
     def close(self) -> None:
         """End it for good."""
         self._child.close()
-        self.arena.close()
+        self.memory.close()
         if self._scratch:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         self._child.cut_log()
         self._refuse_unasked()
+        self.memory.settle()
         self._continue()
         self._asked += 1
         self._child.send(json.dumps({**request, "number": self._asked}).encode() + b"\n")
@@ -330,25 +325,3 @@ def _scheduling(pid: int) -> tuple[object, ...]:
     if sys.platform != "linux":
         return (priority,)
     return priority, os.sched_getscheduler(pid), is_bound or os.sched_getaffinity(pid)
-
-
-class _Range(ctypes.Structure):
-    _fields_ = (("address", ctypes.c_void_p), ("size", ctypes.c_size_t))
-
-
-def _read_memory(pid: int, address: int, into: int, count: int) -> int:
-    """process_vm_readv(2): bytes that were read. Raises MachineError where the system does not let us."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if not hasattr(libc, "process_vm_readv"):
-        raise MachineError(
-            "kernels can be evaluated on Linux alone: nothing else reads another process's memory"
-        )
-    libc.process_vm_readv.restype = ctypes.c_ssize_t
-    mine, other = _Range(into, count), _Range(address, count)
-    done: int = libc.process_vm_readv(pid, ctypes.byref(mine), 1, ctypes.byref(other), 1, 0)
-    if done < 0 and ctypes.get_errno() in (1, 38):  # EPERM, ENOSYS
-        raise MachineError(
-            "the memory of a kernel's process cannot be read: the container forbids process_vm_readv",
-            "docker run --cap-add SYS_PTRACE",
-        )
-    return done

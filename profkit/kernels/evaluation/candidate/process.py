@@ -19,7 +19,6 @@ from typing import Any
 from profkit.execution import limits
 from profkit.execution.worker import search_own_modules_last
 from profkit.kernels.evaluation.candidate.confinement import confine, shield
-from profkit.kernels.evaluation.candidate.malloc import fill_new_memory, keep_freed_memory
 
 TRACEBACK = 4000  # characters
 
@@ -27,12 +26,12 @@ TRACEBACK = 4000  # characters
 def main(arguments: Sequence[str]) -> None:
     """Be a kernel process until stdin ends.
 
-    `arguments`: the judge's process; the source of kernels, the arena, the number of threads, and the folders that
-    nothing may be written to. Without any it is the reference, which runs nobody's code.
+    `arguments`: the judge's process; the source of kernels, the shared memory, the number of threads, and the folders
+    that nothing may be written to. Without any it is the reference, which runs nobody's code.
     """
     limits.end_with(int(arguments[0]))
     limits.prefer_as_oom_victim()
-    source, fd, size, threads, kept = json.loads(arguments[1])
+    source, memory, threads, kept = json.loads(arguments[1])
     if kept:
         confine([os.path.dirname(path) for path in source["paths"]], kept)
     else:
@@ -40,8 +39,8 @@ def main(arguments: Sequence[str]) -> None:
     search_own_modules_last()
     answers = os.dup(1)
     os.dup2(2, 1)
-    handler = _Handler(answers, source, fd, size, threads)
-    _answer(answers, {"arena": handler.arena_address()})
+    handler = _Handler(answers, source, memory, threads)
+    _answer(answers, {"arena": handler.memory_address()})
     for line in sys.stdin.buffer:
         if line == b"go\n":
             handler.run_slots()
@@ -52,10 +51,10 @@ def main(arguments: Sequence[str]) -> None:
 
 
 class _Handler:
-    def __init__(self, answers: int, source: dict[str, Any], fd: int, size: int, threads: int) -> None:
+    def __init__(self, answers: int, source: dict[str, Any], memory: Any, threads: int) -> None:
         import torch
 
-        from profkit.kernels.evaluation.candidate.arena import Arena
+        from profkit.kernels.evaluation.candidate.memory import join_memory
         from profkit.kernels.evaluation.sources.registry import open_source
         from profkit.kernels.evaluation.sources.source import SourceRequest
 
@@ -69,15 +68,14 @@ class _Handler:
             self._source = open_source(SourceRequest(**source))
         except Exception as error:
             self._fault = _describe_error(error)
-        self._arena = Arena.inherited(fd, size)
+        self._memory = join_memory(memory)
         self._kernel: Any = None
         self._slots: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
         self._outputs: list[Any] = []
 
-    def arena_address(self) -> int:
-        """Where the arena lies here."""
-        byte = self._torch.frombuffer(self._arena.memory, dtype=self._torch.uint8, count=1)
-        return int(byte.data_ptr())
+    def memory_address(self) -> int:
+        """Where the shared memory lies here."""
+        return self._memory.base
 
     def _load(self, operation: str) -> dict[str, Any]:
         """Load the kernel of the operation; without a name one that gives its first tensor back."""
@@ -103,7 +101,8 @@ class _Handler:
         )
         self._outputs = []
         self._slots = [
-            decode(known.body, storage_views(known, self._arena, offset)) for offset in offsets[:count]
+            decode(known.body, storage_views(known, self._memory.bytes_at, offset))
+            for offset in offsets[:count]
         ]
         return {"slots": len(self._slots)}
 
@@ -115,8 +114,9 @@ class _Handler:
         self._outputs = [] if slot == 0 else self._outputs
         args, kwargs = self._slots[slot]
         try:
-            with fill_new_memory(filled=garbage):
+            with self._memory.fill_new(filled=garbage):
                 value = self._kernel(*args, **kwargs)
+            self._memory.wait()
         except Exception as error:
             return _describe_error(error)
         except SystemExit as error:
@@ -157,8 +157,8 @@ class _Handler:
         return {"renewed": True}
 
     def _prepare_timing(self) -> dict[str, Any]:
-        """Let malloc keep what is freed: a call is not charged with new pages."""
-        keep_freed_memory()
+        """Let no call be charged with memory that an earlier one has freed."""
+        self._memory.keep_freed()
         return {"prepared": True}
 
     def run_slots(self) -> None:
@@ -171,6 +171,7 @@ class _Handler:
         try:
             for args, kwargs in self._slots:
                 outputs.append(kernel(*args, **kwargs))
+            self._memory.wait()
             addresses = array("Q", [tensor.data_ptr() for tensor in _flat(outputs)])
         except Exception as error:
             _answer_bytes(self._answers, pack("<q", -1))
