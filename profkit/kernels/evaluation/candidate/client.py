@@ -16,7 +16,7 @@ import tempfile
 from array import array
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from struct import unpack
 from time import clock_gettime, perf_counter
@@ -56,6 +56,22 @@ class KernelError(Exception):
         line = next((line.strip() for line in message.splitlines() if line.strip()), "")
         super().__init__(f"{kind}: {line[:300]}" if line else kind)
         self.kind, self.traceback, self.memory = kind, traceback, memory
+
+
+@dataclass(frozen=True)
+class KernelCall:
+    """One call: the bytes of its arguments' storages, as they are after it, and what became of it."""
+
+    slot: Sequence[Tensor]
+    description: Any = None
+    error: KernelError | None = None
+
+    @property
+    def value(self) -> Any:
+        """How its value is described. Raises KernelError."""
+        if self.error is not None:
+            raise self.error
+        return self.description
 
 
 class KernelProcess:
@@ -144,23 +160,27 @@ class KernelProcess:
 
         They begin at another address each time. Raises MachineError where the memory is too small.
         """
-        step = align(recipe.slot_bytes)
-        spare = self.memory.size - count * step
-        if spare < 0:
-            raise MachineError(f"{count} x {step} bytes of arguments do not fit into the shared memory")
-        begin = align(self._random.randrange(min(spare, 1 << 20) + 1) // 64 * 64)
-        begin = min(begin, spare // 64 * 64)
-        offsets = [begin + place * step for place in range(count)]
-        self._random.shuffle(offsets)
-        self._ask({"ask": "slots_at", "recipe": asdict(recipe), "offsets": offsets, "count": count})
+        offsets = self._choose_offsets(recipe, count)
+        self._ask({"ask": "slots_at", "recipe": vars(recipe), "offsets": offsets})
         return [storage_views(recipe, self.memory.bytes_at, offset) for offset in offsets]
 
-    def call(self, slot: int, *, garbage: bool = False) -> Any:
-        """Call the kernel once; how it describes its value. Raises KernelError."""
-        value = self._ask({"ask": "call", "slot": slot, "garbage": garbage}).get("value")
-        if not _is_description(value):
+    def call(
+        self, recipe: Recipe, contents: Sequence[Sequence[Tensor]], *, garbage: bool = False
+    ) -> list[KernelCall]:
+        """Call the kernel once on each of the `contents`, the bytes of a call's storages, in one go.
+
+        The first call that raises is the last one. `garbage`: new memory holds garbage at first, in the first call.
+        Raises MachineError where the memory is too small.
+        """
+        offsets = self._choose_offsets(recipe, len(contents))
+        slots = [storage_views(recipe, self.memory.bytes_at, offset) for offset in offsets]
+        for sources, targets in zip(contents, slots, strict=True):
+            copy_storages(sources, targets)
+        request = {"ask": "call", "recipe": vars(recipe), "offsets": offsets, "garbage": garbage}
+        calls = self._ask(request).get("calls")
+        if not isinstance(calls, list) or not calls or len(calls) > len(slots):
             self._refuse()
-        return value
+        return [self._describe_call(slot, call) for slot, call in zip(slots, calls, strict=False)]
 
     def watch(self) -> ProcessorWatch:
         """What tells whether its threads wait for a processor."""
@@ -222,7 +242,7 @@ class KernelProcess:
             self._continue()
             message = self._message(self._timeout)
             self._stop()
-            _raise_error(message)
+            raise _make_error(message)
         if count != outputs:
             self._refuse()
         self._stop()
@@ -251,6 +271,24 @@ class KernelProcess:
         if self._scratch:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
+    def _choose_offsets(self, recipe: Recipe, count: int) -> list[int]:
+        step = align(recipe.slot_bytes)
+        spare = self.memory.size - count * step
+        if spare < 0:
+            raise MachineError(f"{count} x {step} bytes of arguments do not fit into the shared memory")
+        begin = align(self._random.randrange(min(spare, 1 << 20) + 1) // 64 * 64)
+        begin = min(begin, spare // 64 * 64)
+        offsets = [begin + place * step for place in range(count)]
+        self._random.shuffle(offsets)
+        return offsets
+
+    def _describe_call(self, slot: Sequence[Tensor], call: Any) -> KernelCall:
+        if isinstance(call, dict) and "error" in call:
+            return KernelCall(slot, error=_make_error(call))
+        if not isinstance(call, dict) or not _is_description(call.get("value")):
+            self._refuse()
+        return KernelCall(slot, call.get("value"))
+
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         self._child.cut_log()
         self._refuse_unasked()
@@ -263,7 +301,7 @@ class KernelProcess:
             self._refuse()
         self._stop()
         if "error" in message:
-            _raise_error(message)
+            raise _make_error(message)
         return message
 
     def _message(self, timeout: float) -> dict[str, Any]:
@@ -327,8 +365,8 @@ def _is_description(value: Any) -> bool:
     return fits and 0 <= parts[0] < 1 << 64
 
 
-def _raise_error(message: dict[str, Any]) -> NoReturn:
-    raise KernelError(
+def _make_error(message: dict[str, Any]) -> KernelError:
+    return KernelError(
         str(message.get("error")),
         str(message.get("message", "")),
         str(message.get("traceback", "")),
@@ -343,6 +381,12 @@ def _cpu_seconds(processes: Iterable[int]) -> float:
         with suppress(OSError):
             seconds += clock_gettime(~pid << 3 | _CPU_CLOCK)
     return seconds
+
+
+def copy_storages(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
+    """Copy the bytes of each storage."""
+    for source, target in zip(sources, targets, strict=True):
+        target.copy_(source)
 
 
 def _scheduling(pid: int) -> tuple[object, ...]:
