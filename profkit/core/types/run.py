@@ -155,3 +155,4 @@ class RunDocument:
     moments: tuple[Moment, ...] = ()  # the machine right before and right after the timing pass
     # Versions in the workload's own process: "python", "torch", "triton", "numpy"; only what it had loaded.
     packages: Mapping[str, str] = field(default_factory=dict)
+    place: str | None = None  # where it ran, as `--on` says it: "ssh:gpu1"; None: where profkit was called
