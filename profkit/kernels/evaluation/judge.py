@@ -65,6 +65,7 @@ class Judge:
 
     def __init__(self, logs: str, number: int = 0) -> None:
         self._logs, self._number = Path(logs), number
+        self._kept = (_own_folder(self._logs.parent),)
         self._suite: Any = None
         self._settings = JudgeSettings()
         self._source: KernelSource | None = None
@@ -97,11 +98,11 @@ class Judge:
         torch.set_grad_enabled(False)
         self._threads = torch.get_num_threads()
         self._suite = find_suite(chosen.suite, Path(chosen.suite_path) if chosen.suite_path else None)
-        self._candidate = self._process(chosen.source, "candidate", kept=(self._logs.parent,))
+        self._candidate = self._process(chosen.source, "candidate", kept=self._kept)
         self._reference = self._process(SourceRequest("aten"), "reference")
         if chosen.compiled:
             patience = max(chosen.timeout, COMPILE_SECONDS)
-            process = self._process(SOURCE, "compiled", (self._logs.parent,), patience)
+            process = self._process(SOURCE, "compiled", self._kept, patience)
             self._rival = CompiledRival(process)
         described = describe_device(torch.device(chosen.device))
         about: dict[str, Json] = {"device": described["device"], "versions": described["versions"]}
@@ -123,7 +124,7 @@ class Judge:
             if self._candidate is not None:
                 self._candidate.close()
             self._settings, self._source = replace(self._settings, source=source), None
-            self._candidate = self._process(source, "candidate", kept=(self._logs.parent,))
+            self._candidate = self._process(source, "candidate", kept=self._kept)
 
     def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
         """Every test of an operation."""
@@ -361,6 +362,11 @@ def _cached_bytes() -> int:
     from profkit.hardware.machine import read_machine
 
     return 4 * max((cache.size for cache in read_machine().caches), default=1 << 30)
+
+
+def _own_folder(evaluation: Path) -> Path:
+    """The folder of an evaluation; where others lie beside it, to which it will be compared, that of all of them."""
+    return evaluation.parent if any(evaluation.parent.glob("*/run.json")) else evaluation
 
 
 def _arena_bytes() -> int:

@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from time import clock_gettime, perf_counter
 from typing import Any, NoReturn
 
 from profkit.core.errors import MachineError
+from profkit.core.whole_files import user_cache
 from profkit.execution.child import ChildProcess, WorkerEnded
 from profkit.execution.job import JobStatus
 from profkit.kernels.evaluation.candidate.arena import align
@@ -35,6 +36,7 @@ START_SECONDS = 120.0
 MOST_OUTPUTS = 10_000
 _CPU_CLOCK = 2  # of a process: what clock_getcpuclockid(3) makes of its number
 LARGEST = 1 << 48  # elements, bytes
+WAKING_SECONDS = 1e-4  # of processor time, that all processes elsewhere may take for being woken and stopped
 MOST_LOOKS = 50  # for processes that start others
 TENSOR_PARTS = [int, str, list, list, int, str, bool]  # address, dtype, shape, stride, room, device, lazy
 _ROOT = str(Path(__file__).resolve().parents[4])
@@ -94,7 +96,9 @@ class KernelProcess:
     ) -> None:
         self.memory = memory
         self._timeout = timeout
-        folders = [str(folder) for folder in (*kept, _ROOT, sys.prefix, sys.base_prefix)] if kept else []
+        caches = user_cache("kernels")
+        own = filter(None, (_ROOT, sys.prefix, sys.base_prefix, caches and caches.parent))
+        folders = [str(folder) for folder in (*kept, *own)] if kept else []
         arguments = json.dumps([asdict(source), memory.describe(), threads, folders])
         argv = [sys.executable, "-c", _BOOT, _ROOT, str(os.getpid()), arguments]
         self._scratch = tempfile.mkdtemp(prefix="profkit-kernels-") if kept else ""
@@ -104,10 +108,16 @@ class KernelProcess:
         }  # the layout of both is alike
         if patient:
             env["OMP_WAIT_POLICY"] = "passive"
-        self._child = ChildProcess(argv, env, log, inherited=memory.inherited, starts_others=bool(kept))
+        runs_foreign_code = (
+            bool(kept) and source.kind != "compiled"
+        )  # whose orphans are told from nobody's then
+        self._child = ChildProcess(
+            argv, env, log, inherited=memory.inherited, starts_others=runs_foreign_code
+        )
         self._asked = 0  # requests
         self._scheduling = _scheduling(0)
         self._stopped: set[int] = set()  # processes of its own that are not in its group
+        self._elsewhere: set[int] = set()  # the same, as they were when it was stopped last
         self._random = random.SystemRandom()
         self.operation = ""  # that is loaded
 
@@ -181,10 +191,8 @@ class KernelProcess:
         return ProcessorWatch(self._child.pid)
 
     def cpu_seconds(self) -> float:
-        """Processor time that all its threads have taken so far."""
-        with suppress(OSError):  # it has been killed: the next request says so
-            return clock_gettime(~self._child.pid << 3 | _CPU_CLOCK)
-        return 0.0
+        """Processor time that all its threads have taken so far, and those of the processes that it has started."""
+        return _cpu_seconds([self._child.pid, *self._elsewhere])
 
     def use_processors(self, processors: Sequence[int]) -> None:
         """Let all of its threads run on these processors alone."""
@@ -200,11 +208,16 @@ class KernelProcess:
         self.memory.clear()
 
     def check_scheduling(self) -> None:
-        """Raises MachineError where somebody has changed its priority, or which processors it may use."""
-        with suppress(ProcessLookupError):
-            if _scheduling(self._child.pid) != self._scheduling:
-                self.kill()
-                raise MachineError("somebody has changed how the process of PyTorch's kernels is scheduled")
+        """Raises MachineError where somebody has changed a thread's priority, or which processors it may use."""
+        with suppress(OSError):
+            threads = os.listdir(f"/proc/{self._child.pid}/task") if sys.platform == "linux" else []
+            for thread in [self._child.pid, *map(int, threads)]:
+                with suppress(ProcessLookupError):
+                    if _scheduling(thread) != self._scheduling:
+                        self.kill()
+                        raise MachineError(
+                            "somebody has changed how the process of PyTorch's kernels is scheduled"
+                        )
 
     def prepare_timing(self) -> None:
         """Let its malloc keep what is freed."""
@@ -213,11 +226,13 @@ class KernelProcess:
     def run_slots(self, outputs: int) -> tuple[float, Sequence[int]]:
         """Call the kernel on every slot: wall seconds, and the addresses of all `outputs`. Raises KernelError.
 
-        The clock runs from before the process is woken until its answer is here; then it is stopped.
+        The clock runs from before the process is woken until its answer is here; then it is stopped. What it computes
+        in processes of other groups counts until they stand still, too.
         """
         child = self._child
         self._refuse_unasked()
         self.memory.settle()
+        others, busy = self._elsewhere, _cpu_seconds(self._elsewhere)
         begin = perf_counter()
         self._continue()
         child.send(b"go\n")
@@ -235,6 +250,8 @@ class KernelProcess:
         if count != outputs:
             self._refuse()
         self._stop()
+        if others - self._stopped or _cpu_seconds(self._stopped) - busy > WAKING_SECONDS:
+            seconds = perf_counter() - begin
         return seconds, addresses
 
     def read(self, address: int, count: int) -> Tensor | None:
@@ -249,7 +266,7 @@ class KernelProcess:
         """End it; the next request starts it again."""
         self._child.kill()
         self.operation = ""
-        self._stopped = set()
+        self._stopped, self._elsewhere = set(), set()
 
     def close(self) -> None:
         """End it for good."""
@@ -326,6 +343,7 @@ class KernelProcess:
         for _ in range(MOST_LOOKS):
             running = set(self._child.members_elsewhere()) - self._stopped
             if not running:
+                self._elsewhere = self._stopped
                 return
             for pid in running:
                 with suppress(ProcessLookupError):
@@ -358,6 +376,15 @@ def _make_error(message: dict[str, Any]) -> KernelError:
         str(message.get("traceback", "")),
         memory=bool(message.get("memory")),
     )
+
+
+def _cpu_seconds(processes: Iterable[int]) -> float:
+    """Processor time of all threads of the processes; one that has ended counts nothing."""
+    seconds = 0.0
+    for pid in processes:
+        with suppress(OSError):
+            seconds += clock_gettime(~pid << 3 | _CPU_CLOCK)
+    return seconds
 
 
 def copy_storages(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from profkit.execution import limits
 from profkit.execution.worker import search_own_modules_last
-from profkit.kernels.evaluation.candidate.confinement import confine, shield
+from profkit.kernels.evaluation.candidate.confinement import confine, refuse_calls, shield
 
 TRACEBACK = 4000  # characters
 
@@ -36,6 +36,7 @@ def main(arguments: Sequence[str]) -> None:
         confine([os.path.dirname(path) for path in source["paths"]], kept)
     else:
         shield()
+    refuse_calls()
     search_own_modules_last()
     answers = os.dup(1)
     os.dup2(2, 1)
