@@ -57,21 +57,9 @@ def run_evaluation(
                 counts.add(result)
 
         log = request.folder / "logs"
-        log.mkdir(parents=True, exist_ok=True)
         scratch = cleanup.enter_context(TemporaryDirectory(prefix="profkit-", ignore_cleanup_errors=True))
-        command = WorkerCommand(
-            "profkit.kernels.evaluation.judge:Judge",
-            (str(log), 0),
-            env={"TMPDIR": scratch},  # what kernels leave there goes, too, where the judge is killed
-            log=log / "judge-0.log",
-        )
-        pool = WorkerPool(
-            [WorkerClient(command)],
-            settle,
-            timeout=_seconds_of_a_test(request),
-            settings=_plain(request),
-            note=progress.note,
-        )
+        # What kernels leave in that folder goes, too, where the judge is killed.
+        pool = _make_pool(request, log, settle, progress, {"TMPDIR": scratch})
         cleanup.callback(pool.close)
 
         def finish(*, complete: bool) -> EvaluationDocument:
@@ -159,7 +147,7 @@ def list_tests(
     start = monotonic()
     settings = replace(request.settings, correctness_only=True)  # so the device is not measured
     with contextlib.ExitStack() as cleanup, raise_on_signals():
-        pool = _make_pool(replace(request, settings=settings), logs, lambda _: None, progress)
+        pool = _make_pool(replace(request, settings=settings), logs, lambda _: None, progress, {})
         cleanup.callback(pool.close)
         progress.begin("judge", f"the tests of {settings.suite} listed")
         pool.begin()
@@ -170,11 +158,15 @@ def list_tests(
 
 
 def _make_pool(
-    request: EvaluationRequest, logs: Path, settle: Callable[[JobOutcome], None], progress: Progress
+    request: EvaluationRequest,
+    logs: Path,
+    settle: Callable[[JobOutcome], None],
+    progress: Progress,
+    env: Mapping[str, str],
 ) -> WorkerPool:
     logs.mkdir(parents=True, exist_ok=True)
     command = WorkerCommand(
-        "profkit.kernels.evaluation.judge:Judge", (str(logs), 0), log=logs / "judge-0.log"
+        "profkit.kernels.evaluation.judge:Judge", (str(logs), 0), env=env, log=logs / "judge-0.log"
     )
     timeout = _seconds_of_a_test(request)
     return WorkerPool(
