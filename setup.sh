@@ -28,6 +28,7 @@ tools=$root/.tools
 . "$root/setup/cuda.sh"
 . "$root/setup/profilers.sh"
 . "$root/setup/browser.sh"
+. "$root/setup/sshd.sh"
 
 extras=base
 while [ $# -gt 0 ]; do
@@ -56,6 +57,7 @@ make_ready() {
     add_nvtx
     find_profilers
     find_browser
+    find_sshd
 }
 
 # Two calls at once (two terminals, two CI jobs on one checkout) must not build the same folder.

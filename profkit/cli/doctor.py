@@ -6,10 +6,21 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.options import BackendOption, FormatOption, OutputFormat, print_result, print_view
+from profkit.cli.options import (
+    BackendOption,
+    FormatOption,
+    OnOption,
+    OnPythonOption,
+    OutputFormat,
+    places_of,
+    print_result,
+    print_view,
+)
 
 EXAMPLES = """
 Example:  profkit doctor --backend cpu
+
+Another machine:  profkit doctor --on ssh:gpu1
 
 Exit codes: 0 the backend can be profiled; 3 it cannot be profiled at all here.
 """
@@ -22,6 +33,8 @@ def add_to(app: typer.Typer) -> None:
 
 def doctor(
     backend: BackendOption = "auto",
+    on: OnOption = None,
+    on_python: OnPythonOption = None,
     format: FormatOption = OutputFormat.terminal,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")] = False,
 ) -> None:
@@ -31,7 +44,13 @@ def doctor(
     from profkit.reporting import json
     from profkit.reporting.views.checks import view
 
-    checks = diagnose(backend, progress_for(quiet=quiet))
+    elsewhere = places_of(on, on_python)
+    if elsewhere is None:
+        checks = diagnose(backend, progress_for(quiet=quiet))
+    else:
+        from profkit.profiling.elsewhere.verbs import diagnose_elsewhere
+
+        checks = diagnose_elsewhere(backend, *elsewhere, progress_for(quiet=quiet))
     if format is OutputFormat.json:
         print_result(json.checks(checks))
     else:

@@ -18,6 +18,8 @@ from profkit.core.errors import WorkloadError
 if TYPE_CHECKING:  # `--help` has no use for the model, which takes 10 ms
     from profkit.core.errors import ProfkitError
     from profkit.core.types import RunDocument
+    from profkit.execution.places.files import Sending
+    from profkit.execution.places.place import Place
     from profkit.reporting.view import View
 
 
@@ -64,6 +66,7 @@ def _known_backend(name: str) -> str:
     return name
 
 
+ELSEWHERE = "Elsewhere"
 BackendOption = Annotated[
     str,
     typer.Option(
@@ -82,7 +85,67 @@ FormatOption = Annotated[
 TargetsOption = Annotated[
     Path | None, typer.Option("--targets", help="A YAML file whose targets override or add to the defaults.")
 ]
+OnOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--on",
+        help="Where it runs: local, ssh:HOST, docker:IMAGE, kubectl:POD, srun:ARGS, 'prefix:WORDS'; "
+        "with commas: the next one where a place is not reached, or lost.",
+        metavar="PLACE",
+        rich_help_panel=ELSEWHERE,
+    ),
+]
+OnPythonOption = Annotated[
+    str | None,
+    typer.Option(
+        "--on-python",
+        help="The Python there (default: the first of PATH that is 3.10 or newer); it is `python` there, too.",
+        metavar="PATH",
+        rich_help_panel=ELSEWHERE,
+    ),
+]
+SendOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--send",
+        help="A file or folder that goes there, beside the files that git tracks.",
+        metavar="PATH",
+        rich_help_panel=ELSEWHERE,
+    ),
+]
+SendEnvOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--send-env",
+        help="A variable of this environment that goes there; no other does.",
+        metavar="NAME",
+        rich_help_panel=ELSEWHERE,
+    ),
+]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Exit 5 where a verdict is unknown.")]
+
+
+def places_of(
+    on: list[str] | None,
+    python: str | None,
+    send: list[Path] | None = None,
+    send_env: list[str] | None = None,
+) -> tuple[tuple[Place, ...], Sending] | None:
+    """Where it is to run, and what may go there; None for here. Raises UsageError."""
+    from profkit.core.errors import UsageError
+
+    if not on:
+        for option, value in (("--on-python", python), ("--send", send), ("--send-env", send_env)):
+            if value:
+                raise UsageError(f"{option} is for another place", "--on ssh:HOST")
+        return None
+    from profkit.execution.places.files import Sending, read_environment
+    from profkit.execution.places.parse import parse_places
+
+    places = parse_places(on)
+    if all(place.is_local for place in places) and len(places) == 1:
+        return None
+    return places, Sending(tuple(send or ()), read_environment(send_env or ()), python)
 
 
 def show_reading(report: Path) -> AbstractContextManager[None]:

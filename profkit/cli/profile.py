@@ -11,9 +11,14 @@ import typer
 from profkit.cli.options import (
     BackendOption,
     FormatOption,
+    OnOption,
+    OnPythonOption,
     OutputFormat,
+    SendEnvOption,
+    SendOption,
     StrictOption,
     TargetsOption,
+    places_of,
     print_document,
     print_result,
     print_view,
@@ -28,6 +33,8 @@ On a GPU, first where the time goes, then why:  profkit profile --backend cuda -
 See first what it would do:  profkit profile --plan -- python train.py
 
 On a Mac, the Apple GPU by Instruments:  profkit profile --backend mps -- python train.py
+
+On a server that ssh reaches:  profkit profile --on ssh:gpu1 --backend cuda -- python train.py
 
 In CI, one minute, exit 1 where a target fails:  profkit profile --depth gate --check -- python train.py
 """
@@ -91,6 +98,10 @@ def profile(
     plan: Annotated[
         bool, typer.Option("--plan", help="Print the passes and their expected cost; run nothing.")
     ] = False,
+    on: OnOption = None,
+    on_python: OnPythonOption = None,
+    send: SendOption = None,
+    send_env: SendEnvOption = None,
     format: FormatOption = OutputFormat.terminal,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")] = False,
 ) -> None:
@@ -114,17 +125,29 @@ def profile(
         cold=cold,
         accept_exit=_exit_codes(accept_exit),
     )
+    elsewhere = places_of(on, on_python, send, send_env)
+    progress = progress_for(quiet=quiet)
     if plan:
         from profkit.reporting import json
         from profkit.reporting.views.plan import view
 
-        planned = make_plan(options)
+        if elsewhere is None:
+            planned = make_plan(options)
+        else:
+            from profkit.profiling.elsewhere.verbs import plan_elsewhere
+
+            planned = plan_elsewhere(options, *elsewhere, progress)
         if format is OutputFormat.json:
             print_result(json.plan(planned))
         else:
             print_view(view(planned), format)
         return
-    document, folder = profile_workload(options, progress_for(quiet=quiet))
+    if elsewhere is None:
+        document, folder = profile_workload(options, progress)
+    else:
+        from profkit.profiling.elsewhere.verbs import profile_elsewhere
+
+        document, folder = profile_elsewhere(options, *elsewhere, progress)
     if document.state == "interrupted":
         with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
             print_document(document, format, folder)

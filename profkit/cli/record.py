@@ -9,7 +9,16 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, print_result
+from profkit.cli.options import (
+    FormatOption,
+    OnOption,
+    OnPythonOption,
+    OutputFormat,
+    SendEnvOption,
+    SendOption,
+    places_of,
+    print_result,
+)
 
 EXAMPLES = """
 Example:  profkit record --tool perf --report out.data -- python benchmark/gated_mlp.py --backend cpu
@@ -51,6 +60,10 @@ def record(
     ] = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds the workload may take.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the report if it is there.")] = False,
+    on: OnOption = None,
+    on_python: OnPythonOption = None,
+    send: SendOption = None,
+    send_env: SendEnvOption = None,
     format: FormatOption = OutputFormat.terminal,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")] = False,
 ) -> None:
@@ -67,7 +80,13 @@ def record(
         timeout=timeout,
         force=force,
     )
-    left = record_report(options, progress_for(quiet=quiet))
+    elsewhere = places_of(on, on_python, send, send_env)
+    if elsewhere is None:
+        left = record_report(options, progress_for(quiet=quiet))
+    else:
+        from profkit.profiling.elsewhere.verbs import record_elsewhere
+
+        left = record_elsewhere(options, *elsewhere, progress_for(quiet=quiet))
     if format is OutputFormat.json:
         import json
 

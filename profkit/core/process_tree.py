@@ -182,7 +182,8 @@ class ProcessTree:
                     if (
                         pid in _running
                         or pid == _Watchdog.pid()
-                        or os.getsid(pid) in (os.getsid(0), self._pid)
+                        or os.getsid(pid) == os.getsid(0)
+                        or os.getpgid(pid) == self._pid
                     ):
                         continue
                     if os.waitpid(pid, os.WNOHANG) == (0, 0):

@@ -10,7 +10,7 @@ import os
 import selectors
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
@@ -43,8 +43,8 @@ class ChildProcess:
     """A process that reads requests from its standard input and answers on its standard output.
 
     It is started by `start`, again and again. The thread that starts it must live as long as it does: on Linux it ends
-    with that thread. `log` takes its standard error; `env` is set on top of this process's environment. Orphans are
-    not its own where it is known that it starts no processes.
+    with that thread. `log` takes its standard error; `env` is set on top of this process's environment, of which it
+    does not get what `without` names. Orphans are not its own where it is known that it starts no processes.
     """
 
     def __init__(
@@ -55,9 +55,10 @@ class ChildProcess:
         *,
         inherited: Sequence[int] = (),
         starts_others: bool = True,
+        without: Collection[str] = (),
     ) -> None:
         self._argv, self._env, self._log, self._inherited = list(argv), dict(env), log, tuple(inherited)
-        self._starts_others = starts_others
+        self._starts_others, self._without = starts_others, frozenset(without)
         self._child: subprocess.Popen[bytes] | None = None
         self._tree: ProcessTree | None = None
         self._unread = b""
@@ -92,7 +93,7 @@ class ChildProcess:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=errors,
-                    env={**os.environ, **self._env},
+                    env={**self._inherited_environment(), **self._env},
                     start_new_session=True,
                     pass_fds=self._inherited,
                 )
@@ -182,6 +183,9 @@ class ChildProcess:
             if self._log.stat().st_size > LOG_LIMIT:
                 os.truncate(self._log, 0)
                 self._log_start = 0
+
+    def _inherited_environment(self) -> dict[str, str]:
+        return {name: value for name, value in os.environ.items() if name not in self._without}
 
     def _read_until(self, timeout: float, is_enough: Callable[[bytes], bool]) -> None:
         child = self._child

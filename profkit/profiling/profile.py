@@ -61,20 +61,22 @@ class ProfileOptions:
 
 def make_plan(options: ProfileOptions) -> Plan:
     """What a run would do, as far as can be known before anything ran. Runs nothing of the workload."""
-    _check_options(options)
+    check_options(options)
     workload = describe_workload(options.command, options.name)
     choice = choose_backend(options.backend, workload, cold=options.cold)
     context = _run_context(options, options.output / "RUN", workload, choice.backend)
     return choice.backend.start(context, choice.gpus).plan(PlanState(marked=seems_marked(workload)))
 
 
-def profile_workload(options: ProfileOptions, progress: Progress) -> tuple[RunDocument, Path]:
-    """Carry the workload through every pass; the judged run and its folder.
+def profile_workload(
+    options: ProfileOptions, progress: Progress, *, page: bool = True
+) -> tuple[RunDocument, Path]:
+    """Carry the workload through every pass; the judged run and its folder. Without `page` it has no report.html.
 
     Raises UsageError and MachineError before anything ran, and WorkloadError when the workload fails by itself. What is
     raised later leaves a run that says so, and names it (`run`). An interrupted run is returned with that state.
     """
-    _check_options(options)
+    check_options(options)
     workload = describe_workload(options.command, options.name)
     choice = choose_backend(options.backend, workload, cold=options.cold)
     backend = choice.backend
@@ -102,21 +104,21 @@ def profile_workload(options: ProfileOptions, progress: Progress) -> tuple[RunDo
         except ProfkitError as fault:
             progress.end("failed")
             release_space(folder)
-            _write_failure(collector, folder, targets, fault.message)
-            fault.message += f"\n(run: {_short_path(folder)})"
+            _write_failure(collector, folder, targets, fault.message, page=page)
+            fault.message += f"\n(run: {short_path(folder)})"
             fault.run = folder
             raise
         except Exception as error:  # no folder stays "running" when nothing runs any more
             release_space(folder)
-            _write_failure(collector, folder, targets, f"{type(error).__name__}: {error}")
+            _write_failure(collector, folder, targets, f"{type(error).__name__}: {error}", page=page)
             raise
         with defer_interrupts() as hurry:  # all is measured: a Ctrl-C now must not cost the judgement
             if state == "interrupted":
                 progress.end("interrupted; what was finished is kept")
             release_space(folder)
             document = replace(judge_document(collector.document, targets), state=state)
-            folder = Path(_short_path(folder))
-            if (why := _write_reports(document, folder)) is not None:
+            folder = Path(short_path(folder))
+            if (why := write_reports(document, folder, page=page)) is not None:
                 progress.note(why)
     if hurry.is_set() and state == "complete":
         late = Interrupted(f"interrupted when all was measured\n(run: {folder})")
@@ -125,14 +127,16 @@ def profile_workload(options: ProfileOptions, progress: Progress) -> tuple[RunDo
     return document, folder
 
 
-def _write_reports(document: RunDocument, folder: Path) -> str | None:
+def write_reports(document: RunDocument, folder: Path, *, page: bool = True) -> str | None:
     """Write run.json and the reports beside it; why there is no report.html, or None. Raises MachineError."""
     write_run(folder, document)
     _write_text(folder / "report.md", markdown.render(run_view.view(document)))
-    return write_page(folder, document)
+    return write_page(folder, document) if page else None
 
 
-def _write_failure(collector: RunCollector, folder: Path, targets: Sequence[Target], failure: str) -> None:
+def _write_failure(
+    collector: RunCollector, folder: Path, targets: Sequence[Target], failure: str, *, page: bool
+) -> None:
     """Leave in the folder that the run failed, and what was finished before as reports. Raises nothing.
 
     The folder may be what failed, and a Ctrl-C must not cost the reason: what is on its way stays what is told.
@@ -144,10 +148,10 @@ def _write_failure(collector: RunCollector, folder: Path, targets: Sequence[Targ
         with contextlib.suppress(Exception):  # a report without verdicts is worth more than none
             document = judge_document(document, targets)
         with contextlib.suppress(Exception):
-            _write_reports(document, folder)
+            write_reports(document, folder, page=page)
 
 
-def _check_options(options: ProfileOptions) -> None:
+def check_options(options: ProfileOptions) -> None:
     """Raise UsageError for options that make no sense, before anything is looked at."""
     unknown = [name for name in options.passes or () if name not in PASSES]
     if unknown:
@@ -202,7 +206,8 @@ def _write_text(path: Path, text: str) -> None:
         raise MachineError(f"cannot write {path}: {error.strerror}", "--output FOLDER") from error
 
 
-def _short_path(path: Path) -> str:
+def short_path(path: Path) -> str:
+    """A path from the folder one is in, where it lies below that."""
     try:
         return str(path.relative_to(Path.cwd()))
     except (ValueError, OSError):  # elsewhere, or in a folder that is gone by now

@@ -54,7 +54,7 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
         )
     if options.kernel is not None and not options.kernel.strip():
         raise UsageError("--kernel is empty: a kernel has a name", "leave --kernel out")
-    _check_target(report, options.force, recorder)
+    check_target(report, options.force, recorder)
     version = python_version(workload.python) if workload.python is not None else None
     machine = read_machine()
     progress.begin(f"record with {tool}", " ".join(options.command))
@@ -123,7 +123,8 @@ def _save_partial_report(request: RecordRequest, recorder: Recorder) -> str:
     return f"interrupted; what was recorded until then is in {rescued}"
 
 
-def _check_target(report: Path, force: bool, recorder: Recorder) -> None:
+def check_target(report: Path, force: bool, recorder: Recorder) -> None:
+    """Raise UsageError where the report must not or cannot be left there."""
     if report.exists() and not force:
         raise UsageError(f"{report} is there already", "choose another name, or add --force")
     if recorder.check_target is not None:

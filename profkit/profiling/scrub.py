@@ -263,6 +263,8 @@ def scrub_document(run: RunDocument, redactor: Redactor) -> dict[str, Any]:
     document: dict[str, Any] = redact_data(renamed, list(command), shown_command, redactor, names)
     if command:
         document["workload"]["command"] = shown_command
+    if document.get("place"):
+        document["place"] = document["place"].partition(":")[0]  # the rest is a host's name, mostly
     if document.get("revision"):
         document["revision"]["branch"] = None  # people name branches after themselves
     return document

@@ -43,10 +43,10 @@ def describe_workload(command: Sequence[str], name: str | None = None) -> Worklo
         folder = os.getcwd()
     except OSError as error:
         raise UsageError("the folder you are in is gone", "cd to one that exists") from error
-    return Workload(tuple(command), name or _default_name(command), folder, find_interpreter(command))
+    return Workload(tuple(command), name or default_name(command), folder, find_interpreter(command))
 
 
-def _default_name(command: Sequence[str]) -> str:
+def default_name(command: Sequence[str]) -> str:
     """`python -O bench/x.py --n 3` is called `x`, `python -m pkg.mod` `mod`, `./prog --fast` `prog`."""
     if find_interpreter(command) is not None:
         for position, word in enumerate(command[1:], start=1):

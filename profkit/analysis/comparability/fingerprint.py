@@ -121,6 +121,7 @@ def values_of(document: RunDocument) -> dict[str, str]:
             if machine is not None
             else {"machine.caches": _simulated_caches(document.facts)}
         ),
+        "machine.place": document.place,
         **_gpus(document.gpus, document.facts),
         **_metal_values(document),
         **_workload(document),

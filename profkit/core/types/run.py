@@ -57,6 +57,8 @@ class SampleSet:
     throttled: int = 0  # samples thrown away because the device slowed itself down, and
     throttle_reasons: tuple[str, ...] = ()  # why it did; with none thrown away, it did so all the time
     remarks: tuple[str, ...] = ()  # what else must be known to believe these seconds
+    # Seconds of a fixed piece of arithmetic, timed now and then between the samples: how fast the processor was.
+    reference_loop: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -153,3 +155,4 @@ class RunDocument:
     moments: tuple[Moment, ...] = ()  # the machine right before and right after the timing pass
     # Versions in the workload's own process: "python", "torch", "triton", "numpy"; only what it had loaded.
     packages: Mapping[str, str] = field(default_factory=dict)
+    place: str | None = None  # where it ran, as `--on` says it: "ssh:gpu1"; None: where profkit was called

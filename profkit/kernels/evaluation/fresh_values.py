@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -22,17 +23,41 @@ FEWEST = 1 << 16  # of them: two places are seldom the same
 RENEWED = 256  # of them, each time: nobody learns the pool
 
 
-class FreshValues:
-    """New values for the arguments of a call, of the same shapes and domains."""
+class Shares:
+    """The pool of random numbers, of at most so many."""
 
-    def __init__(self, encoder: Encoder, recipe: Recipe, *, strong: bool = False) -> None:
+    def __init__(self, count: int, device: torch.device) -> None:
+        self.random = random.SystemRandom()
+        self.generator = torch.Generator(device).manual_seed(self.random.getrandbits(63))
+        pool = torch.empty(min(POOL, count), device=device)
+        self.pool = pool.uniform_(1 - NOISE, 1, generator=self.generator)
+
+
+@cache
+def shares_of_checks(device: torch.device) -> Shares:
+    """One pool for the second calls of all tests. Nothing is won by who learns it: what is timed has its own."""
+    return Shares(FEWEST, device)
+
+
+def device_of(tensors: Sequence[Tensor]) -> torch.device:
+    """Where the first of them lies; the CPU where there is none."""
+    return tensors[0].device if tensors else torch.device("cpu")
+
+
+class FreshValues:
+    """New values for the arguments of a call, of the same shapes and domains.
+
+    `shares` are used where they suffice for the largest argument; otherwise, and without them, it draws its own.
+    """
+
+    def __init__(
+        self, encoder: Encoder, recipe: Recipe, *, strong: bool = False, shares: Shares | None = None
+    ) -> None:
         self._contents, self._strong = encoder.contents, strong
-        self._random = random.SystemRandom()
-        device = encoder.contents[0].device if encoder.contents else torch.device("cpu")
-        self._generator = torch.Generator(device).manual_seed(self._random.getrandbits(63))
         largest = max((content.numel() for content in encoder.contents), default=0)
-        size = min(POOL, max(4 * largest, FEWEST))
-        self._pool = torch.empty(size, device=device).uniform_(1 - NOISE, 1, generator=self._generator)
+        if shares is None or len(shares.pool) < 4 * largest:
+            shares = Shares(max(4 * largest, FEWEST), device_of(encoder.contents))
+        self._random, self._generator, self._pool = shares.random, shares.generator, shares.pool
         self._dtypes: dict[int, torch.dtype] = {}
         self._sorted: set[int] = set()
         for place, tensor in _first_tensors(encoder, recipe):

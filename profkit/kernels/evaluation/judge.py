@@ -50,7 +50,7 @@ from profkit.kernels.evaluation.timing import (
     calls_in_batch,
     time_pairs,
 )
-from profkit.kernels.evaluation.trial import Cheat, Trial
+from profkit.kernels.evaluation.trial import Cheat, Trial, use_threads
 from profkit.kernels.sweep.device import describe_device
 
 STATUSES: dict[JobStatus, TestStatus] = {
@@ -74,6 +74,7 @@ class Judge:
 
     def __init__(self, logs: str, number: int = 0) -> None:
         self._logs, self._number = Path(logs), number
+        self._kept = (_own_folder(self._logs.parent),)
         self._suite: Any = None
         self._settings = JudgeSettings()
         self._source: KernelSource | None = None
@@ -83,6 +84,7 @@ class Judge:
         self._place: Place = HostPlace()
         self._roofs: dict[str, MeasuredCeilings] = {}  # by dtype, "" for all others
         self._rival: CompiledRival | None = None
+        self._threads = 1
 
     def load(self) -> None:
         """There is nothing to load ahead."""
@@ -105,17 +107,18 @@ class Judge:
         if chosen.threads:
             torch.set_num_threads(chosen.threads)
         torch.set_grad_enabled(False)
+        self._threads = torch.get_num_threads()
         self._place = find_place(chosen.device)
         path = Path(chosen.suite_path) if chosen.suite_path else None
         self._suite = find_suite(chosen.suite, path, device=self._place.device.type)
-        self._candidate = self._process(chosen.source, "candidate", kept=(self._logs.parent,))
+        self._candidate = self._process(chosen.source, "candidate", kept=self._kept)
         self._reference = self._process(SourceRequest("aten"), "reference")
         if chosen.compiled:
             patience = max(chosen.timeout, COMPILE_SECONDS)
-            process = self._process(SOURCE, "compiled", (self._logs.parent,), patience)
+            process = self._process(SOURCE, "compiled", self._kept, patience)
             self._rival = CompiledRival(process)
         if self._place.device.type == "cuda" and chosen.source.kind != "aten":
-            self._tracer = self._process(chosen.source, "tracer", kept=(self._logs.parent,))
+            self._tracer = self._process(chosen.source, "tracer", kept=self._kept)
         described = describe_device(self._place.device)
         about: dict[str, Json] = {"device": described["device"], "versions": described["versions"]}
         if first:
@@ -136,10 +139,10 @@ class Judge:
             if self._candidate is not None:
                 self._candidate.close()
             self._settings, self._source = replace(self._settings, source=source), None
-            self._candidate = self._process(source, "candidate", kept=(self._logs.parent,))
+            self._candidate = self._process(source, "candidate", kept=self._kept)
             if self._tracer is not None:
                 self._tracer.close()
-                self._tracer = self._process(source, "tracer", kept=(self._logs.parent,))
+                self._tracer = self._process(source, "tracer", kept=self._kept)
 
     def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
         """Every test of an operation."""
@@ -156,6 +159,7 @@ class Judge:
     def judge(self, test: EvaluationTest) -> tuple[TestResult, TestStrength | None]:
         """The one result of a test, and how strong the test is where that is audited."""
         begin = perf_counter()
+        use_threads(1)
         result = TestResult(test, "skipped")
         strength = None
         try:
@@ -244,12 +248,12 @@ class Judge:
         Raises what `Trial` raises.
         """
         seed = self._settings.seed_of(test.id)
-        trial = Trial(self._suite, test, seed, self._place)
+        trial = Trial(self._suite, test, seed, self._place, self._threads)
         if not self._settings.audit:
             return trial, None
         strength = None
         for other in range(1, SEEDS + 1):
-            following = Trial(self._suite, test, seed + other, self._place)
+            following = Trial(self._suite, test, seed + other, self._place, self._threads)
             found = audit_test(test.id, test.operation, trial.reference, trial.arguments, following.reference)
             if strength is None or len(found.missed) < len(strength.missed):
                 strength, best = found, trial
@@ -396,6 +400,7 @@ class Judge:
             timeout=timeout or self._settings.timeout,
             log=log,
             kept=kept,
+            patient=self._settings.correctness_only,
         )
 
 
@@ -406,6 +411,11 @@ def _ended(process: KernelProcess, result: TestResult, ended: WorkerEnded) -> Te
 
 def _without_times(result: TestResult) -> TestResult:
     return replace(result, speedup=None, seconds=None, reference_seconds=None)
+
+
+def _own_folder(evaluation: Path) -> Path:
+    """The folder of an evaluation; where others lie beside it, to which it will be compared, that of all of them."""
+    return evaluation.parent if any(evaluation.parent.glob("*/run.json")) else evaluation
 
 
 def _first_line(error: BaseException) -> str:

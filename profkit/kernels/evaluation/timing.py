@@ -27,7 +27,7 @@ from profkit.execution.child import WorkerEnded
 from profkit.hardware.conditions import OtherProcesses
 from profkit.hardware.machine import usable_cores
 from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor
-from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess
+from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess, copy_storages
 from profkit.kernels.evaluation.candidate.place import BatchLimits
 from profkit.kernels.evaluation.fresh_values import FreshValues
 from profkit.kernels.evaluation.request import PairOptions
@@ -252,12 +252,6 @@ def blaming(reference: KernelProcess) -> Iterator[None]:
     except (KernelError, WorkerEnded) as error:
         reference.kill()
         raise ReferenceFailed(str(error)) from error
-
-
-def copy_storages(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
-    """Copy the bytes of each storage."""
-    for source, target in zip(sources, targets, strict=True):
-        target.copy_(source)
 
 
 class _Pair(NamedTuple):

@@ -11,10 +11,10 @@ import torch
 
 from profkit.core.types import EvaluationTest
 from profkit.kernels.evaluation.candidate.arguments import Encoder, Recipe, Tensor, decode
-from profkit.kernels.evaluation.candidate.client import KernelProcess
+from profkit.kernels.evaluation.candidate.client import KernelCall, KernelProcess, copy_storages
 from profkit.kernels.evaluation.candidate.place import Place
 from profkit.kernels.evaluation.correctness import Errors, Incorrect, check_call, is_right_by_far
-from profkit.kernels.evaluation.fresh_values import FreshValues, choose_values
+from profkit.kernels.evaluation.fresh_values import FreshValues, choose_values, device_of, shares_of_checks
 from profkit.kernels.evaluation.reference import (
     CallReference,
     count_bytes,
@@ -27,7 +27,8 @@ from profkit.kernels.evaluation.reference import (
     writes_one_place_twice,
 )
 from profkit.kernels.evaluation.suites.suite import Skip
-from profkit.kernels.evaluation.timing import copy_storages
+
+LARGE = 1 << 20  # bytes of arguments: of less, threads would rather wait for each other than compute
 
 SEVERAL = 9  # calls at once, for an estimate
 
@@ -36,10 +37,16 @@ class Cheat(Exception):
     """The kernel was right where it could know that it was looked at, and wrong in a timed call."""
 
 
-class Trial:
-    """One test made concrete: its arguments, and what they must give."""
+def use_threads(count: int) -> None:
+    """Compute on so many threads in this process."""
+    if torch.get_num_threads() != count:
+        torch.set_num_threads(count)
 
-    def __init__(self, suite: Any, test: EvaluationTest, seed: int, place: Place) -> None:
+
+class Trial:
+    """One test made concrete: its arguments, and what they must give, which large ones take all `threads` for."""
+
+    def __init__(self, suite: Any, test: EvaluationTest, seed: int, place: Place, threads: int = 1) -> None:
         self.test, self._seed, self._place = test, seed, place
         self.operation = find_operation(test.operation)
         if is_random(self.operation):
@@ -49,6 +56,7 @@ class Trial:
             raise Skip("it writes two values to one place, and either may stay")
         self.encoder = Encoder(place.device)
         self.recipe: Recipe = self.encoder.encode(arguments.args, arguments.kwargs)
+        use_threads(threads if self.recipe.slot_bytes > LARGE else 1)
         self.reference = self._refer(self.encoder.contents)
         self._description: Any = None
 
@@ -77,40 +85,34 @@ class Trial:
 
     def first_call(self, process: KernelProcess) -> float:
         """Seconds of a first call, of which the result is checked. Raises Incorrect."""
-        (slot,) = process.place(self.recipe, 1)
-        copy_storages(self.encoder.contents, slot)
         begin = perf_counter()
-        description = process.call(0)
+        (call,) = process.call(self.recipe, [self.encoder.contents])
         seconds = perf_counter() - begin
-        self._check(process, slot, description, self.reference)
+        self._check(process, call, self.reference)
         return seconds
 
     def check(self, process: KernelProcess) -> Errors:
         """Call the kernel with garbage in its new memory, and check all that it did. Raises Incorrect.
 
-        A second call, on other values, finds what is kept from the first one; and what the first one gave stays.
+        A second call, on other values, finds what is kept from the first one; and what the first one gave stays: it is
+        looked at after both. They are one request: a kernel that sees both at once must still give both results.
         """
-        again = 2 * self.recipe.slot_bytes < process.memory.size // 2
-        first, *others = process.place(self.recipe, 2 if again else 1)
-        copy_storages(self.encoder.contents, first)
-        self._description = process.call(0, garbage=True)
-        errors = self._check(process, first, self._description, self.reference)
-        for second in others:
-            self._check_again(process, first, second)
+        contents, native = [self.encoder.contents], None
+        if 2 * self.recipe.slot_bytes < process.memory.size // 2:
+            others = [torch.empty_like(content) for content in self.encoder.contents]
+            shares = shares_of_checks(device_of(self.encoder.contents))
+            FreshValues(self.encoder, self.recipe, shares=shares).write(others)
+            with suppress(Exception):  # PyTorch's own, for values that it does not take
+                native = run_natively(self.operation, lambda: self._make(others))
+                contents.append(others)
+        first, *rest = process.call(self.recipe, contents, garbage=True)
+        self._description = first.value
+        errors = self._check(process, first, self.reference)
+        if native is not None:
+            (second,) = rest
+            if not self._is_right_by_far(process, second, native):
+                self._check(process, second, self._refer(contents[1]))
         return errors
-
-    def _check_again(self, process: KernelProcess, first: Sequence[Tensor], second: Sequence[Tensor]) -> None:
-        FreshValues(self.encoder, self.recipe).write(second)
-        before = [storage.clone() for storage in second]
-        try:
-            native = run_natively(self.operation, lambda: self._make(before))
-        except Exception:  # PyTorch's own, for values that it does not take
-            return
-        description = process.call(1)
-        if not self._is_right_by_far(process, second, description, native):
-            self._check(process, second, description, self._refer(before))
-        if not self._is_right_by_far(process, first, self._description, self.reference):
-            self._check(process, first, self._description, self.reference)
 
     def choose_values(self) -> FreshValues | None:
         """New values for each timed call; None where the result does not depend on them."""
@@ -174,35 +176,32 @@ class Trial:
         """Verify a timed call. It raises Cheat, or Incorrect where the kernel is wrong when asked again, too."""
 
         def verify(before: Sequence[Tensor], after: Sequence[Tensor], addresses: Sequence[int]) -> None:
-            description = _with_addresses(self._description, iter(addresses))
+            timed = KernelCall(after, _with_addresses(self._description, iter(addresses)))
             native = run_natively(self.operation, lambda: self._make(before))
-            if self._is_right_by_far(process, after, description, native):
+            if self._is_right_by_far(process, timed, native):
                 return
             reference = self._refer(before)
             try:
-                self._check(process, after, description, reference)
+                self._check(process, timed, reference)
             except Incorrect as wrong:
                 why = str(wrong)
             else:
                 return
-            (slot,) = process.place(self.recipe, 1)
-            copy_storages(before, slot)
-            self._check(process, slot, process.call(0), reference)
+            (again,) = process.call(self.recipe, [before])
+            self._check(process, again, reference)
             raise Cheat(f"a timed call was wrong, and the same call was right when it was asked again: {why}")
 
         return verify
 
-    def _check(
-        self, process: KernelProcess, slot: Sequence[Tensor], description: Any, reference: CallReference
-    ) -> Errors:
-        arguments = decode(self.recipe.body, slot)
-        return check_call(self.operation, process, description, reference, slot, arguments)
+    def _check(self, process: KernelProcess, call: KernelCall, reference: CallReference) -> Errors:
+        arguments = decode(self.recipe.body, call.slot)
+        return check_call(self.operation, process, call.value, reference, call.slot, arguments)
 
-    def _is_right_by_far(
-        self, process: KernelProcess, slot: Sequence[Tensor], description: Any, native: CallReference
-    ) -> bool:
-        arguments = decode(self.recipe.body, slot)
-        return is_right_by_far(self.operation, process, description, native, self.reference, slot, arguments)
+    def _is_right_by_far(self, process: KernelProcess, call: KernelCall, native: CallReference) -> bool:
+        arguments = decode(self.recipe.body, call.slot)
+        return is_right_by_far(
+            self.operation, process, call.value, native, self.reference, call.slot, arguments
+        )
 
     def _refer(self, contents: Sequence[Tensor]) -> CallReference:
         return make_reference(self.operation, lambda: self._make(contents), self._seed)

@@ -125,6 +125,8 @@ def _facts(document: RunDocument) -> Iterator[tuple[str, Text]]:
         yield "Device", line
     if (machine := machine_line(document)) is not None:
         yield "Machine", machine
+    if document.place is not None:
+        yield "Place", document.place
     if document.started:
         yield "Started", format_utc_time(document.started)
     if (commit := _commit(document)) is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import sys
 from collections.abc import Iterator
 from time import monotonic, sleep
@@ -16,8 +17,10 @@ import psutil
 import torch
 from judging import judge_of, judge_operation
 
+from profkit.core.errors import MachineError
 from profkit.kernels.evaluation.judge import Judge
 
+CHECKED_CALLS = 2  # that a judge leaves in the arena of a test that is not timed
 LANDLOCK = 0 if sys.platform != "linux" else ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1)
 
 
@@ -32,7 +35,7 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
     torch.set_grad_enabled(True)
 
 
-@pytest.mark.parametrize("operation", ["abs", "sin", "cos", "exp", "tanh"])
+@pytest.mark.parametrize("operation", ["abs", "sin", "cos", "exp", "tanh", "cosh"])
 def test_what_a_kernel_reaches_for_is_not_there(judge: Judge, operation: str) -> None:
     if {"sin": 1, "exp": 6}.get(operation, 0) > LANDLOCK:
         pytest.skip("this system lets a process write the files, and stop the processes, of its user")
@@ -50,10 +53,11 @@ def test_a_wrong_answer_costs_its_own_test_and_not_the_next_one(judge: Judge) ->
     assert judge_operation(judge, "tanh.default").status == "passed"
 
 
-def test_a_process_in_another_session_stands_still_between_calls_and_ends_with_its_kernel(
-    judge: Judge,
+@pytest.mark.parametrize("operation", ["sqrt.default", "erf.default"], ids=["session", "group"])
+def test_a_process_in_another_session_or_group_stands_still_between_calls_and_ends_with_its_kernel(
+    judge: Judge, operation: str
 ) -> None:
-    assert judge_operation(judge, "sqrt.default").status == "passed"
+    assert judge_operation(judge, operation).status == "passed"
     (process,) = processes_elsewhere()
     assert stands_still(process)
     assert judge_operation(judge, "tanh.default").status == "passed"
@@ -61,6 +65,35 @@ def test_a_process_in_another_session_stands_still_between_calls_and_ends_with_i
     assert judge._candidate is not None
     judge._candidate.kill()
     assert processes_elsewhere() == []
+
+
+@pytest.mark.parametrize(("operation", "counts"), [("tanh.default", False), ("sqrt.default", True)])
+def test_what_computes_elsewhere_counts_until_it_stands_still(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch, operation: str, counts: bool
+) -> None:
+    assert judge_operation(judge, operation).status == "passed"
+    assert judge._candidate is not None
+    child = judge._candidate._child
+    look = child.members_elsewhere
+
+    def look_late() -> list[int]:
+        sleep(0.3)
+        return look()
+
+    monkeypatch.setattr(child, "members_elsewhere", look_late)
+    seconds, _ = judge._candidate.run_slots(CHECKED_CALLS)
+    assert (seconds > 0.3) == counts
+    judge._candidate.kill()
+
+
+def test_who_changes_how_a_thread_of_the_reference_is_scheduled_is_found(judge: Judge) -> None:
+    assert judge._reference is not None
+    judge._reference.load("tanh.default")
+    judge._reference.check_scheduling()
+    *_, thread = psutil.Process(judge._reference.pid).threads()
+    os.setpriority(os.PRIO_PROCESS, thread.id, 19)
+    with pytest.raises(MachineError, match="scheduled"):
+        judge._reference.check_scheduling()
 
 
 def processes_elsewhere() -> list[psutil.Process]:

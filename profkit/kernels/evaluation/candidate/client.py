@@ -14,15 +14,16 @@ import signal
 import sys
 import tempfile
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from struct import unpack
 from time import clock_gettime, perf_counter
 from typing import Any, NoReturn
 
 from profkit.core.errors import MachineError
+from profkit.core.whole_files import user_cache
 from profkit.execution.child import ChildProcess, WorkerEnded
 from profkit.execution.job import JobStatus
 from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor, storage_views
@@ -38,6 +39,7 @@ MOST_OUTPUTS = 10_000
 _CPU_CLOCK = 2  # of a process: what clock_getcpuclockid(3) makes of its number
 LARGEST = 1 << 48  # elements, bytes
 SPREAD_BYTES, SPREAD_GRAIN = 1 << 20, 512  # where arguments begin, at random
+WAKING_SECONDS = 1e-4  # of processor time, that all processes elsewhere may take for being woken and stopped
 MOST_LOOKS = 50  # for processes that start others
 TENSOR_PARTS = [int, str, list, list, int, str, bool]  # address, dtype, shape, stride, room, device, lazy
 _ROOT = str(Path(__file__).resolve().parents[4])
@@ -59,11 +61,28 @@ class KernelError(Exception):
         self.kind, self.traceback, self.memory = kind, traceback, memory
 
 
+@dataclass(frozen=True)
+class KernelCall:
+    """One call: the bytes of its arguments' storages, as they are after it, and what became of it."""
+
+    slot: Sequence[Tensor]
+    description: Any = None
+    error: KernelError | None = None
+
+    @property
+    def value(self) -> Any:
+        """How its value is described. Raises KernelError."""
+        if self.error is not None:
+            raise self.error
+        return self.description
+
+
 class KernelProcess:
     """A process that runs the kernels of one source, on `threads` threads of torch's (0: as many as torch takes).
 
     Arguments are written to `memory`, which it closes with the process.
     Kernels of others write to no file below the folders that are `kept`; without any they are PyTorch's own.
+    `patient`: its threads sleep where they wait for each other, which takes longer and costs no processor time.
     Every method may raise WorkerEnded: the process crashed, was out of memory, or took longer than `timeout` seconds.
     """
 
@@ -76,10 +95,13 @@ class KernelProcess:
         timeout: float,
         log: Path,
         kept: Sequence[Path] = (),
+        patient: bool = False,
     ) -> None:
         self.memory = memory
         self._timeout = timeout
-        folders = [str(folder) for folder in (*kept, _ROOT, sys.prefix, sys.base_prefix)] if kept else []
+        caches = user_cache("kernels")
+        own = filter(None, (_ROOT, sys.prefix, sys.base_prefix, caches and caches.parent))
+        folders = [str(folder) for folder in (*kept, *own)] if kept else []
         arguments = json.dumps([asdict(source), memory.describe(), threads, folders])
         argv = [sys.executable, "-c", _BOOT, _ROOT, str(os.getpid()), arguments]
         self._scratch = tempfile.mkdtemp(prefix="profkit-kernels-") if kept else ""
@@ -88,10 +110,18 @@ class KernelProcess:
             "TMPDIR": self._scratch or tempfile.gettempdir(),
             **{name: "" for name in ALLOCATORS if name in os.environ},
         }  # the layout of both is alike
-        self._child = ChildProcess(argv, env, log, inherited=memory.inherited, starts_others=bool(kept))
+        if patient:
+            env["OMP_WAIT_POLICY"] = "passive"
+        runs_foreign_code = (
+            bool(kept) and source.kind != "compiled"
+        )  # whose orphans are told from nobody's then
+        self._child = ChildProcess(
+            argv, env, log, inherited=memory.inherited, starts_others=runs_foreign_code
+        )
         self._asked = 0  # requests
         self._scheduling = _scheduling(0)
         self._stopped: set[int] = set()  # processes of its own that are not in its group
+        self._elsewhere: set[int] = set()  # the same, as they were when it was stopped last
         self._random = random.SystemRandom()
         self.operation = ""  # that is loaded
 
@@ -139,24 +169,29 @@ class KernelProcess:
 
         They begin at another address each time. Raises MachineError where the memory is too small.
         """
-        step = recipe.slot_bytes
-        spare = self.memory.size - count * step
-        if spare < 0:
-            raise MachineError(f"{count} x {step} bytes of arguments do not fit into the shared memory")
-        grain = min(recipe.slot_bytes & -recipe.slot_bytes, SPREAD_GRAIN)
-        begin = self._random.randrange(min(spare, SPREAD_BYTES) + 1) // grain * grain
-        offsets = [begin + place * step for place in range(count)]
-        self._random.shuffle(offsets)
-        self._ask({"ask": "slots_at", "recipe": asdict(recipe), "offsets": offsets, "count": count})
+        offsets = self._choose_offsets(recipe, count)
+        self._ask({"ask": "slots_at", "recipe": vars(recipe), "offsets": offsets})
         return [storage_views(recipe, self.memory.bytes_at, offset) for offset in offsets]
 
-    def call(self, slot: int, *, garbage: bool = False) -> Any:
-        """Call the kernel once; how it describes its value. Raises KernelError."""
-        value = self._ask({"ask": "call", "slot": slot, "garbage": garbage}).get("value")
-        if not _is_description(value):
+    def call(
+        self, recipe: Recipe, contents: Sequence[Sequence[Tensor]], *, garbage: bool = False
+    ) -> list[KernelCall]:
+        """Call the kernel once on each of the `contents`, the bytes of a call's storages, in one go.
+
+        The first call that raises is the last one. `garbage`: new memory holds garbage at first, in the first call.
+        Raises MachineError where the memory is too small.
+        """
+        offsets = self._choose_offsets(recipe, len(contents))
+        slots = [storage_views(recipe, self.memory.bytes_at, offset) for offset in offsets]
+        for sources, targets in zip(contents, slots, strict=True):
+            copy_storages(sources, targets)
+        request = {"ask": "call", "recipe": vars(recipe), "offsets": offsets, "garbage": garbage}
+        calls = self._ask(request).get("calls")
+        if not isinstance(calls, list) or not calls or len(calls) > len(slots):
             self._refuse()
-        self.introduce(list(_addresses(value)))
-        return value
+        described = [self._describe_call(slot, call) for slot, call in zip(slots, calls, strict=False)]
+        self.introduce([address for call in described for address in _addresses(call.value)])
+        return described
 
     def introduce(self, addresses: Sequence[int]) -> None:
         """Let it make handles for the memory at these addresses, where it needs them to be read."""
@@ -175,10 +210,8 @@ class KernelProcess:
         return ProcessorWatch(self._child.pid)
 
     def cpu_seconds(self) -> float:
-        """Processor time that all its threads have taken so far."""
-        with suppress(OSError):  # it has been killed: the next request says so
-            return clock_gettime(~self._child.pid << 3 | _CPU_CLOCK)
-        return 0.0
+        """Processor time that all its threads have taken so far, and those of the processes that it has started."""
+        return _cpu_seconds([self._child.pid, *self._elsewhere])
 
     def use_processors(self, processors: Sequence[int]) -> None:
         """Let all of its threads run on these processors alone."""
@@ -200,11 +233,16 @@ class KernelProcess:
             self._ask({"ask": "release"})
 
     def check_scheduling(self) -> None:
-        """Raises MachineError where somebody has changed its priority, or which processors it may use."""
-        with suppress(ProcessLookupError):
-            if _scheduling(self._child.pid) != self._scheduling:
-                self.kill()
-                raise MachineError("somebody has changed how the process of PyTorch's kernels is scheduled")
+        """Raises MachineError where somebody has changed a thread's priority, or which processors it may use."""
+        with suppress(OSError):
+            threads = os.listdir(f"/proc/{self._child.pid}/task") if sys.platform == "linux" else []
+            for thread in [self._child.pid, *map(int, threads)]:
+                with suppress(ProcessLookupError):
+                    if _scheduling(thread) != self._scheduling:
+                        self.kill()
+                        raise MachineError(
+                            "somebody has changed how the process of PyTorch's kernels is scheduled"
+                        )
 
     def prepare_timing(self) -> None:
         """Let its malloc keep what is freed."""
@@ -213,11 +251,13 @@ class KernelProcess:
     def run_slots(self, outputs: int) -> tuple[float, Sequence[int]]:
         """Call the kernel on every slot: wall seconds, and the addresses of all `outputs`. Raises KernelError.
 
-        The clock runs from before the process is woken until its answer is here; then it is stopped.
+        The clock runs from before the process is woken until its answer is here; then it is stopped. What it computes
+        in processes of other groups counts until they stand still, too.
         """
         child = self._child
         self._refuse_unasked()
         self._settle(self.memory.settle)
+        others, busy = self._elsewhere, _cpu_seconds(self._elsewhere)
         begin = perf_counter()
         self._continue()
         child.send(b"go\n")
@@ -232,10 +272,12 @@ class KernelProcess:
             self._continue()
             message = self._message(self._timeout)
             self._stop()
-            self._raise_error(message)
+            raise self._make_error(message)
         if count != outputs:
             self._refuse()
         self._stop()
+        if others - self._stopped or _cpu_seconds(self._stopped) - busy > WAKING_SECONDS:
+            seconds = perf_counter() - begin
         return seconds, addresses
 
     def read(self, address: int, count: int) -> Tensor | None:
@@ -251,7 +293,7 @@ class KernelProcess:
         self._child.kill()
         self.memory.lose()
         self.operation = ""
-        self._stopped = set()
+        self._stopped, self._elsewhere = set(), set()
 
     def close(self) -> None:
         """End it for good."""
@@ -259,6 +301,24 @@ class KernelProcess:
         self.memory.close()
         if self._scratch:
             shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _choose_offsets(self, recipe: Recipe, count: int) -> list[int]:
+        step = recipe.slot_bytes
+        spare = self.memory.size - count * step
+        if spare < 0:
+            raise MachineError(f"{count} x {step} bytes of arguments do not fit into the shared memory")
+        grain = min(step & -step, SPREAD_GRAIN)
+        begin = self._random.randrange(min(spare, SPREAD_BYTES) + 1) // grain * grain
+        offsets = [begin + place * step for place in range(count)]
+        self._random.shuffle(offsets)
+        return offsets
+
+    def _describe_call(self, slot: Sequence[Tensor], call: Any) -> KernelCall:
+        if isinstance(call, dict) and "error" in call:
+            return KernelCall(slot, error=self._make_error(call))
+        if not isinstance(call, dict) or not _is_description(call.get("value")):
+            self._refuse()
+        return KernelCall(slot, call.get("value"))
 
     def _ask(
         self, request: dict[str, Any], while_running: Callable[[dict[str, Any]], None] = lambda _: None
@@ -276,7 +336,7 @@ class KernelProcess:
         self._stop()
         self._settle(self.memory.finish)
         if "error" in message:
-            self._raise_error(message)
+            raise self._make_error(message)
         return message
 
     def _settle(self, memory_settles: Callable[[], None]) -> None:
@@ -293,8 +353,8 @@ class KernelProcess:
             self._refuse()
         self.memory.open([(address, size, handle) for address, size, handle in segments])
 
-    def _raise_error(self, message: dict[str, Any]) -> NoReturn:
-        """Raises KernelError; WorkerEnded where the device takes nothing more from it."""
+    def _make_error(self, message: dict[str, Any]) -> KernelError:
+        """What it raised. Raises WorkerEnded where the device takes nothing more from it."""
         error = KernelError(
             str(message.get("error")),
             str(message.get("message", "")),
@@ -304,7 +364,7 @@ class KernelProcess:
         if message.get("lost"):
             self.kill()
             raise WorkerEnded(JobStatus.device_error, str(error)) from error
-        raise error
+        return error
 
     def _message(self, timeout: float) -> dict[str, Any]:
         """A line of it, which must be an object."""
@@ -341,6 +401,7 @@ class KernelProcess:
         for _ in range(MOST_LOOKS):
             running = set(self._child.members_elsewhere()) - self._stopped
             if not running:
+                self._elsewhere = self._stopped
                 return
             for pid in running:
                 with suppress(ProcessLookupError):
@@ -382,6 +443,21 @@ def _is_segment(value: Any) -> bool:
         and 0 <= value[0] < 1 << 64
         and 0 <= value[1] < LARGEST
     )
+
+
+def _cpu_seconds(processes: Iterable[int]) -> float:
+    """Processor time of all threads of the processes; one that has ended counts nothing."""
+    seconds = 0.0
+    for pid in processes:
+        with suppress(OSError):
+            seconds += clock_gettime(~pid << 3 | _CPU_CLOCK)
+    return seconds
+
+
+def copy_storages(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
+    """Copy the bytes of each storage."""
+    for source, target in zip(sources, targets, strict=True):
+        target.copy_(source)
 
 
 def _scheduling(pid: int) -> tuple[object, ...]:

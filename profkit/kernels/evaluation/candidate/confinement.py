@@ -2,12 +2,14 @@
 
 The judge and the reference let nobody but the system's administrator look into their memory or their descriptors. The
 candidate cannot send them signals, trace them, nor write any file of theirs (landlock(7), from Linux 5.13 on; signals
-from 6.12 on). No privilege is needed for any of it, and those of root that would undo it are given up.
+from 6.12 on). System calls by which it would run on while it is stopped, or make a result when that is read, are
+refused (seccomp(2)). No privilege is needed for any of it, and those of root that would undo it are given up.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import struct
 import sys
@@ -17,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _SET_DUMPABLE, _CAPABILITY_DROP, _NO_NEW_PRIVILEGES = 4, 24, 38  # prctl(2)
+_NO_SLOWDOWN = 4  # a filter costs no mitigation of speculative stores beside
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # numbers of the system calls, the same everywhere
 _WRITE_FILE, _REFER, _TRUNCATE = 1 << 1, 1 << 13, 1 << 14
 _CHANGE_FOLDERS = 0x1FF0  # make or remove anything
@@ -33,8 +36,30 @@ _VARIABLES = (
     "NUMBA_CACHE_DIR",
     "FLAGGEMS_CACHE_DIR",
 )
-_FOLDERS = ("~/.cache", "~/.triton", "~/.nv", "~/.flaggems", "/tmp", "/var/tmp", "/dev")
-
+_FOLDERS = ("~/.cache", "~/.triton", "~/.nv", "~/.flaggems", "/tmp", "/var/tmp", "/dev/shm")
+_DEVICES = (
+    "null",
+    "zero",
+    "full",
+    "random",
+    "urandom",
+    "tty",
+    "ptmx",
+    "pts",
+    "nvidia*",
+    "dri",
+    "kfd",
+    "hugepages",
+    "infiniband",
+)
+_MADE = (
+    "~/.cache/torch_extensions",
+)  # what a compiler could not make itself: ~/.cache may lack, or have kept folders
+# seccomp(2): its number, the number that audit(7) has for the architecture, and the numbers of the calls that are
+# refused: ptrace (whoever traces a process keeps it from being stopped), userfaultfd, and by io_uring_setup.
+_FILTERS = {"x86_64": (317, 0xC000003E, (101, 323, 425)), "aarch64": (277, 0xC00000B7, (117, 282, 425))}
+_X32 = 0x40000000  # the calls of another ABI on x86-64
+_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
 
 # Those that compilers for a GPU make themselves, which they may not in a home that they cannot write to.
 GPU_CACHES = ("~/.cache", "~/.triton", "~/.nv", "~/.flaggems")
@@ -68,6 +93,38 @@ def confine(kernels: Sequence[str], kept: Sequence[str]) -> None:
             _restrict_writes(libc, [Path(path) for path in kernels], [Path(path) for path in kept])
 
 
+def refuse_calls() -> None:
+    """Let this process, and all that it starts, call nothing that undoes that it is stopped.
+
+    A call costs some more with that, so the reference has it, too. To be called while it has one thread.
+    """
+    if sys.platform != "linux" or os.uname().machine not in _FILTERS or sys.maxsize < 1 << 32:
+        return
+    seccomp, architecture, refused = _FILTERS[os.uname().machine]
+
+    def instruction(code: int, value: int, jump: int = 0, otherwise: int = 0) -> bytes:
+        return struct.pack("=HBBI", code, jump, otherwise, value)
+
+    load, equal, at_least, leave = 0x20, 0x15, 0x35, 0x06
+    tests = [instruction(at_least, _X32, len(refused) + 1)]
+    tests += [instruction(equal, number, len(refused) - place) for place, number in enumerate(refused)]
+    parts = [
+        instruction(load, 4),  # the architecture
+        instruction(equal, architecture, 1),
+        instruction(leave, _REFUSE),
+        instruction(load, 0),  # the number of the call
+        *tests,
+        instruction(leave, _ALLOW),
+        instruction(leave, _REFUSE),
+    ]
+    code = ctypes.create_string_buffer(b"".join(parts))
+    program = struct.pack("=H6xQ", len(parts), ctypes.addressof(code))
+    with suppress(OSError, AttributeError):
+        libc = ctypes.CDLL(None)
+        if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) == 0:
+            libc.syscall(seccomp, 1, ctypes.c_ulong(_NO_SLOWDOWN), program)
+
+
 def _restrict_writes(libc: ctypes.CDLL, kernels: Sequence[Path], kept: Sequence[Path]) -> None:
     version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1)
     if version < 1:  # the kernel is older, or the container forbids it
@@ -80,19 +137,26 @@ def _restrict_writes(libc: ctypes.CDLL, kernels: Sequence[Path], kept: Sequence[
         return
     folders = [tempfile.gettempdir(), *filter(None, map(os.environ.get, _VARIABLES)), *_FOLDERS]
     places = [Path(folder).expanduser() for folder in folders]
+    for made in _MADE:
+        with suppress(OSError, RuntimeError):
+            Path(made).expanduser().mkdir(parents=True, exist_ok=True)
     kept = [path.resolve() for path in kept]
     for place in {*places, *kernels}:
         for folder in _without(place.resolve(), kept):
             with suppress(OSError):
                 _allow(libc, rules, folder, rights)
+    for device in (found for name in _DEVICES for found in Path("/dev").glob(name)):
+        with suppress(OSError):
+            _allow(libc, rules, device, rights if device.is_dir() else writes)
     with suppress(OSError):
         _allow(libc, rules, Path("/proc/self"), rights)
     libc.syscall(_RESTRICT_SELF, rules, 0)
     os.close(rules)
 
 
-def _allow(libc: ctypes.CDLL, rules: int, folder: Path, rights: int) -> None:
-    file = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+def _allow(libc: ctypes.CDLL, rules: int, place: Path, rights: int) -> None:
+    """Raises OSError where there is nothing at `place`."""
+    file = os.open(place, os.O_PATH | os.O_CLOEXEC)
     try:
         libc.syscall(_ADD_RULE, rules, 1, struct.pack("=Qi", rights, file), 0)
     finally:

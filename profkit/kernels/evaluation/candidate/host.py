@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TypeAlias
+from functools import cache
+from typing import Any, TypeAlias
 
 import torch
 
@@ -142,16 +143,22 @@ class _Range(ctypes.Structure):
     _fields_ = (("address", ctypes.c_void_p), ("size", ctypes.c_size_t))
 
 
-def _read_process(pid: int, address: int, into: int, count: int) -> int:
-    """process_vm_readv(2): bytes that were read. Raises MachineError where the system does not let us."""
+@cache
+def _load_reader() -> Any:
+    """process_vm_readv(2). Raises MachineError where the system has none."""
     libc = ctypes.CDLL(None, use_errno=True)
     if not hasattr(libc, "process_vm_readv"):
         raise MachineError(
             "kernels can be evaluated on Linux alone: nothing else reads another process's memory"
         )
     libc.process_vm_readv.restype = ctypes.c_ssize_t
+    return libc.process_vm_readv
+
+
+def _read_process(pid: int, address: int, into: int, count: int) -> int:
+    """Bytes that were read. Raises MachineError where the system does not let us."""
     mine, other = _Range(into, count), _Range(address, count)
-    done: int = libc.process_vm_readv(pid, ctypes.byref(mine), 1, ctypes.byref(other), 1, 0)
+    done: int = _load_reader()(pid, ctypes.byref(mine), 1, ctypes.byref(other), 1, 0)
     if done < 0 and ctypes.get_errno() in (1, 38):  # EPERM, ENOSYS
         raise MachineError(
             "the memory of a kernel's process cannot be read: the container forbids process_vm_readv",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
+from typing import Any
 
 _PERTURB, _MMAP_MAX, _TRIM_THRESHOLD = -6, -4, -1
 _FILLED = 1  # new memory has bytes of its complement then, 0xFE: large negative numbers, or NaN
@@ -28,6 +30,13 @@ def keep_freed_memory() -> None:
     _set(_TRIM_THRESHOLD, _KEPT)
 
 
-def _set(parameter: int, value: int) -> None:
+@cache
+def _load_mallopt() -> Any:
     with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).mallopt(parameter, value)
+        return ctypes.CDLL(None).mallopt
+    return None
+
+
+def _set(parameter: int, value: int) -> None:
+    if (mallopt := _load_mallopt()) is not None:
+        mallopt(parameter, value)

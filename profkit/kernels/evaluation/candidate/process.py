@@ -18,7 +18,13 @@ from typing import Any
 
 from profkit.execution import limits
 from profkit.execution.worker import search_own_modules_last
-from profkit.kernels.evaluation.candidate.confinement import GPU_CACHES, confine, make_caches, shield
+from profkit.kernels.evaluation.candidate.confinement import (
+    GPU_CACHES,
+    confine,
+    make_caches,
+    refuse_calls,
+    shield,
+)
 
 TRACEBACK = 4000  # characters
 
@@ -38,6 +44,7 @@ def main(arguments: Sequence[str]) -> None:
         confine([os.path.dirname(path) for path in source["paths"]], kept)
     else:
         shield()
+    refuse_calls()
     search_own_modules_last()
     answers = os.dup(1)
     os.dup2(2, 1)
@@ -95,8 +102,8 @@ class _Handler:
             return {"error": "SystemExit", "message": f"its file called exit({error.code})", "traceback": ""}
         return {"loaded": self._source.where(operation)}
 
-    def _slots_at(self, recipe: dict[str, Any], offsets: list[int], count: int) -> dict[str, Any]:
-        """Make the arguments of the first `count` slots; what lies there is written later."""
+    def _slots_at(self, recipe: dict[str, Any], offsets: list[int]) -> dict[str, Any]:
+        """Make the arguments of a call at each offset; what lies there is written by the judge."""
         from profkit.kernels.evaluation.candidate.arguments import Recipe, decode, storage_views
 
         known = Recipe(
@@ -104,28 +111,32 @@ class _Handler:
         )
         self._outputs = []
         self._slots = [
-            decode(known.body, storage_views(known, self._memory.bytes_at, offset))
-            for offset in offsets[:count]
+            decode(known.body, storage_views(known, self._memory.bytes_at, offset)) for offset in offsets
         ]
         return {"slots": len(self._slots)}
 
-    def _call(self, slot: int, garbage: bool) -> dict[str, Any]:
-        """Call the kernel once; what its outputs are. `garbage`: memory that it allocates holds garbage at first.
+    def _call(self, recipe: dict[str, Any], offsets: list[int], garbage: bool) -> dict[str, Any]:
+        """Call the kernel once at each offset, until one raises; what their values are. All outputs are kept.
 
-        Outputs of other slots are kept.
+        `garbage`: memory that the first call allocates holds garbage at first.
         """
-        self._outputs = [] if slot == 0 else self._outputs
-        args, kwargs = self._slots[slot]
-        try:
-            with self._memory.fill_new(filled=garbage):
-                value = self._kernel(*args, **kwargs)
-            self._memory.wait()
-        except Exception as error:
-            return self._describe_failure(error)
-        except SystemExit as error:
-            return {"error": "SystemExit", "message": f"it called exit({error.code})", "traceback": ""}
-        self._outputs.append(value)
-        return {"value": self._describe(value)}
+        self._slots_at(recipe, offsets)
+        calls: list[dict[str, Any]] = []
+        for args, kwargs in self._slots:
+            try:
+                with self._memory.fill_new(filled=garbage and not calls):
+                    value = self._kernel(*args, **kwargs)
+                self._memory.wait()
+            except Exception as error:
+                calls.append(self._describe_failure(error))
+                break
+            except SystemExit as error:
+                reason = f"it called exit({error.code})"
+                calls.append({"error": "SystemExit", "message": reason, "traceback": ""})
+                break
+            self._outputs.append(value)
+            calls.append({"value": self._describe(value)})
+        return {"calls": calls}
 
     def _describe(self, value: Any) -> Any:
         """A tensor by its type, address and layout; the rest as it is."""

@@ -5,7 +5,6 @@ import fcntl
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 import torch
@@ -66,9 +65,15 @@ def sends_signals(x):
 @kernel("sin.default")
 def writes_files_of_others(x):
     import profkit
+    from profkit.core.whole_files import user_cache
 
+    user_cache("kernels").mkdir(parents=True, exist_ok=True)
     log = Path(f"/proc/{os.getpid()}/fd/2").resolve()
     paths = [log.parent / "new", log.parent.parent / "new", Path(profkit.__file__), Path(torch.__file__)]
+    paths += [
+        user_cache("kernels") / "new",
+        *(path for path in Path("/dev").glob("[sv]d?") if path.is_block_device()),
+    ]
     attempts = [lambda path=path: os.close(os.open(path, os.O_WRONLY | os.O_CREAT)) for path in paths]
     return give_right_value_where_all_fail(aten.sin.default, attempts, x)
 
@@ -84,14 +89,35 @@ def cuts_off_the_shared_memory(x):
 
 @kernel("sqrt.default")
 def computes_in_another_session(x):
-    """A process that is nobody's child counts for as long as it runs."""
-    if once("sqrt") and os.fork() == 0:
-        os.setsid()
-        if os.fork():
-            os._exit(0)
-        os.execv(sys.executable, [sys.executable, "-c", "while True: pass  # computes elsewhere"])
-    time.sleep(0.05 if once("slept") else 0)
+    compute_elsewhere("sqrt", os.setsid)
     return aten.sqrt.default(x)
+
+
+@kernel("erf.default")
+def computes_in_another_group(x):
+    compute_elsewhere("erf", lambda: os.setpgid(0, 0))
+    return aten.erf.default(x)
+
+
+def compute_elsewhere(name, leave):
+    """A process that is nobody's child counts for as long as it runs."""
+    if once(name):
+        reader, writer = os.pipe()  # which is closed when the other program begins
+        if os.fork() == 0:
+            leave()
+            if os.fork():
+                os._exit(0)
+            os.execv(sys.executable, [sys.executable, "-c", "while True: pass  # computes elsewhere"])
+        os.close(writer)
+        os.read(reader, 1)
+
+
+@kernel("cosh.default")
+def would_run_while_it_is_stopped(x):
+    """By tracing itself, by pages that are made when they are read, or by work that the system does for it."""
+    calls = {"x86_64": (101, 323, 425), "aarch64": (117, 282, 425)}[os.uname().machine]
+    attempts = [lambda number=number: libc.syscall(number, 0, 0, 0, 0) for number in calls]
+    return give_right_value_where_all_fail(aten.cosh.default, attempts, x)
 
 
 @kernel("log.default")

@@ -1,0 +1,53 @@
+"""What `--on` says, as places."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Sequence
+
+from profkit.core.errors import UsageError
+from profkit.execution.places import containers, slurm, ssh
+from profkit.execution.places.place import Place
+
+LOCAL = Place("local", "local")
+
+
+def _shell_behind(words: Sequence[str]) -> Place:
+    """A shell behind any prefix. Of its words only the program is shown: those behind it may hold a token."""
+    return Place("prefix", f"prefix:{words[0]}", (*words, "sh"), inherits=True)
+
+
+MAKERS: dict[str, Callable[[Sequence[str]], Place]] = {
+    "ssh": ssh.shell_on,
+    "docker": containers.shell_in_image,
+    "kubectl": containers.shell_in_pod,
+    "srun": slurm.shell_in_task,
+    "prefix": _shell_behind,
+}
+# An argument of a place may hold commas, too.
+_COMMA = re.compile(rf",(?=\s*(?:local\s*(?:,|$)|(?:{'|'.join(MAKERS)}):))")
+
+
+def parse_places(texts: Sequence[str]) -> tuple[Place, ...]:
+    """The places of all `--on`, in their order; several in one text stand with commas between them.
+
+    Raises UsageError for what is no place.
+    """
+    return tuple(_parse_place(part.strip()) for text in texts for part in _COMMA.split(text))
+
+
+def _parse_place(text: str) -> Place:
+    if text == "local":
+        return LOCAL
+    kind, _, rest = text.partition(":")
+    if kind not in MAKERS:
+        choices = "local, ssh:HOST, docker:IMAGE, kubectl:POD, srun:ARGS, prefix:WORDS"
+        raise UsageError(f"there is no place {text!r}; there are {choices}", "--on ssh:HOST")
+    try:
+        words = shlex.split(rest)
+    except ValueError as error:
+        raise UsageError(f"the place {text!r} cannot be split into words: {error}") from error
+    if not words:
+        raise UsageError(f"the place {text!r} says nothing behind its colon", f"--on {kind}:SOMETHING")
+    return MAKERS[kind](words)

@@ -1,0 +1,67 @@
+"""What a place is asked for, on its own side: profile, plan, record, diagnose. `verbs` is the other side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
+
+from profkit.core.codec import from_plain_data, to_plain_data
+from profkit.core.errors import ProfkitError
+from profkit.core.signals import defer_interrupts
+from profkit.core.types import Json
+from profkit.execution.places.there import Home, serve
+from profkit.profiling.doctor import diagnose
+from profkit.profiling.profile import ProfileOptions, make_plan, profile_workload
+from profkit.profiling.record import RecordOptions, record_report
+
+
+def profile(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:
+    """`data` are ProfileOptions; the run's folder goes back, also that of a run that failed."""
+    options = replace(from_plain_data(ProfileOptions, data), output=run / "out")
+
+    def work(home: Home) -> Json:
+        try:
+            _, folder = profile_workload(options, home, page=False)
+        except ProfkitError as fault:
+            if fault.run is not None:
+                fault.message = fault.message.rpartition("\n(run: ")[0] or fault.message
+                _send(home, fault.run)
+            raise
+        _send(home, folder)
+        return None
+
+    serve(requests, answers, work)
+
+
+def plan(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:
+    """`data` are ProfileOptions; the result is the plan."""
+    options = replace(from_plain_data(ProfileOptions, data), output=run / "out")
+    serve(requests, answers, lambda _: to_plain_data(make_plan(options)))
+
+
+def record(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:
+    """`data` are RecordOptions; the report goes back, which may be a folder, and what there is of it after a fault."""
+    options = from_plain_data(RecordOptions, {**data, "report": run / "out" / data["report"]})
+
+    def work(home: Home) -> Json:
+        try:
+            record_report(options, home)
+        finally:
+            _send(home, run / "out")
+        return None
+
+    serve(requests, answers, work)
+
+
+def doctor(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:
+    """`data` is the backend's name; the result are the checks."""
+    del run
+    serve(requests, answers, lambda home: to_plain_data(diagnose(data, home)))
+
+
+def _send(home: Home, folder: Path) -> None:
+    with defer_interrupts():  # what was measured is not lost on its way
+        home.begin("bring back", folder.name)
+        home.send_folder(folder)
+        home.end("whole")

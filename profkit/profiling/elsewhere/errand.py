@@ -1,0 +1,105 @@
+"""One piece of work at a place, and the next place where the first cannot.
+
+One that cannot be reached is passed over; where the connection is lost, the work is done once more at the next place,
+and only once: what makes two machines go away is more likely the work.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from profkit.core.errors import UsageError
+from profkit.core.progress import Progress
+from profkit.core.types import Json
+from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
+from profkit.execution.places.files import Sending, Tree
+from profkit.execution.places.place import Place
+from profkit.execution.places.received import ReceivedFiles
+
+_T = TypeVar("_T")
+_CALLS = {"begin": (str, str), "tick": (float,), "move": (str,), "end": (str,), "note": (str,)}
+_ROOM = 1000  # characters of a line of progress
+
+
+@dataclass(frozen=True)
+class Errand:
+    """One piece of work for a place. `function` of `at_place` gets `data`; `work` is laid out there before."""
+
+    function: str
+    data: Json
+    work: Tree | None
+    name: str
+    sending: Sending
+
+
+def try_places(
+    places: Sequence[Place], ask: Callable[[Place], _T], locally: Callable[[], _T], progress: Progress
+) -> _T:
+    """What the first place gives that can. Raises what the last one raised."""
+    lost = False
+    for place, others in zip(places, range(len(places) - 1, -1, -1), strict=True):
+        try:
+            return locally() if place.is_local else ask(place)
+        except (PlaceUnreachable, PlaceLost) as fault:
+            if not others or (lost and isinstance(fault, PlaceLost)):
+                raise
+            lost = lost or isinstance(fault, PlaceLost)
+            progress.end("lost" if isinstance(fault, PlaceLost) else "not reached")
+            progress.note(f"{fault.message}; the next place is tried")
+    raise UsageError("--on names no place", "--on ssh:HOST")
+
+
+def do_errand(errand: Errand, place: Place, progress: Progress, arrived: Path | None) -> Json:
+    """Carry out the errand; files that come back go into `arrived`. The result."""
+    with tempfile.NamedTemporaryFile(prefix="profkit-", suffix=".log") as log:
+        connection = Connection(place, Path(log.name), errand.sending.python)
+        files = ReceivedFiles(arrived) if arrived is not None else None
+        try:
+            _connect(connection, errand, progress)
+            connection.start(
+                f"profkit.profiling.elsewhere.at_place:{errand.function}",
+                errand.data,
+                work=errand.work,
+                name=errand.name,
+                env=errand.sending.env,
+            )
+            for event in connection.events():
+                if event["event"] == "progress":
+                    _show(event, progress)
+                elif event["event"] in ("file", "data") and files is not None:
+                    files.take(event)
+                elif event["event"] == "result":
+                    if files is not None:
+                        files.finish()
+                    return event.get("value")
+                else:
+                    raise PlaceLost(f"{place.title} said {event['event']!r}, which was not asked")
+            raise PlaceLost(f"{place.title} said no result")
+        finally:
+            if files is not None:
+                files.close()
+            connection.close()
+
+
+def _connect(connection: Connection, errand: Errand, progress: Progress) -> None:
+    progress.begin("connect", connection.place.title)
+    connection.open()
+    version = ".".join(map(str, connection.hello["version"]))
+    progress.end(f"{connection.place.title}: Python {version}")
+    connection.stage(errand.work, progress)
+
+
+def _show(event: Mapping[str, Any], progress: Progress) -> None:
+    """Progress there is progress here; anything else that calls itself so is passed over."""
+    kinds, words = _CALLS.get(event.get("call", "")), event.get("words")
+    if kinds is None or not isinstance(words, list) or len(words) != len(kinds):
+        return
+    if all(
+        isinstance(word, (int, float) if kind is float else kind)
+        for word, kind in zip(words, kinds, strict=True)
+    ):
+        getattr(progress, event["call"])(*(word[:_ROOM] if isinstance(word, str) else word for word in words))

@@ -1,0 +1,312 @@
+"""A shell behind plain pipes: what is sent, what is inherited, and every way in which it can fail."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, WorkloadError
+from profkit.execution.places import connection as module
+from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
+from profkit.execution.places.files import Tree, workload_tree
+from profkit.execution.places.place import Place
+from profkit.execution.places.received import ReceivedFiles
+
+HERE = str(Path(__file__).parent)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What was sent once is there for all tests."""
+    return tmp_path_factory.mktemp("there")
+
+
+def place(folder: Path, *before: str, path: str = os.environ["PATH"], **environ: str) -> Place:
+    """A shell that inherits nothing, behind other words if there are any."""
+    settings = {"PATH": path, "PROFKIT_CACHE": str(folder / "store"), "PYTHONPATH": HERE, **environ}
+    pairs = [f"{name}={value}" for name, value in settings.items()]
+    return Place("prefix", "prefix:env", ("/usr/bin/env", "-i", *pairs, *before, "/bin/sh"), 20.0)
+
+
+def ask(
+    where: Place, tmp_path: Path, data: Any, *, work: Tree | None = None, env: dict[str, str] | None = None
+) -> tuple[Any, Connection, list[dict[str, Any]]]:
+    """The result of one request, and all that was said before it."""
+    connection = Connection(where, tmp_path / "log", sys.executable)
+    try:
+        connection.open()
+        connection.stage(work)
+        connection.start("made_up_work:work", data, work=work, name="work", env=env)
+        *before, last = connection.events()
+        return last.get("value"), connection, before
+    finally:
+        connection.close()
+
+
+def test_the_second_time_nothing_is_sent(tmp_path: Path) -> None:
+    asked, first, _ = ask(place(tmp_path), tmp_path, {"do": "print"})
+    again, second, _ = ask(place(tmp_path), tmp_path, {"do": "print"})
+    assert (asked, again) == ("printed", "printed")
+    assert first.sent > 1 << 20
+    assert second.sent < 1 << 16
+    assert "and one of its child" in (tmp_path / "log").read_text()
+
+
+def test_profkit_is_the_one_that_was_sent_and_no_variable_goes_along_unnamed(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNNAMED", "1")
+    value, _, _ = ask(place(store), tmp_path, {"do": "look"}, env={"NAMED": "2"})
+    assert value["environ"]["NAMED"] == "2"
+    assert "UNNAMED" not in value["environ"]
+    assert value["path"][0].startswith(str(store / "store"))
+    assert value["environ"]["PATH"].startswith(str(Path(sys.executable).parent))
+
+
+def test_what_inherits_by_itself_gets_no_secret(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_API_TOKEN", "hunter2")
+    monkeypatch.setenv("PROFKIT_CACHE", str(store / "store"))
+    monkeypatch.setenv("PYTHONPATH", HERE)
+    value, _, _ = ask(Place("prefix", "prefix:nice", ("nice", "sh"), inherits=True), tmp_path, {"do": "look"})
+    assert "PATH" in value["environ"]
+    assert "MY_API_TOKEN" not in value["environ"]
+
+
+def test_the_work_tree_is_laid_out_anew_for_each_run(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "project"
+    (project / "bench").mkdir(parents=True)
+    monkeypatch.chdir(project / "bench")
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    (project / "bench" / "a.py").write_text("tracked")
+    subprocess.run(["git", "add", "-A"], check=True)
+    (project / "bench" / "secret").write_text("not tracked")
+    work = workload_tree(("python", "a.py"), ())
+    for _ in range(2):
+        value, _, _ = ask(place(store), tmp_path, {"do": "look"}, work=work)
+        assert value["files"] == ["a.py"]
+        assert value["folder"].endswith("runs/work-1/work/bench")
+    assert not (store / "store" / "runs" / "work-1" / "work").exists()
+
+
+def test_noise_of_a_login_shell_is_passed_over(store: Path, tmp_path: Path) -> None:
+    noisy = ("/bin/sh", "-c", "seq 2000; printf 'Last login: \\377 today'; exec \"$0\"")
+    assert ask(place(store, *noisy), tmp_path, {"do": "print"})[0] == "printed"
+
+
+def test_one_word_of_a_shell_may_be_the_prefix(store: Path, tmp_path: Path) -> None:
+    assert ask(place(store, "/bin/sh", "-c"), tmp_path, {"do": "print"})[0] == "printed"
+    if shutil.which("bash"):
+        assert ask(place(store, "bash", "-c"), tmp_path, {"do": "print"})[0] == "printed"
+
+
+def test_noise_without_an_end_is_no_place(store: Path, tmp_path: Path) -> None:
+    with pytest.raises(PlaceUnreachable, match="without an end"):
+        Connection(place(store, "/bin/sh", "-c", "yes noise"), tmp_path / "log").open()
+
+
+def python_stand_in(folder: Path, version: str) -> str:
+    """A PATH on which python3 says that it is `version`."""
+    folder.mkdir()
+    (folder / "python3").write_text(f'#!/bin/sh\n[ "$1" = -V ] && echo Python {version}\nexit 1\n')
+    (folder / "python3").chmod(0o755)
+    return str(folder)
+
+
+def test_no_python_and_an_old_one_are_told_apart(store: Path, tmp_path: Path) -> None:
+    (tmp_path / "none").mkdir()
+    for path, said in (
+        (str(tmp_path / "none"), "there is no python3"),
+        (python_stand_in(tmp_path / "old", "3.6.8"), "python3 there is Python 3.6.8"),
+    ):
+        with pytest.raises(PlaceUnreachable, match=said) as caught:
+            Connection(place(store, path=path), tmp_path / "log").open()
+        assert "--on-python" in str(caught.value.fix)
+        assert caught.value.exit_code == 3
+
+
+def test_what_cannot_be_started_or_says_nothing_is_told_with_its_last_words(tmp_path: Path) -> None:
+    refused = Place(
+        "ssh", "ssh:gpu1", ("sh", "-c", "echo Permission denied >&2; exit 255"), try_it="ssh gpu1 true"
+    )
+    with pytest.raises(PlaceUnreachable, match=r"ssh:gpu1 cannot be reached.*Permission denied") as caught:
+        Connection(refused, tmp_path / "log").open()
+    assert caught.value.fix == "ssh gpu1 true"
+    with pytest.raises(PlaceUnreachable, match="cannot be started"):
+        Connection(Place("ssh", "ssh:gpu1", ("/no/such/ssh", "sh")), tmp_path / "log").open()
+    with pytest.raises(PlaceUnreachable, match="did not answer"):
+        Connection(Place("ssh", "ssh:gpu1", ("sleep", "100"), 0.2), tmp_path / "log").open()
+
+
+def test_faults_there_are_the_same_faults_here(store: Path, tmp_path: Path) -> None:
+    with pytest.raises(WorkloadError, match="it failed") as failed:
+        ask(place(store), tmp_path, {"do": "fail"})
+    assert (failed.value.exit_code, failed.value.fix) == (4, "try again")
+    with pytest.raises(MachineError, match="nothing foresaw this"):
+        ask(place(store), tmp_path, {"do": "break"})
+
+
+def test_a_worker_that_dies_or_falls_silent_is_lost(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(PlaceLost, match=r"was lost: .*SIGKILL"):
+        ask(place(store), tmp_path, {"do": "die"})
+    monkeypatch.setattr(module, "SILENCE_SECONDS", 1.5)
+    monkeypatch.setattr(module, "STAGE_SECONDS", 1.5)
+    with pytest.raises(PlaceLost, match="longer than"):
+        ask(place(store), tmp_path, {"do": "silence"})
+
+
+@pytest.mark.parametrize("line", ["", "what is this", "[1]", '{"event": 3}', "[" * 10_000])
+def test_what_is_no_answer_is_lost(store: Path, tmp_path: Path, line: str) -> None:
+    with pytest.raises(PlaceLost, match="no answer"):
+        ask(place(store), tmp_path, {"do": "say", "lines": [line]})
+
+
+def test_a_line_without_an_end_is_lost(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("profkit.execution.child.LONGEST_ANSWER", 1 << 20)
+    with pytest.raises(PlaceLost, match="no answer"):
+        ask(place(store), tmp_path, {"do": "say", "lines": ["x" * (2 << 20)]})
+
+
+def test_a_ctrl_c_ends_what_runs_there(store: Path, tmp_path: Path) -> None:
+    with sleeping(store, tmp_path) as (events, pids, _):
+        os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(ProfkitError, match="interrupted") as caught:
+            list(events)
+        assert caught.value.exit_code == 130
+        assert_gone(pids)
+
+
+def test_where_this_side_is_killed_nothing_goes_on_there(store: Path, tmp_path: Path) -> None:
+    with sleeping(store, tmp_path) as (_, pids, connection):
+        connection._child._child.stdin.close()  # type: ignore[union-attr]  # as the end of this process does
+        assert_gone(pids)
+
+
+@contextlib.contextmanager
+def sleeping(store: Path, tmp_path: Path) -> Iterator[tuple[Iterator[Any], list[int], Connection]]:
+    """A worker that sleeps and has a child that does; what it says from now on, and the pids of both."""
+    connection = Connection(place(store), tmp_path / "log", sys.executable)
+    connection.open()
+    connection.stage(None)
+    connection.start("made_up_work:work", {"do": "sleep"}, work=None, name="work")
+    events = connection.events()
+    note = next(event for event in events if event["event"] == "progress")
+    try:
+        yield events, [int(word) for word in note["words"][0].split()], connection
+    finally:
+        connection.close()
+
+
+def assert_gone(pids: list[int]) -> None:
+    deadline = time.monotonic() + 10
+    while any(map(is_alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(map(is_alive, pids))
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it runs; what has ended and was not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_full_disk_there_is_told_with_its_folder(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    mount = f"mount -t tmpfs -o size=1m none {store} && exec sh"
+    if subprocess.run(
+        ["unshare", "-rm", "sh", "-c", mount], stdin=subprocess.DEVNULL, capture_output=True
+    ).returncode:
+        pytest.skip("no file system can be mounted here")
+    with pytest.raises(MachineError, match="has no space left") as caught:
+        ask(place(tmp_path, "unshare", "-rm", "sh", "-c", f"{mount} #"), tmp_path, {"do": "print"})
+    assert f"df -h {store}" in str(caught.value.fix)
+    assert caught.value.exit_code == 3
+
+
+def test_files_come_back_whole_and_links_stay_there(store: Path, tmp_path: Path) -> None:
+    into = tmp_path / "into"
+    into.mkdir()
+    files = ReceivedFiles(into)
+    _, _, said = ask(place(store), tmp_path, {"do": "send"})
+    for event in said:
+        files.take(event)
+    files.finish()
+    assert files.names == ["empty", "folder/large"]
+    assert (into / "folder" / "large").stat().st_size == 3 << 20
+
+
+def sent(name: Any, size: Any = 0, sha: Any = "") -> dict[str, Any]:
+    return {"event": "file", "name": name, "size": size, "sha": sha}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../x",
+        "/etc/passwd",
+        "a/../../x",
+        "",
+        "a//b",
+        ".",
+        "a\\b",
+        "C:x",
+        "a\nb",
+        "a/" * 20 + "b",
+        "x" * 2000,
+        3,
+        None,
+    ],
+)
+def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: Any) -> None:
+    with pytest.raises(UnreadableReport):
+        ReceivedFiles(tmp_path).take(sent(name))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_too_much_comes_twice_or_has_another_checksum_is_refused(tmp_path: Path) -> None:
+    empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    files = ReceivedFiles(tmp_path, most_bytes=100)
+    files.take(sent("a", 0, empty))
+    for message in (
+        sent("a", 0, empty),
+        sent("b", 101),
+        sent("c", -1),
+        sent("d"),
+        {"event": "data", "data": "eJw="},
+    ):
+        with pytest.raises(UnreadableReport):
+            files.take(message)
+    bomb = (
+        "eJztwTEBAAAAwqD1T20MH6AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    )
+    other = ReceivedFiles(tmp_path)
+    other.take(sent("e", 1, empty))
+    with pytest.raises(UnreadableReport):
+        other.take({"event": "data", "data": bomb})
+    other.close()
+    assert not (tmp_path / "e").exists()
+
+
+def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "run.json").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UnreadableReport):
+        ReceivedFiles(tmp_path).take(sent("run.json", 1))
+    assert not (tmp_path / "elsewhere").exists()
