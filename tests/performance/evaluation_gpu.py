@@ -97,11 +97,17 @@ def run_stage(name: str, seconds: float) -> None:
         text = found[0].read_text()
         if out := os.environ.get("OUT"):
             (Path(out) / f"{name}.json.gz").write_bytes(gzip.compress(text.encode()))
-        describe(json.loads(text), wall)
+        describe(json.loads(text), wall, _moments(found[0].with_name("tests.jsonl")))
 
 
-def describe(document: Mapping[str, Any], wall: float) -> None:
-    """Print the table."""
+def _moments(journal: Path) -> list[float]:
+    """Seconds into the evaluation at which each result came."""
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    return sorted(line["at"] for line in lines if "result" in line)
+
+
+def describe(document: Mapping[str, Any], wall: float, moments: Sequence[float]) -> None:
+    """Print the table. `moments`: when results came, without what it takes to start and to list the tests."""
     tests, operations = document["tests"], document["operations"]
     done = [test for test in tests if test["status"]]
     print(
@@ -113,6 +119,14 @@ def describe(document: Mapping[str, Any], wall: float) -> None:
         f"{wall:.1f} s: {rate * len(operations):.0f} operations and {rate * len(done):.0f} tests a minute; "
         f"{spent:.1f} s in tests, {1e3 * spent / max(1, len(done)):.0f} ms each"
     )
+    if len(moments) > 1:
+        between = max(1e-3, moments[-1] - moments[0])
+        share = (len(moments) - 1) / len(moments)
+        print(
+            f"first result after {moments[0]:.1f} s, last after {moments[-1]:.1f} s; between them "
+            f"{60 * share * len(operations) / between:.0f} operations and {60 * (len(moments) - 1) / between:.0f} tests "
+            f"a minute, on {len({test['slot'] for test in done})} devices"
+        )
     print("statuses:", dict(Counter(test["status"] for test in done)))
     words = Counter(operation["speedup"]["word"] for operation in operations if operation.get("speedup"))
     each = Counter(test["speedup"]["word"] for test in done if test.get("speedup"))

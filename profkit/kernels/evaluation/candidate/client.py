@@ -276,6 +276,7 @@ class KernelProcess:
         if count != outputs:
             self._refuse()
         self._stop()
+        self._settle(self.memory.finish)  # also what processes of other groups have launched until now
         if others - self._stopped or _cpu_seconds(self._stopped) - busy > WAKING_SECONDS:
             seconds = perf_counter() - begin
         return seconds, addresses
