@@ -120,12 +120,11 @@ def describe(document: Mapping[str, Any], wall: float, moments: Sequence[float])
         f"{spent:.1f} s in tests, {1e3 * spent / max(1, len(done)):.0f} ms each"
     )
     if len(moments) > 1:
-        between = max(1e-3, moments[-1] - moments[0])
-        share = (len(moments) - 1) / len(moments)
+        a_minute = 60 * (len(moments) - 1) / max(1e-3, moments[-1] - moments[0])
         print(
             f"first result after {moments[0]:.1f} s, last after {moments[-1]:.1f} s; between them "
-            f"{60 * share * len(operations) / between:.0f} operations and {60 * (len(moments) - 1) / between:.0f} tests "
-            f"a minute, on {len({test['slot'] for test in done})} devices"
+            f"{a_minute * len(operations) / len(moments):.0f} operations and {a_minute:.0f} tests a minute, "
+            f"on {len({test['slot'] for test in done})} devices"
         )
     print("statuses:", dict(Counter(test["status"] for test in done)))
     words = Counter(operation["speedup"]["word"] for operation in operations if operation.get("speedup"))

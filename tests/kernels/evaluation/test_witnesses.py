@@ -12,7 +12,9 @@ import torch
 
 from profkit.analysis.evaluation.witnesses import (
     STORED_PER_SECOND,
+    describe_launches,
     describe_witnesses,
+    impossible_device_rate,
     impossible_rate,
 )
 from profkit.core.types import Speedup
@@ -113,3 +115,15 @@ def test_a_time_below_measured_peaks_and_more_threads_are_remarks() -> None:
     assert "2.0 times as fast as the measured peaks" in describe_witnesses(1.0, 2.0, 1.0, 1.0)[0]
     assert "keeps 2.0 threads busy, and PyTorch's own 1.0" in describe_witnesses(1.0, None, 2.0, 1.0)[0]
     assert describe_witnesses(1.0, None, 1.9, 1.5) == ()
+
+
+def test_a_gpu_that_would_have_stored_more_than_its_multiprocessors_can_did_not() -> None:
+    h100 = 132
+    assert impossible_device_rate(4 << 20, 2e-6, h100) == ""  # 2 TB/s
+    assert "before their results can have been written" in impossible_device_rate(4 << 20, 5e-8, h100)
+
+
+def test_launches_are_named_where_they_take_most_of_a_time() -> None:
+    assert describe_launches(10e-6, 8e-6) == ""
+    assert describe_launches(10e-6, 0.0) == ""
+    assert describe_launches(10e-6, 2e-6).startswith("the GPU works 20% of its time, 2.00 µs a call")
