@@ -207,7 +207,9 @@ def main() -> None:
             child.ask("wait")
             slow = sum(each > probe.busy_seconds for each in answers)
             words = ", ".join(f"{each * 1e6:.0f}" for each in answers[:12])
-            return min(answers[:3]) > probe.busy_seconds, f"{slow} of {len(answers)} slow; first in us: {words}"
+            return min(
+                answers[:3]
+            ) > probe.busy_seconds, f"{slow} of {len(answers)} slow; first in us: {words}"
 
         return look
 

@@ -335,6 +335,8 @@ class Judge:
             self._place.begin_timing()
             times = time(reference)
             said = self._place.remarks()
+            if why := self._place.find_early_work():
+                raise Cheat(why)
         except ReferenceFailed as failed:
             return replace(result, remarks=(*result.remarks, f"not timed: PyTorch's own kernel: {failed}"))
         except Unverified as unknown:

@@ -220,8 +220,12 @@ def probe_of(*answers: float) -> IdleProbe:
 
 
 def test_an_idle_device_is_found_idle_and_one_late_judge_changes_nothing() -> None:
-    probe_of().check()
-    probe_of(3e-3).check()
+    probe = probe_of()
+    probe.check()
+    assert (probe.checks, probe.early) == (1, 0)
+    probe = probe_of(3e-3)
+    probe.check()
+    assert (probe.checks, probe.early) == (1, 1)
     probe = probe_of(3e-3)
     probe.wait()
     assert probe.overruns == 0

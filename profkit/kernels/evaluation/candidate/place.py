@@ -24,6 +24,9 @@ DEVICE_ARENA_SHARE = 1 / 16  # of the device's: all of it is taken, by candidate
 SPARE_SHARE = 1 / 16  # what each allocator of judge, candidate and reference may keep for later
 TRUTH = 20  # times its bytes: float64 copies of arguments and results, several of them
 MOST_OVERRUNS = 3  # in one test: fewer are a judge that waited for a processor
+EARLY_SHARE = (
+    0.2  # of all checks, of which the candidate has half: fewer are a judge that waited for a processor
+)
 LONGEST_ANSWER = 2e-3  # seconds; a device that takes longer for nothing works for somebody else
 LOCKS = Path("/tmp")  # one for all users, whatever TMPDIR says
 HALF = (torch.float16, torch.bfloat16)
@@ -71,6 +74,9 @@ class Place(Protocol):
     def remarks(self) -> tuple[str, ...]:
         """What must be known to believe the times since then."""
 
+    def find_early_work(self) -> str:
+        """Why the times since then cannot be believed: kernels ran before they were called. Empty where none did."""
+
     def is_large(self, call_bytes: int) -> bool:
         """Whether what calls of so many bytes leave in caches of allocators would be missed by others."""
 
@@ -113,6 +119,10 @@ class HostPlace:
         """None."""
         return ()
 
+    def find_early_work(self) -> str:
+        """A process that stands still computes nothing."""
+        return ""
+
     def is_large(self, call_bytes: int) -> bool:  # noqa: ARG002
         """The system takes back what it needs."""
         return False
@@ -146,6 +156,7 @@ class CudaPlace:
         self._driver = CudaDriver()
         self._watch = DeviceWatch(DeviceClock(self._driver, 0, 0).address())
         self._overruns, self._slowdowns = 0, set[str]()
+        self._checks = self._early = 0
         self._probe = IdleProbe(self._ask)
         if self._probe.idle_seconds > LONGEST_ANSWER:
             self.close()
@@ -177,6 +188,7 @@ class CudaPlace:
     def begin_timing(self) -> None:
         """Whatever slows the device down, or goes on on it, counts from now on."""
         self._overruns, self._slowdowns = self._probe.overruns, set()
+        self._checks, self._early = self._probe.checks, self._probe.early
 
     def remarks(self) -> tuple[str, ...]:
         """Throttling, and work that went on after its process had answered."""
@@ -187,6 +199,13 @@ class CudaPlace:
         if self._probe.overruns - self._overruns >= MOST_OVERRUNS:
             found.append("its work on the GPU went on after it had answered; that is in its time")
         return tuple(found)
+
+    def find_early_work(self) -> str:
+        """Work that waited on the GPU itself for new arguments (stream memory operations)."""
+        checks, early = self._probe.checks - self._checks, self._probe.early - self._early
+        if early <= EARLY_SHARE * checks:
+            return ""
+        return f"the GPU worked before it was called, in {early} of {checks} cases"
 
     def is_large(self, call_bytes: int) -> bool:
         """By the most that one batch of them may take."""
