@@ -248,13 +248,13 @@ def test_a_device_that_never_becomes_idle_is_given_up() -> None:
 
 
 def test_two_judges_do_not_share_a_device(tmp_path: Path) -> None:
-    first = lock_device("GPU-1", tmp_path)
+    first = lock_device("GPU-1", tmp_path, 0.0)
     other = lock_device("GPU-2", tmp_path)
     with pytest.raises(UsageError, match="GPU-1"):
-        lock_device("GPU-1", tmp_path)
+        lock_device("GPU-1", tmp_path, 0.0)
     os.close(first)
     os.close(other)
-    os.close(lock_device("GPU-1", tmp_path))
+    os.close(lock_device("GPU-1", tmp_path, 0.0))
 
 
 @pytest.mark.parametrize("opens", [True, False], ids=["opened", "never opened"])

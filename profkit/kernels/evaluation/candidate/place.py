@@ -7,6 +7,7 @@ import fcntl
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Protocol
 
 import torch
@@ -27,6 +28,7 @@ MOST_OVERRUNS = 3  # in one test: fewer are a judge that waited for a processor
 EARLY_SHARE = (
     0.2  # of all checks, of which the candidate has half: fewer are a judge that waited for a processor
 )
+PATIENCE, LOOK_SECONDS = 20.0, 0.5  # seconds that a judge waits for a device, and between two looks
 LONGEST_ANSWER = 2e-3  # seconds; a device that takes longer for nothing works for somebody else
 LOCKS = Path("/tmp")  # one for all users, whatever TMPDIR says
 HALF = (torch.float16, torch.bfloat16)
@@ -148,7 +150,13 @@ class CudaPlace:
         from profkit.runtime.region.cuda_driver import CudaDriver
 
         self.device = DEVICE
-        torch.cuda.init()
+        try:
+            torch.cuda.init()
+        except (AssertionError, RuntimeError) as error:
+            raise UsageError(
+                f"torch {torch.__version__} sees no GPU: {str(error).splitlines()[0]}",
+                "--device cpu, or a torch that was built with CUDA in the Python that runs profkit",
+            ) from error
         self._cell = torch.zeros(1, dtype=torch.uint8, device=DEVICE)
         self._properties = torch.cuda.get_device_properties(DEVICE)
         self._lock = lock_device(str(self._properties.uuid))
@@ -158,6 +166,10 @@ class CudaPlace:
         self._overruns, self._slowdowns = 0, set[str]()
         self._checks = self._early = 0
         self._probe = IdleProbe(self._ask)
+        deadline = monotonic() + PATIENCE
+        while self._probe.idle_seconds > LONGEST_ANSWER and monotonic() < deadline:
+            sleep(LOOK_SECONDS)
+            self._probe.calibrate()
         if self._probe.idle_seconds > LONGEST_ANSWER:
             self.close()
             raise UsageError(
@@ -236,15 +248,23 @@ def find_place(device: str) -> Place:
     return CudaPlace() if torch.device(device).type == "cuda" else HostPlace()
 
 
-def lock_device(uuid: str, folder: Path = LOCKS) -> int:
-    """The descriptor of a lock on the device, until it is closed. Raises UsageError where another judge has it."""
+def lock_device(uuid: str, folder: Path = LOCKS, patience: float = PATIENCE) -> int:
+    """The descriptor of a lock on the device, until it is closed. Raises UsageError where another judge keeps it.
+
+    A judge that was killed may need seconds to leave its device.
+    """
     descriptor = os.open(folder / f"profkit-gpu-{uuid}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        raise UsageError(
-            f"another evaluation runs on the GPU {uuid}: they would disturb each other",
-            "wait until it is done; --gpus takes another one",
-        ) from None
-    return descriptor
+    deadline = monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return descriptor
+        except OSError:
+            if monotonic() < deadline:
+                sleep(LOOK_SECONDS)
+                continue
+            os.close(descriptor)
+            raise UsageError(
+                f"another evaluation runs on the GPU {uuid}: they would disturb each other",
+                "wait until it is done; --gpus takes another one",
+            ) from None
