@@ -253,7 +253,11 @@ def lock_device(uuid: str, folder: Path = LOCKS, patience: float = PATIENCE) -> 
 
     A judge that was killed may need seconds to leave its device.
     """
-    descriptor = os.open(folder / f"profkit-gpu-{uuid}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    path, flags = folder / f"profkit-gpu-{uuid}.lock", os.O_RDONLY | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags)
+    except FileNotFoundError:  # in a folder of all users nobody else may create what is there
+        descriptor = os.open(path, flags | os.O_CREAT, 0o644)
     deadline = monotonic() + patience
     while True:
         try:
