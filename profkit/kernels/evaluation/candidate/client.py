@@ -190,7 +190,7 @@ class KernelProcess:
         if not isinstance(calls, list) or not calls or len(calls) > len(slots):
             self._refuse()
         described = [self._describe_call(slot, call) for slot, call in zip(slots, calls, strict=False)]
-        self.introduce([address for call in described for address in _addresses(call.value)])
+        self.introduce([address for call in described for address in _addresses(call.description)])
         return described
 
     def introduce(self, addresses: Sequence[int]) -> None:
