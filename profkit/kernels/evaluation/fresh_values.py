@@ -68,8 +68,7 @@ class FreshValues:
 
     def write(self, storages: Sequence[Tensor]) -> None:
         """Write new values of each storage."""
-        begin = self._random.randrange(len(self._pool) - RENEWED)
-        self._pool[begin : begin + RENEWED].uniform_(1 - NOISE, 1, generator=self._generator)
+        self._renew()
         for number, (content, target) in enumerate(zip(self._contents, storages, strict=True)):
             dtype = self._dtypes.get(number)
             if dtype is None:
@@ -92,6 +91,49 @@ class FreshValues:
                     self._replace_some(place)
             else:
                 place.copy_(source)
+
+    def _renew(self) -> None:
+        begin = self._random.randrange(len(self._pool) - RENEWED)
+        self._pool[begin : begin + RENEWED].uniform_(1 - NOISE, 1, generator=self._generator)
+
+    def write_rows(self, region: Tensor, recipe: Recipe) -> None:
+        """Write new values of each call in a region of them, one behind the other; all at once where that can be."""
+        count = region.numel() // recipe.slot_bytes
+        most = max(
+            (self._contents[number].numel() // each.itemsize for number, each in self._dtypes.items()),
+            default=0,
+        )
+        if self._strong or self._whole or 2 * most > len(self._pool):
+            for begin in range(0, region.numel(), recipe.slot_bytes):
+                places = zip(recipe.storages, recipe.sizes, strict=True)
+                self.write([region[begin + at : begin + at + size] for at, size in places])
+            return
+        self._renew()
+        for number, content in enumerate(self._contents):
+            rows = region.as_strided(
+                (count, content.numel()), (recipe.slot_bytes, 1), recipe.storages[number]
+            )
+            dtype = self._dtypes.get(number)
+            if dtype is None or not _is_inexact(dtype):
+                rows.copy_(content.expand(count, -1))
+                continue
+            numbers = content.numel() // dtype.itemsize
+            whole = numbers * dtype.itemsize
+            rows[:, whole:].copy_(content[whole:].expand(count, -1))
+            places = region.view(dtype).as_strided(
+                (count, numbers),
+                (recipe.slot_bytes // dtype.itemsize, 1),
+                recipe.storages[number] // dtype.itemsize,
+            )
+            torch.mul(content[:whole].view(dtype), self._factors(count, numbers, number), out=places)
+
+    def _factors(self, count: int, numbers: int, number: int) -> Tensor:
+        """By rows the factors of as many numbers; what is sorted has one factor in a row."""
+        width = 1 if number in self._sorted else numbers
+        step = (len(self._pool) - width) // count
+        begin = self._random.randrange(len(self._pool) - width - step * (count - 1))
+        factors = self._pool.as_strided((count, width), (step, 1), begin)
+        return factors.to(_real(self._dtypes[number]))
 
     def _roll(self, source: Tensor) -> Tensor:
         return source.roll(self._random.randrange(1, max(2, source.numel())))

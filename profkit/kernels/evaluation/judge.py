@@ -326,6 +326,7 @@ class Judge:
                 self._settings.timing,
                 trial.verifier(candidate),
                 count=calls_in_batch(estimate, trial.call_bytes, self._place.batch),
+                together=self._place.device.type == "cuda",
                 pinned=self._settings.threads == 1 and self._place.device.type == "cpu",
             )
 

@@ -77,8 +77,11 @@ def time_pairs(
     *,
     count: int,
     pinned: bool = False,
+    together: bool = False,
 ) -> PairedTimes:
     """Time the loaded kernels of both processes on fresh arguments, `count` calls at a time.
+
+    `together`: the arguments of all of them are written at once, not one call's after the other.
 
     `outputs`: how many tensors a call gives. Pairs in which a process waited for a processor are left out while enough
     others are there. Where half of them did, or others had much of the processors, the machine is busy: `disturbed`
@@ -91,7 +94,7 @@ def time_pairs(
     others = OtherProcesses([os.getpid(), reference.pid, candidate.pid])
     pairs: list[_Pair] = []
     with ExitStack() as cleanup:
-        bench = _Bench(candidate, reference, fresh, recipe, outputs, count, cleanup)
+        bench = _Bench(candidate, reference, fresh, recipe, outputs, count, cleanup, together=together)
         for number in range(MOST_ROUNDS):
             bench.renew(pinned=pinned)
             warm = perf_counter()
@@ -147,6 +150,8 @@ class _Bench:
         outputs: int,
         count: int,
         cleanup: ExitStack,
+        *,
+        together: bool,
     ) -> None:
         self._candidate, self._reference, self._both = candidate, reference, (reference, candidate)
         self._fresh, self._recipe, self._outputs, self._count = fresh, recipe, outputs, count
@@ -156,6 +161,8 @@ class _Bench:
         self._chosen = 0  # the call of the last pair that may be verified
         self._kept: list[Tensor] = []  # its arguments, as they were before it
         self._addresses: Sequence[int] = ()
+        self._order: Sequence[int] = ()  # of calls in memory, the same for both
+        self._together = together
         self.whole: dict[KernelProcess, list[tuple[float, float]]] = {process: [] for process in self._both}
         self._watches = {process: cleanup.enter_context(process.watch()) for process in self._both}
         self._processors = usable_cores()
@@ -172,6 +179,7 @@ class _Bench:
             _use_processors([each for each in self._processors if each != processor])
             for process in self._both:
                 process.use_processors([processor])
+        self._order = self._secret.sample(range(self._count), self._count)
         with blaming(self._reference):
             self._lay_out(self._reference)
             self._empty = min(self._empty, _empty_batch_seconds(self._reference, self._count))
@@ -180,18 +188,22 @@ class _Bench:
 
     def _lay_out(self, process: KernelProcess) -> None:
         process.renew()
-        self._slots[process] = process.place(self._recipe, self._count)
+        self._slots[process] = process.place(self._recipe, self._count, self._order)
         process.prepare_timing()
 
     def run_pair(self, number: int) -> _Pair:
         """Write new values and time both on them, in random order: a pair of round `number`."""
         self._chosen = self._secret.randrange(self._count)
         both = self._secret.sample(self._both, 2)  # what is written later is warmer
-        for place, (values, copies) in enumerate(zip(*(self._slots[each] for each in both), strict=True)):
-            self._fresh.write(values)
-            copy_storages(values, copies)
-            if place == self._chosen:
-                copy_storages(values, self._kept)
+        if self._together:
+            first, second = (each.region for each in both)
+            assert first is not None
+            assert second is not None
+            self._fresh.write_rows(first, self._recipe)
+            second.copy_(first)
+            copy_storages(self._slots[both[0]][self._chosen], self._kept)
+        else:
+            self._write_one_by_one(both)
         self._reference.check_scheduling()
         times: dict[KernelProcess, float] = {}
         waited = False
@@ -208,6 +220,13 @@ class _Bench:
             if process is self._candidate:
                 self._addresses = addresses
         return _Pair(number, times[self._reference], times[self._candidate], waited)
+
+    def _write_one_by_one(self, both: Sequence[KernelProcess]) -> None:
+        for place, (values, copies) in enumerate(zip(*(self._slots[each] for each in both), strict=True)):
+            self._fresh.write(values)
+            copy_storages(values, copies)
+            if place == self._chosen:
+                copy_storages(values, self._kept)
 
     def can_verify(self) -> bool:
         """Whether the results of the last pair lie in memory of the candidate that can be read."""

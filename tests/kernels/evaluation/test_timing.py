@@ -127,3 +127,36 @@ def test_values_lie_where_the_arguments_do() -> None:
         fresh = write_fresh(x, strong=True)
     assert fresh.device.type == "cpu"
     assert not torch.equal(fresh, x)
+
+
+@pytest.mark.parametrize("kind", ["weak", "strong", "sorted", "whole"])
+def test_values_of_many_calls_at_once_are_as_fresh_as_those_of_one(kind: str) -> None:
+    x = torch.linspace(-3, 7, 50) if kind == "sorted" else torch.randn(30, 40).half()
+    x = torch.randperm(500) if kind == "whole" else x
+    y = torch.randn(7, dtype=torch.complex64)
+    index = torch.randint(0, 9, (11,))
+    encoder = Encoder()
+    recipe = encoder.encode((x, index) if kind == "whole" else (x, y, index, torch.empty(0)), {})
+    region = torch.full((20 * recipe.slot_bytes,), 77, dtype=torch.uint8)
+    FreshValues(encoder, recipe, strong=kind == "strong").write_rows(region, recipe)
+    seen = set()
+    for begin in range(0, region.numel(), recipe.slot_bytes):
+        slot = [
+            region[begin + at :][:size].clone()
+            for at, size in zip(recipe.storages, recipe.sizes, strict=True)
+        ]
+        (first, *others), _ = decode(recipe.body, slot)
+        seen.add(slot[0].numpy().tobytes())
+        if kind == "whole":
+            assert torch.equal(first.sort().values, x.sort().values)
+            continue
+        second, third, empty = others
+        assert kind == "strong" or bool((second.abs() <= y.abs()).all())
+        assert torch.equal(third, index)
+        assert not empty.numel()
+        if kind == "sorted":
+            assert bool((first.diff() >= 0).all())
+        if kind == "weak":
+            assert torch.equal(first.sign(), x.sign())
+            assert bool((first.abs() >= 0.87 * x.abs()).all())
+    assert len(seen) > (10 if kind == "whole" else 19)

@@ -98,6 +98,7 @@ class KernelProcess:
         patient: bool = False,
     ) -> None:
         self.memory = memory
+        self.region: Tensor | None = None  # where the arguments lie that were placed last
         self._timeout = timeout
         caches = user_cache("kernels")
         own = filter(None, (_ROOT, sys.prefix, sys.base_prefix, caches and caches.parent))
@@ -164,12 +165,14 @@ class KernelProcess:
             self._ask({"ask": "load", "operation": operation})
         self.operation = operation
 
-    def place(self, recipe: Recipe, count: int) -> list[list[Tensor]]:
+    def place(self, recipe: Recipe, count: int, order: Sequence[int] = ()) -> list[list[Tensor]]:
         """Make room for the arguments of `count` calls; of each the bytes of its storages, to be written by the judge.
 
-        They begin at another address each time. Raises MachineError where the memory is too small.
+        They begin at another address each time, in the `order` or in any; `region` are the bytes of all of them. Raises
+        MachineError where the memory is too small.
         """
-        offsets = self._choose_offsets(recipe, count)
+        offsets = self._choose_offsets(recipe, count, order)
+        self.region = self.memory.bytes_at(min(offsets), count * recipe.slot_bytes)
         self._ask({"ask": "slots_at", "recipe": vars(recipe), "offsets": offsets})
         return [storage_views(recipe, self.memory.bytes_at, offset) for offset in offsets]
 
@@ -303,16 +306,15 @@ class KernelProcess:
         if self._scratch:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def _choose_offsets(self, recipe: Recipe, count: int) -> list[int]:
+    def _choose_offsets(self, recipe: Recipe, count: int, order: Sequence[int] = ()) -> list[int]:
         step = recipe.slot_bytes
         spare = self.memory.size - count * step
         if spare < 0:
             raise MachineError(f"{count} x {step} bytes of arguments do not fit into the shared memory")
         grain = min(step & -step, SPREAD_GRAIN)
         begin = self._random.randrange(min(spare, SPREAD_BYTES) + 1) // grain * grain
-        offsets = [begin + place * step for place in range(count)]
-        self._random.shuffle(offsets)
-        return offsets
+        order = order or self._random.sample(range(count), count)
+        return [begin + place * step for place in order]
 
     def _describe_call(self, slot: Sequence[Tensor], call: Any) -> KernelCall:
         if isinstance(call, dict) and "error" in call:
