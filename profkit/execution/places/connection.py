@@ -158,6 +158,18 @@ class Connection:
                 if event["event"] == "result":
                     return
 
+    def ask(self, request: Mapping[str, Any]) -> None:
+        """Ask what was started. Raises PlaceLost."""
+        with self._as_lost():
+            self._send(request)
+
+    def answer(self) -> dict[str, Any]:
+        """The next thing it says, beside that it lives. Raises PlaceLost, and the fault that it tells of."""
+        with self._as_lost():
+            while (event := self._read(SILENCE_SECONDS))["event"] == "beat":
+                self._child.cut_log()
+            return event
+
     def close(self) -> None:
         """End it, and with it what runs there."""
         self._child.close()

@@ -217,15 +217,18 @@ def _unique(values: Iterable[_T]) -> tuple[_T, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def make_request(options: SweepOptions, *, make_folder: bool = True) -> SweepRequest:
+def make_request(options: SweepOptions, *, make_folder: bool = True, elsewhere: bool = False) -> SweepRequest:
     """A new sweep, in a folder of its own below `output` (made where `make_folder`).
+
+    The devices of a sweep `elsewhere` are not looked at here.
 
     Raises UsageError for what makes no sense, MachineError where there is no such device or no such folder can be.
     """
     _check_timing(options)
     files = tuple({file.resolve(): file for file in options.files}.values())
     own = inspect_files(files, options.timeout)
-    device, numbers = _choose_device(options.device, split_list(options.gpus))
+    choose = _choose_device_elsewhere if elsewhere else _choose_device
+    device, numbers = choose(options.device, split_list(options.gpus))
     operations = split_list(options.operations)
     if own and not operations:
         operations = tuple(dict.fromkeys(operation for operation, _ in registrations()))
@@ -282,6 +285,15 @@ def _parse_sizes(axis: str, text: str) -> tuple[int, ...]:
     with suppress(ValueError):
         return tuple(int(word) for word in split_list(text))
     raise UsageError(f"--{axis} {text} is no list of numbers", f"--{axis} 64,128")
+
+
+def _choose_device_elsewhere(name: str, gpus: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """The device that was named: what is there is not known yet."""
+    if name == "auto":
+        raise UsageError("the device of another place must be named", "--device cuda   (or cpu)")
+    if wrong := [gpu for gpu in gpus if not gpu.isdecimal() or name != "cuda"]:
+        raise UsageError(f"--gpus {wrong[0]} is no number of a GPU of cuda", "--device cuda --gpus 0,1")
+    return name, gpus
 
 
 def _choose_device(name: str, gpus: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:

@@ -76,11 +76,16 @@ def compile_workers(request: SweepRequest, work: Sequence[Work]) -> Precompile:
 
 
 def check_device(slot: int, about: Mapping[str, object], first: Mapping[str, object]) -> None:
-    """Raises MachineError where a worker is on another kind of device than the first one."""
+    """Raises MachineError where a worker is on another kind of device, or has another torch, than the first one."""
     if about["device"] != first["device"]:
         raise MachineError(
-            f"GPU {slot} of those asked is {about['device']}, and the first {first['device']}",
-            "--gpus with devices of one kind",
+            f"the device of worker {slot} is {about['device']}, and that of the first {first['device']}",
+            "--gpus or --on with devices of one kind",
+        )
+    if about.get("versions") != first.get("versions"):
+        raise MachineError(
+            f"worker {slot} has {about.get('versions')}, and the first {first.get('versions')}",
+            "--on-python with the same libraries everywhere",
         )
 
 
