@@ -18,6 +18,7 @@ from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeiling
 from profkit.execution.client import Worker
 from profkit.execution.job import JobOutcome, JobStatus
 from profkit.execution.pool import TICK_SECONDS, WorkerPool
+from profkit.kernels.devices import check_device
 from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep import workers
@@ -96,7 +97,7 @@ def run_sweep(
             settings={"timing": asdict(request.timing), "share": 1 / max(1, len(request.gpus))},
             standby=workers.standby_workers(request, work) if elsewhere is None else (),
             moves=elsewhere is not None,
-            check=workers.check_device,
+            check=check_device,
             note=progress.note,
         )
 
