@@ -13,14 +13,16 @@ import threading
 from pathlib import Path
 from typing import IO, Any
 
+from profkit.core.process import adopt_orphans
 from profkit.execution.child import WorkerEnded
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Batch, Job
-from profkit.execution.places.there import BEAT_SECONDS, GRACE_SECONDS, Home
+from profkit.execution.places.there import BEAT_SECONDS, GRACE_SECONDS, Home, end_children
 
 
 def relay(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:
     """Be one slot until the requests end. `data`: the worker's factory, its arguments and its environment."""
+    adopt_orphans()
     home, over = Home(answers), threading.Event()
     client = WorkerClient(
         WorkerCommand(
@@ -53,6 +55,7 @@ def relay(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None
             client.kill()
             home.send("ended", status=ended.status.value, reason=str(ended))
     over.set()
+    end_children()
 
 
 def _answer(client: WorkerClient, home: Home, request: dict[str, Any]) -> None:

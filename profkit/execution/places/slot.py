@@ -45,7 +45,8 @@ class PlaceWorker:
 
     def finish(self) -> None:
         """No more work."""
-        self.close()
+        self.running = False
+        self._connection.finish()
 
     def kill(self) -> None:
         """Its process has ended already, or answered what it was not asked: then the slot is gone."""
