@@ -14,15 +14,14 @@ from profkit.kernels.evaluation.candidate.arguments import DTYPES, Tensor
 from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.reference import (
     SAFETY,
-    WIDER,
     CallReference,
     Expected,
     are_equal,
     argument_of,
-    flat_tensors,
     leaves_unwritten,
 )
 from profkit.kernels.operations.check import LEAN
+from profkit.kernels.operations.in_float64 import WIDER, flat_tensors
 
 EPS = 1e-10  # of a relative error, as the field has it: |y - t| / (|t| + eps)
 # Of what gives places, a tie may be broken in another way: the places are right where they hold the same values.

@@ -19,13 +19,13 @@ from profkit.kernels.evaluation.reference import (
     count_bytes,
     count_written,
     find_operation,
-    flat_tensors,
     is_random,
     make_reference,
     run_natively,
     writes_one_place_twice,
 )
 from profkit.kernels.evaluation.suites.suite import Skip
+from profkit.kernels.operations.in_float64 import flat_tensors
 
 LARGE = 1 << 20  # bytes of arguments: of less, threads would rather wait for each other than compute
 

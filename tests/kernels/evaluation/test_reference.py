@@ -150,6 +150,37 @@ def test_an_operation_without_float64_is_held_against_pytorchs_own_and_says_so()
     assert share(half, randn(5).half()) == 0
 
 
+def test_where_pytorchs_own_number_is_right_by_luck_another_right_rounding_is_right_too() -> None:
+    """log_softmax where one number has nearly all: log(1.002) is known to a roundoff of 1, not of its own size."""
+    for shape, scale, seed in (((5, 5), 3, 34), ((5,), 3, 26), ((5,), 5, 26), ((5,), 9, 16)):
+        x = randn(*shape, seed=seed) * scale
+        moved = x - x.amax(-1, keepdim=True)
+        assert (
+            share(
+                reference_of(aten._log_softmax.default, x, -1, False), moved - moved.exp().sum(-1, True).log()
+            )
+            <= 1
+        )
+        with pytest.raises(Incorrect):
+            share(
+                reference_of(aten._log_softmax.default, x, -1, False),
+                torch.log_softmax(x.to(BF16), -1).to(F32),
+            )
+
+
+def test_what_a_batch_norm_changes_without_saying_so_is_right_within_rounding_and_wrong_beyond() -> None:
+    x, mean, variance = randn(8, 4, 6, dtype=BF16), torch.zeros(4, dtype=BF16), torch.ones(4, dtype=BF16)
+    arguments = (x, None, None, mean, variance, True, 0.5, 1e-5)
+    reference = reference_of(aten.native_batch_norm.default, *arguments)
+    places = dict(reference.arguments)
+    assert sorted(places) == [1, 2]
+    assert not torch.equal(places[1].native, mean)  # PyTorch changes it
+    exact = (0.5 * x.float().mean((0, 2))).to(BF16)
+    assert compare(exact, places[1]).share <= 1
+    with pytest.raises(Incorrect):
+        compare(mean, places[1])
+
+
 def test_there_is_no_operation_of_that_name() -> None:
     with pytest.raises(LookupError, match="torch has no operation"):
         find_operation("nonsense.default")
