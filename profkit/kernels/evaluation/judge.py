@@ -110,7 +110,10 @@ class Judge:
             about["tests"] = codec.to_plain_data(tests)
             about["without_kernel"] = list(without)
             source, by_name = self._open_source(), bool(chosen.operations)
-            about["notes"] = [*source.remarks(), *describe_untested(source, chosen.source, by_name, tests)]
+            about["notes"] = [
+                *source.remarks(),
+                *describe_untested(source, chosen.source, by_name, tests, chosen.suite),
+            ]
             if not chosen.correctness_only:
                 about["roofs"] = codec.to_plain_data(measure_ceilings(torch.device(chosen.device)))
         return about
@@ -147,7 +150,9 @@ class Judge:
         except Exception as error:
             result = replace(result, reason=f"PyTorch itself: {_first_line(error)}")
         else:
-            result = self._judge_safely(trial, replace(result, remarks=trial.reference.remarks))
+            shift = trial.seed - self._settings.seed_of(test.id)
+            result = replace(result, remarks=trial.reference.remarks, seed_shift=shift)
+            result = self._judge_safely(trial, result)
         return replace(result, spent=perf_counter() - begin), strength
 
     def close(self) -> None:
@@ -218,8 +223,8 @@ class Judge:
         if not self._settings.audit:
             return trial, None
         strength = None
-        for other in range(1, SEEDS + 1):
-            following = Trial(self._suite, test, seed + other)
+        for number in range(1, SEEDS + 1):
+            following = Trial(self._suite, test, seed + number)
             found = audit_test(test.id, test.operation, trial.reference, trial.arguments, following.reference)
             if strength is None or len(found.missed) < len(strength.missed):
                 strength, best = found, trial
@@ -305,7 +310,9 @@ class Judge:
             raise Cheat(why)
         bytes_, flops = trial.bytes, trial.count_flops()
         bound = _least_seconds(bytes_, flops, self._roofs)
-        witnesses = describe_witnesses(times.seconds, bound, times.threads, times.reference_threads)
+        witnesses = describe_witnesses(
+            times.seconds, bound, times.threads, times.reference_threads, self._settings.threads
+        )
         remarks = (*result.remarks, *((BUSY,) if times.disturbed else ()), *witnesses)
         compiled = None
         if self._rival is not None:

@@ -34,6 +34,8 @@ SAFETY = 4.0
 ACCUMULATOR = 2.0**-24
 STEP = 2.0**-36  # of an argument, relative, by which the condition is measured in float64
 PROBES = 2
+# Arguments that normalizations change in training, whatever their schema says.
+UNDECLARED = ("running_mean", "running_var")
 JUMP = 2.0**-16  # of the largest number: what moves more for such a step is a jump, not a slope
 RARE = 1e-3  # of many numbers may be so wrong in PyTorch itself that they say nothing about the others
 MANY = 1000
@@ -140,17 +142,8 @@ def argument_of(operation: Any, arguments: tuple[Sequence[Any], Mapping[str, Any
     return None
 
 
-def writes_one_place_twice(operation: Any, arguments: tuple[Sequence[Any], Mapping[str, Any]]) -> bool:
-    """Whether an unpooling has two values for one place of a plane: PyTorch itself keeps either, by its threads."""
-    name = str(operation).split(".")[1]
-    if name not in ("max_unpool2d", "max_unpool3d"):
-        return False
-    places = argument_of(operation, arguments, "indices").flatten(-int(name[-2])).sort(-1).values
-    return bool((places.diff(dim=-1) == 0).any())
-
-
 def written_places(operation: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> set[int]:
-    """Which tensors of the arguments, counted in their order, the schema allows to be changed."""
+    """Which tensors of the arguments, counted in their order, the operation may change."""
     positional, named = _written_arguments(operation)
     if not named:
         return set()
@@ -173,7 +166,7 @@ def _written_arguments(operation: Any) -> tuple[Sequence[bool], Collection[str]]
     written = {
         argument.name
         for argument in schema
-        if argument.alias_info is not None and argument.alias_info.is_write
+        if argument.name in UNDECLARED or (argument.alias_info is not None and argument.alias_info.is_write)
     }
     return [argument.name in written for argument in schema if not argument.kwarg_only], written
 
