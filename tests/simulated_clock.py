@@ -32,7 +32,9 @@ import time
 clock = SimulatedClock()
 time.perf_counter, time.sleep = clock.read, clock.sleep
 from profkit.runtime.passes.processor_wait import ProcessorWatch
+from profkit.runtime.reference_loop import ReferenceLoop
 ProcessorWatch.waited = lambda *_: False
+ReferenceLoop.run_if_due = lambda _: None  # arithmetic takes no simulated time
 """
 
 

@@ -88,7 +88,7 @@ def from_plain_data(kind: type[_T], data: object, place: str = "") -> _T:
 
 def _decode(kind: Any, data: Any, place: str) -> Any:
     """`data` as `kind`: Literal, X | None, tuple, Mapping, dataclass or scalar, the shapes the model uses."""
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    origin, arguments = _origin(kind)
     if origin is typing.Literal:
         return (
             data
@@ -111,6 +111,12 @@ def _decode(kind: Any, data: Any, place: str) -> Any:
     if dataclasses.is_dataclass(kind):
         return _decode_fields(cast("type[Any]", kind), data, place)
     return _decode_scalar(kind, data, place)
+
+
+@functools.cache
+def _origin(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """What a type is made of: `tuple` and its arguments for `tuple[float, ...]`."""
+    return typing.get_origin(kind), typing.get_args(kind)
 
 
 def _decode_scalar(kind: type[Any], data: Any, place: str) -> Any:

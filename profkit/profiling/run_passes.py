@@ -35,6 +35,7 @@ from profkit.profiling.run_steps import StepOutcome, run_step
 from profkit.runtime.passes.read_records import read_record
 from profkit.runtime.passes.read_records import region_timings as timings_of
 from profkit.runtime.passes.sampling import is_enough
+from profkit.runtime.reference_loop import ReferenceLoop
 from profkit.runtime.region.record import RegionRecord
 
 
@@ -295,6 +296,7 @@ def _shorter_limit(first: float | None, second: float | None) -> float | None:
 
 
 MOST_PROCESSES = 200  # a 20 ms program reaches ±1 % long before
+REFERENCE_TURNS = 3  # of the reference loop, before and after each process
 MORE_SECONDS = 2.0  # after which no process is started for the sake of the precision alone
 
 
@@ -328,14 +330,15 @@ def run_timing(
     """
     begin = time.monotonic()
     outcomes: list[ProcessOutcome] = []
+    reference = ReferenceLoop()
     step = plan.steps[0]
 
     def fits() -> bool:
         return time.monotonic() - begin + outcomes[-1].seconds <= most
 
     for step in plan.steps:
-        outcomes.append(_time_process(step, settings).outcome)
-        timings = _read_timings(settings.folder, outcomes, precision)
+        outcomes.append(_time_process(step, settings, reference).outcome)
+        timings = _read_timings(settings.folder, outcomes, precision, reference)
         report(timings)
         if timings[0].kind != "process":
             continue
@@ -348,8 +351,9 @@ def run_timing(
     while not alone and not _is_known(timings[0], begin, precision, more):
         if len(outcomes) >= MOST_PROCESSES or (timings[0].kind == "process" and not fits()):
             break
-        outcomes.append(_time_process(_repeated_step(step, len(outcomes) + 1), settings).outcome)
-        timings = _read_timings(settings.folder, outcomes, precision)
+        again = _repeated_step(step, len(outcomes) + 1)
+        outcomes.append(_time_process(again, settings, reference).outcome)
+        timings = _read_timings(settings.folder, outcomes, precision, reference)
         report(timings)
     seconds = time.monotonic() - begin
     artifacts = tuple(sorted(str(p.relative_to(settings.folder)) for p in _record_files(settings.folder)))
@@ -370,7 +374,9 @@ def run_timing(
     )
 
 
-def _time_process(step: Step, settings: RunSettings) -> StepOutcome:
+def _time_process(step: Step, settings: RunSettings, reference: ReferenceLoop) -> StepOutcome:
+    for _ in range(REFERENCE_TURNS):
+        reference.run()
     recorded = run_step(
         step,
         settings.folder,
@@ -379,6 +385,8 @@ def _time_process(step: Step, settings: RunSettings) -> StepOutcome:
         tick=settings.tick,
         accepted=settings.accepted,
     )
+    for _ in range(REFERENCE_TURNS):
+        reference.run()
     if recorded.workload_ok:
         return recorded
     if recorded.outcome.timed_out:
@@ -388,13 +396,18 @@ def _time_process(step: Step, settings: RunSettings) -> StepOutcome:
     raise WorkloadError(_failure_text(recorded))
 
 
-def _read_timings(folder: Path, outcomes: list[ProcessOutcome], precision: float) -> tuple[Timing, ...]:
+def _read_timings(
+    folder: Path, outcomes: list[ProcessOutcome], precision: float, reference: ReferenceLoop
+) -> tuple[Timing, ...]:
     """What is known so far: by the workload's own marks, else by whole processes."""
     marked = timings_of(_readable_records(folder)[0])
     if marked:
         return marked
     whole = SampleSet(
-        tuple(o.seconds for o in outcomes), spent=sum(o.seconds for o in outcomes), warm=len(outcomes) > 1
+        tuple(o.seconds for o in outcomes),
+        spent=sum(o.seconds for o in outcomes),
+        warm=len(outcomes) > 1,
+        reference_loop=tuple(reference.seconds),
     )
     return (Timing("process", "process", (whole,), precision),)
 

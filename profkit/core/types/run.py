@@ -57,6 +57,8 @@ class SampleSet:
     throttled: int = 0  # samples thrown away because the device slowed itself down, and
     throttle_reasons: tuple[str, ...] = ()  # why it did; with none thrown away, it did so all the time
     remarks: tuple[str, ...] = ()  # what else must be known to believe these seconds
+    # Seconds of a fixed piece of arithmetic, timed now and then between the samples: how fast the processor was.
+    reference_loop: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

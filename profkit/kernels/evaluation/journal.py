@@ -27,11 +27,17 @@ class EvaluationContents:
     results: dict[str, TestResult] = field(default_factory=dict)
     strengths: dict[str, TestStrength] = field(default_factory=dict)
     sessions: list[float] = field(default_factory=lambda: [0.0])
+    _listed: Any = field(default=None, repr=False)  # what `_tests` were read from
+    _tests: tuple[EvaluationTest, ...] = field(default=(), repr=False)
 
     @property
     def tests(self) -> tuple[EvaluationTest, ...]:
         """All tests of the evaluation, in their order."""
-        return codec.from_plain_data(tuple[EvaluationTest, ...], self.about.get("tests", []), "tests")
+        listed = self.about.get("tests", [])
+        if listed is not self._listed:
+            self._tests = codec.from_plain_data(tuple[EvaluationTest, ...], listed, "tests")
+            self._listed = listed
+        return self._tests
 
 
 class EvaluationJournal:

@@ -42,7 +42,7 @@ from profkit.kernels.evaluation.sources.source import KernelSource, SourceReques
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
 from profkit.kernels.evaluation.timing import PairedTimes, ReferenceFailed, blaming, time_pairs
-from profkit.kernels.evaluation.trial import Cheat, Trial
+from profkit.kernels.evaluation.trial import Cheat, Trial, use_threads
 from profkit.kernels.sweep.device import describe_device, free_memory, measure_ceilings
 
 STATUSES: dict[JobStatus, TestStatus] = {
@@ -73,6 +73,7 @@ class Judge:
         self._reference: KernelProcess | None = None
         self._roofs = MeasuredCeilings()
         self._rival: CompiledRival | None = None
+        self._threads = 1
 
     def load(self) -> None:
         """There is nothing to load ahead."""
@@ -95,6 +96,7 @@ class Judge:
         if chosen.threads:
             torch.set_num_threads(chosen.threads)
         torch.set_grad_enabled(False)
+        self._threads = torch.get_num_threads()
         self._suite = find_suite(chosen.suite, Path(chosen.suite_path) if chosen.suite_path else None)
         self._candidate = self._process(chosen.source, "candidate", kept=self._kept)
         self._reference = self._process(SourceRequest("aten"), "reference")
@@ -141,6 +143,7 @@ class Judge:
     def judge(self, test: EvaluationTest) -> tuple[TestResult, TestStrength | None]:
         """The one result of a test, and how strong the test is where that is audited."""
         begin = perf_counter()
+        use_threads(1)
         result = TestResult(test, "skipped")
         strength = None
         try:
@@ -219,12 +222,12 @@ class Judge:
         Raises what `Trial` raises.
         """
         seed = self._settings.seed_of(test.id)
-        trial = Trial(self._suite, test, seed)
+        trial = Trial(self._suite, test, seed, self._threads)
         if not self._settings.audit:
             return trial, None
         strength = None
         for number in range(1, SEEDS + 1):
-            following = Trial(self._suite, test, seed + number)
+            following = Trial(self._suite, test, seed + number, self._threads)
             found = audit_test(test.id, test.operation, trial.reference, trial.arguments, following.reference)
             if strength is None or len(found.missed) < len(strength.missed):
                 strength, best = found, trial
@@ -342,6 +345,7 @@ class Judge:
             timeout=timeout or self._settings.timeout,
             log=log,
             kept=kept,
+            patient=self._settings.correctness_only,
         )
 
 

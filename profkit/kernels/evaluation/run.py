@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -45,7 +46,7 @@ def run_evaluation(
     with contextlib.ExitStack() as cleanup, raise_on_signals():
         journal = _open_journal(request)
         cleanup.callback(journal.close)
-        settled: list[TestResult] = []
+        counts = _Counts(())
 
         def settle(outcome: JobOutcome) -> None:
             result, strength = test_result(outcome)
@@ -53,7 +54,7 @@ def run_evaluation(
                 journal.add_strength(strength)
             if result is not None:
                 journal.add(result, monotonic() - start)
-                settled.append(result)
+                counts.add(result)
 
         log = request.folder / "logs"
         log.mkdir(parents=True, exist_ok=True)
@@ -90,6 +91,7 @@ def run_evaluation(
         try:
             tests = _open(request, journal, pool, progress, start)
             left = _left(request, journal, tests)
+            counts = _Counts(left)
             progress.begin("evaluate", _describe(request, left, tests))
             next_report = 0.0
 
@@ -98,18 +100,18 @@ def run_evaluation(
                 gone = monotonic() - start
                 if gone >= next_report:
                     next_report = gone + REPORT_SECONDS
-                    progress.move(_progress(settled, left))
+                    progress.move(counts.describe())
                 progress.tick(gone)
 
             if left:
                 pool.run(FifoQueue(_batches(left, journal)), tick)
-                if pool.fault is not None and len(settled) < len(left):
+                if pool.fault is not None and counts.done < len(left):
                     raise pool.fault
             document = finish(complete=True)
         except (KeyboardInterrupt, Interrupted):
             pool.close()
             finish(complete=False)
-            progress.end(f"interrupted after {plural(len(settled), 'test')}; they are kept")
+            progress.end(f"interrupted after {plural(counts.done, 'test')}; they are kept")
             raise Interrupted(
                 f"interrupted; {plural(len(journal.contents.results), 'result')} of the evaluation are in "
                 f"{request.folder}",
@@ -118,7 +120,7 @@ def run_evaluation(
         except ProfkitError as fault:
             pool.close()
             with contextlib.suppress(ProfkitError):
-                if settled:
+                if counts.done:
                     finish(complete=False)
             fault.run = request.folder if journal.contents.results else None
             if not journal.contents.about:  # nothing was begun: no folder is left behind
@@ -311,22 +313,36 @@ def _describe(
     return text + (f"; {known} known already" if known else "")
 
 
-def _progress(settled: Sequence[TestResult], left: Sequence[EvaluationTest]) -> str:
-    """`120 of 5,096 tests, 3 failed, about 40 s left`."""
-    done = list(settled)
-    failed = sum(result.status not in ("passed", "skipped") for result in done)
-    text = f"{len(done):,} of {plural(len(left), 'test')}" + (f", {failed} not correct" if failed else "")
-    if not done:
-        return text
-    seconds = {True: [0.0, 0.0], False: [0.0, 0.0]}  # timed or not: spent, tests
-    for result in done:
-        spent, count = seconds[result.test.timed]
-        seconds[result.test.timed] = [spent + result.spent, count + 1]
-    finished = {result.test.id for result in done}
-    overall = sum(spent for spent, _ in seconds.values()) / len(done)
-    rest = sum(
-        seconds[test.timed][0] / seconds[test.timed][1] if seconds[test.timed][1] else overall
-        for test in left
-        if test.id not in finished
-    )
-    return f"{text}, about {format_duration(rest)} left"
+class _Counts:
+    """How far the tests are that were `left`, and how long the rest may take."""
+
+    def __init__(self, left: Sequence[EvaluationTest]) -> None:
+        self._left = Counter(test.timed for test in left)
+        self._done: Counter[bool] = Counter()
+        self._spent = {True: 0.0, False: 0.0}  # of tests that are timed or not
+        self._failed = 0
+
+    @property
+    def done(self) -> int:
+        """Tests that have a result."""
+        return self._done.total()
+
+    def add(self, result: TestResult) -> None:
+        """Another test has its result."""
+        self._done[result.test.timed] += 1
+        self._spent[result.test.timed] += result.spent
+        self._failed += result.status not in ("passed", "skipped")
+
+    def describe(self) -> str:
+        """`120 of 5,096 tests, 3 not correct, about 40 s left`."""
+        failed = f", {self._failed} not correct" if self._failed else ""
+        text = f"{self.done:,} of {plural(self._left.total(), 'test')}{failed}"
+        if not self.done:
+            return text
+        overall = sum(self._spent.values()) / self.done
+        rest = sum(
+            (count - self._done[timed])
+            * (self._spent[timed] / self._done[timed] if self._done[timed] else overall)
+            for timed, count in self._left.items()
+        )
+        return f"{text}, about {format_duration(rest)} left"

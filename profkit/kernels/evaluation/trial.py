@@ -25,17 +25,25 @@ from profkit.kernels.evaluation.reference import (
     run_natively,
 )
 from profkit.kernels.evaluation.suites.suite import Skip
-from profkit.kernels.evaluation.unpooling import separate_places
+from profkit.kernels.evaluation.suites.unpooling import separate_places
+
+LARGE = 1 << 20  # bytes of arguments: of less, threads would rather wait for each other than compute
 
 
 class Cheat(Exception):
     """The kernel was right where it could know that it was looked at, and wrong in a timed call."""
 
 
-class Trial:
-    """One test made concrete: its arguments, and what they must give."""
+def use_threads(count: int) -> None:
+    """Compute on so many threads in this process."""
+    if torch.get_num_threads() != count:
+        torch.set_num_threads(count)
 
-    def __init__(self, suite: Any, test: EvaluationTest, seed: int) -> None:
+
+class Trial:
+    """One test made concrete: its arguments, and what they must give, which large ones take all `threads` for."""
+
+    def __init__(self, suite: Any, test: EvaluationTest, seed: int, threads: int = 1) -> None:
         self.test, self.seed = test, seed
         self.operation = find_operation(test.operation)
         if is_random(self.operation):
@@ -45,6 +53,7 @@ class Trial:
             raise Skip("it writes two values to one place, and either may stay")
         self.encoder = Encoder()
         self.recipe: Recipe = self.encoder.encode(arguments.args, arguments.kwargs)
+        use_threads(threads if self.recipe.slot_bytes > LARGE else 1)
         self.reference = self._refer(self.encoder.contents)
         self._description: Any = None
 

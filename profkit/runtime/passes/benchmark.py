@@ -23,6 +23,7 @@ from profkit.core.statistics import median
 from profkit.core.types import Directive, SampleSet
 from profkit.runtime.passes.processor_wait import ProcessorWatch
 from profkit.runtime.passes.timing import TimedCalls, TimingProgress, time_calls
+from profkit.runtime.reference_loop import ReferenceLoop
 from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE, mps
 from profkit.runtime.region.cuda_driver import CudaDriver, DriverError, driver_in_use, uses_cuda
 
@@ -90,6 +91,7 @@ def time_function(
         calls.wait_for(driver.synchronize)
     # what a device was given by the first call is not in its seconds: then that is no first time
     before = () if first is None or driver is not None else (first,)
+    calls.reference = ReferenceLoop()
     with ProcessorWatch() as calls.watch:
         samples = time_calls(calls, warmup=warmup, progress=progress, before=before, **overrides)
     return replace(samples, remarks=(remark, *samples.remarks)) if remark is not None else samples

@@ -95,4 +95,5 @@ def _sample_set(region: RegionTimes, record: RegionRecord) -> SampleSet:
         precise=assessment.precise,
         pid=record.pid,
         spent=sum(region.seconds) * region.every,
+        reference_loop=record.reference_loop,
     )

@@ -13,6 +13,7 @@ from time import perf_counter
 from profkit.core.types import SampleSet
 from profkit.runtime.passes import sampling
 from profkit.runtime.passes.processor_wait import ProcessorWatch
+from profkit.runtime.reference_loop import ReferenceLoop
 
 # One sample lasts at least this. A clock reading costs 0.05 µs (Linux) to 0.1 µs (Windows): 1 ms keeps that
 # below 0.02 %. Longer samples (pyperf's 100 ms) only average in what a median of many short ones throws out.
@@ -48,6 +49,7 @@ class TimedCalls:
         self.fn, self.setup, self._synchronize = fn, setup, synchronize
         self.loops = 1
         self.watch: ProcessorWatch | None = None
+        self.reference: ReferenceLoop | None = None
         self.waited = False  # in the last sample, as the watch saw it
 
     def sample(self) -> float:
@@ -137,7 +139,7 @@ def time_calls(
     after SPREAD_SECONDS and 16 samples, then on a geometric schedule. A KeyboardInterrupt passes through.
     `before` are calls that the caller has timed already, and `least` how long a sample lasts at least (seconds).
     With a watch (`calls.watch`) samples in which the process waited for a processor are taken again; where all are
-    such, they stay, and a remark says so.
+    such, they stay, and a remark says so. With a reference loop (`calls.reference`) that is timed between them.
     """
     begin = perf_counter()
     least = max(SAMPLE_SECONDS, least, CLOCK_STEPS * clock_step(), budget / MOST_SAMPLES)
@@ -150,6 +152,8 @@ def time_calls(
     sample_seconds = warm[-1] * calls.loops
     ask = max(sampling.LEAST_SAMPLES, ceil(min(SPREAD_SECONDS, budget / 4) / max(sample_seconds, 1e-9)))
     while perf_counter() - begin + sample_seconds < budget:
+        if calls.reference is not None:
+            calls.reference.run_if_due()
         seconds = calls.sample()
         sample_seconds = seconds * calls.loops
         if not calls.waited or always_waits:
@@ -182,6 +186,7 @@ def time_calls(
         precise=assessment.precise and not always_waits,
         spent=perf_counter() - begin,
         remarks=remarks,
+        reference_loop=() if calls.reference is None else tuple(calls.reference.seconds),
     )
 
 

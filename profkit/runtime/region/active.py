@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from profkit.core.errors import ProfkitError
 from profkit.core.types import Directive, SampleSet, TritonWork
+from profkit.runtime.reference_loop import ReferenceLoop
 from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE
 from profkit.runtime.region.record import (
     BenchmarkTimes,
@@ -151,6 +152,7 @@ class RegionSession:
         self._switches = make_switches(directive, self.note)
         # where regions are timed, each end of each waits for the work that was left to a device
         self._waits = [wait for switch in self._switches if (wait := getattr(switch, "wait", None))]
+        self._timing = directive is not None and directive.pass_name == "timing"
         os.register_at_fork(after_in_child=self._begin_child)
         atexit.register(self._end)
 
@@ -166,6 +168,7 @@ class RegionSession:
         self._saved_at, self._save_took = float("-inf"), 0.0
         self._finalizer = False
         self._triton: TritonWork | None = None
+        self._reference = ReferenceLoop()
 
     def _begin_child(self) -> None:
         self._begin()
@@ -204,6 +207,8 @@ class RegionSession:
                 self._switch("exit", name)
             self._tally(name).add(end - entry[1], iterations)
             outermost = self._depth == 0
+        if outermost and self._timing:
+            self._reference.run_if_due()
         if outermost and end - self._saved_at > max(SAVE_PAUSE, SAVE_SHARE * self._save_took):
             self.save()
 
@@ -295,6 +300,7 @@ class RegionSession:
             packages=loaded_packages(),
             spans=spans,
             spans_left_out=left_out,
+            reference_loop=tuple(self._reference.seconds),
         )
 
     def _end(self) -> None:

@@ -55,6 +55,7 @@ class RegionRecord:
     # Outermost entries of regions on the clock of a trace (macOS: mach absolute time), begin and end in ns.
     spans: tuple[tuple[int, int], ...] = ()
     spans_left_out: int = 0  # later entries, of which only the number is kept
+    reference_loop: tuple[float, ...] = ()  # seconds of fixed arithmetic between timed regions
 
 
 def encode_record(record: RegionRecord) -> str:
@@ -77,6 +78,7 @@ def decode_record(text: str, origin: str = "region record") -> RegionRecord:
     record = codec.from_plain_data(RegionRecord, {**data, "pass_name": data.get("pass")}, origin)
     for damage, present in (
         ("a time that is no time", any(not t >= 0 for region in record.regions for t in region.seconds)),
+        ("a turn of the reference loop of no time", any(not t >= 0 for t in _reference_turns(record))),
         ("entries that do not add up", not all(_is_consistent(region) for region in record.regions)),
         ("a span that is no span", any(len(s) != 2 or not 0 <= s[0] <= s[1] for s in record.spans)),
         ("a number that is not positive", any(not n > 0 for n in _positive_numbers(record))),
@@ -88,6 +90,11 @@ def decode_record(text: str, origin: str = "region record") -> RegionRecord:
 
 def _is_consistent(region: RegionTimes) -> bool:
     return region.entries >= len(region.seconds) and region.iterations >= 0 and region.every >= 1
+
+
+def _reference_turns(record: RegionRecord) -> list[float]:
+    within = [turn for each in record.benchmarks for turn in each.sample_set.reference_loop]
+    return [*record.reference_loop, *within]
 
 
 def _positive_numbers(record: RegionRecord) -> list[float]:

@@ -217,6 +217,41 @@ def test_on_a_busy_machine_a_time_decides_only_with_the_work_or_when_it_is_large
     assert compare(run(0.0, work[0]), far).outcome == "regressed"
 
 
+def beside_loop(by: float, turn: float, seed: int, python: str = "3.11.7") -> RunDocument:
+    """A run whose time is `by` off, with a reference loop of `turn` seconds beside its samples."""
+    plain = run(by, seed=seed, packages={"python": python})
+    turns = tuple(turn * (1 + 0.001 * (n % 5)) for n in range(40))
+    (timed,) = plain.timings
+    beside = tuple(replace(process, reference_loop=turns) for process in timed.processes)
+    return replace(plain, timings=(replace(timed, processes=beside),))
+
+
+def test_what_a_slower_processor_may_have_done_decides_nothing_and_the_loop_says_so() -> None:
+    found = compare(beside_loop(0.0, 1.00e-4, 1), beside_loop(0.5, 1.55e-4, 2))
+    assert found.outcome == "ambiguous"
+    assert "the same arithmetic took 55 % longer in the candidate" in of(found, "time.median").reason
+    assert [cause.kind for cause in found.causes] == ["neighbours"]
+    back = compare(beside_loop(0.5, 1.55e-4, 2), beside_loop(0.0, 1.00e-4, 1))
+    assert back.outcome == "ambiguous"
+
+
+def test_a_change_that_no_such_slowdown_explains_decides_on_any_processor() -> None:
+    assert compare(beside_loop(0.0, 1e-4, 1), beside_loop(0.5, 1e-4, 2)).outcome == "regressed"
+    assert compare(beside_loop(0.0, 1.00e-4, 1), beside_loop(2.0, 1.55e-4, 2)).outcome == "regressed"
+    assert compare(beside_loop(0.0, 1.55e-4, 1), beside_loop(0.5, 1.00e-4, 2)).outcome == "regressed"
+
+
+def test_the_same_time_on_a_faster_processor_is_not_the_same() -> None:
+    assert compare(beside_loop(0.0, 1.0e-4, 1), beside_loop(0.0, 1.0e-4, 2)).outcome == "same"
+    assert compare(beside_loop(0.0, 1.3e-4, 1), beside_loop(0.0, 1.0e-4, 2)).outcome == "ambiguous"
+
+
+def test_the_loop_of_another_python_says_nothing_of_the_processor() -> None:
+    slower = beside_loop(0.5, 1.55e-4, 2, python="3.12.3")
+    word = of(compare(beside_loop(0.0, 1e-4, 1), slower, CompareOptions(force=True)), "time.median").word
+    assert word == "different"
+
+
 # ---------------------------------------------------------------- refusals
 
 

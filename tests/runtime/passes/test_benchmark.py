@@ -19,13 +19,15 @@ from tests.simulated_clock import SIMULATED
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def run(folder: Path, code: str, **directive: object) -> subprocess.CompletedProcess[str]:
+def run(
+    folder: Path, code: str, clock: str = SIMULATED, **directive: object
+) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     env.pop("PROFKIT_DIRECTIVE", None)
     if directive:
         env["PROFKIT_DIRECTIVE"] = json.dumps({"record": str(folder / "r"), **directive})
     program = folder / "work.py"
-    program.write_text(SIMULATED + "import profkit\ncalls = []\n" + textwrap.dedent(code))
+    program.write_text(clock + "import profkit\ncalls = []\n" + textwrap.dedent(code))
     return subprocess.run([sys.executable, str(program)], capture_output=True, text=True, env=env, timeout=60)
 
 
@@ -154,6 +156,28 @@ def test_the_timing_pass_is_quiet_and_records(tmp_path: Path) -> None:
     assert samples.pid is not None
     assert 0 < samples.spent <= 0.8
     assert all(0.002 <= seconds < 0.0021 for seconds in samples.seconds)
+
+
+def test_a_reference_loop_runs_between_the_samples_of_benchmarks_and_regions_in_the_timing_pass_alone(
+    tmp_path: Path,
+) -> None:
+    code = """
+    import time
+    import profkit
+    profkit.benchmark(lambda: sum(range(2000)), name='sum')
+    for _ in range(8):
+        with profkit.region('nap'): time.sleep(0.01)
+    """
+    (tmp_path / "counters").mkdir()
+    for folder, name in ((tmp_path, "timing"), (tmp_path / "counters", "counters")):
+        assert run(folder, code, clock="", pass_name=name, budget=0.3, precision=0.05).returncode == 0
+    benchmarked, nap = region_timings(read_records(list(tmp_path.glob("r.*.json"))))
+    turns = benchmarked.processes[0].reference_loop
+    assert 5 <= len(turns) <= 20  # one in 20 ms
+    assert all(1e-5 < turn < 1e-2 for turn in turns)
+    assert 2 <= len(nap.processes[0].reference_loop) <= 8
+    for record in read_records(list((tmp_path / "counters").glob("r.*.json"))):
+        assert record.reference_loop == ()
 
 
 def test_regions_inside_a_benchmark_and_around_it_are_not_timed_beside_it(tmp_path: Path) -> None:

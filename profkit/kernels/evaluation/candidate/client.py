@@ -79,6 +79,7 @@ class KernelProcess:
 
     Arguments are written to `memory`, which it closes with the process.
     Kernels of others write to no file below the folders that are `kept`; without any they are PyTorch's own.
+    `patient`: its threads sleep where they wait for each other, which takes longer and costs no processor time.
     Every method may raise WorkerEnded: the process crashed, was out of memory, or took longer than `timeout` seconds.
     """
 
@@ -91,6 +92,7 @@ class KernelProcess:
         timeout: float,
         log: Path,
         kept: Sequence[Path] = (),
+        patient: bool = False,
     ) -> None:
         self.memory = memory
         self._timeout = timeout
@@ -104,6 +106,8 @@ class KernelProcess:
             "PYTHONHASHSEED": "0",
             "TMPDIR": self._scratch or tempfile.gettempdir(),
         }  # the layout of both is alike
+        if patient:
+            env["OMP_WAIT_POLICY"] = "passive"
         runs_foreign_code = (
             bool(kept) and source.kind != "compiled"
         )  # whose orphans are told from nobody's then

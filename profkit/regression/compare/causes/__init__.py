@@ -13,6 +13,7 @@ from profkit.regression.compare.causes.evidence import Evidence
 
 RULES: tuple[Callable[[Evidence], Iterator[Cause]], ...] = (
     machine_state.find_contention,
+    machine_state.find_processor_speed,
     machine_state.find_clock_change,
     machine_state.find_throttling,
     machine_state.find_performance_state,

@@ -12,6 +12,7 @@ from profkit.core.statistics import median
 from profkit.core.types import Cause, Change, KernelChange, RunDocument
 from profkit.regression.compare.causes.evidence import Evidence, transition
 from profkit.regression.compare.decisions import percent_text, signed_percent
+from profkit.regression.compare.processor_speed import speed_change, without_speed_effects
 
 # A device that changes its performance state with its load is in each for some of the time; what it is in for most of
 # its work is what its mean times depend on.
@@ -130,7 +131,8 @@ def without_machine_effects(
     """The changes, those of times AMBIGUOUS where the state of the machine may have made them.
 
     A change of seconds that is none in cycles is the clock's. On a busy machine a time decides only where it changed by
-    more than other work can do, or where the instructions, which other work cannot change, changed with it.
+    more than other work can do, or where the instructions, which other work cannot change, changed with it. So it is on
+    a processor whose speed changed, as the reference loop tells.
     """
     clocks = clock_of(baseline), clock_of(candidate)
     busy = [
@@ -151,6 +153,9 @@ def without_machine_effects(
             reason = state_change(baseline, candidate, change.ratio)
             if reason is not None:
                 change = _as_ambiguous(change, f"{change.reason}; but {reason}")
+        if change.unit == "s" and change.word != "ambiguous" and not _is_explained(change, work):
+            timed = change.scope if change.metric == "time.median" else None
+            change = without_speed_effects(change, speed_change(baseline, candidate, timed))
         weighed.append(change)
     return tuple(weighed)
 
@@ -175,12 +180,16 @@ def _weigh_clock_and_load(
             f"{format_quantity(after.hertz, 'Hz')}; in cycles it is {signed_percent(cycles - 1)}, within the "
             f"{percent_text(change.floor)} that counts",
         )
-    size = log(change.ratio)
     factor, reason = max(busy, key=lambda disturbance: disturbance[0], default=(1.0, ""))
-    explained = size == 0 or any(ratio > 0 and log(ratio) / size >= WORK_EXPLAINS for ratio in work)
-    if not busy or abs(size) > log(factor) or explained:
+    if not busy or abs(log(change.ratio)) > log(factor) or _is_explained(change, work):
         return change
     return _as_ambiguous(change, f"{change.reason}; but {reason}")
+
+
+def _is_explained(change: Change, work: Sequence[float]) -> bool:
+    """Whether the instructions changed with the time, `work` times as many."""
+    size = log(change.ratio) if change.word == "different" and change.ratio else 0.0
+    return size != 0 and any(ratio > 0 and log(ratio) / size >= WORK_EXPLAINS for ratio in work)
 
 
 def ratio_in_cycles(change: Change, before: ClockReading | None, after: ClockReading | None) -> float | None:
@@ -239,6 +248,18 @@ def find_contention(evidence: Evidence) -> Iterator[Cause]:
         reason = contention(document)
         if reason is not None:
             yield Cause("neighbours", f"Other work disturbed the {name}.", evidence=(reason,))
+
+
+def find_processor_speed(evidence: Evidence) -> Iterator[Cause]:
+    """Where a time could not be decided, and the reference loop took another time in the two runs, too."""
+    if not any(c.unit == "s" and c.word == "ambiguous" for c in evidence.changes):
+        return
+    speed = speed_change(evidence.baseline, evidence.candidate)
+    if speed is None or abs(speed.ratio - 1) <= CLOCKS_APART or speed.low <= 1 <= speed.high:
+        return
+    name = "candidate" if speed.ratio > 1 else "baseline"
+    sentence = f"The processor was slower in the {name}: another guest on its core, or a lower clock."
+    yield Cause("neighbours", sentence, evidence=(speed.sentence,))
 
 
 def find_clock_change(evidence: Evidence) -> Iterator[Cause]:
