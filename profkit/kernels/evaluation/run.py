@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +26,7 @@ from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome, JobStatus
 from profkit.execution.pool import WorkerPool
 from profkit.kernels.evaluation import journal as journals
 from profkit.kernels.evaluation.journal import EvaluationJournal, make_document
-from profkit.kernels.evaluation.request import EvaluationRequest
+from profkit.kernels.evaluation.request import WAIT_POLICY, EvaluationRequest
 from profkit.kernels.sweep.plan import format_duration
 
 COMPILE_PATIENCE = 400.0  # more, where torch.compile is asked for
@@ -59,12 +60,8 @@ def run_evaluation(
         log = request.folder / "logs"
         log.mkdir(parents=True, exist_ok=True)
         scratch = cleanup.enter_context(TemporaryDirectory(prefix="profkit-", ignore_cleanup_errors=True))
-        command = WorkerCommand(
-            "profkit.kernels.evaluation.judge:Judge",
-            (str(log), 0),
-            env={"TMPDIR": scratch},  # what kernels leave there goes, too, where the judge is killed
-            log=log / "judge-0.log",
-        )
+        # What kernels leave in the folder goes, too, where the judge is killed.
+        command = _judge_command(log, {"TMPDIR": scratch})
         pool = WorkerPool(
             [WorkerClient(command)],
             settle,
@@ -173,13 +170,19 @@ def _make_pool(
     request: EvaluationRequest, logs: Path, settle: Callable[[JobOutcome], None], progress: Progress
 ) -> WorkerPool:
     logs.mkdir(parents=True, exist_ok=True)
-    command = WorkerCommand(
-        "profkit.kernels.evaluation.judge:Judge", (str(logs), 0), log=logs / "judge-0.log"
-    )
+    command = _judge_command(logs, {})
     timeout = _seconds_of_a_test(request)
     return WorkerPool(
         [WorkerClient(command)], settle, timeout=timeout, settings=_plain(request), note=progress.note
     )
+
+
+def _judge_command(logs: Path, env: Mapping[str, str]) -> WorkerCommand:
+    """Its threads wait asleep, unless the user has chosen how threads wait."""
+    patient = WAIT_POLICY not in os.environ
+    waiting = {WAIT_POLICY: "passive"} if patient else {}
+    factory = "profkit.kernels.evaluation.judge:Judge"
+    return WorkerCommand(factory, (str(logs), 0, patient), env={**env, **waiting}, log=logs / "judge-0.log")
 
 
 def _seconds_of_a_test(request: EvaluationRequest) -> float:
