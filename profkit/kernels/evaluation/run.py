@@ -58,17 +58,9 @@ def run_evaluation(
                 counts.add(result)
 
         log = request.folder / "logs"
-        log.mkdir(parents=True, exist_ok=True)
         scratch = cleanup.enter_context(TemporaryDirectory(prefix="profkit-", ignore_cleanup_errors=True))
-        # What kernels leave in the folder goes, too, where the judge is killed.
-        command = _judge_command(log, {"TMPDIR": scratch})
-        pool = WorkerPool(
-            [WorkerClient(command)],
-            settle,
-            timeout=_seconds_of_a_test(request),
-            settings=_plain(request),
-            note=progress.note,
-        )
+        # What kernels leave in that folder goes, too, where the judge is killed.
+        pool = _make_pool(request, log, settle, progress, {"TMPDIR": scratch})
         cleanup.callback(pool.close)
 
         def finish(*, complete: bool) -> EvaluationDocument:
@@ -156,7 +148,7 @@ def list_tests(
     start = monotonic()
     settings = replace(request.settings, correctness_only=True)  # so the device is not measured
     with contextlib.ExitStack() as cleanup, raise_on_signals():
-        pool = _make_pool(replace(request, settings=settings), logs, lambda _: None, progress)
+        pool = _make_pool(replace(request, settings=settings), logs, lambda _: None, progress, {})
         cleanup.callback(pool.close)
         progress.begin("judge", f"the tests of {settings.suite} listed")
         pool.begin()
@@ -167,10 +159,14 @@ def list_tests(
 
 
 def _make_pool(
-    request: EvaluationRequest, logs: Path, settle: Callable[[JobOutcome], None], progress: Progress
+    request: EvaluationRequest,
+    logs: Path,
+    settle: Callable[[JobOutcome], None],
+    progress: Progress,
+    env: Mapping[str, str],
 ) -> WorkerPool:
     logs.mkdir(parents=True, exist_ok=True)
-    command = _judge_command(logs, {})
+    command = _judge_command(logs, env)
     timeout = _seconds_of_a_test(request)
     return WorkerPool(
         [WorkerClient(command)], settle, timeout=timeout, settings=_plain(request), note=progress.note
