@@ -5,6 +5,7 @@ It runs two processes of its own: the candidate, which has the kernels, and the 
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -36,7 +37,7 @@ from profkit.kernels.evaluation.candidate.compiled import COMPILE_SECONDS, SOURC
 from profkit.kernels.evaluation.candidate.confinement import shield
 from profkit.kernels.evaluation.candidate.host import HostJudgeMemory
 from profkit.kernels.evaluation.correctness import Incorrect
-from profkit.kernels.evaluation.request import JudgeSettings
+from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings
 from profkit.kernels.evaluation.sources.registry import describe_untested, open_source
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
@@ -61,9 +62,15 @@ BUSY = "the machine was busy: threads waited for a processor while it was timed"
 
 
 class Judge:
-    """The handler of a judge worker; `logs` is the folder for what kernels print."""
+    """The handler of a judge worker; `logs` is the folder for what kernels print.
 
-    def __init__(self, logs: str, number: int = 0) -> None:
+    `patient`: it was started with OMP_WAIT_POLICY=passive, so that its threads do not disturb what is timed by waiting
+    busily; the processes of kernels get none of that.
+    """
+
+    def __init__(self, logs: str, number: int = 0, patient: bool = False) -> None:
+        if patient:
+            os.environ.pop(WAIT_POLICY, None)
         self._logs, self._number = Path(logs), number
         self._kept = (_own_folder(self._logs.parent),)
         self._suite: Any = None

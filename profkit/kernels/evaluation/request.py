@@ -13,6 +13,7 @@ from profkit.core.errors import MachineError, UsageError
 from profkit.core.run_folder import create_run_folder
 from profkit.kernels.evaluation.sources.source import SourceRequest
 
+WAIT_POLICY = "OMP_WAIT_POLICY"  # how OpenMP's threads wait for each other: busily, or asleep
 SEED_BITS = 63
 ARGUMENT_SEED_BITS = 31
 LONGEST = 1e7  # seconds, 116 days: clocks of the system take no infinite ones
