@@ -329,7 +329,9 @@ def _read_output(
     if lazy:
         raise Incorrect("type", f"output {place} is conjugated or negated lazily")
     if _meaningful(shape, stride) != _meaningful(native.shape, native.stride()):
-        raise Incorrect("stride", f"output {place} has strides {stride}, and not {list(native.stride())}")
+        raise Incorrect(
+            "stride", f"output {place} has strides {stride}, and PyTorch's {list(native.stride())}"
+        )
     if not native.numel():
         return torch.empty(tuple(shape), dtype=native.dtype, device=native.device)
     extent = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))

@@ -35,13 +35,13 @@ from profkit.kernels.operations.in_float64 import WIDER, Make, Truth, flat_tenso
 
 SAFETY = 4.0
 ACCUMULATOR = 2.0**-24
+# Arguments that normalizations change in training, whatever their schema says.
+UNDECLARED = ("running_mean", "running_var")
 RARE = 1e-3  # of many numbers may be so wrong in PyTorch itself that they say nothing about the others
 MANY = 1000
 PLAIN = (
     2.0**6
 )  # roundoffs: PyTorch's numbers that are so near to the truth were written, and not found in memory
-# Arguments that batch norms change although their schemas do not say so
-UNDECLARED_WRITES = ("running_mean", "running_var")
 CONTRACTION = re.compile(r"(^|_|add|b)(mm|mv)($|_)|dot|conv|linear|attention|matmul")  # names of operations
 
 
@@ -117,17 +117,8 @@ def argument_of(operation: Any, arguments: tuple[Sequence[Any], Mapping[str, Any
     return None
 
 
-def writes_one_place_twice(operation: Any, arguments: tuple[Sequence[Any], Mapping[str, Any]]) -> bool:
-    """Whether an unpooling has two values for one place of a plane: PyTorch itself keeps either, by its threads."""
-    name = str(operation).split(".")[1]
-    if name not in ("max_unpool2d", "max_unpool3d"):
-        return False
-    places = argument_of(operation, arguments, "indices").flatten(-int(name[-2])).sort(-1).values
-    return bool((places.diff(dim=-1) == 0).any())
-
-
 def written_places(operation: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> set[int]:
-    """Which tensors of the arguments, counted in their order, the schema allows to be changed."""
+    """Which tensors of the arguments, counted in their order, the operation may change."""
     positional, named = _written_arguments(operation)
     if not named:
         return set()
@@ -150,8 +141,7 @@ def _written_arguments(operation: Any) -> tuple[Sequence[bool], Collection[str]]
     written = {
         argument.name
         for argument in schema
-        if (argument.alias_info is not None and argument.alias_info.is_write)
-        or argument.name in UNDECLARED_WRITES
+        if argument.name in UNDECLARED or (argument.alias_info is not None and argument.alias_info.is_write)
     }
     return [argument.name in written for argument in schema if not argument.kwarg_only], written
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -12,9 +11,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from profkit.core.errors import MachineError, UsageError
+from profkit.core.errors import UsageError
 from profkit.core.run_folder import create_run_folder
 from profkit.core.types import GridPoint, SweepDirection
+from profkit.kernels.devices import choose_device
 from profkit.kernels.operations.operation import DTYPES
 from profkit.kernels.operations.registry import (
     OPERATIONS,
@@ -225,7 +225,7 @@ def make_request(options: SweepOptions, *, make_folder: bool = True) -> SweepReq
     _check_timing(options)
     files = tuple({file.resolve(): file for file in options.files}.values())
     own = inspect_files(files, options.timeout)
-    device, numbers = _choose_device(options.device, split_list(options.gpus))
+    device, numbers = choose_device(options.device, split_list(options.gpus), "this sweep")
     operations = split_list(options.operations)
     if own and not operations:
         operations = tuple(dict.fromkeys(operation for operation, _ in registrations()))
@@ -282,34 +282,3 @@ def _parse_sizes(axis: str, text: str) -> tuple[int, ...]:
     with suppress(ValueError):
         return tuple(int(word) for word in split_list(text))
     raise UsageError(f"--{axis} {text} is no list of numbers", f"--{axis} 64,128")
-
-
-def _choose_device(name: str, gpus: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """cuda, mps or cpu, and the numbers of the devices of cuda that share it."""
-    if name not in ("auto", "cuda", "mps", "cpu"):
-        raise UsageError(f"there is no device called {name!r} here", "--device cuda, with --gpus 0 for one")
-    if name in ("mps", "cpu"):
-        if gpus:
-            raise UsageError(f"--gpus are devices of cuda, and this sweep is on {name}", "--device cuda")
-        if name == "mps" and (platform.system(), platform.machine()) != ("Darwin", "arm64"):
-            raise MachineError(
-                f"torch has an MPS device on Macs with Apple silicon alone, and this is {platform.system()} "
-                f"on {platform.machine()}",
-                "--device cpu",
-            )
-        return name, ()
-    from profkit.hardware.gpu import driver_fault, read_gpus
-
-    devices = read_gpus()
-    if not devices:
-        if name == "auto" and not gpus:
-            return "cpu", ()
-        fault = driver_fault()
-        fix = fault.fix if fault is not None else None
-        raise MachineError(
-            f"no GPU can be used: {fault.reason if fault is not None else 'none is visible'}",
-            fix if fix and not fix.startswith("--backend") else "--device cpu",
-        )
-    if unknown := [number for number in gpus if not number.isdecimal() or int(number) >= len(devices)]:
-        raise UsageError(f"there is no GPU {unknown[0]}; there are {len(devices)}", "--gpus 0")
-    return "cuda", gpus

@@ -17,6 +17,7 @@ from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeilings, SweepDocument
 from profkit.execution.job import JobOutcome, JobStatus
 from profkit.execution.pool import TICK_SECONDS, WorkerPool
+from profkit.kernels.devices import check_device
 from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep import workers
@@ -78,7 +79,7 @@ def run_sweep(request: SweepRequest, progress: Progress) -> SweepDocument:
             timeout=request.timeout,
             settings={"timing": asdict(request.timing), "share": 1 / len(clients)},
             standby=workers.standby_workers(request, work),
-            check=workers.check_device,
+            check=check_device,
             note=progress.note,
         )
 

@@ -9,12 +9,12 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from profkit.core.errors import MachineError
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.pool import StandbyWorker
 from profkit.hardware.container import available_memory, read_limits
 from profkit.hardware.gpu import read_gpus
 from profkit.kernels import disk_cache
+from profkit.kernels.devices import device_names
 from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.sweep.request import SweepRequest
 from profkit.kernels.sweep.schedule import Precompile, Work, compile_worker_count
@@ -75,15 +75,6 @@ def compile_workers(request: SweepRequest, work: Sequence[Work]) -> Precompile:
     return Precompile(clients, tasks, beside=beside, threads=request.timing.threads)
 
 
-def check_device(slot: int, about: Mapping[str, object], first: Mapping[str, object]) -> None:
-    """Raises MachineError where a worker is on another kind of device than the first one."""
-    if about["device"] != first["device"]:
-        raise MachineError(
-            f"GPU {slot} of those asked is {about['device']}, and the first {first['device']}",
-            "--gpus with devices of one kind",
-        )
-
-
 def is_traced(env: Mapping[str, str]) -> bool:
     """Whether processes with this environment are under a tracer that loads itself into them: nsys, ncu, a preload."""
     return bool(env.get("LD_PRELOAD")) or any(
@@ -120,14 +111,6 @@ def tasks_of(work: Sequence[Work], *, kernels: bool) -> list[Work]:
         if COMPILED in names:
             tasks.append((point, (COMPILED,)))
     return tasks
-
-
-def device_names(gpus: Sequence[str], visible: str | None) -> tuple[str, ...]:
-    """What CUDA_VISIBLE_DEVICES names each by: where only some are visible, number 0 is the first of these."""
-    if visible is None:
-        return tuple(gpus)
-    names = [name.strip() for name in visible.split(",")]
-    return tuple(names[int(gpu)] for gpu in gpus)
 
 
 def available_cores() -> int:

@@ -11,9 +11,13 @@ pytest.importorskip("torch")
 
 import torch
 
+from profkit.core.types import EvaluationTest
 from profkit.kernels.evaluation.audit import audit_test
 from profkit.kernels.evaluation.correctness import Incorrect, compare
+from profkit.kernels.evaluation.judge import Judge
 from profkit.kernels.evaluation.reference import CallReference, find_operation, make_reference, written_places
+from profkit.kernels.evaluation.request import JudgeSettings
+from profkit.kernels.evaluation.suites.suite import Arguments
 
 aten = torch.ops.aten
 F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16
@@ -139,6 +143,7 @@ def test_the_schema_says_which_arguments_are_changed() -> None:
     assert written_places(aten.add_.Tensor, (x, x), {}) == {0}
     assert written_places(aten.add.out, (x, x), {"out": x}) == {2}
     assert written_places(aten.add.Tensor, (x, x), {}) == set()
+    assert written_places(aten.native_batch_norm.default, (x, x, x, x, x, True, 0.1, 1e-5), {}) == {3, 4}
     reference = reference_of(aten.add_.Tensor, x, x)
     assert [place for place, _ in reference.arguments] == [0]
 
@@ -213,3 +218,19 @@ def test_all_that_is_made_for_a_reference_lies_where_its_arguments_do(operation:
             assert expected.truth is not None
             assert compare(expected.native, expected).share <= 1
         audit_test("test", "relu", reference, args, reference)
+
+
+def test_a_result_says_which_seed_made_a_weak_test_strong(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Suite:
+        def make_arguments(self, test: EvaluationTest, seed: int) -> Arguments:
+            return Arguments((randn(9, seed=seed) if seed > first + 1 else torch.zeros(9),))
+
+    judge = Judge("logs")
+    judge._suite, judge._settings = Suite(), JudgeSettings(audit=True)
+    monkeypatch.setattr(judge, "_judge_safely", lambda trial, result: result)
+    test = EvaluationTest("0" * 12, "mine", "relu.default", "float32", "((T([9], f32),), {})")
+    first = judge._settings.seed_of(test.id)
+    result, strength = judge.judge(test)
+    assert result.seed_shift == 2
+    assert strength is not None
+    assert not strength.weak

@@ -24,6 +24,7 @@ from profkit.core.errors import MachineError
 from profkit.core.progress import Silent
 from profkit.execution import limits
 from profkit.execution.client import WorkerClient, WorkerCommand
+from profkit.kernels.devices import check_device, device_names
 from profkit.kernels.operations import registry
 from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep import workers
@@ -222,14 +223,14 @@ def test_a_sweep_without_a_worker_that_starts_says_so(tmp_path: Path) -> None:
 
 
 def test_devices_of_two_kinds_do_not_share_a_sweep() -> None:
-    workers.check_device(1, {"device": "H200"}, {"device": "H200"})
+    check_device(1, {"device": "H200"}, {"device": "H200"})
     with pytest.raises(MachineError, match="GPU 1 of those asked is A10, and the first H200"):
-        workers.check_device(1, {"device": "A10"}, {"device": "H200"})
+        check_device(1, {"device": "A10"}, {"device": "H200"})
 
 
 def test_a_device_has_the_name_that_the_environment_gives_it() -> None:
-    assert workers.device_names(("0", "2"), None) == ("0", "2")
-    assert workers.device_names(("0", "1"), "4, GPU-12ab") == ("4", "GPU-12ab")
+    assert device_names(("0", "2"), None) == ("0", "2")
+    assert device_names(("0", "1"), "4, GPU-12ab") == ("4", "GPU-12ab")
 
 
 @pytest.fixture

@@ -1,0 +1,59 @@
+"""Which devices are meant, and what each worker sees of them: for sweeps and evaluations of kernels."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+
+from profkit.core.errors import MachineError, UsageError
+
+
+def choose_device(name: str, gpus: tuple[str, ...], what: str) -> tuple[str, tuple[str, ...]]:
+    """cuda, mps or cpu by a --device, and the numbers of the devices of cuda that share `what`, by --gpus.
+
+    Raises UsageError for what is no device, MachineError where there is none.
+    """
+    if name not in ("auto", "cuda", "mps", "cpu"):
+        raise UsageError(f"there is no device called {name!r} here", "--device cuda, with --gpus 0 for one")
+    if name in ("mps", "cpu"):
+        if gpus:
+            raise UsageError(f"--gpus are devices of cuda, and {what} is on {name}", "--device cuda")
+        if name == "mps" and (platform.system(), platform.machine()) != ("Darwin", "arm64"):
+            raise MachineError(
+                f"torch has an MPS device on Macs with Apple silicon alone, and this is {platform.system()} "
+                f"on {platform.machine()}",
+                "--device cpu",
+            )
+        return name, ()
+    from profkit.hardware.gpu import driver_fault, read_gpus
+
+    devices = read_gpus()
+    if not devices:
+        if name == "auto" and not gpus:
+            return "cpu", ()
+        fault = driver_fault()
+        fix = fault.fix if fault is not None else None
+        raise MachineError(
+            f"no GPU can be used: {fault.reason if fault is not None else 'none is visible'}",
+            fix if fix and not fix.startswith("--backend") else "--device cpu",
+        )
+    if unknown := [number for number in gpus if not number.isdecimal() or int(number) >= len(devices)]:
+        raise UsageError(f"there is no GPU {unknown[0]}; there are {len(devices)}", "--gpus 0")
+    return "cuda", gpus
+
+
+def device_names(gpus: Sequence[str], visible: str | None) -> tuple[str, ...]:
+    """What CUDA_VISIBLE_DEVICES names each by: where only some are visible, number 0 is the first of these."""
+    if visible is None:
+        return tuple(gpus)
+    names = [name.strip() for name in visible.split(",")]
+    return tuple(names[int(gpu)] for gpu in gpus)
+
+
+def check_device(slot: int, about: Mapping[str, object], first: Mapping[str, object]) -> None:
+    """Raises MachineError where a worker is on another kind of device than the first one."""
+    if about["device"] != first["device"]:
+        raise MachineError(
+            f"GPU {slot} of those asked is {about['device']}, and the first {first['device']}",
+            "--gpus with devices of one kind",
+        )
