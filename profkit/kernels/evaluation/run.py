@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +26,7 @@ from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome, JobStatus
 from profkit.execution.pool import WorkerPool
 from profkit.kernels.evaluation import journal as journals
 from profkit.kernels.evaluation.journal import EvaluationJournal, make_document
-from profkit.kernels.evaluation.request import EvaluationRequest
+from profkit.kernels.evaluation.request import WAIT_POLICY, EvaluationRequest
 from profkit.kernels.sweep.plan import format_duration
 
 COMPILE_PATIENCE = 400.0  # more, where torch.compile is asked for
@@ -80,7 +81,7 @@ def run_evaluation(
             tests = _open(request, journal, pool, progress, start)
             left = _left(request, journal, tests)
             counts = _Counts(left)
-            progress.begin("evaluate", _describe(left, tests))
+            progress.begin("evaluate", _describe(request, left, tests))
             next_report = 0.0
 
             def tick() -> None:
@@ -165,13 +166,19 @@ def _make_pool(
     env: Mapping[str, str],
 ) -> WorkerPool:
     logs.mkdir(parents=True, exist_ok=True)
-    command = WorkerCommand(
-        "profkit.kernels.evaluation.judge:Judge", (str(logs), 0), env=env, log=logs / "judge-0.log"
-    )
+    command = _judge_command(logs, env)
     timeout = _seconds_of_a_test(request)
     return WorkerPool(
         [WorkerClient(command)], settle, timeout=timeout, settings=_plain(request), note=progress.note
     )
+
+
+def _judge_command(logs: Path, env: Mapping[str, str]) -> WorkerCommand:
+    """Its threads wait asleep, unless the user has chosen how threads wait."""
+    patient = WAIT_POLICY not in os.environ
+    waiting = {WAIT_POLICY: "passive"} if patient else {}
+    factory = "profkit.kernels.evaluation.judge:Judge"
+    return WorkerCommand(factory, (str(logs), 0, patient), env={**env, **waiting}, log=logs / "judge-0.log")
 
 
 def _seconds_of_a_test(request: EvaluationRequest) -> float:
@@ -190,7 +197,8 @@ def _check_tests(request: EvaluationRequest, about: Mapping[str, Any]) -> tuple[
     if about.get("without_kernel"):
         raise UsageError(
             f"no operation of the suite {request.settings.suite} has a kernel there",
-            "--ops NAME says what is missing; --suite opinfo has more operations",
+            "--ops NAME says what is missing"
+            + ("" if request.settings.suite == "opinfo" else "; --suite opinfo has more operations"),
         )
     raise UsageError(
         f"no test of the suite {request.settings.suite} is left by these options",
@@ -293,12 +301,15 @@ def _batches(tests: Sequence[EvaluationTest], journal: EvaluationJournal) -> lis
     ]
 
 
-def _describe(left: Sequence[EvaluationTest], tests: Sequence[EvaluationTest]) -> str:
-    known = len(tests) - len(left)
-    timed = sum(test.timed for test in left)
-    return f"{plural(len(left), 'test')}, {timed} of them timed" + (
-        f"; {known} known already" if known else ""
-    )
+def _describe(
+    request: EvaluationRequest, left: Sequence[EvaluationTest], tests: Sequence[EvaluationTest]
+) -> str:
+    """`48 tests, 11 of them timed; 20 known already`."""
+    known, timed = len(tests) - len(left), sum(test.timed for test in left)
+    text = plural(len(left), "test")
+    if not request.settings.correctness_only:
+        text += f", {timed} of them timed"
+    return text + (f"; {known} known already" if known else "")
 
 
 class _Counts:
