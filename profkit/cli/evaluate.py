@@ -339,10 +339,11 @@ def _check_resume(context: typer.Context) -> None:
     for name in context.params:
         source = context.get_parameter_source(name)
         if name not in WITH_RESUME and source is not None and source.name == "COMMANDLINE":
-            option = name.replace("_", "-")
+            words = {"file": "FILE.py", "program": "a program"}
+            option = words.get(name, f"--{name.replace('_', '-')}")
             raise UsageError(
-                f"--{option} cannot be changed by --resume: an evaluation goes on by its own settings",
-                f"leave out --{option}, or leave out --resume for a new evaluation",
+                f"{option} cannot be changed by --resume: an evaluation goes on by its own settings",
+                f"leave out {option}, or leave out --resume for a new evaluation",
             )
 
 

@@ -51,16 +51,23 @@ def describe_launches(seconds: float, device_seconds: float) -> str:
 
 
 def describe_witnesses(
-    seconds: float, bound: float | None, threads: float, reference_threads: float
+    seconds: float, bound: float | None, threads: float, reference_threads: float, allowed: int = 0
 ) -> tuple[str, ...]:
-    """Remarks on the seconds of a call: below the measured bound, or by more threads than PyTorch's own."""
+    """Remarks on the seconds of a call: below the measured bound, or by more threads than PyTorch's own or `allowed`.
+
+    `allowed` 0: as many as torch takes.
+    """
     remarks = []
     if bound is not None and seconds * BEYOND_BOUND < bound:
         remarks.append(
             f"{bound / seconds:.1f} times as fast as the measured peaks of this machine allow: it does less arithmetic "
             "or moves less than the operation's formula counts, or the machine was busy when they were measured"
         )
-    if threads > max(MORE_THREADS * reference_threads, reference_threads + WHOLE_THREAD):
+    if allowed and threads > allowed + WHOLE_THREAD:
+        remarks.append(
+            f"it keeps {threads:.1f} processors busy, and --threads allows {allowed}: some of its speed-up is bought"
+        )
+    elif threads > max(MORE_THREADS * reference_threads, reference_threads + WHOLE_THREAD):
         remarks.append(
             f"it keeps {threads:.1f} threads busy, and PyTorch's own {reference_threads:.1f}: of processor time it is "
             "dearer than its speed-up says"

@@ -4,5 +4,6 @@ from profkit.core.inference.ranks import benjamini_hochberg as benjamini_hochber
 from profkit.core.inference.ranks import coverage_of_selected as coverage_of_selected
 from profkit.core.inference.ranks import mann_whitney as mann_whitney
 from profkit.core.inference.ranks import shift_interval as shift_interval
+from profkit.core.inference.ranks import signed_rank_interval as signed_rank_interval
 from profkit.core.inference.ratio import Ratio as Ratio
 from profkit.core.inference.ratio import ratio_of as ratio_of

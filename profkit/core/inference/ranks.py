@@ -51,6 +51,46 @@ def shift_interval(a: Sequence[float], b: Sequence[float], confidence: float) ->
     return shifts[cut - 1], shifts[len(shifts) - cut]
 
 
+def signed_rank_interval(values: Sequence[float], confidence: float) -> tuple[float, float, float] | None:
+    """The middle of differences that lie evenly around it, with the interval that the signed-rank test does not reject.
+
+    Low, middle, high: all of means of two of the values, each with itself, too. It is nearly as narrow as that of a
+    mean, and one value in four may lie anywhere. None where so few cannot reach `confidence`: below 6 at 95 %.
+    Hodges and Lehmann, Ann. Math. Stat. 34 (1963) 598; Wilcoxon, Biometrics Bulletin 1 (1945) 80.
+    """
+    n = len(values)
+    cut = _signed_rank(n, confidence) if n else 0
+    if cut == 0:
+        return None
+    means = sorted((values[i] + values[k]) / 2 for i in range(n) for k in range(i, n))
+    half = len(means) // 2
+    middle = means[half] if len(means) % 2 else (means[half - 1] + means[half]) / 2
+    return means[cut - 1], middle, means[len(means) - cut]
+
+
+@lru_cache(maxsize=1024)
+def _signed_rank(n: int, confidence: float) -> int:
+    """Of the ordered means of two the `cut`-th from each end bounds the interval; 0 where none reaches `confidence`."""
+    tail = (1 - confidence) / 2
+    if n > EXACT_MOST:
+        from profkit.core.inference.tails import normal_quantile
+
+        reach = n * (n + 1) / 4 + normal_quantile(tail) * sqrt(n * (n + 1) * (2 * n + 1) / 24)
+        return max(0, int(reach))
+    counts = [1]  # of the signs of ranks 1 to n, those with which sum of positive ranks
+    for rank in range(1, n + 1):
+        counts = [
+            (counts[total] if total < len(counts) else 0) + (counts[total - rank] if total >= rank else 0)
+            for total in range(len(counts) + rank)
+        ]
+    passed = 0
+    for total, count in enumerate(counts):
+        passed += count
+        if passed / 2**n > tail:
+            return total
+    return 0
+
+
 def _double_midranks(values: Sequence[float]) -> list[int]:
     """Twice the rank of each value, 2 to 2 n, equal values sharing the mean: doubled, so that all are whole."""
     order = sorted(range(len(values)), key=values.__getitem__)

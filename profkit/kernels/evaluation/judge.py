@@ -5,6 +5,7 @@ It runs two processes of its own: the candidate, which has the kernels, and the 
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -37,7 +38,7 @@ from profkit.kernels.evaluation.candidate.compiled import COMPILE_SECONDS, SOURC
 from profkit.kernels.evaluation.candidate.confinement import shield
 from profkit.kernels.evaluation.candidate.place import HostPlace, Place, find_place
 from profkit.kernels.evaluation.correctness import Incorrect
-from profkit.kernels.evaluation.request import JudgeSettings
+from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings
 from profkit.kernels.evaluation.sources.registry import describe_untested, open_source
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
@@ -70,9 +71,15 @@ BUSY = "the machine was busy: threads waited for a processor while it was timed"
 
 
 class Judge:
-    """The handler of a judge worker; `logs` is the folder for what kernels print."""
+    """The handler of a judge worker; `logs` is the folder for what kernels print.
 
-    def __init__(self, logs: str, number: int = 0) -> None:
+    `patient`: it was started with OMP_WAIT_POLICY=passive, so that its threads do not disturb what is timed by waiting
+    busily; the processes of kernels get none of that.
+    """
+
+    def __init__(self, logs: str, number: int = 0, patient: bool = False) -> None:
+        if patient:
+            os.environ.pop(WAIT_POLICY, None)
         self._logs, self._number = Path(logs), number
         self._kept = (_own_folder(self._logs.parent),)
         self._suite: Any = None
@@ -127,7 +134,10 @@ class Judge:
             about["tests"] = codec.to_plain_data(tests)
             about["without_kernel"] = list(without)
             source, by_name = self._open_source(), bool(chosen.operations)
-            about["notes"] = [*source.remarks(), *describe_untested(source, chosen.source, by_name, tests)]
+            about["notes"] = [
+                *source.remarks(),
+                *describe_untested(source, chosen.source, by_name, tests, chosen.suite),
+            ]
             if not chosen.correctness_only:
                 about["ceilings"] = codec.to_plain_data(self._place.measure_ceilings())
         return about
@@ -169,7 +179,9 @@ class Judge:
         except Exception as error:
             result = replace(result, reason=f"PyTorch itself: {_first_line(error)}")
         else:
-            result = self._judge_safely(trial, replace(result, remarks=trial.reference.remarks))
+            shift = trial.seed - self._settings.seed_of(test.id)
+            result = replace(result, remarks=trial.reference.remarks, seed_shift=shift)
+            result = self._judge_safely(trial, result)
             self._release(trial.call_bytes)
         return replace(result, spent=perf_counter() - begin), strength
 
@@ -252,8 +264,8 @@ class Judge:
         if not self._settings.audit:
             return trial, None
         strength = None
-        for other in range(1, SEEDS + 1):
-            following = Trial(self._suite, test, seed + other, self._place, self._threads)
+        for number in range(1, SEEDS + 1):
+            following = Trial(self._suite, test, seed + number, self._place, self._threads)
             found = audit_test(test.id, test.operation, trial.reference, trial.arguments, following.reference)
             if strength is None or len(found.missed) < len(strength.missed):
                 strength, best = found, trial
@@ -346,8 +358,8 @@ class Judge:
             raise Cheat(why)
         bytes_, flops = trial.bytes, trial.count_flops()
         bound = self._least_seconds(bytes_, flops, trial.test.dtype)
-        threads = (times.threads, times.reference_threads) if self._tracer is None else (0.0, 0.0)
-        witnesses = describe_witnesses(times.seconds, bound, *threads)
+        threads = (times.threads, times.reference_threads) if self._place.device.type == "cpu" else (0.0, 0.0)
+        witnesses = describe_witnesses(times.seconds, bound, *threads, self._settings.threads)
         remarks = (*result.remarks, *((BUSY,) if times.disturbed else ()), *witnesses)
         compiled = None
         if self._rival is not None:

@@ -14,6 +14,7 @@ from profkit.core.run_folder import create_run_folder
 from profkit.kernels.devices import choose_device
 from profkit.kernels.evaluation.sources.source import SourceRequest
 
+WAIT_POLICY = "OMP_WAIT_POLICY"  # how OpenMP's threads wait for each other: busily, or asleep
 SEED_BITS = 63
 ARGUMENT_SEED_BITS = 31
 LONGEST = 1e7  # seconds, 116 days: clocks of the system take no infinite ones
@@ -136,13 +137,16 @@ def _check(options: EvaluationOptions) -> None:
         raise MachineError("kernels are evaluated on the CPU and on GPUs of NVIDIA", "--device cpu")
     if options.dtype and options.dtype not in DTYPES:
         raise UsageError(f"there is no dtype called {options.dtype!r} here", f"--dtype {','.join(DTYPES)}")
-    for option, value, least, most in (
-        ("--budget", options.timing.budget, 0.0, LONGEST),
-        ("--timeout", options.timeout, 0.0, LONGEST),
-        ("--precision", options.timing.precision, 0.0, 0.5),
-        ("--floor", options.timing.floor, 0.0, 0.5),
+    usual = EvaluationOptions()
+    for option, value, most, default in (
+        ("--budget", options.timing.budget, LONGEST, usual.timing.budget),
+        ("--timeout", options.timeout, LONGEST, usual.timeout),
+        ("--precision", options.timing.precision, 0.5, usual.timing.precision),
+        ("--floor", options.timing.floor, 0.5, usual.timing.floor),
     ):
-        if not least < value <= most:
-            raise UsageError(f"{option} {value:g} is not between {least:g} and {most:g}", f"{option} 0.05")
+        if not 0 < value <= most:
+            raise UsageError(
+                f"{option} {value:g} is not above 0 and at most {most:,.12g}", f"{option} {default:g}"
+            )
     if not 0 <= options.threads <= 4096:
         raise UsageError(f"--threads {options.threads} is no number of threads", "--threads 1")

@@ -27,7 +27,7 @@ from profkit.execution.pool import WorkerPool
 from profkit.kernels.devices import check_device, device_names
 from profkit.kernels.evaluation import journal as journals
 from profkit.kernels.evaluation.journal import EvaluationJournal, make_document
-from profkit.kernels.evaluation.request import EvaluationRequest
+from profkit.kernels.evaluation.request import WAIT_POLICY, EvaluationRequest
 from profkit.kernels.sweep.plan import format_duration
 
 COMPILE_PATIENCE = 400.0  # more, where torch.compile is asked for
@@ -82,7 +82,7 @@ def run_evaluation(
             tests = _open(request, journal, pool, progress, start)
             left = _left(request, journal, tests)
             counts = _Counts(left)
-            progress.begin("evaluate", _describe(left, tests))
+            progress.begin("evaluate", _describe(request, left, tests))
             next_report = 0.0
 
             def tick() -> None:
@@ -171,15 +171,7 @@ def _make_pool(
     logs.mkdir(parents=True, exist_ok=True)
     names = device_names(request.gpus, os.environ.get("CUDA_VISIBLE_DEVICES"))
     seen: Sequence[Mapping[str, str]] = [{"CUDA_VISIBLE_DEVICES": name} for name in names] or [{}]
-    commands = [
-        WorkerCommand(
-            "profkit.kernels.evaluation.judge:Judge",
-            (str(logs), slot),
-            env={**env, **visible},
-            log=logs / f"judge-{slot}.log",
-        )
-        for slot, visible in enumerate(seen)
-    ]
+    commands = [_judge_command(logs, {**env, **visible}, slot) for slot, visible in enumerate(seen)]
     return WorkerPool(
         [WorkerClient(command) for command in commands],
         settle,
@@ -198,6 +190,15 @@ def _check_slot(slot: int, about: Mapping[str, Any], first: Mapping[str, Any]) -
         check_device(slot, about, first)
 
 
+def _judge_command(logs: Path, env: Mapping[str, str], slot: int) -> WorkerCommand:
+    """Its threads wait asleep, unless the user has chosen how threads wait."""
+    patient = WAIT_POLICY not in os.environ
+    waiting = {WAIT_POLICY: "passive"} if patient else {}
+    factory = "profkit.kernels.evaluation.judge:Judge"
+    log = logs / f"judge-{slot}.log"
+    return WorkerCommand(factory, (str(logs), slot, patient), env={**env, **waiting}, log=log)
+
+
 def _seconds_of_a_test(request: EvaluationRequest) -> float:
     """What the judge gets for one test, before it counts as hanging."""
     compiling = COMPILE_PATIENCE if request.settings.compiled else 0.0
@@ -214,7 +215,8 @@ def _check_tests(request: EvaluationRequest, about: Mapping[str, Any]) -> tuple[
     if about.get("without_kernel"):
         raise UsageError(
             f"no operation of the suite {request.settings.suite} has a kernel there",
-            "--ops NAME says what is missing; --suite opinfo has more operations",
+            "--ops NAME says what is missing"
+            + ("" if request.settings.suite == "opinfo" else "; --suite opinfo has more operations"),
         )
     raise UsageError(
         f"no test of the suite {request.settings.suite} is left by these options",
@@ -317,12 +319,15 @@ def _batches(tests: Sequence[EvaluationTest], journal: EvaluationJournal) -> lis
     ]
 
 
-def _describe(left: Sequence[EvaluationTest], tests: Sequence[EvaluationTest]) -> str:
-    known = len(tests) - len(left)
-    timed = sum(test.timed for test in left)
-    return f"{plural(len(left), 'test')}, {timed} of them timed" + (
-        f"; {known} known already" if known else ""
-    )
+def _describe(
+    request: EvaluationRequest, left: Sequence[EvaluationTest], tests: Sequence[EvaluationTest]
+) -> str:
+    """`48 tests, 11 of them timed; 20 known already`."""
+    known, timed = len(tests) - len(left), sum(test.timed for test in left)
+    text = plural(len(left), "test")
+    if not request.settings.correctness_only:
+        text += f", {timed} of them timed"
+    return text + (f"; {known} known already" if known else "")
 
 
 class _Counts:

@@ -4,8 +4,10 @@ A batch calls a kernel once on each of several arguments, which were written int
 process was stopped: each call has other values, and what one batch computed is no help to the next. The clock runs
 from before the process is woken until it says where its outputs lie; then it is stopped, and the outputs of a call
 chosen at random are read and verified. The reference runs in a process of the same kind, under the same clock, on the
-same values, in random order. What such a batch takes without a kernel is measured, too, and taken off both. From round
-to round the arguments lie in other memory, so that no process has the luck of a good place for long.
+same values. What such a batch takes without a kernel is measured, too, and taken off both. Of two pairs each process is
+first in one, and its arguments are written first in one. From round to round arguments and outputs lie in other memory,
+so that no process has the luck of a good place for long: a round is one answer, and how far rounds lie apart is how far
+they may be off.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from typing import NamedTuple
 
 import torch
 
-from profkit.core.statistics import median, median_interval
+from profkit.core.inference import signed_rank_interval
+from profkit.core.statistics import median
 from profkit.core.types import Speedup, SpeedWord
 from profkit.execution.child import WorkerEnded
 from profkit.hardware.conditions import OtherProcesses
@@ -33,11 +36,11 @@ from profkit.kernels.evaluation.fresh_values import FreshValues
 from profkit.kernels.evaluation.request import PairOptions
 from profkit.runtime.passes.processor_wait import MOST_WAITING
 
-ROUNDS, FEWEST_ROUNDS, MOST_ROUNDS = (
-    10,
-    6,
-    50,
-)  # in which the time is spent: of fewer than 6 no interval is known
+ROUNDS, MOST_ROUNDS = 20, 60  # in which the time is spent
+FEWEST_ROUNDS = 6  # of fewer no interval is known
+CONFIDENCE = 0.95
+EARLY_CONFIDENCE = 0.99  # to end before the time is over: who looks after each round sees more than there is
+SURE = 0.999  # of FASTER and SLOWER: a suite has hundreds of tests, and a busy machine that is taken for a quiet one
 WARM_SECONDS = 0.02  # a round begins with a pair that is not counted, and with two where they are short
 EMPTY_BATCHES = 7
 SLICE_SECONDS = (
@@ -98,12 +101,12 @@ def time_pairs(
         for number in range(MOST_ROUNDS):
             bench.renew(pinned=pinned)
             warm = perf_counter()
-            bench.run_pair(number)
+            bench.run_pairs(number)
             if perf_counter() - warm < WARM_SECONDS:
-                bench.run_pair(number)
+                bench.run_pairs(number)
             round_end = begin + (number + 1) * options.budget / ROUNDS
             while True:
-                pairs.append(bench.run_pair(number))
+                pairs += bench.run_pairs(number)
                 before = perf_counter()
                 if not bench.can_verify():  # its memory is new: it can be read from the next pair on
                     bench.introduce()
@@ -116,7 +119,7 @@ def time_pairs(
             if number + 1 < FEWEST_ROUNDS:
                 continue
             is_over = perf_counter() - begin > options.budget
-            if is_over or _is_decided(_speedup(_undisturbed(pairs), options), options):
+            if is_over or _is_decided(_speedup(_undisturbed(pairs), options, EARLY_CONFIDENCE), options):
                 break
     if verified < FEWEST_VERIFIED:
         raise Unverified(
@@ -191,23 +194,32 @@ class _Bench:
         self._slots[process] = process.place(self._recipe, self._count, self._order)
         process.prepare_timing()
 
-    def run_pair(self, number: int) -> _Pair:
-        """Write new values and time both on them, in random order: a pair of round `number`."""
+    def run_pairs(self, number: int) -> list[_Pair]:
+        """Two pairs of round `number`: both run first once, and the arguments of both are written first once.
+
+        Where a process waited in one of them, neither is a fair pair.
+        """
+        written, run = (self._secret.sample(self._both, 2) for _ in range(2))
+        pairs = [self._run_pair(number, written, run), self._run_pair(number, written[::-1], run[::-1])]
+        waited = any(pair.waited for pair in pairs)
+        return [pair._replace(waited=waited) for pair in pairs]
+
+    def _run_pair(self, number: int, written: Sequence[KernelProcess], run: Sequence[KernelProcess]) -> _Pair:
+        """Write new values, and time both on them; what is written later is warmer."""
         self._chosen = self._secret.randrange(self._count)
-        both = self._secret.sample(self._both, 2)  # what is written later is warmer
         if self._together:
-            first, second = (each.region for each in both)
+            first, second = (each.region for each in written)
             assert first is not None
             assert second is not None
             self._fresh.write_rows(first, self._recipe)
             second.copy_(first)
-            copy_storages(self._slots[both[0]][self._chosen], self._kept)
+            copy_storages(self._slots[written[0]][self._chosen], self._kept)
         else:
-            self._write_one_by_one(both)
+            self._write_one_by_one(written)
         self._reference.check_scheduling()
         times: dict[KernelProcess, float] = {}
         waited = False
-        for process in self._secret.sample(self._both, 2):
+        for process in run:
             self._watches[process].begin()
             busy = process.cpu_seconds()
             with blaming(self._reference) if process is self._reference else nullcontext():
@@ -303,8 +315,8 @@ def _empty_batch_seconds(process: KernelProcess, count: int) -> float:
     return min(times)  # a disturbed one would be taken off every time
 
 
-def _speedup(pairs: Sequence[_Pair], options: PairOptions) -> Speedup:
-    """The median of the rounds' median ratios, with its interval by ranks.
+def _speedup(pairs: Sequence[_Pair], options: PairOptions, confidence: float = CONFIDENCE) -> Speedup:
+    """The middle of the rounds' median ratios, with its interval by the signed-rank test.
 
     A round is the unit: all of its pairs share where their memory lies, so a hundred of them are one answer.
     """
@@ -312,10 +324,21 @@ def _speedup(pairs: Sequence[_Pair], options: PairOptions) -> Speedup:
     for pair in pairs:
         rounds.setdefault(pair.round, []).append(log(pair.reference / pair.candidate))
     ratios = [median(each) for each in rounds.values()]
-    bounds = median_interval(ratios)
-    low, high = (min(ratios), max(ratios)) if bounds is None else (bounds.low, bounds.high)
-    value, low, high = exp(median(ratios)), exp(low), exp(high)
-    return Speedup(value, low, high, speed_word(value, low, high, options.floor), len(pairs))
+    interval = signed_rank_interval(ratios, confidence)
+    low, middle, high = (min(ratios), median(ratios), max(ratios)) if interval is None else interval
+    value, low, high = exp(middle), exp(low), exp(high)
+    word = speed_word(value, low, high, options.floor) if interval is not None else "AMBIGUOUS"
+    if word in ("FASTER", "SLOWER") and not _is_sure(ratios, options.floor):
+        word = "AMBIGUOUS"
+    return Speedup(value, low, high, word, len(pairs))
+
+
+def _is_sure(ratios: Sequence[float], floor: float) -> bool:
+    """Whether one side is faster; so few rounds that no interval is so sure must all lie beyond the floor."""
+    interval = signed_rank_interval(ratios, SURE)
+    if interval is None:
+        return min(ratios) > log(1 + floor) or max(ratios) < -log(1 + floor)
+    return interval[0] > 0 or interval[2] < 0
 
 
 def speed_word(value: float, low: float, high: float, floor: float) -> SpeedWord:

@@ -8,7 +8,7 @@ from statistics import median
 
 import pytest
 
-from profkit.core.inference import mann_whitney, shift_interval
+from profkit.core.inference import mann_whitney, shift_interval, signed_rank_interval
 
 
 def by_hand(a: list[float], b: list[float]) -> float:
@@ -92,3 +92,26 @@ def test_intervals_of_many_values_are_near_those_of_few() -> None:
     assert wide is not None
     assert narrow is not None
     assert narrow == pytest.approx(wide, abs=0.06)
+
+
+@pytest.mark.parametrize(("n", "cut"), [(6, 1), (7, 3), (8, 4), (10, 9), (15, 26), (20, 53)])
+def test_the_signed_rank_interval_has_the_ranks_of_the_published_tables(n: int, cut: int) -> None:
+    values = [2.0**place for place in range(n)]
+    means = sorted((a + b) / 2 for i, a in enumerate(values) for b in values[i:])
+    assert signed_rank_interval(values, 0.95) == (means[cut - 1], median(means), means[-cut])
+
+
+def test_the_signed_rank_interval_needs_six_values_and_forgives_one_in_four() -> None:
+    assert signed_rank_interval([1.0] * 5, 0.95) is None
+    assert signed_rank_interval([1.0] * 7, 0.99) is None
+    found = signed_rank_interval([*[1.0, 1.1] * 8, 50.0, 60.0, 70.0], 0.95)
+    assert found is not None
+    assert found[1] < 1.2
+
+
+def test_the_signed_rank_interval_covers_the_middle_as_often_as_it_says() -> None:
+    source = random.Random(5)
+    for n in (9, 100):  # exact, and by the normal approximation
+        intervals = [signed_rank_interval([source.gauss(0, 1) for _ in range(n)], 0.95) for _ in range(300)]
+        covered = sum(low <= 0 <= high for low, _, high in filter(None, intervals))
+        assert 0.91 < covered / 300 < 0.985

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ import torch
 from profkit.kernels.evaluation.candidate.arguments import Encoder, decode
 from profkit.kernels.evaluation.fresh_values import FreshValues, choose_values
 from profkit.kernels.evaluation.request import PairOptions
-from profkit.kernels.evaluation.timing import _Pair, _speedup, _undisturbed, speed_word
+from profkit.kernels.evaluation.timing import _Bench, _Pair, _speedup, _undisturbed, speed_word
 
 
 @pytest.mark.parametrize(
@@ -118,7 +120,35 @@ def test_a_round_is_one_answer_however_many_pairs_it_has() -> None:
     others = [_Pair(number, 1.0, 1.0, waited=False) for number in range(1, 7)]
     speedup = _speedup([*lucky, *others], PairOptions())
     assert (speedup.median, speedup.word, speedup.pairs) == (1.0, "AMBIGUOUS", 106)
-    assert speedup.high == pytest.approx(1.2)
+    assert speedup.high == pytest.approx(1.2**0.5)
+
+
+def test_faster_is_what_a_thousand_equal_pairs_would_hardly_show() -> None:
+    def word(*ratios: float) -> str:
+        pairs = [_Pair(number, ratio, 1.0, waited=False) for number, ratio in enumerate(ratios)]
+        return _speedup(pairs, PairOptions()).word
+
+    assert word(*[1.5, 1.6] * 6) == "FASTER"
+    assert word(*[0.6, 0.7] * 6) == "SLOWER"
+    assert word(*[1.5, 1.6] * 3) == "FASTER"  # so few are enough where each of them is beyond the floor
+    assert word(1.03, *[1.5, 1.6] * 3) == "AMBIGUOUS"
+    assert word(*[0.95, 1.3, 1.4, 1.2] * 4) == "AMBIGUOUS"
+    assert word(*[1.02, 0.98] * 6) == "SAME"
+    assert word(*[1.0] * 5) == "AMBIGUOUS"
+
+
+def test_each_process_is_first_and_written_first_once_in_two_pairs() -> None:
+    bench, seen = _Bench.__new__(_Bench), []
+    bench._secret, bench._both = random.SystemRandom(), ("reference", "candidate")  # type: ignore[assignment]
+
+    def run_pair(number: int, written: Sequence[Any], run: Sequence[Any]) -> _Pair:
+        seen.append((*written, *run))
+        return _Pair(number, 1.0, 1.0, waited=len(seen) == 1)
+
+    bench._run_pair = run_pair  # type: ignore[method-assign]
+    pairs = bench.run_pairs(3)
+    assert [pair.waited for pair in pairs] == [True, True]
+    assert seen[1] == (*seen[0][1::-1], *seen[0][:1:-1])
 
 
 def test_values_lie_where_the_arguments_do() -> None:

@@ -115,6 +115,10 @@ def test_a_time_below_measured_peaks_and_more_threads_are_remarks() -> None:
     assert "2.0 times as fast as the measured peaks" in describe_witnesses(1.0, 2.0, 1.0, 1.0)[0]
     assert "keeps 2.0 threads busy, and PyTorch's own 1.0" in describe_witnesses(1.0, None, 2.0, 1.0)[0]
     assert describe_witnesses(1.0, None, 1.9, 1.5) == ()
+    assert describe_witnesses(1.0, None, 1.6, 1.0, allowed=1) == ()
+    assert (
+        "keeps 1.9 processors busy, and --threads allows 1" in describe_witnesses(1.0, None, 1.9, 1.9, 1)[0]
+    )
 
 
 def test_a_gpu_that_would_have_stored_more_than_its_multiprocessors_can_did_not() -> None:

@@ -29,6 +29,7 @@ from profkit.execution.job import JobStatus
 from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor, storage_views
 from profkit.kernels.evaluation.candidate.cuda_idle import BusyDevice
 from profkit.kernels.evaluation.candidate.memory import JudgeMemory
+from profkit.kernels.evaluation.request import WAIT_POLICY
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.runtime.passes.processor_wait import ProcessorWatch
 
@@ -111,8 +112,8 @@ class KernelProcess:
             "TMPDIR": self._scratch or tempfile.gettempdir(),
             **{name: "" for name in ALLOCATORS if name in os.environ},
         }  # the layout of both is alike
-        if patient:
-            env["OMP_WAIT_POLICY"] = "passive"
+        if patient and WAIT_POLICY not in os.environ:
+            env[WAIT_POLICY] = "passive"
         runs_foreign_code = (
             bool(kept) and source.kind != "compiled"
         )  # whose orphans are told from nobody's then
