@@ -139,9 +139,6 @@ class HostPlace:
 class CudaPlace:
     """The first CUDA device that this process sees. Raises UsageError where another judge has it, or it is busy."""
 
-    # Waking a process and waiting for the device take some 0.2 ms; of small kernels 512 fill 4 ms and more.
-    batch = BatchLimits(0.010, 512, 1 << 31, with_results=True)
-
     def __init__(self) -> None:
         from profkit.kernels.evaluation.candidate.cuda_idle import IdleProbe
         from profkit.kernels.evaluation.candidate.cuda_memory import DEVICE
@@ -160,6 +157,10 @@ class CudaPlace:
         self._cell = torch.zeros(1, dtype=torch.uint8, device=DEVICE)
         self._properties = torch.cuda.get_device_properties(DEVICE)
         self._lock = lock_device(str(self._properties.uuid))
+        self._arena_bytes = int(self._properties.total_memory * DEVICE_ARENA_SHARE) >> 21 << 21
+        # Waking a process and waiting for the device take some 0.2 ms; of small kernels 512 fill 3 ms and more.
+        most = min(1 << 32, self._arena_bytes // 4 * 3)
+        self.batch = BatchLimits(0.010, 512, most, with_results=True)
         self._spare_bytes = int(self._properties.total_memory * SPARE_SHARE)
         self._driver = CudaDriver()
         self._watch = DeviceWatch(DeviceClock(self._driver, 0, 0).address())
@@ -181,8 +182,7 @@ class CudaPlace:
         """A share of the device's memory."""
         from profkit.kernels.evaluation.candidate.cuda_memory import CudaJudgeMemory
 
-        size = int(self._properties.total_memory * DEVICE_ARENA_SHARE) >> 21 << 21
-        return CudaJudgeMemory(self._driver, size, self._probe)
+        return CudaJudgeMemory(self._driver, self._arena_bytes, self._probe)
 
     def impossible_rate(self, bytes_written: float, seconds: float) -> str:
         """By the stores of its multiprocessors."""
