@@ -26,7 +26,7 @@ from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome, JobStatus
 from profkit.execution.pool import WorkerPool
 from profkit.kernels.evaluation import journal as journals
 from profkit.kernels.evaluation.journal import EvaluationJournal, make_document
-from profkit.kernels.evaluation.request import WAIT_POLICY, EvaluationRequest
+from profkit.kernels.evaluation.request import WAIT_POLICY, EvaluationRequest, was_asked
 from profkit.kernels.sweep.plan import format_duration
 
 COMPILE_PATIENCE = 400.0  # more, where torch.compile is asked for
@@ -50,7 +50,8 @@ def run_evaluation(
         counts = _Counts(())
 
         def settle(outcome: JobOutcome) -> None:
-            result, strength = test_result(outcome)
+            asked = was_asked(log, outcome.slot, outcome.job.key)
+            result, strength = test_result(outcome, asked=asked)
             if strength is not None:
                 journal.add_strength(strength)
             if result is not None:
@@ -206,10 +207,11 @@ def _check_tests(request: EvaluationRequest, about: Mapping[str, Any]) -> tuple[
     )
 
 
-def test_result(outcome: JobOutcome) -> tuple[TestResult | None, TestStrength | None]:
+def test_result(outcome: JobOutcome, *, asked: bool) -> tuple[TestResult | None, TestStrength | None]:
     """The result of a test by the outcome of its job, and how strong the test is; None where it was not done.
 
-    What ends the judge itself is PyTorch's own kernel, or the making of arguments: no kernel of anybody runs there.
+    What ends the judge itself is PyTorch's own kernel, or the making of arguments: no kernel of anybody runs there. But
+    one that was `asked` runs beside it, and may have ended it: no test of a kernel's is left out by what it does.
     """
     test = codec.from_plain_data(EvaluationTest, outcome.job.data)
     result = TestResult(test, "lost", outcome.reason, spent=outcome.seconds, slot=outcome.slot)
@@ -221,7 +223,9 @@ def test_result(outcome: JobOutcome) -> tuple[TestResult | None, TestStrength | 
         except UnreadableReport as error:
             return replace(result, reason=f"the judge gave a wrong answer: {error.message}"), None
         return replace(answer.result, slot=outcome.slot), answer.strength
-    if outcome.status is not JobStatus.lost:
+    if asked and outcome.status is not JobStatus.lost:
+        result = replace(result, reason=f"the judge ended while the kernel was tested: {outcome.reason}")
+    elif outcome.status is not JobStatus.lost:
         reason = (
             f"nothing can be decided: PyTorch's own kernel, or what makes its arguments: {outcome.reason}"
         )
