@@ -38,7 +38,7 @@ from profkit.kernels.evaluation.candidate.compiled import COMPILE_SECONDS, SOURC
 from profkit.kernels.evaluation.candidate.confinement import shield
 from profkit.kernels.evaluation.candidate.place import HostPlace, Place, find_place
 from profkit.kernels.evaluation.correctness import Incorrect
-from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings
+from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings, note_asked
 from profkit.kernels.evaluation.sources.registry import describe_untested, open_source
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
@@ -285,6 +285,7 @@ class Judge:
         assert self._candidate is not None
         if not self._has_kernel(test.operation):
             return self._time_reference(trial, result)
+        note_asked(self._logs, self._number, test.id)
         try:
             self._candidate.load(test.operation)
         except KernelError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import sys
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -120,6 +121,19 @@ def make_request(
         return request
     folder = create_run_folder(options.output, options.name, kind, datetime.now())
     return replace(request, folder=folder)
+
+
+def note_asked(logs: Path, judge: int, test: str) -> None:
+    """From now on the kernel of the test runs: if the judge ends, the kernel may have ended it."""
+    with suppress(OSError):
+        (logs / f"asked-{judge}").write_text(test, encoding="ascii")
+
+
+def was_asked(logs: Path, judge: int, test: str) -> bool:
+    """Whether the kernel of the test ran when the judge ended."""
+    with suppress(OSError, ValueError):
+        return (logs / f"asked-{judge}").read_text(encoding="ascii") == test
+    return False
 
 
 def split_list(text: str) -> tuple[str, ...]:

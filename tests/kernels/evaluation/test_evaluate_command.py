@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from profkit.core.codec import to_plain_data
+from profkit.execution.job import Job, JobOutcome, JobStatus
+from profkit.kernels.evaluation import run
 from profkit.kernels.evaluation.journal import create_journal
-from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings
+from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings, note_asked, was_asked
 from profkit.kernels.evaluation.run import _describe
 from profkit.kernels.evaluation.suites.names import check_names
 from tests.cli_runner import ENVIRONMENT, Said, call_in_process
@@ -66,6 +70,25 @@ def test_nothing_is_said_of_times_where_none_is_measured() -> None:
         (JudgeSettings(correctness_only=True), "1 test; 1 known already"),
     ):
         assert _describe(EvaluationRequest(settings, Path(), "aten"), tests[:1], tests) == said
+
+
+def test_no_kernel_gets_out_of_a_test_by_ending_the_judge(tmp_path: Path) -> None:
+    job = Job("1", to_plain_data(a_test("relu.default")))
+    for asked, status in ((False, "skipped"), (True, "lost")):
+        if asked:
+            note_asked(tmp_path, 0, job.key)
+        outcome = JobOutcome(job, JobStatus.crash, reason="its process was killed by SIGKILL")
+        result, _ = run.test_result(outcome, asked=was_asked(tmp_path, 0, job.key))
+        assert result is not None
+        assert result.status == status
+        assert "killed by SIGKILL" in result.reason
+
+
+def test_a_pipe_in_place_of_the_journal_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "tests.jsonl")
+    done = evaluate("--resume", str(tmp_path), cwd=tmp_path)
+    assert done.code == 2
+    assert "tests.jsonl is no journal of an evaluation" in done.err
 
 
 def test_a_pattern_that_no_operation_has_shows_what_there_is() -> None:
