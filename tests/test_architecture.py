@@ -41,7 +41,7 @@ BENCH = (
     "kernels/evaluation/correctness.py",
     "kernels/evaluation/fresh_values.py",
     "kernels/evaluation/judge.py",
-    "kernels/evaluation/candidate/place.py",
+    "kernels/evaluation/candidate/devices.py",
     "kernels/evaluation/timing.py",
     "kernels/evaluation/trial.py",
     "kernels/evaluation/reference.py",

@@ -28,7 +28,7 @@ from profkit.kernels.evaluation.candidate.arena import ALIGNMENT
 from profkit.kernels.evaluation.candidate.confinement import GPU_CACHES, confine, make_caches, shield
 from profkit.kernels.evaluation.candidate.cuda_idle import BusyDevice, IdleProbe
 from profkit.kernels.evaluation.candidate.cuda_memory import CudaJudgeMemory, CudaKernelMemory, free_blocks
-from profkit.kernels.evaluation.candidate.place import CudaPlace
+from profkit.kernels.evaluation.candidate.devices import CudaDevice
 from profkit.runtime.region.cuda_driver import CudaDriver
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -153,10 +153,10 @@ def main() -> None:
     shielded = "open" not in os.environ.get("FACTS", "")
     if shielded:
         shield()
-    place = CudaPlace()
-    probe: IdleProbe = place._probe
+    device = CudaDevice()
+    probe: IdleProbe = device._probe
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, kernel {os.uname().release}")
-    memory = place.make_memory()
+    memory = device.make_memory()
     assert isinstance(memory, CudaJudgeMemory)
     confined = "free" not in os.environ.get("FACTS", "")
     child = Child(memory.describe(), confined=confined)

@@ -36,7 +36,7 @@ from profkit.kernels.evaluation.candidate.arguments import NotPortable
 from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess
 from profkit.kernels.evaluation.candidate.compiled import COMPILE_SECONDS, SOURCE, CompiledRival
 from profkit.kernels.evaluation.candidate.confinement import shield
-from profkit.kernels.evaluation.candidate.place import HostPlace, Place, find_place
+from profkit.kernels.evaluation.candidate.devices import HostDevice, JudgedDevice, find_device
 from profkit.kernels.evaluation.correctness import Incorrect
 from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings, note_asked
 from profkit.kernels.evaluation.sources.registry import describe_untested, open_source
@@ -88,7 +88,7 @@ class Judge:
         self._candidate: KernelProcess | None = None
         self._reference: KernelProcess | None = None
         self._tracer: KernelProcess | None = None  # the candidate's kernels once more, on a device
-        self._place: Place = HostPlace()
+        self._device: JudgedDevice = HostDevice()
         self._roofs: dict[str, MeasuredCeilings] = {}  # by dtype, "" for all others
         self._rival: CompiledRival | None = None
         self._threads = 1
@@ -115,18 +115,18 @@ class Judge:
             torch.set_num_threads(chosen.threads)
         torch.set_grad_enabled(False)
         self._threads = torch.get_num_threads()
-        self._place = find_place(chosen.device)
+        self._device = find_device(chosen.device)
         path = Path(chosen.suite_path) if chosen.suite_path else None
-        self._suite = find_suite(chosen.suite, path, device=self._place.device.type)
+        self._suite = find_suite(chosen.suite, path, device=self._device.device.type)
         self._candidate = self._process(chosen.source, "candidate", kept=self._kept)
         self._reference = self._process(SourceRequest("aten"), "reference")
         if chosen.compiled:
             patience = max(chosen.timeout, COMPILE_SECONDS)
             process = self._process(SOURCE, "compiled", self._kept, patience)
             self._rival = CompiledRival(process)
-        if self._place.device.type == "cuda" and chosen.source.kind != "aten":
+        if self._device.device.type == "cuda" and chosen.source.kind != "aten":
             self._tracer = self._process(chosen.source, "tracer", kept=self._kept)
-        described = describe_device(self._place.device)
+        described = describe_device(self._device.device)
         about: dict[str, Json] = {"device": described["device"], "versions": described["versions"]}
         if first:
             selection = Selection(chosen.operations, chosen.dtype, chosen.device)
@@ -139,7 +139,7 @@ class Judge:
                 *describe_untested(source, chosen.source, by_name, tests, chosen.suite),
             ]
             if not chosen.correctness_only:
-                about["ceilings"] = codec.to_plain_data(self._place.measure_ceilings())
+                about["ceilings"] = codec.to_plain_data(self._device.measure_ceilings())
         return about
 
     def use(self, suite: Suite, source: SourceRequest) -> None:
@@ -162,7 +162,7 @@ class Judge:
             yield JobStarted(job.key)
             test = codec.from_plain_data(EvaluationTest, job.data)
             result, strength = self.judge(test)
-            self._place.check()
+            self._device.check()
             value = {"result": codec.to_plain_data(result), "strength": codec.to_plain_data(strength)}
             yield JobFinished(job.key, value)
 
@@ -190,11 +190,11 @@ class Judge:
         for process in (self._candidate, self._reference, self._tracer, self._rival):
             if process is not None:
                 process.close()
-        self._place.close()
+        self._device.close()
 
     def _release(self, call_bytes: int) -> None:
         """What a large test leaves in the processes' allocators the next one of another process may need."""
-        if not self._place.is_large(call_bytes):
+        if not self._device.is_large(call_bytes):
             return
         for process in filter(None, (self._candidate, self._reference, self._tracer)):
             try:
@@ -260,7 +260,7 @@ class Judge:
         Raises what `Trial` raises.
         """
         seed = self._settings.seed_of(test.id)
-        trial = Trial(self._suite, test, seed, self._place, self._threads)
+        trial = Trial(self._suite, test, seed, self._device, self._threads)
         room = self._candidate.memory.size if self._candidate is not None else 0
         if trial.recipe.slot_bytes > room:
             needed = trial.recipe.slot_bytes
@@ -271,7 +271,7 @@ class Judge:
             return trial, None
         strength = None
         for number in range(1, SEEDS + 1):
-            following = Trial(self._suite, test, seed + number, self._place, self._threads)
+            following = Trial(self._suite, test, seed + number, self._device, self._threads)
             found = audit_test(test.id, test.operation, trial.reference, trial.arguments, following.reference)
             if strength is None or len(found.missed) < len(strength.missed):
                 strength, best = found, trial
@@ -344,28 +344,30 @@ class Judge:
                 len(trial.reference.outputs),
                 self._settings.timing,
                 trial.verifier(candidate),
-                count=calls_in_batch(estimate, trial.call_bytes, self._place.batch),
-                together=self._place.device.type == "cuda",
-                pinned=self._settings.threads == 1 and self._place.device.type == "cpu",
+                count=calls_in_batch(estimate, trial.call_bytes, self._device.batch),
+                together=self._device.device.type == "cuda",
+                pinned=self._settings.threads == 1 and self._device.device.type == "cpu",
             )
 
         try:
             with blaming(reference):
                 estimate = trial.estimate(reference)
-            self._place.begin_timing()
+            self._device.begin_timing()
             times = time(reference)
-            said = self._place.remarks()
-            if why := self._place.find_early_work():
+            said = self._device.remarks()
+            if why := self._device.find_early_work():
                 raise Cheat(why)
         except ReferenceFailed as failed:
             return replace(result, remarks=(*result.remarks, f"not timed: PyTorch's own kernel: {failed}"))
         except Unverified as unknown:
             return replace(result, remarks=(*result.remarks, f"not timed: {unknown}"))
-        if why := self._place.impossible_rate(trial.bytes_written, times.whole_seconds):
+        if why := self._device.impossible_rate(trial.bytes_written, times.whole_seconds):
             raise Cheat(why)
         bytes_, flops = trial.bytes, trial.count_flops()
         bound = self._least_seconds(bytes_, flops, trial.test.dtype)
-        threads = (times.threads, times.reference_threads) if self._place.device.type == "cpu" else (0.0, 0.0)
+        threads = (
+            (times.threads, times.reference_threads) if self._device.device.type == "cpu" else (0.0, 0.0)
+        )
         witnesses = describe_witnesses(times.seconds, bound, *threads, self._settings.threads)
         remarks = (*result.remarks, *((BUSY,) if times.disturbed else ()), *witnesses)
         compiled = None
@@ -407,7 +409,7 @@ class Judge:
         """What the hardware allows at least: by arithmetic, and by memory where no cache holds so much."""
         roofs = self._roofs.get(dtype, self._roofs.get("", MeasuredCeilings()))
         by_flops = flops / roofs.flops if flops and roofs.flops else 0.0
-        is_cached = bytes_ <= self._place.cached_bytes()
+        is_cached = bytes_ <= self._device.cached_bytes()
         by_bytes = bytes_ / roofs.bandwidth if roofs.bandwidth and not is_cached else 0.0
         return max(by_flops, by_bytes) or None
 
@@ -417,7 +419,7 @@ class Judge:
         log = self._logs / f"{name}-{self._number}.log"
         return KernelProcess(
             source,
-            self._place.make_memory(),
+            self._device.make_memory(),
             threads=self._settings.threads,
             timeout=timeout or self._settings.timeout,
             log=log,

@@ -31,7 +31,7 @@ from profkit.hardware.conditions import OtherProcesses
 from profkit.hardware.machine import usable_cores
 from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor
 from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess, copy_storages
-from profkit.kernels.evaluation.candidate.place import BatchLimits
+from profkit.kernels.evaluation.candidate.devices import BatchLimits
 from profkit.kernels.evaluation.fresh_values import FreshValues
 from profkit.kernels.evaluation.request import PairOptions
 from profkit.runtime.passes.processor_wait import MOST_WAITING

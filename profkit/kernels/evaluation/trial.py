@@ -12,7 +12,7 @@ import torch
 from profkit.core.types import EvaluationTest
 from profkit.kernels.evaluation.candidate.arguments import Encoder, Recipe, Tensor, decode
 from profkit.kernels.evaluation.candidate.client import KernelCall, KernelProcess, copy_storages
-from profkit.kernels.evaluation.candidate.place import Place
+from profkit.kernels.evaluation.candidate.devices import JudgedDevice
 from profkit.kernels.evaluation.correctness import Errors, Incorrect, check_call, is_right_by_far
 from profkit.kernels.evaluation.fresh_values import FreshValues, choose_values, device_of, shares_of_checks
 from profkit.kernels.evaluation.reference import (
@@ -46,15 +46,17 @@ def use_threads(count: int) -> None:
 class Trial:
     """One test made concrete: its arguments, and what they must give, which large ones take all `threads` for."""
 
-    def __init__(self, suite: Any, test: EvaluationTest, seed: int, place: Place, threads: int = 1) -> None:
-        self.test, self.seed, self._place = test, seed, place
+    def __init__(
+        self, suite: Any, test: EvaluationTest, seed: int, device: JudgedDevice, threads: int = 1
+    ) -> None:
+        self.test, self.seed, self._device = test, seed, device
         self.operation = find_operation(test.operation)
         if is_random(self.operation):
             raise Skip("its values are drawn at random")
         arguments = suite.make_arguments(test, seed)
         if not separate_places(self.operation, (arguments.args, arguments.kwargs)):
             raise Skip("it writes two values to one place, and either may stay")
-        self.encoder = Encoder(place.device)
+        self.encoder = Encoder(device.device)
         self.recipe: Recipe = self.encoder.encode(arguments.args, arguments.kwargs)
         use_threads(threads if self.recipe.slot_bytes > LARGE else 1)
         self.reference = self._refer(self.encoder.contents)
@@ -130,7 +132,7 @@ class Trial:
         """Seconds of one call of the reference, roughly."""
         process.load(self.test.operation)
         one = self._estimate(process, 1)
-        limits = self._place.batch
+        limits = self._device.batch
         if (
             not limits.with_results
             or SEVERAL * one > limits.seconds
@@ -143,7 +145,7 @@ class Trial:
     @property
     def call_bytes(self) -> int:
         """That a timed call needs until its batch is over."""
-        results = flat_tensors(self.reference.value) if self._place.batch.with_results else []
+        results = flat_tensors(self.reference.value) if self._device.batch.with_results else []
         return self.recipe.slot_bytes + sum(int(tensor.untyped_storage().nbytes()) for tensor in results)
 
     def _estimate(self, process: KernelProcess, count: int) -> float:

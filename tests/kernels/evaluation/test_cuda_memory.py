@@ -27,8 +27,8 @@ from profkit.kernels.evaluation.candidate.cuda_memory import (
     IpcHandle,
     free_blocks,
 )
+from profkit.kernels.evaluation.candidate.devices import lock_device
 from profkit.kernels.evaluation.candidate.host import HostJudgeMemory
-from profkit.kernels.evaluation.candidate.place import lock_device
 from profkit.runtime.region.cuda_driver import DriverError
 
 SIZE = 1 << 16

@@ -47,7 +47,7 @@ class BatchLimits:
     with_results: bool = False
 
 
-class Place(Protocol):
+class JudgedDevice(Protocol):
     """One device, and what the judge knows of it."""
 
     @property
@@ -89,7 +89,7 @@ class Place(Protocol):
         """Others may have it."""
 
 
-class HostPlace:
+class HostDevice:
     """The CPU."""
 
     device = torch.device("cpu")
@@ -136,7 +136,7 @@ class HostPlace:
         """It is everybody's."""
 
 
-class CudaPlace:
+class CudaDevice:
     """The first CUDA device that this process sees. Raises UsageError where another judge has it, or it is busy."""
 
     def __init__(self) -> None:
@@ -243,9 +243,9 @@ class CudaPlace:
         self._driver.check("cuStreamSynchronize", stream)
 
 
-def find_place(device: str) -> Place:
-    """The place that is called so: cpu, or cuda:0. Raises UsageError where somebody else has it."""
-    return CudaPlace() if torch.device(device).type == "cuda" else HostPlace()
+def find_device(device: str) -> JudgedDevice:
+    """The device that is called so: cpu, or cuda:0. Raises UsageError where somebody else has it."""
+    return CudaDevice() if torch.device(device).type == "cuda" else HostDevice()
 
 
 def lock_device(uuid: str, folder: Path = LOCKS, patience: float = PATIENCE) -> int:
