@@ -261,9 +261,8 @@ class Judge:
         """
         seed = self._settings.seed_of(test.id)
         trial = Trial(self._suite, test, seed, self._device, self._threads)
-        room = self._candidate.memory.size if self._candidate is not None else 0
-        if trial.recipe.slot_bytes > room:
-            needed = trial.recipe.slot_bytes
+        needed = trial.recipe.slot_bytes
+        if self._candidate is not None and needed > (room := self._candidate.memory.size):
             raise Skip(
                 f"its arguments take {needed / 1e9:.1f} GB, and {room / 1e9:.1f} GB are shared with kernels"
             )
