@@ -231,8 +231,8 @@ def gap_closed(results: Sequence[TestResult]) -> float | None:
     """How much of the way from PyTorch to the hardware's bound is gone: sum(ref - own) / sum(ref - bound).
 
     1 is at the bound, 0 at PyTorch, below 0 slower than that (after SOL-ExecBench, arXiv 2603.19173, which asks for the
-    same share). None where PyTorch is at its bound already: there is no gap. At most 1: a time that is below its bound by
-    the error of a measurement is at its bound.
+    same share). None where PyTorch is at its bound already: there is no gap. At most 1: a time below its bound by the
+    error of a measurement is at it.
     """
     known = [
         (r.reference_seconds, r.seconds, r.bound_seconds)
