@@ -261,7 +261,7 @@ def sweep(
     progress = progress_for(quiet=quiet)
     slots = None
     if where is not None:
-        from profkit.kernels.sweep.places import PlaceSlots
+        from profkit.kernels.places import PlaceSlots
 
         slots = PlaceSlots(*where)
     document = run_sweep(request, progress, slots)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from profkit.execution.places.connection import Connection
 from profkit.execution.places.place import Place
 from profkit.execution.places.slot import PlaceWorker
 from profkit.execution.pool import WorkerPool
-from profkit.kernels.sweep.places import RELAY
+from profkit.kernels.places import RELAY
 from tests.cli_runner import profkit
 
 JOBS = str(Path(__file__).parents[1] / "execution")
@@ -143,3 +144,33 @@ def test_what_cannot_be_asked_of_other_places_is_refused_before_a_folder_is_made
         said = profkit("sweep", "--on", "ssh:gpu1", *words, cwd=tmp_path)
         assert said.code == 2, said.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.torch
+def test_an_evaluation_is_judged_at_another_place_with_what_git_tracks_beside_the_kernels(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels" / "mine.py").write_text(
+        "import helper\nfrom profkit.evaluation import kernel\n\n"
+        "@kernel('relu.default')\ndef relu(x):\n    return helper.clamp(x)\n"
+    )
+    (tmp_path / "kernels" / "helper.py").write_text(
+        "import torch\n\ndef clamp(x):\n    return torch.clamp(x, min=0)\n"
+    )
+    for words in (("init", "-q"), ("add", "kernels")):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    on = ("--on", f"prefix:env -i HOME={tmp_path / 'home'}", "--on-python", sys.executable)
+    words = ("evaluate", "kernels/mine.py", *on, "--correctness-only", "--format", "json")
+    said = profkit(*words, cwd=tmp_path, process=True)
+    assert said.code == 0, said.err
+    document = said.json()
+    assert document["statuses"] == {"passed": len(document["tests"])}, document["tests"]
+    assert document["complete"] is True
+
+
+def test_what_an_evaluation_does_here_is_not_done_there(tmp_path: Path) -> None:
+    for words in (("--plan",), ("--profile", "slowest:1"), ("--replay", "0123456789ab", "FOLDER")):
+        said = profkit("evaluate", "--on", "ssh:gpu1", *words, cwd=tmp_path)
+        assert said.code == 2, said.err
+        assert "is done on this machine" in said.err

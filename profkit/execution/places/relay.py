@@ -19,19 +19,18 @@ from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Batch, Job
 from profkit.execution.places.there import BEAT_SECONDS, GRACE_SECONDS, Home, end_children
 
+OUT = "{out}"  # in an argument: the run's folder for what is left
+
 
 def relay(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:
     """Be one slot until the requests end. `data`: the worker's factory, its arguments and its environment."""
     adopt_orphans()
     home, over = Home(answers), threading.Event()
-    client = WorkerClient(
-        WorkerCommand(
-            data["factory"],
-            tuple(data["arguments"]),
-            env=_environment(run, data["env"]),
-            log=run / "out" / "log",
-        )
-    )
+    out = run / "out"
+    (out / "logs").mkdir()
+    words = (word.replace(OUT, str(out)) if isinstance(word, str) else word for word in data["arguments"])
+    env = _environment(run, data["env"])
+    client = WorkerClient(WorkerCommand(data["factory"], tuple(words), env=env, log=out / "log"))
     asked: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
 
     def listen() -> None:

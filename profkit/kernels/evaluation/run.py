@@ -23,12 +23,16 @@ from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import EvaluationDocument, EvaluationTest, TestResult, TestStrength
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome, JobStatus
+from profkit.execution.places.relay import OUT
 from profkit.execution.pool import WorkerPool
+from profkit.kernels.devices import check_device
 from profkit.kernels.evaluation import journal as journals
 from profkit.kernels.evaluation.journal import EvaluationJournal, make_document
 from profkit.kernels.evaluation.request import WAIT_POLICY, EvaluationRequest, was_asked
+from profkit.kernels.places import PlaceSlots, SlotWork, from_here
 from profkit.kernels.sweep.plan import format_duration
 
+JUDGE = "profkit.kernels.evaluation.judge:Judge"
 COMPILE_PATIENCE = 400.0  # more, where torch.compile is asked for
 REPORT_SECONDS = 1.0  # between two lines of progress
 PATIENCE = 120.0  # seconds that the judge gets above what a kernel may take: truth in float64, a process started anew
@@ -36,9 +40,14 @@ WriteResults = Callable[[Path, EvaluationDocument], Sequence[str]]
 
 
 def run_evaluation(
-    request: EvaluationRequest, progress: Progress, write: WriteResults = lambda *_: ()
+    request: EvaluationRequest,
+    progress: Progress,
+    write: WriteResults = lambda *_: (),
+    elsewhere: PlaceSlots | None = None,
 ) -> EvaluationDocument:
     """Give every test its status; those that the folder knows already are not done again. `write` writes the files.
+
+    The judge is here, or there is one at each place `elsewhere`.
 
     Raises MachineError where nothing can be measured or written, UsageError where no test is left by the options, and
     Interrupted after a Ctrl-C: what was done is kept, and `--resume` goes on.
@@ -61,7 +70,11 @@ def run_evaluation(
         log = request.folder / "logs"
         scratch = cleanup.enter_context(TemporaryDirectory(prefix="profkit-", ignore_cleanup_errors=True))
         # What kernels leave in that folder goes, too, where the judge is killed.
-        pool = _make_pool(request, log, settle, progress, {"TMPDIR": scratch})
+        if elsewhere is None:
+            pool = _make_pool(request, log, settle, progress, {"TMPDIR": scratch})
+        else:
+            cleanup.callback(elsewhere.close)
+            pool = _make_pool_elsewhere(request, elsewhere, settle, progress)
         cleanup.callback(pool.close)
 
         def finish(*, complete: bool) -> EvaluationDocument:
@@ -174,12 +187,35 @@ def _make_pool(
     )
 
 
+def _make_pool_elsewhere(
+    request: EvaluationRequest,
+    elsewhere: PlaceSlots,
+    settle: Callable[[JobOutcome], None],
+    progress: Progress,
+) -> WorkerPool:
+    chosen = request.settings
+    files = (*chosen.source.paths, *filter(None, [chosen.suite_path]))
+    patient = {WAIT_POLICY: "passive"}
+    elsewhere.connect(SlotWork(JUDGE, (f"{OUT}/logs", 0, True), (patient,), files), progress)
+    source = replace(chosen.source, paths=tuple(map(from_here, chosen.source.paths)))
+    path = from_here(chosen.suite_path) if chosen.suite_path else ""
+    there = replace(request, settings=replace(chosen, source=source, suite_path=path))
+    return WorkerPool(
+        elsewhere.workers,
+        settle,
+        timeout=_seconds_of_a_test(request),
+        settings=_plain(there),
+        moves=True,
+        check=check_device,
+        note=progress.note,
+    )
+
+
 def _judge_command(logs: Path, env: Mapping[str, str]) -> WorkerCommand:
     """Its threads wait asleep, unless the user has chosen how threads wait."""
     patient = WAIT_POLICY not in os.environ
     waiting = {WAIT_POLICY: "passive"} if patient else {}
-    factory = "profkit.kernels.evaluation.judge:Judge"
-    return WorkerCommand(factory, (str(logs), 0, patient), env={**env, **waiting}, log=logs / "judge-0.log")
+    return WorkerCommand(JUDGE, (str(logs), 0, patient), env={**env, **waiting}, log=logs / "judge-0.log")
 
 
 def _seconds_of_a_test(request: EvaluationRequest) -> float:

@@ -20,11 +20,11 @@ from profkit.execution.job import JobOutcome, JobStatus
 from profkit.execution.pool import TICK_SECONDS, WorkerPool
 from profkit.kernels.devices import check_device
 from profkit.kernels.operations.pytorch import COMPILED
+from profkit.kernels.places import PlaceSlots
 from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep import workers
 from profkit.kernels.sweep.journal import SweepJournal, sweep_document
 from profkit.kernels.sweep.outputs import load_reports, write_results
-from profkit.kernels.sweep.places import PlaceSlots
 from profkit.kernels.sweep.plan import format_duration, seconds_left
 from profkit.kernels.sweep.request import SweepRequest
 from profkit.kernels.sweep.schedule import PointQueue, Precompile, Work
@@ -87,7 +87,7 @@ def run_sweep(
             precompile = Precompile((), ())
             if work:
                 cleanup.callback(elsewhere.close)
-                elsewhere.connect(request, workers.MEASURES, progress)
+                elsewhere.connect(workers.slot_work(request), progress)
             clients = elsewhere.workers
         session.workers = max(1, len(clients))
         pool = WorkerPool(

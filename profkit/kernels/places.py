@@ -1,11 +1,11 @@
-"""The workers of a sweep at other places: one for each place, or one for each GPU that was named, at each of them."""
+"""Workers of a sweep or an evaluation at other places: one at each, or one for each environment, as for each GPU."""
 
 from __future__ import annotations
 
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,9 +15,21 @@ from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnre
 from profkit.execution.places.files import Sending, Tree, workload_tree
 from profkit.execution.places.place import Place
 from profkit.execution.places.slot import PlaceWorker
-from profkit.kernels.sweep.request import SweepRequest
 
 RELAY = "profkit.execution.places.relay:relay"
+
+
+@dataclass(frozen=True)
+class SlotWork:
+    """What each slot does: the factory of its handler, with its arguments; an environment for each slot of a place.
+
+    `files` and folders are sent; `from_here` says what an argument calls one. `relay.OUT` is a folder there.
+    """
+
+    factory: str
+    arguments: tuple[Json, ...]
+    environments: tuple[Mapping[str, str], ...] = ({},)
+    files: tuple[str, ...] = ()
 
 
 @dataclass
@@ -29,21 +41,18 @@ class PlaceSlots:
     workers: list[PlaceWorker] = field(default_factory=list)
     _logs: list[Path] = field(default_factory=list)
 
-    def connect(self, request: SweepRequest, factory: str, progress: Progress) -> None:
-        """Start a slot for each; what is not reached is passed over. Raises what the last one raised if none is."""
-        work = self._work_tree(request)
-        arguments = [
-            "cuda:0" if request.device == "cuda" else request.device,
-            *map(_from_here, request.files),
-        ]
+    def connect(self, work: SlotWork, progress: Progress) -> None:
+        """Start the slots; a place that is not reached is passed over. Raises what the last one raised if all are."""
+        paths = [*map(Path, work.files), *self.sending.paths]
+        # Files of the user's own, with what git tracks beside them: they may import it.
+        tree = workload_tree((), paths) if paths else None
         missed: PlaceUnreachable | PlaceLost | None = None
         for place in self.places:
-            for gpu in request.gpus or (None,):
-                progress.begin("connect", place.title + (f", GPU {gpu}" if gpu is not None else ""))
-                env = {} if gpu is None and request.device == "cuda" else {"CUDA_VISIBLE_DEVICES": gpu or ""}
-                data: Json = {"factory": factory, "arguments": [*arguments], "env": {**env}}
+            for number, env in enumerate(work.environments):
+                progress.begin("connect", place.title + (f", worker {number}" if number else ""))
+                data: Json = {"factory": work.factory, "arguments": [*work.arguments], "env": {**env}}
                 try:
-                    self.workers.append(PlaceWorker(self._start(place, work, data, progress)))
+                    self.workers.append(PlaceWorker(self._start(place, tree, data, progress)))
                 except (PlaceUnreachable, PlaceLost) as fault:
                     missed = fault
                     progress.end("not reached")
@@ -71,18 +80,13 @@ class PlaceSlots:
         try:
             connection.open()
             connection.stage(work, progress)
-            connection.start(RELAY, data, work=work, name="sweep", env=self.sending.env)
+            connection.start(RELAY, data, work=work, name="slot", env=self.sending.env)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _work_tree(self, request: SweepRequest) -> Tree | None:
-        """Files of the user's own, with what git tracks beside them: they may import it. None where there are none."""
-        paths = [*map(Path, request.files), *self.sending.paths]
-        return workload_tree((), paths) if paths else None
 
-
-def _from_here(file: str) -> str:
+def from_here(file: str) -> str:
     """A path of this machine as one from the folder one is in, which is the folder there, too."""
     return os.path.relpath(file)
