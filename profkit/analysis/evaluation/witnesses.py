@@ -8,6 +8,7 @@ from profkit.core.formatting import format_quantity
 
 # No core of today stores more than two registers of 64 bytes in a cycle, and none runs at 8 GHz.
 STORED_PER_SECOND = 2 * 64 * 8e9  # bytes
+NEAR_BOUND = 1.05  # of a time and of a ceiling, by which a time may be below its bound by chance
 BEYOND_BOUND = 1.5  # times faster than ceilings that were measured, which a busy machine makes too low
 MORE_THREADS = 1.5  # times as many, and at least
 WHOLE_THREAD = 0.7  # more
@@ -23,6 +24,13 @@ def impossible_rate(bytes_written: float, seconds: float, cores: int = os.cpu_co
         f"its timed calls ended before their results can have been written: {rate}, and {cores} cores store less than "
         f"{limit} (128 bytes a cycle at 8 GHz each)"
     )
+
+
+def kept_bound(bound: float | None, *seconds: float) -> float | None:
+    """The bound in seconds; None where one of these measured times is clearly below it: then it is none."""
+    if bound is None or any(each * NEAR_BOUND < bound for each in seconds):
+        return None
+    return bound
 
 
 def describe_witnesses(
