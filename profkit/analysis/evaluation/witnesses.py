@@ -11,6 +11,7 @@ STORED_PER_SECOND = 2 * 64 * 8e9  # bytes
 # No multiprocessor stores more than 128 bytes in a cycle, and none runs at 4 GHz.
 DEVICE_STORED_PER_SECOND = 128 * 4e9  # bytes
 LAUNCHING = 0.5  # of the time at most that the device works: launches take the rest
+NEAR_BOUND = 1.05  # of a time and of a ceiling, by which a time may be below its bound by chance
 BEYOND_BOUND = 1.5  # times faster than ceilings that were measured, which a busy machine makes too low
 MORE_THREADS = 1.5  # times as many, and at least
 WHOLE_THREAD = 0.7  # more
@@ -48,6 +49,13 @@ def describe_launches(seconds: float, device_seconds: float) -> str:
         f"the GPU works {device_seconds / seconds:.0%} of its time, {format_quantity(device_seconds, 's')} a call: "
         "the rest is what the host needs to launch it"
     )
+
+
+def kept_bound(bound: float | None, *seconds: float) -> float | None:
+    """The bound in seconds; None where one of these measured times is clearly below it: then it is none."""
+    if bound is None or any(each * NEAR_BOUND < bound for each in seconds):
+        return None
+    return bound
 
 
 def describe_witnesses(

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from profkit.analysis.evaluation.own_kernels import assess_own_kernels
-from profkit.analysis.evaluation.witnesses import describe_launches, describe_witnesses
+from profkit.analysis.evaluation.witnesses import describe_launches, describe_witnesses, kept_bound
 from profkit.core import codec
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.process import adopt_orphans
@@ -67,6 +67,9 @@ SEEDS = 8  # that are tried to make a weak test strong
 UNCHANGED = "not timed: its result is the same for other values, and could be kept from before"
 
 
+BEATEN = (
+    "PyTorch's own is faster than the measured peaks of this machine allow: no bound is given for this test"
+)
 BUSY = "the machine was busy: threads waited for a processor while it was timed"
 
 
@@ -369,6 +372,8 @@ class Judge:
         )
         witnesses = describe_witnesses(times.seconds, bound, *threads, self._settings.threads)
         remarks = (*result.remarks, *((BUSY,) if times.disturbed else ()), *witnesses)
+        if bound is not None and kept_bound(bound, times.reference_seconds) is None:
+            remarks = (*remarks, BEATEN)
         compiled = None
         if self._rival is not None:
             compiled, remark = self._rival.compare(trial.test.operation, trial, time)
@@ -385,7 +390,7 @@ class Judge:
             remarks=(*remarks, *said, *launching),
             bytes=float(bytes_),
             flops=flops,
-            bound_seconds=bound,
+            bound_seconds=kept_bound(bound, times.seconds, times.reference_seconds),
         )
 
     def _trace(self, trial: Trial, seconds: float) -> tuple[float | None, tuple[str, ...]]:
