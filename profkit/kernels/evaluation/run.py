@@ -166,15 +166,15 @@ def _make_pool(
     env: Mapping[str, str],
 ) -> WorkerPool:
     logs.mkdir(parents=True, exist_ok=True)
-    command = _judge_command(logs, env)
+    command = judge_command(logs, env)
     timeout = _seconds_of_a_test(request)
     return WorkerPool(
         [WorkerClient(command)], settle, timeout=timeout, settings=_plain(request), note=progress.note
     )
 
 
-def _judge_command(logs: Path, env: Mapping[str, str]) -> WorkerCommand:
-    """Its threads wait asleep, unless the user has chosen how threads wait."""
+def judge_command(logs: Path, env: Mapping[str, str]) -> WorkerCommand:
+    """How a judge is started. Its threads wait asleep, unless the user has chosen how threads wait."""
     patient = WAIT_POLICY not in os.environ
     waiting = {WAIT_POLICY: "passive"} if patient else {}
     factory = "profkit.kernels.evaluation.judge:Judge"
