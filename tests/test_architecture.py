@@ -27,6 +27,7 @@ BENCH = (
     "evaluation/judging",
     "evaluation/measures",
     "kernels/operations/cuda/",
+    "kernels/operations/in_float64.py",
     "kernels/operations/triton/",
     "kernels/sweep/bench",
     "kernels/sweep/device.py",

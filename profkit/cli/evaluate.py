@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, print_result, print_view
+from profkit.cli.options import (
+    FormatOption,
+    OnOption,
+    OnPythonOption,
+    OutputFormat,
+    SendEnvOption,
+    SendOption,
+    places_of,
+    print_result,
+    print_view,
+)
 from profkit.cli.profile import DepthOption
 
 if TYPE_CHECKING:
@@ -43,6 +53,7 @@ usage; 3 this machine cannot do it; 4 some tests could not be carried out; 130 i
 """
 WHAT, HOW, ON, OUT = "Tests and kernels", "Measurement", "Resuming", "Output"
 WITH_RESUME = ("resume", "again", "profile", "profile_depth", "details", "format", "quiet")
+PLACES = ("on", "on_python", "send", "send_env")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -204,6 +215,10 @@ def evaluate(
             "--details", help="In the terminal: every table with all its rows.", rich_help_panel=OUT
         ),
     ] = False,
+    on: OnOption = None,
+    on_python: OnPythonOption = None,
+    send: SendOption = None,
+    send_env: SendEnvOption = None,
     format: FormatOption = OutputFormat.terminal,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No progress on standard error.", rich_help_panel=OUT)
@@ -217,6 +232,10 @@ def evaluate(
     from profkit.kernels.evaluation.sources.registry import make_source_request
 
     progress = progress_for(quiet=quiet)
+    where = places_of(on, on_python, send, send_env)
+    if where is not None and (replay or plan or profile):
+        asked = "replay" if replay else "plan" if plan else "profile"
+        raise UsageError(f"--{asked} is done on this machine", "leave out --on")
     if replay:
         _replay(replay, file, format, quiet=quiet)
         return
@@ -261,7 +280,12 @@ def evaluate(
     from profkit.kernels.evaluation.results.outputs import write_results
     from profkit.kernels.evaluation.run import run_evaluation
 
-    document = run_evaluation(request, progress, write_results)
+    slots = None
+    if where is not None:
+        from profkit.kernels.places import PlaceSlots
+
+        slots = PlaceSlots(*where)
+    document = run_evaluation(request, progress, write_results, slots)
     if choices:
         from profkit.profiling.profile_tests import profile_tests
 
@@ -327,11 +351,12 @@ def _check_resume(context: typer.Context) -> None:
 
     for name in context.params:
         source = context.get_parameter_source(name)
-        if name not in WITH_RESUME and source is not None and source.name == "COMMANDLINE":
-            option = name.replace("_", "-")
+        if name not in (*WITH_RESUME, *PLACES) and source is not None and source.name == "COMMANDLINE":
+            words = {"file": "FILE.py", "program": "a program"}
+            option = words.get(name, f"--{name.replace('_', '-')}")
             raise UsageError(
-                f"--{option} cannot be changed by --resume: an evaluation goes on by its own settings",
-                f"leave out --{option}, or leave out --resume for a new evaluation",
+                f"{option} cannot be changed by --resume: an evaluation goes on by its own settings",
+                f"leave out {option}, or leave out --resume for a new evaluation",
             )
 
 

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, print_result, print_view
+from profkit.cli.options import (
+    FormatOption,
+    OnOption,
+    OnPythonOption,
+    OutputFormat,
+    SendEnvOption,
+    SendOption,
+    places_of,
+    print_result,
+    print_view,
+)
 from profkit.cli.profile import DepthOption
 
 if TYPE_CHECKING:
@@ -26,6 +36,8 @@ In seconds, on any machine:  profkit sweep --device cpu --operations GELU --batc
 
 Your own implementation beside ours:  profkit sweep --with my_kernels.py --operations GELU
 
+Two servers share it:  profkit sweep --on ssh:gpu1,ssh:gpu2 --device cuda --on-python /opt/torch/bin/python
+
 After a Ctrl-C:  profkit sweep --resume reports/20261120-054700-sweep-cuda
 
 The cases with most to win, each through `profkit profile`:  profkit sweep --profile farthest:2
@@ -35,6 +47,7 @@ implementation failed, crashed or hung, or one is wrong that is not PyTorch's ow
 and fails nothing); 130 interrupted, what was measured is kept.
 """
 WITH_RESUME = ("resume", "again", "profile", "profile_depth", "results", "plan", "details", "format", "quiet")
+PLACES = ("on", "on_python", "send", "send_env")
 WHAT, HOW, ON, OUT = "Grid", "Measurement", "Resuming and profiling", "Output"
 
 
@@ -193,6 +206,10 @@ def sweep(
             rich_help_panel=OUT,
         ),
     ] = False,
+    on: OnOption = None,
+    on_python: OnPythonOption = None,
+    send: SendOption = None,
+    send_env: SendEnvOption = None,
     format: FormatOption = OutputFormat.terminal,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No progress on standard error.", rich_help_panel=OUT)
@@ -201,10 +218,18 @@ def sweep(
     """Check and time operations over a grid of shapes, in every implementation, and show who wins where."""
     from profkit.analysis.ranking.ranking import faulty_cases
     from profkit.cli.progress import progress_for
+    from profkit.core.errors import UsageError
     from profkit.kernels.sweep.journal import read_request
     from profkit.kernels.sweep.request import SweepOptions, TimingOptions, make_request
 
     choices = _parse_choices(profile)
+    where = places_of(on, on_python, send, send_env)
+    if plan and where is not None:
+        raise UsageError("a plan is of this machine's memory and devices", "leave out --on")
+    if where is not None and choices:
+        raise UsageError(
+            "--profile profiles here, and the sweep is elsewhere", "profkit profile --on PLACE -- COMMAND"
+        )
     _check_results(results, again=again and resume is None)
     if resume is not None:
         _check_resume(context)
@@ -226,7 +251,7 @@ def sweep(
             output=output,
             name=name,
         )
-        request = make_request(options, make_folder=not plan)
+        request = make_request(options, make_folder=not plan, elsewhere=where is not None)
     if plan:
         _show_plan(request, format)
         return
@@ -234,7 +259,12 @@ def sweep(
     from profkit.kernels.sweep.run import run_sweep
 
     progress = progress_for(quiet=quiet)
-    document = run_sweep(request, progress)
+    slots = None
+    if where is not None:
+        from profkit.kernels.places import PlaceSlots
+
+        slots = PlaceSlots(*where)
+    document = run_sweep(request, progress, slots)
     if choices:
         from profkit.profiling.profile_cases import profile_cases
 
@@ -274,7 +304,7 @@ def _check_resume(context: typer.Context) -> None:
 
     for name in context.params:
         source = context.get_parameter_source(name)
-        if name not in WITH_RESUME and source is not None and source.name == "COMMANDLINE":
+        if name not in (*WITH_RESUME, *PLACES) and source is not None and source.name == "COMMANDLINE":
             option = {"with_file": "with"}.get(name, name)
             raise UsageError(
                 f"--{option} cannot be changed by --resume: a sweep goes on by its own settings",

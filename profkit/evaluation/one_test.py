@@ -68,7 +68,7 @@ def _measure(folder: Path, result: TestResult) -> None:
     if settings.threads:
         torch.set_num_threads(settings.threads)
     torch.set_grad_enabled(False)
-    args, kwargs = _make_arguments(settings, test)
+    args, kwargs = _make_arguments(settings, result)
     kernel = _load_kernel(settings, test)
     restore = _restorer(test.operation, args, kwargs)
     try:
@@ -87,14 +87,15 @@ def _measure(folder: Path, result: TestResult) -> None:
     )
 
 
-def _make_arguments(settings: JudgeSettings, test: EvaluationTest) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of the test. Raises MachineError where they cannot be made here."""
+def _make_arguments(settings: JudgeSettings, result: TestResult) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments that the test was judged on. Raises MachineError where they cannot be made here."""
     from profkit.kernels.evaluation.suites.registry import find_suite
     from profkit.kernels.evaluation.suites.suite import Skip
 
+    test = result.test
     suite = find_suite(settings.suite, Path(settings.suite_path) if settings.suite_path else None)
     try:
-        arguments = suite.make_arguments(test, settings.seed_of(test.id))
+        arguments = suite.make_arguments(test, settings.seed_of(test.id) + result.seed_shift)
     except Skip as why:
         raise MachineError(f"the arguments of test {test.id} cannot be made here: {why}") from why
     return tuple(arguments.args), dict(arguments.kwargs)
@@ -117,7 +118,8 @@ def _restorer(operation: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Ca
 
     Numbers that are multiplied a million times end as infinity or as denormals, which are slow.
     """
-    from profkit.kernels.evaluation.reference import find_operation, flat_tensors, written_places
+    from profkit.kernels.evaluation.reference import find_operation, written_places
+    from profkit.kernels.operations.in_float64 import flat_tensors
 
     tensors = flat_tensors([args, kwargs])
     changed = [tensors[place] for place in sorted(written_places(find_operation(operation), args, kwargs))]

@@ -147,13 +147,13 @@ class ChildProcess:
         """What it has started and a signal to its process group does not reach (Linux)."""
         return self._tree.members_elsewhere() if self._tree is not None else []
 
-    def finish(self) -> None:
-        """No more work: as `close`, but it gets the time to end by itself."""
+    def finish(self, patience: float = PATIENCE_SECONDS) -> None:
+        """No more work: as `close`, but it gets `patience` seconds to end by itself."""
         child = self._child
         if child is not None and child.stdin is not None:
             with contextlib.suppress(OSError):
                 child.stdin.close()
-            deadline = monotonic() + PATIENCE_SECONDS
+            deadline = monotonic() + patience
             while not self.closed and _is_alive(child) and monotonic() < deadline:
                 sleep(LOOK_SECONDS)
         self.close()

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from profkit.core.types import Json
 from profkit.execution.child import ChildProcess, WorkerEnded
@@ -39,6 +39,29 @@ class WorkerCommand:
     env: Mapping[str, str] = field(default_factory=dict)
     log: Path = Path(os.devnull)
     ends_itself: bool = False
+
+
+class Worker(Protocol):
+    """What a pool asks of a worker, wherever its process runs: see WorkerClient."""
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a process to ask."""
+
+    def open(self, settings: Mapping[str, object], timeout: float) -> Json:
+        """Raises WorkerEnded, and MachineError where there is no worker any more and none can be started."""
+
+    def run(self, batch: Batch, timeout: float) -> Iterator[dict[str, Any]]:
+        """Raises as `open` does."""
+
+    def finish(self) -> None:
+        """No more work."""
+
+    def kill(self) -> None:
+        """No process any more."""
+
+    def close(self) -> None:
+        """No worker any more, and none after it."""
 
 
 class WorkerClient:

@@ -148,6 +148,8 @@ def _lock(path: Path, format: JournalFormat, file: int) -> None:
 
 def _lines(path: Path, format: JournalFormat) -> Iterator[tuple[int, Any, int]]:
     """Each whole line that is JSON: its number, what it says, and where it ends."""
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        return
     try:
         with path.open("rb") as file:
             end = 0

@@ -6,6 +6,7 @@ place. Until then it touches no device: on each device one process works at a ti
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ from profkit.core.errors import MachineError
 from profkit.core.types import Json
 from profkit.execution.batch_progress import BatchProgress
 from profkit.execution.child import WorkerEnded
-from profkit.execution.client import WorkerClient
+from profkit.execution.client import Worker, WorkerClient
 from profkit.execution.job import Batch, Job, JobOutcome, JobQueue, JobStatus
 
 START_SECONDS = 300.0  # torch from a cold disk, and what `open` measures
@@ -79,24 +80,29 @@ class WorkerPool:
 
     `settle` is called once for each job, by one thread at a time. `timeout`: seconds between two messages of a worker,
     which is what one job may take. `settings` go to `Handler.open`, with `first`: whether this is the first start of
-    the first worker. `standby`: one for each worker, or none. `check` gets the number of a slot, what its worker said
-    as it opened, and what the first one said, and may raise MachineError. `note` gets what is worth a line.
+    the first worker. `standby`: one for each worker, or none. `moves`: a worker
+    may be lost with its machine; a job that was running is done once more by another worker, and a second loss is its
+    outcome. `check` gets the number of a slot, what its worker said as it opened, and what the first one said, and may
+    raise MachineError. `note` gets what is worth a line.
     """
 
     def __init__(
         self,
-        workers: Sequence[WorkerClient],
+        workers: Sequence[Worker],
         settle: Callable[[JobOutcome], None],
         *,
         timeout: float,
         settings: Mapping[str, object] | None = None,
         standby: Sequence[StandbyWorker] = (),
+        moves: bool = False,
         check: Callable[[int, Any, Any], None] = lambda *_: None,
         note: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.fault: MachineError | None = None  # why the first slot was lost
         self._settle, self._timeout, self._settings = settle, timeout, dict(settings or {})
         self._workers, self._standby, self._check, self._note = workers, standby, check, note
+        self._moves, self._busy = moves, 0  # how many workers have a batch
+        self._lost: set[tuple[str, str]] = set()  # jobs that were running when their worker was lost
         self._queue: JobQueue | None = None
         self._settling, self._queueing = threading.Lock(), threading.Lock()
         self._stop, self._go, self._opened = threading.Event(), threading.Event(), threading.Event()
@@ -161,13 +167,17 @@ class WorkerPool:
         for worker in self._workers:
             worker.close()
 
-    def _serve(self, slot: int, worker: WorkerClient) -> None:
+    def _serve(self, slot: int, worker: Worker) -> None:
         try:
             self._open_slot(slot, worker)
             self._go.wait()
             while (batch := self._next_batch(slot)) is not None:
                 worker = self._switch_to_standby(slot, worker)
-                self._run_batch(slot, worker, batch)
+                try:
+                    self._run_batch(slot, worker, batch)
+                finally:
+                    with self._queueing:
+                        self._busy -= 1
             worker.finish()
         except _NoWorker as none:
             self._give_up_slot(slot, none.args[0])
@@ -178,7 +188,7 @@ class WorkerPool:
         finally:
             worker.close()
 
-    def _open_slot(self, slot: int, worker: WorkerClient) -> None:
+    def _open_slot(self, slot: int, worker: Worker) -> None:
         """Start the worker of a slot; all but the first wait for what the first one says."""
         try:
             about = self._start(worker, first=slot == 0)
@@ -200,17 +210,21 @@ class WorkerPool:
         while not self._stop.is_set() and self._queue is not None:
             is_loading = bool(self._standby) and self._standby[slot].is_loading
             with self._queueing:
-                if not len(self._queue):
+                left = len(self._queue)
+                if not left and not (self._moves and self._busy):  # what another has may come back
                     return None
-                if (batch := self._queue.take(loaded=not is_loading)) is not None:
+                if left and (batch := self._queue.take(loaded=not is_loading)) is not None:
+                    self._busy += 1
                     return batch
-            if is_loading:
+            if not left:
+                self._stop.wait(WAIT_SECONDS)
+            elif is_loading:
                 self._standby[slot].wait(WAIT_SECONDS)
             else:
                 self._queue.wait(WAIT_SECONDS)
         return None
 
-    def _switch_to_standby(self, slot: int, worker: WorkerClient) -> WorkerClient:
+    def _switch_to_standby(self, slot: int, worker: Worker) -> Worker:
         """The worker that goes on: the standby worker when it has loaded. One of them at a time is on the device."""
         if not self._standby or (standby := self._standby[slot].take()) is None:
             return worker
@@ -221,7 +235,7 @@ class WorkerPool:
             return worker
         return standby
 
-    def _run_batch(self, slot: int, worker: WorkerClient, batch: Batch) -> None:
+    def _run_batch(self, slot: int, worker: Worker, batch: Batch) -> None:
         """Give every job of the batch its outcome; one that ends its worker is settled by that.
 
         Raises _NoWorker where none can be started; what is left of the batch is then in the queue again.
@@ -247,6 +261,11 @@ class WorkerPool:
                     assert self._queue is not None
                     self._queue.put_back(progress.rest)
                 raise
+            except MachineError as fault:
+                if self._stop.is_set():
+                    break
+                self._give_back(slot, progress, fault)
+                raise _NoWorker(fault) from fault
             except WorkerEnded as ended:
                 worker.kill()
                 if self._stop.is_set():
@@ -259,6 +278,23 @@ class WorkerPool:
                     )
         for job in progress.rest.jobs:
             self._settle_job(JobOutcome(job, JobStatus.cancelled, None, CLOSED, 0.0, slot, progress.shared))
+
+    def _give_back(self, slot: int, progress: BatchProgress, fault: MachineError) -> None:
+        """The batch of a worker that is lost, for another; what was running is tried once more, and only once.
+
+        That it had begun may be what was lost: then it is the next one.
+        """
+        for job in progress.responsible() or progress.rest.jobs[:1]:
+            name = (json.dumps(progress.shared), job.key)
+            if name in self._lost:
+                progress.finish(job.key)
+                self._settle_job(
+                    JobOutcome(job, JobStatus.lost, None, fault.message, 0.0, slot, progress.shared)
+                )
+            self._lost.add(name)
+        with self._queueing:
+            if progress.left and self._queue is not None:
+                self._queue.put_back(progress.rest)
 
     def _settle_message(
         self, progress: BatchProgress, message: dict[str, Any], slot: int, seconds: float
@@ -299,11 +335,13 @@ class WorkerPool:
         if slot == 0 and not self._ready:
             self._stop.set()
 
-    def _start(self, worker: WorkerClient, *, first: bool = False) -> Json:
+    def _start(self, worker: Worker, *, first: bool = False) -> Json:
         reason = ""
         for _ in range(MOST_STARTS):
             try:
                 return worker.open({**self._settings, "first": first}, START_SECONDS)
+            except MachineError as fault:
+                raise _NoWorker(fault) from fault
             except WorkerEnded as ended:
                 reason = str(ended)
             if self._stop.is_set():

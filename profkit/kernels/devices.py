@@ -42,6 +42,15 @@ def choose_device(name: str, gpus: tuple[str, ...], what: str) -> tuple[str, tup
     return "cuda", gpus
 
 
+def choose_device_elsewhere(name: str, gpus: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """The same of other places: what is there is not known yet. Raises UsageError."""
+    if name == "auto":
+        raise UsageError("the device of another place must be named", "--device cuda   (or cpu)")
+    if wrong := [gpu for gpu in gpus if not gpu.isdecimal() or name != "cuda"]:
+        raise UsageError(f"--gpus {wrong[0]} is no number of a GPU of cuda", "--device cuda --gpus 0,1")
+    return name, gpus
+
+
 def device_names(gpus: Sequence[str], visible: str | None) -> tuple[str, ...]:
     """What CUDA_VISIBLE_DEVICES names each by: where only some are visible, number 0 is the first of these."""
     if visible is None:
@@ -51,9 +60,14 @@ def device_names(gpus: Sequence[str], visible: str | None) -> tuple[str, ...]:
 
 
 def check_device(slot: int, about: Mapping[str, object], first: Mapping[str, object]) -> None:
-    """Raises MachineError where a worker is on another kind of device than the first one."""
+    """Raises MachineError where a worker is on another kind of device, or has another torch, than the first one."""
     if about["device"] != first["device"]:
         raise MachineError(
-            f"GPU {slot} of those asked is {about['device']}, and the first {first['device']}",
-            "--gpus with devices of one kind",
+            f"the device of worker {slot} is {about['device']}, and that of the first {first['device']}",
+            "--gpus or --on with devices of one kind",
+        )
+    if about.get("versions") != first.get("versions"):
+        raise MachineError(
+            f"worker {slot} has {about.get('versions')}, and the first {first.get('versions')}",
+            "--on-python with the same libraries everywhere",
         )

@@ -35,6 +35,9 @@ def work(data: dict[str, Any]) -> Json:
             time.sleep(data["seconds"])
         case "crash":
             os.kill(os.getpid(), signal.SIGSEGV)
+        case "kill its supervisor":
+            os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(10)
         case "leave":
             print("what it printed last", file=sys.stderr, flush=True)
             os._exit(3)

@@ -219,16 +219,20 @@ def mean_speedup(
 
 
 def _bound_share(results: Sequence[TestResult]) -> float | None:
-    """The least times by the roofline over the measured ones, each summed over the tests that have both."""
+    """The least times by the roofline over the measured ones, each summed over the tests that have both.
+
+    A time that is below its bound by the error of a measurement is at its bound.
+    """
     known = [(r.bound_seconds, r.seconds) for r in results if r.bound_seconds and r.seconds]
-    return sum(bound for bound, _ in known) / sum(own for _, own in known) if known else None
+    return sum(bound for bound, _ in known) / sum(map(max, known)) if known else None
 
 
 def gap_closed(results: Sequence[TestResult]) -> float | None:
     """How much of the way from PyTorch to the hardware's bound is gone: sum(ref - own) / sum(ref - bound).
 
     1 is at the bound, 0 at PyTorch, below 0 slower than that (after SOL-ExecBench, arXiv 2603.19173, which asks for the
-    same share). None where PyTorch is at its bound already: there is no gap.
+    same share). None where PyTorch is at its bound already: there is no gap. At most 1: a time below its bound by the
+    error of a measurement is at it.
     """
     known = [
         (r.reference_seconds, r.seconds, r.bound_seconds)
@@ -236,7 +240,7 @@ def gap_closed(results: Sequence[TestResult]) -> float | None:
         if r.reference_seconds and r.seconds and r.bound_seconds and r.bound_seconds < r.reference_seconds
     ]
     gap = sum(reference - bound for reference, _, bound in known)
-    return sum(reference - own for reference, own, _ in known) / gap if gap > 0 else None
+    return sum(reference - max(own, bound) for reference, own, bound in known) / gap if gap > 0 else None
 
 
 # ---------------------------------------------------------------- arguments

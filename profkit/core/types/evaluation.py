@@ -116,6 +116,7 @@ class TestResult:
     spent: float = 0.0  # wall seconds that the test took
     slot: int = 0
     profile: str | None = None  # the folder of its own `profkit profile`, below the evaluation's
+    seed_shift: int = 0  # of its arguments: what an audit added to the test's own seed to make it strong
 
 
 @dataclass(frozen=True)
@@ -155,3 +156,4 @@ class EvaluationDocument:
     complete: bool = False
     seconds: float = 0.0  # wall time of all sessions together
     notes: tuple[str, ...] = ()  # what else must be known to believe the times: a busy machine
+    device_type: str = ""  # as torch names it: cpu

@@ -25,6 +25,7 @@ from profkit.execution.places.place import Place
 
 STAGE_SECONDS = 600.0  # a slow disk there lays out thousands of files
 SILENCE_SECONDS = 60.0  # it says every second that it lives
+TIDY_SECONDS = 10.0  # for what is removed there at the end
 PATIENCE_SECONDS = 60.0  # after a Ctrl-C, for what was finished to come back
 BURST_SECONDS = 1.0  # two Ctrl-C within a second count as one
 PIECE = 1 << 20  # bytes of a file in one message
@@ -59,7 +60,7 @@ class Connection:
         self.hello: Mapping[str, Any] = {}
         self.sent = 0  # bytes that went through the pipe
         self.notes: list[str] = []
-        self._python = python
+        self._python, self._told = python, False
         hidden = [name for name in os.environ if place.inherits and _SECRET.search(name)]
         self._child = ChildProcess(place.start, {}, log, without=hidden)
         self._libraries: Tree | None = None
@@ -158,8 +159,26 @@ class Connection:
                 if event["event"] == "result":
                     return
 
+    def ask(self, request: Mapping[str, Any]) -> None:
+        """Ask what was started. Raises PlaceLost."""
+        with self._as_lost():
+            self._send(request)
+
+    def answer(self) -> dict[str, Any]:
+        """The next thing it says, beside that it lives. Raises PlaceLost, and the fault that it tells of."""
+        with self._as_lost():
+            while (event := self._read(SILENCE_SECONDS))["event"] == "beat":
+                self._child.cut_log()
+            return event
+
+    def finish(self) -> None:
+        """No more is asked: it gets a moment to remove what the work left there."""
+        self._child.finish(TIDY_SECONDS)
+
     def close(self) -> None:
-        """End it, and with it what runs there."""
+        """End it, and with it what runs there; what has told its result or its fault gets the same moment."""
+        if self._told:
+            self.finish()
         self._child.close()
 
     def _send(self, request: Mapping[str, Any]) -> None:
@@ -185,6 +204,7 @@ class Connection:
         if not isinstance(message, dict) or not isinstance(message.get("event"), str):
             shown = line[:200].decode("utf-8", "replace")
             raise PlaceLost(f"{self.place.title} wrote what is no answer: {shown!r}", self.place.try_it)
+        self._told = message["event"] in ("result", "fault")
         if message["event"] == "fault":
             raise _fault_of(message, self.place)
         return message

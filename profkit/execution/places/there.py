@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from profkit.core.errors import ProfkitError
+from profkit.core.process import adopt_orphans
 from profkit.core.types import Json
 from profkit.execution.places.boot import file_hash
 
@@ -85,6 +86,7 @@ class Home:
 
 def serve(requests: IO[bytes], answers: IO[bytes], work: Callable[[Home], Json]) -> None:
     """Do the work, and send its result, or the fault that it raised."""
+    adopt_orphans()
     home = Home(answers)
     over = threading.Event()
     threading.Thread(target=_listen, args=(requests, over), name="requests", daemon=True).start()
@@ -100,6 +102,7 @@ def serve(requests: IO[bytes], answers: IO[bytes], work: Callable[[Home], Json])
         home.send("fault", exit=INTERNAL, message=f"{type(error).__name__}: {error}"[:2000], fix=None)
     finally:
         over.set()
+        end_children()
 
 
 def _beat(home: Home, over: threading.Event) -> None:
@@ -115,11 +118,11 @@ def _listen(requests: IO[bytes], over: threading.Event) -> None:
         return
     os.kill(os.getpid(), signal.SIGINT)
     if not over.wait(GRACE_SECONDS):
-        _kill_all()
+        end_children()
         os._exit(1)
 
 
-def _kill_all() -> None:
+def end_children() -> None:
     """Nothing that was started here goes on."""
     import psutil
 

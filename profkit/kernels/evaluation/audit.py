@@ -17,7 +17,8 @@ from profkit.core.types import TestStrength
 from profkit.kernels.evaluation.candidate.arguments import Tensor
 from profkit.kernels.evaluation.candidate.malloc import GARBAGE
 from profkit.kernels.evaluation.correctness import Incorrect, compare
-from profkit.kernels.evaluation.reference import CallReference, Expected, flat_tensors
+from profkit.kernels.evaluation.reference import CallReference, Expected
+from profkit.kernels.operations.in_float64 import flat_tensors
 
 WATERMARK = 42
 LESS_PRECISE = {torch.float64: torch.float32, torch.float32: torch.float16, torch.float16: torch.bfloat16}

@@ -14,15 +14,14 @@ from profkit.kernels.evaluation.candidate.arguments import DTYPES, Tensor
 from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.reference import (
     SAFETY,
-    WIDER,
     CallReference,
     Expected,
     are_equal,
     argument_of,
-    flat_tensors,
     leaves_unwritten,
 )
 from profkit.kernels.operations.check import LEAN
+from profkit.kernels.operations.in_float64 import WIDER, flat_tensors
 
 EPS = 1e-10  # of a relative error, as the field has it: |y - t| / (|t| + eps)
 # Of what gives places, a tie may be broken in another way: the places are right where they hold the same values.
@@ -330,7 +329,9 @@ def _read_output(
     if lazy:
         raise Incorrect("type", f"output {place} is conjugated or negated lazily")
     if _meaningful(shape, stride) != _meaningful(native.shape, native.stride()):
-        raise Incorrect("stride", f"output {place} has strides {stride}, and not {list(native.stride())}")
+        raise Incorrect(
+            "stride", f"output {place} has strides {stride}, and PyTorch's {list(native.stride())}"
+        )
     if not native.numel():
         return torch.empty(tuple(shape), dtype=native.dtype, device=native.device)
     extent = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))

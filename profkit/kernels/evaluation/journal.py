@@ -146,6 +146,7 @@ def make_document(contents: EvaluationContents, seconds: float) -> EvaluationDoc
         suite=settings.suite,
         backend=str(header.get("backend", "")),
         device=str(about.get("device", "unknown")),
+        device_type=settings.device,
         results=results,
         name=str(header.get("name", "evaluation")),
         command=codec.from_plain_data(tuple[str, ...], header.get("command", []), "command"),

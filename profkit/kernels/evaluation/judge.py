@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from profkit.analysis.evaluation.witnesses import describe_witnesses, impossible_rate
+from profkit.analysis.evaluation.witnesses import describe_witnesses, impossible_rate, kept_bound
 from profkit.core import codec
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.process import adopt_orphans
@@ -37,7 +37,7 @@ from profkit.kernels.evaluation.candidate.compiled import COMPILE_SECONDS, SOURC
 from profkit.kernels.evaluation.candidate.confinement import shield
 from profkit.kernels.evaluation.candidate.host import HostJudgeMemory
 from profkit.kernels.evaluation.correctness import Incorrect
-from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings
+from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings, note_asked
 from profkit.kernels.evaluation.sources.registry import describe_untested, open_source
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
@@ -58,6 +58,9 @@ SEEDS = 8  # that are tried to make a weak test strong
 UNCHANGED = "not timed: its result is the same for other values, and could be kept from before"
 
 
+BEATEN = (
+    "PyTorch's own is faster than the measured peaks of this machine allow: no bound is given for this test"
+)
 BUSY = "the machine was busy: threads waited for a processor while it was timed"
 
 
@@ -119,7 +122,10 @@ class Judge:
             about["tests"] = codec.to_plain_data(tests)
             about["without_kernel"] = list(without)
             source, by_name = self._open_source(), bool(chosen.operations)
-            about["notes"] = [*source.remarks(), *describe_untested(source, chosen.source, by_name, tests)]
+            about["notes"] = [
+                *source.remarks(),
+                *describe_untested(source, chosen.source, by_name, tests, chosen.suite),
+            ]
             if not chosen.correctness_only:
                 about["roofs"] = codec.to_plain_data(measure_ceilings(torch.device(chosen.device)))
         return about
@@ -157,7 +163,9 @@ class Judge:
         except Exception as error:
             result = replace(result, reason=f"PyTorch itself: {_first_line(error)}")
         else:
-            result = self._judge_safely(trial, replace(result, remarks=trial.reference.remarks))
+            shift = trial.seed - self._settings.seed_of(test.id)
+            result = replace(result, remarks=trial.reference.remarks, seed_shift=shift)
+            result = self._judge_safely(trial, result)
         return replace(result, spent=perf_counter() - begin), strength
 
     def close(self) -> None:
@@ -228,8 +236,8 @@ class Judge:
         if not self._settings.audit:
             return trial, None
         strength = None
-        for other in range(1, SEEDS + 1):
-            following = Trial(self._suite, test, seed + other, self._threads)
+        for number in range(1, SEEDS + 1):
+            following = Trial(self._suite, test, seed + number, self._threads)
             found = audit_test(test.id, test.operation, trial.reference, trial.arguments, following.reference)
             if strength is None or len(found.missed) < len(strength.missed):
                 strength, best = found, trial
@@ -243,6 +251,7 @@ class Judge:
         assert self._candidate is not None
         if not self._has_kernel(test.operation):
             return self._time_reference(trial, result)
+        note_asked(self._logs, self._number, test.id)
         try:
             self._candidate.load(test.operation)
         except KernelError as error:
@@ -315,8 +324,12 @@ class Judge:
             raise Cheat(why)
         bytes_, flops = trial.bytes, trial.count_flops()
         bound = _least_seconds(bytes_, flops, self._roofs)
-        witnesses = describe_witnesses(times.seconds, bound, times.threads, times.reference_threads)
+        witnesses = describe_witnesses(
+            times.seconds, bound, times.threads, times.reference_threads, self._settings.threads
+        )
         remarks = (*result.remarks, *((BUSY,) if times.disturbed else ()), *witnesses)
+        if bound is not None and kept_bound(bound, times.reference_seconds) is None:
+            remarks = (*remarks, BEATEN)
         compiled = None
         if self._rival is not None:
             compiled, remark = self._rival.compare(trial.test.operation, trial, time)
@@ -331,7 +344,7 @@ class Judge:
             remarks=remarks,
             bytes=float(bytes_),
             flops=flops,
-            bound_seconds=bound,
+            bound_seconds=kept_bound(bound, times.seconds, times.reference_seconds),
         )
 
     def _process(

@@ -5,11 +5,13 @@ Allowed of one number, with the unit roundoff u of its dtype and v = 2^-24 of fl
     |y - t| <= SAFETY * (u |t| + e + sqrt(L) v (|t| + c)) + m
 
 t is the value in float64 (complex128) on the same arguments. e is the error of PyTorch's own result n there: |n - t|,
-or the largest error of (nearly) all numbers, absolute or relative to |t|, whichever is smaller for this one. c is how
-much t moves when each floating-point argument moves by its own size at random, measured with a tiny step: the condition
-of the operation, so that cancellation allows what it must (Higham, "Accuracy and Stability of Numerical Algorithms",
-2002, section 1.6). L is how many numbers are added up behind one, and sqrt(L) for L the bound by probability (Higham
-and Mary, 2019). m is the smallest number of the dtype. A jump, as of floor(x) at an integer, allows nothing beyond e.
+or the largest error of (nearly) all numbers, absolute or relative to |t|, whichever is smaller for this one; and where
+that is not enough, also the largest of this number on arguments a few roundoffs away, since n may be right by luck. c
+is how much t moves when each floating-point argument moves by its own size at random, measured with a tiny step: the
+condition of the operation, so that cancellation allows what it must (Higham, "Accuracy and Stability of Numerical
+Algorithms", 2002, section 1.6). L is how many numbers are added up behind one, and sqrt(L) for L the bound by
+probability (Higham and Mary, 2019). m is the smallest number of the dtype. A jump, as of floor(x) at an integer, allows
+nothing beyond e.
 
 PyTorch's own kernel keeps within it by construction; one that rounds once more than PyTorch's does keeps within it,
 too, and one that computes in half precision what PyTorch computes in float32 does not.
@@ -21,7 +23,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache
 from math import prod, sqrt
 from typing import Any
 
@@ -29,25 +31,18 @@ import torch
 
 from profkit.kernels.evaluation.candidate.arguments import Tensor
 from profkit.kernels.evaluation.candidate.memory import fill_new_memory
+from profkit.kernels.operations.in_float64 import WIDER, Make, Truth, flat_tensors
 
 SAFETY = 4.0
 ACCUMULATOR = 2.0**-24
-STEP = 2.0**-36  # of an argument, relative, by which the condition is measured in float64
-PROBES = 2
-JUMP = 2.0**-16  # of the largest number: what moves more for such a step is a jump, not a slope
+# Arguments that normalizations change in training, whatever their schema says.
+UNDECLARED = ("running_mean", "running_var")
 RARE = 1e-3  # of many numbers may be so wrong in PyTorch itself that they say nothing about the others
 MANY = 1000
 PLAIN = (
     2.0**6
 )  # roundoffs: PyTorch's numbers that are so near to the truth were written, and not found in memory
 CONTRACTION = re.compile(r"(^|_|add|b)(mm|mv)($|_)|dot|conv|linear|attention|matmul")  # names of operations
-WIDER = {
-    torch.float16: torch.float64,
-    torch.bfloat16: torch.float64,
-    torch.float32: torch.float64,
-    torch.complex32: torch.complex128,
-    torch.complex64: torch.complex128,
-}
 
 
 @dataclass(frozen=True)
@@ -93,24 +88,6 @@ class CallReference:
     remarks: tuple[str, ...] = ()
 
 
-def flat_tensors(value: Any) -> list[Any]:
-    """The tensors in a value, or in the arguments of a call, in their order."""
-    tensors: list[Any] = []
-    _collect_tensors(value, tensors)
-    return tensors
-
-
-def _collect_tensors(value: Any, tensors: list[Any]) -> None:
-    if isinstance(value, torch.Tensor):
-        tensors.append(value)
-    elif isinstance(value, (list, tuple)):
-        for each in value:
-            _collect_tensors(each, tensors)
-    elif isinstance(value, dict):
-        for each in value.values():
-            _collect_tensors(each, tensors)
-
-
 def find_operation(name: str) -> Any:
     """torch's own overload by its name: `add.Tensor`. Raises LookupError where torch has none."""
     packet, _, overload = name.partition(".")
@@ -140,17 +117,8 @@ def argument_of(operation: Any, arguments: tuple[Sequence[Any], Mapping[str, Any
     return None
 
 
-def writes_one_place_twice(operation: Any, arguments: tuple[Sequence[Any], Mapping[str, Any]]) -> bool:
-    """Whether an unpooling has two values for one place of a plane: PyTorch itself keeps either, by its threads."""
-    name = str(operation).split(".")[1]
-    if name not in ("max_unpool2d", "max_unpool3d"):
-        return False
-    places = argument_of(operation, arguments, "indices").flatten(-int(name[-2])).sort(-1).values
-    return bool((places.diff(dim=-1) == 0).any())
-
-
 def written_places(operation: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> set[int]:
-    """Which tensors of the arguments, counted in their order, the schema allows to be changed."""
+    """Which tensors of the arguments, counted in their order, the operation may change."""
     positional, named = _written_arguments(operation)
     if not named:
         return set()
@@ -173,12 +141,9 @@ def _written_arguments(operation: Any) -> tuple[Sequence[bool], Collection[str]]
     written = {
         argument.name
         for argument in schema
-        if argument.alias_info is not None and argument.alias_info.is_write
+        if argument.name in UNDECLARED or (argument.alias_info is not None and argument.alias_info.is_write)
     }
     return [argument.name in written for argument in schema if not argument.kwarg_only], written
-
-
-Make = Callable[[], tuple[tuple[Any, ...], dict[str, Any], list[Tensor]]]
 
 
 def run_natively(operation: Any, make: Make) -> CallReference:
@@ -211,7 +176,7 @@ def make_reference(operation: Any, make: Make, seed: int) -> CallReference:
     tensors = flat_tensors([args, kwargs])
     with fill_new_memory(tensors[0].device if tensors else torch.device("cpu")):
         filled = run_natively(operation, make)
-    truth = _Truth(operation, make, filled, seed)
+    truth = Truth(operation, make, len(filled.outputs), [place for place, _ in filled.arguments], seed)
     native, again = filled, None
     if not all(map(_is_written, _results(filled), truth.values)):  # it may hold what nobody wrote
         native, again = run_natively(operation, make), filled
@@ -237,66 +202,6 @@ def _results(reference: CallReference) -> list[Expected]:
     return [*reference.outputs, *(each for _, each in reference.arguments)]
 
 
-class _Truth:
-    """For each tensor of the results of `native` its value in float64, and how far it moves with the arguments.
-
-    `missing` says why there is none.
-    """
-
-    def __init__(self, operation: Any, make: Make, native: CallReference, seed: int) -> None:
-        self._operation, self._make = operation, make
-        self._changed = [place for place, _ in native.arguments]
-        self._seed = seed
-        count = len(native.outputs) + len(self._changed)
-        self.values: list[Tensor | None] = [None] * count
-        self.missing = ""
-        try:
-            values = [tensor.detach().clone() for tensor in self._run(0.0, None)]
-        except Exception as error:
-            text = str(error).strip()
-            line = text.splitlines()[0][:120] if text else type(error).__name__
-            self.missing = f"in float64 it fails ({line})"
-            return
-        if len(values) == count:
-            self.values = list(values)
-        else:
-            self.missing = "in float64 it gives another number of outputs"
-
-    def _run(self, step: float, generator: torch.Generator | None) -> list[Tensor]:
-        args, kwargs, _ = self._make()
-        args, kwargs = _widen([args, kwargs], step, generator)
-        value = flat_tensors(self._operation(*args, **kwargs))
-        if not self._changed:
-            return value
-        tensors = flat_tensors([args, kwargs])
-        return [*value, *(tensors[place] for place in self._changed)]
-
-    @cached_property
-    def moves(self) -> list[Tensor | None]:
-        """c of the formula for each tensor of the results."""
-        moves: list[Tensor | None] = [None] * len(self.values)
-        is_pointwise = torch.Tag.pointwise in self._operation.tags
-        device = next((truth.device for truth in self.values if truth is not None), None)
-        generator = torch.Generator(device or torch.device("cpu")).manual_seed(self._seed)
-        for _ in range(PROBES if is_pointwise else 2 * PROBES):  # a sum may hardly move by chance
-            try:
-                probes = self._run(STEP, generator)
-            except Exception:
-                break
-            for place, (probe, truth) in enumerate(zip(probes, self.values, strict=False)):
-                if truth is None or not (truth.is_floating_point() or truth.is_complex()):
-                    continue
-                if probe.shape != truth.shape:
-                    continue
-                move = (probe - truth).abs().nan_to_num(0.0, 0.0, 0.0)
-                largest = truth.abs().nan_to_num(0.0, 0.0, 0.0)
-                limit = JUMP * float(largest.max()) if largest.numel() else 0.0
-                move = torch.where(move > limit, 0.0, move / STEP)
-                known = moves[place]
-                moves[place] = move if known is None else torch.maximum(known, move)
-        return moves
-
-
 def _is_written(result: Expected, truth: Tensor | None) -> bool:
     """Whether numbers that PyTorch made in memory full of garbage are so near to the truth that all were written."""
     native = result.native
@@ -313,44 +218,6 @@ def _is_written(result: Expected, truth: Tensor | None) -> bool:
     near = PLAIN * torch.finfo(native.dtype).eps * truth.abs()
     is_near = ((wide - truth).abs() <= near) | (rounded == native) | (native.isnan() & truth.isnan())
     return bool(is_near.all())
-
-
-def _widen(value: Any, step: float, generator: torch.Generator | None) -> Any:
-    """Arguments in float64: tensors, moved by `step` at random, and dtypes that are asked for."""
-    if isinstance(value, torch.Tensor):
-        wide = WIDER.get(value.dtype)
-        if wide is None and value.dtype not in (torch.float64, torch.complex128):
-            return value
-        result = _clone_as(value, wide or value.dtype)
-        if step and not _overlaps_itself(result):
-            noise = torch.empty(result.shape, dtype=torch.float64, device=result.device)
-            result.mul_(noise.uniform_(1 - step, 1 + step, generator=generator))
-        return result
-    if isinstance(value, torch.dtype):
-        return WIDER.get(value, value)
-    if isinstance(value, dict):
-        return {name: _widen(each, step, generator) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)([_widen(each, step, generator) for each in value])
-    return value
-
-
-def _clone_as(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """A copy in the dtype, with the strides of the original."""
-    if _overlaps_itself(tensor) or not tensor.numel():
-        extent = 1 + sum(
-            (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
-        )
-        flat = tensor.as_strided((max(0, extent) if tensor.numel() else 0,), (1,))
-        if not tensor.numel():
-            return torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype, device=tensor.device)
-        return flat.to(dtype).as_strided(tensor.shape, tensor.stride(), 0)
-    copy = torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype, device=tensor.device)
-    return copy.copy_(tensor)
-
-
-def _overlaps_itself(tensor: Tensor) -> bool:
-    return any(stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
 
 
 def _summands(operation: Any, tensors: Sequence[Tensor], outputs: Sequence[Tensor]) -> float:
@@ -372,7 +239,7 @@ def _summands(operation: Any, tensors: Sequence[Tensor], outputs: Sequence[Tenso
     return float(max(1.0, length))
 
 
-def _expect(result: Expected, truths: _Truth, place: int, length: float) -> Expected:
+def _expect(result: Expected, truths: Truth, place: int, length: float) -> Expected:
     native, truth = result.native.detach(), truths.values[place]
     if not (native.is_floating_point() or native.is_complex()):
         return Expected(result.name, native)
@@ -390,8 +257,13 @@ def _expect(result: Expected, truths: _Truth, place: int, length: float) -> Expe
     allowed = (SAFETY * roundoff + accumulated) * size + SAFETY * error + least
 
     def allow_by_condition() -> Tensor | None:
-        move = truths.moves[place]
-        return None if move is None or move.shape != size.shape else accumulated * move.to(torch.float64)
+        move, nearby = truths.moves[place], truths.errors_nearby[place]
+        more = torch.zeros_like(size)
+        if move is not None and move.shape == size.shape:
+            more += accumulated * move
+        if nearby is not None and nearby.shape == size.shape:
+            more += SAFETY * nearby
+        return more
 
     return Expected(result.name, native, truth, allowed, condition=allow_by_condition)
 

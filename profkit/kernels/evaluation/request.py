@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import sys
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -117,6 +118,19 @@ def make_request(
     return replace(request, folder=folder)
 
 
+def note_asked(logs: Path, judge: int, test: str) -> None:
+    """From now on the kernel of the test runs: if the judge ends, the kernel may have ended it."""
+    with suppress(OSError):
+        (logs / f"asked-{judge}").write_text(test, encoding="ascii")
+
+
+def was_asked(logs: Path, judge: int, test: str) -> bool:
+    """Whether the kernel of the test ran when the judge ended."""
+    with suppress(OSError, ValueError):
+        return (logs / f"asked-{judge}").read_text(encoding="ascii") == test
+    return False
+
+
 def split_list(text: str) -> tuple[str, ...]:
     """What stands between commas."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
@@ -134,13 +148,16 @@ def _check(options: EvaluationOptions) -> None:
         )
     if options.dtype and options.dtype not in DTYPES:
         raise UsageError(f"there is no dtype called {options.dtype!r} here", f"--dtype {','.join(DTYPES)}")
-    for option, value, least, most in (
-        ("--budget", options.timing.budget, 0.0, LONGEST),
-        ("--timeout", options.timeout, 0.0, LONGEST),
-        ("--precision", options.timing.precision, 0.0, 0.5),
-        ("--floor", options.timing.floor, 0.0, 0.5),
+    usual = EvaluationOptions()
+    for option, value, most, default in (
+        ("--budget", options.timing.budget, LONGEST, usual.timing.budget),
+        ("--timeout", options.timeout, LONGEST, usual.timeout),
+        ("--precision", options.timing.precision, 0.5, usual.timing.precision),
+        ("--floor", options.timing.floor, 0.5, usual.timing.floor),
     ):
-        if not least < value <= most:
-            raise UsageError(f"{option} {value:g} is not between {least:g} and {most:g}", f"{option} 0.05")
+        if not 0 < value <= most:
+            raise UsageError(
+                f"{option} {value:g} is not above 0 and at most {most:,.12g}", f"{option} {default:g}"
+            )
     if not 0 <= options.threads <= 4096:
         raise UsageError(f"--threads {options.threads} is no number of threads", "--threads 1")

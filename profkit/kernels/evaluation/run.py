@@ -23,12 +23,16 @@ from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import EvaluationDocument, EvaluationTest, TestResult, TestStrength
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome, JobStatus
+from profkit.execution.places.relay import OUT
 from profkit.execution.pool import WorkerPool
+from profkit.kernels.devices import check_device
 from profkit.kernels.evaluation import journal as journals
 from profkit.kernels.evaluation.journal import EvaluationJournal, make_document
-from profkit.kernels.evaluation.request import WAIT_POLICY, EvaluationRequest
+from profkit.kernels.evaluation.request import WAIT_POLICY, EvaluationRequest, was_asked
+from profkit.kernels.places import PlaceSlots, SlotWork, from_here
 from profkit.kernels.sweep.plan import format_duration
 
+JUDGE = "profkit.kernels.evaluation.judge:Judge"
 COMPILE_PATIENCE = 400.0  # more, where torch.compile is asked for
 REPORT_SECONDS = 1.0  # between two lines of progress
 PATIENCE = 120.0  # seconds that the judge gets above what a kernel may take: truth in float64, a process started anew
@@ -36,9 +40,14 @@ WriteResults = Callable[[Path, EvaluationDocument], Sequence[str]]
 
 
 def run_evaluation(
-    request: EvaluationRequest, progress: Progress, write: WriteResults = lambda *_: ()
+    request: EvaluationRequest,
+    progress: Progress,
+    write: WriteResults = lambda *_: (),
+    elsewhere: PlaceSlots | None = None,
 ) -> EvaluationDocument:
     """Give every test its status; those that the folder knows already are not done again. `write` writes the files.
+
+    The judge is here, or there is one at each place `elsewhere`.
 
     Raises MachineError where nothing can be measured or written, UsageError where no test is left by the options, and
     Interrupted after a Ctrl-C: what was done is kept, and `--resume` goes on.
@@ -50,7 +59,8 @@ def run_evaluation(
         counts = _Counts(())
 
         def settle(outcome: JobOutcome) -> None:
-            result, strength = test_result(outcome)
+            asked = was_asked(log, outcome.slot, outcome.job.key)
+            result, strength = test_result(outcome, asked=asked)
             if strength is not None:
                 journal.add_strength(strength)
             if result is not None:
@@ -60,7 +70,11 @@ def run_evaluation(
         log = request.folder / "logs"
         scratch = cleanup.enter_context(TemporaryDirectory(prefix="profkit-", ignore_cleanup_errors=True))
         # What kernels leave in that folder goes, too, where the judge is killed.
-        pool = _make_pool(request, log, settle, progress, {"TMPDIR": scratch})
+        if elsewhere is None:
+            pool = _make_pool(request, log, settle, progress, {"TMPDIR": scratch})
+        else:
+            cleanup.callback(elsewhere.close)
+            pool = _make_pool_elsewhere(request, elsewhere, settle, progress)
         cleanup.callback(pool.close)
 
         def finish(*, complete: bool) -> EvaluationDocument:
@@ -81,7 +95,7 @@ def run_evaluation(
             tests = _open(request, journal, pool, progress, start)
             left = _left(request, journal, tests)
             counts = _Counts(left)
-            progress.begin("evaluate", _describe(left, tests))
+            progress.begin("evaluate", _describe(request, left, tests))
             next_report = 0.0
 
             def tick() -> None:
@@ -173,12 +187,35 @@ def _make_pool(
     )
 
 
+def _make_pool_elsewhere(
+    request: EvaluationRequest,
+    elsewhere: PlaceSlots,
+    settle: Callable[[JobOutcome], None],
+    progress: Progress,
+) -> WorkerPool:
+    chosen = request.settings
+    files = (*chosen.source.paths, *filter(None, [chosen.suite_path]))
+    patient = {WAIT_POLICY: "passive"}
+    elsewhere.connect(SlotWork(JUDGE, (f"{OUT}/logs", 0, True), (patient,), files), progress)
+    source = replace(chosen.source, paths=tuple(map(from_here, chosen.source.paths)))
+    path = from_here(chosen.suite_path) if chosen.suite_path else ""
+    there = replace(request, settings=replace(chosen, source=source, suite_path=path))
+    return WorkerPool(
+        elsewhere.workers,
+        settle,
+        timeout=_seconds_of_a_test(request),
+        settings=_plain(there),
+        moves=True,
+        check=check_device,
+        note=progress.note,
+    )
+
+
 def judge_command(logs: Path, env: Mapping[str, str]) -> WorkerCommand:
     """How a judge is started. Its threads wait asleep, unless the user has chosen how threads wait."""
     patient = WAIT_POLICY not in os.environ
     waiting = {WAIT_POLICY: "passive"} if patient else {}
-    factory = "profkit.kernels.evaluation.judge:Judge"
-    return WorkerCommand(factory, (str(logs), 0, patient), env={**env, **waiting}, log=logs / "judge-0.log")
+    return WorkerCommand(JUDGE, (str(logs), 0, patient), env={**env, **waiting}, log=logs / "judge-0.log")
 
 
 def _seconds_of_a_test(request: EvaluationRequest) -> float:
@@ -197,7 +234,8 @@ def _check_tests(request: EvaluationRequest, about: Mapping[str, Any]) -> tuple[
     if about.get("without_kernel"):
         raise UsageError(
             f"no operation of the suite {request.settings.suite} has a kernel there",
-            "--ops NAME says what is missing; --suite opinfo has more operations",
+            "--ops NAME says what is missing"
+            + ("" if request.settings.suite == "opinfo" else "; --suite opinfo has more operations"),
         )
     raise UsageError(
         f"no test of the suite {request.settings.suite} is left by these options",
@@ -205,10 +243,11 @@ def _check_tests(request: EvaluationRequest, about: Mapping[str, Any]) -> tuple[
     )
 
 
-def test_result(outcome: JobOutcome) -> tuple[TestResult | None, TestStrength | None]:
+def test_result(outcome: JobOutcome, *, asked: bool) -> tuple[TestResult | None, TestStrength | None]:
     """The result of a test by the outcome of its job, and how strong the test is; None where it was not done.
 
-    What ends the judge itself is PyTorch's own kernel, or the making of arguments: no kernel of anybody runs there.
+    What ends the judge itself is PyTorch's own kernel, or the making of arguments: no kernel of anybody runs there. But
+    one that was `asked` runs beside it, and may have ended it: no test of a kernel's is left out by what it does.
     """
     test = codec.from_plain_data(EvaluationTest, outcome.job.data)
     result = TestResult(test, "lost", outcome.reason, spent=outcome.seconds, slot=outcome.slot)
@@ -220,7 +259,9 @@ def test_result(outcome: JobOutcome) -> tuple[TestResult | None, TestStrength | 
         except UnreadableReport as error:
             return replace(result, reason=f"the judge gave a wrong answer: {error.message}"), None
         return replace(answer.result, slot=outcome.slot), answer.strength
-    if outcome.status is not JobStatus.lost:
+    if asked and outcome.status is not JobStatus.lost:
+        result = replace(result, reason=f"the judge ended while the kernel was tested: {outcome.reason}")
+    elif outcome.status is not JobStatus.lost:
         reason = (
             f"nothing can be decided: PyTorch's own kernel, or what makes its arguments: {outcome.reason}"
         )
@@ -300,12 +341,15 @@ def _batches(tests: Sequence[EvaluationTest], journal: EvaluationJournal) -> lis
     ]
 
 
-def _describe(left: Sequence[EvaluationTest], tests: Sequence[EvaluationTest]) -> str:
-    known = len(tests) - len(left)
-    timed = sum(test.timed for test in left)
-    return f"{plural(len(left), 'test')}, {timed} of them timed" + (
-        f"; {known} known already" if known else ""
-    )
+def _describe(
+    request: EvaluationRequest, left: Sequence[EvaluationTest], tests: Sequence[EvaluationTest]
+) -> str:
+    """`48 tests, 11 of them timed; 20 known already`."""
+    known, timed = len(tests) - len(left), sum(test.timed for test in left)
+    text = plural(len(left), "test")
+    if not request.settings.correctness_only:
+        text += f", {timed} of them timed"
+    return text + (f"; {known} known already" if known else "")
 
 
 class _Counts:

@@ -19,13 +19,13 @@ from profkit.kernels.evaluation.reference import (
     count_bytes,
     count_written,
     find_operation,
-    flat_tensors,
     is_random,
     make_reference,
     run_natively,
-    writes_one_place_twice,
 )
 from profkit.kernels.evaluation.suites.suite import Skip
+from profkit.kernels.evaluation.suites.unpooling import separate_places
+from profkit.kernels.operations.in_float64 import flat_tensors
 
 LARGE = 1 << 20  # bytes of arguments: of less, threads would rather wait for each other than compute
 
@@ -44,12 +44,12 @@ class Trial:
     """One test made concrete: its arguments, and what they must give, which large ones take all `threads` for."""
 
     def __init__(self, suite: Any, test: EvaluationTest, seed: int, threads: int = 1) -> None:
-        self.test, self._seed = test, seed
+        self.test, self.seed = test, seed
         self.operation = find_operation(test.operation)
         if is_random(self.operation):
             raise Skip("its values are drawn at random")
         arguments = suite.make_arguments(test, seed)
-        if writes_one_place_twice(self.operation, (arguments.args, arguments.kwargs)):
+        if not separate_places(self.operation, (arguments.args, arguments.kwargs)):
             raise Skip("it writes two values to one place, and either may stay")
         self.encoder = Encoder()
         self.recipe: Recipe = self.encoder.encode(arguments.args, arguments.kwargs)
@@ -176,7 +176,7 @@ class Trial:
         )
 
     def _refer(self, contents: Sequence[Tensor]) -> CallReference:
-        return make_reference(self.operation, lambda: self._make(contents), self._seed)
+        return make_reference(self.operation, lambda: self._make(contents), self.seed)
 
     def _make(self, contents: Sequence[Tensor]) -> tuple[tuple[Any, ...], dict[str, Any], list[Tensor]]:
         storages = [content.clone() for content in contents]

@@ -159,7 +159,7 @@ def sweep_document(
     known = sorted(
         results, key=lambda r: (order.get(r.point, len(order)), names.get(r.implementation, len(names)))
     )
-    workers = max(1, len(header.get("gpus", ())))
+    workers = max(1, len(header.get("gpus", ())), int(_number(about.get("workers"))))
     inside = sum(result.spent for result in known) + workers * float(about.get("compiling", 0.0))
     # What a user's file registered is not known to a reader, so the journal says how many cases there are.
     planned = header.get("planned")

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from profkit.core.errors import UsageError
 from profkit.core.run_folder import create_run_folder
 from profkit.core.types import GridPoint, SweepDirection
-from profkit.kernels.devices import choose_device
+from profkit.kernels.devices import choose_device, choose_device_elsewhere
 from profkit.kernels.operations.operation import DTYPES
 from profkit.kernels.operations.registry import (
     OPERATIONS,
@@ -217,15 +217,20 @@ def _unique(values: Iterable[_T]) -> tuple[_T, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def make_request(options: SweepOptions, *, make_folder: bool = True) -> SweepRequest:
+def make_request(options: SweepOptions, *, make_folder: bool = True, elsewhere: bool = False) -> SweepRequest:
     """A new sweep, in a folder of its own below `output` (made where `make_folder`).
+
+    The devices of a sweep `elsewhere` are not looked at here.
 
     Raises UsageError for what makes no sense, MachineError where there is no such device or no such folder can be.
     """
     _check_timing(options)
     files = tuple({file.resolve(): file for file in options.files}.values())
     own = inspect_files(files, options.timeout)
-    device, numbers = choose_device(options.device, split_list(options.gpus), "this sweep")
+    if elsewhere:
+        device, numbers = choose_device_elsewhere(options.device, split_list(options.gpus))
+    else:
+        device, numbers = choose_device(options.device, split_list(options.gpus), "this sweep")
     operations = split_list(options.operations)
     if own and not operations:
         operations = tuple(dict.fromkeys(operation for operation, _ in registrations()))

@@ -15,10 +15,12 @@ from profkit.core.formatting import plural
 from profkit.core.progress import Progress
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeilings, SweepDocument
+from profkit.execution.client import Worker
 from profkit.execution.job import JobOutcome, JobStatus
 from profkit.execution.pool import TICK_SECONDS, WorkerPool
 from profkit.kernels.devices import check_device
 from profkit.kernels.operations.pytorch import COMPILED
+from profkit.kernels.places import PlaceSlots
 from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep import workers
 from profkit.kernels.sweep.journal import SweepJournal, sweep_document
@@ -45,7 +47,8 @@ class _Session:
     request: SweepRequest
     journal: SweepJournal
     start: float
-    about: Mapping[str, Any]
+    about: dict[str, Any]
+    workers: int = 1
 
     @property
     def seconds(self) -> float:
@@ -53,8 +56,12 @@ class _Session:
         return monotonic() - self.start
 
 
-def run_sweep(request: SweepRequest, progress: Progress) -> SweepDocument:
+def run_sweep(
+    request: SweepRequest, progress: Progress, elsewhere: PlaceSlots | None = None
+) -> SweepDocument:
     """Settle every case of the grid and write the results; those that the folder knows already are not measured again.
+
+    Workers run here, or `elsewhere`, where nothing is compiled beforehand.
 
     Raises MachineError where nothing can be measured or written, UsageError where the folder holds a sweep by other
     rules, and Interrupted after a Ctrl-C: what was measured is kept, and the same call goes on.
@@ -66,19 +73,30 @@ def run_sweep(request: SweepRequest, progress: Progress) -> SweepDocument:
 
         def settle(outcome: JobOutcome) -> None:
             if (result := case_result(outcome)) is not None:
+                if elsewhere is not None:
+                    result = replace(result, place=elsewhere.workers[outcome.slot].title)
                 session.journal.add(result, session.seconds)
                 settled.append(result)
 
         work = _left(request, session.journal)
         cases = sum(len(names) for _, names in work)
-        precompile = workers.compile_workers(request, work)
-        clients = workers.measuring_workers(request)
+        clients: Sequence[Worker]
+        if elsewhere is None:
+            precompile, clients = workers.compile_workers(request, work), workers.measuring_workers(request)
+        else:
+            precompile = Precompile((), ())
+            if work:
+                cleanup.callback(elsewhere.close)
+                elsewhere.connect(workers.slot_work(request), progress)
+            clients = elsewhere.workers
+        session.workers = max(1, len(clients))
         pool = WorkerPool(
             clients,
             settle,
             timeout=request.timeout,
-            settings={"timing": asdict(request.timing), "share": 1 / len(clients)},
-            standby=workers.standby_workers(request, work),
+            settings={"timing": asdict(request.timing), "share": 1 / max(1, len(request.gpus))},
+            standby=workers.standby_workers(request, work) if elsewhere is None else (),
+            moves=elsewhere is not None,
             check=check_device,
             note=progress.note,
         )
@@ -179,7 +197,7 @@ class _ProgressReport:
         request, settled = self._session.request, list(self._settled)
         done = {(result.point, result.implementation) for result in settled}
         left = [case for case in self._cases if case not in done]
-        seconds = seconds_left(settled, left, request.device, request.timing) / max(1, len(request.gpus))
+        seconds = seconds_left(settled, left, request.device, request.timing) / self._session.workers
         return f"about {format_duration(seconds)} left"
 
 
@@ -219,10 +237,12 @@ def _open_device(session: _Session, pool: WorkerPool, progress: Progress) -> Non
             )
     if not session.about:
         session.about = {word: about[word] for word in ("device", "versions", "roofs")}
+        if session.workers > 1:
+            session.about["workers"] = session.workers
         session.journal.note(about=session.about)
     roofs = codec.from_plain_data(MeasuredCeilings, session.about["roofs"])
     reached = f", {roofs.bandwidth / 1e9:.0f} GB/s" if roofs.bandwidth else ""
-    devices = f", {len(session.request.gpus)} of them" if len(session.request.gpus) > 1 else ""
+    devices = f", {session.workers} of them" if session.workers > 1 else ""
     progress.end(f"{about['device']}{devices}{reached}")
 
 

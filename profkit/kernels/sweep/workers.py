@@ -16,6 +16,7 @@ from profkit.hardware.gpu import read_gpus
 from profkit.kernels import disk_cache
 from profkit.kernels.devices import device_names
 from profkit.kernels.operations.pytorch import COMPILED
+from profkit.kernels.places import SlotWork, from_here
 from profkit.kernels.sweep.request import SweepRequest
 from profkit.kernels.sweep.schedule import Precompile, Work, compile_worker_count
 
@@ -73,6 +74,16 @@ def compile_workers(request: SweepRequest, work: Sequence[Work]) -> Precompile:
         for number in range(count)
     ]
     return Precompile(clients, tasks, beside=beside, threads=request.timing.threads)
+
+
+def slot_work(request: SweepRequest) -> SlotWork:
+    """What each slot of another place does: a measuring worker for each GPU that was named, else one."""
+    arguments = (_device(request), *map(from_here, request.files))
+    if request.device != "cuda":
+        environments: tuple[Mapping[str, str], ...] = ({"CUDA_VISIBLE_DEVICES": ""},)
+    else:
+        environments = tuple({"CUDA_VISIBLE_DEVICES": gpu} for gpu in request.gpus) or ({},)
+    return SlotWork(MEASURES, arguments, environments, request.files)
 
 
 def is_traced(env: Mapping[str, str]) -> bool:

@@ -16,6 +16,7 @@ from profkit.backends import backend_names
 from profkit.core.errors import UsageError
 from profkit.core.run_folder import clean_name
 from profkit.core.types import AcceptedChange, Depth, PassName, Scope
+from profkit.execution.places.parse import parse_places
 from profkit.regression.detection.rules import NightRule, rule_for
 from profkit.regression.nightly.config_values import (
     Parser,
@@ -69,6 +70,8 @@ class WorkloadSpec:
     timing: float | None = None  # seconds of sampling in one process, as `profile --sampling` takes it
     precision: float = 0.01
     cold: bool = False
+    on: str | None = None  # another place, as `profile --on` takes it
+    on_python: str | None = None
     gates: tuple[str, ...] | None = None  # None: as the rules say; time.median must be there
     watches: tuple[str, ...] = DEFAULT_WATCHES
     # By metric what is set on top of its rule (`regression.rule_for`): relative, absolute, nights, ...
@@ -211,10 +214,21 @@ def _workload_parsers(base: Path, *, profiling: bool) -> dict[str, Parser]:
         "timing": seconds,
         "precision": number(0.0001, 0.5, 0.01),
         "cold": flag,
+        "on": _read_places,
+        "on_python": text,
         "gates": _read_metrics,
         "watches": _read_metrics,
         "floors": _read_floors,
     }
+
+
+def _read_places(value: YamlValue, key: str) -> str:
+    places = text(value, key)
+    try:
+        parse_places([places])
+    except UsageError as fault:
+        value.refuse(fault.message, "on: ssh:HOST")
+    return places
 
 
 def _with_section(usual: WorkloadSpec, section: Mapping[str, Any]) -> WorkloadSpec:

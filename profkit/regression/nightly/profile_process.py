@@ -110,6 +110,9 @@ def _options(spec: WorkloadSpec, into: Path) -> list[str]:
     options += ["--targets", str(spec.targets)] if spec.targets is not None else []
     options += ["--timeout", str(spec.timeout)] if spec.timeout is not None else []
     options += ["--sampling", str(spec.timing)] if spec.timing is not None else []
+    if spec.on is not None:  # the variables that the file sets are those that go there
+        options += ["--on", spec.on, *(word for name in spec.env for word in ("--send-env", name))]
+        options += ["--on-python", spec.on_python] if spec.on_python is not None else []
     return [*options, "--cold"] if spec.cold else options
 
 

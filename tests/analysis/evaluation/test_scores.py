@@ -142,3 +142,4 @@ def test_the_gap_to_the_bound_is_closed_from_pytorch_on() -> None:
     assert gap_closed([base]) == pytest.approx(50 / 80)
     assert gap_closed([replace(base, seconds=2e-4)]) == pytest.approx(-100 / 80)
     assert gap_closed([replace(base, bound_seconds=1e-4)]) is None
+    assert gap_closed([replace(base, seconds=1.9e-5)]) == pytest.approx(1.0)

@@ -11,9 +11,13 @@ pytest.importorskip("torch")
 
 import torch
 
+from profkit.core.types import EvaluationTest
 from profkit.kernels.evaluation.audit import audit_test
 from profkit.kernels.evaluation.correctness import Incorrect, compare
+from profkit.kernels.evaluation.judge import Judge
 from profkit.kernels.evaluation.reference import CallReference, find_operation, make_reference, written_places
+from profkit.kernels.evaluation.request import JudgeSettings
+from profkit.kernels.evaluation.suites.suite import Arguments
 
 aten = torch.ops.aten
 F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16
@@ -139,6 +143,7 @@ def test_the_schema_says_which_arguments_are_changed() -> None:
     assert written_places(aten.add_.Tensor, (x, x), {}) == {0}
     assert written_places(aten.add.out, (x, x), {"out": x}) == {2}
     assert written_places(aten.add.Tensor, (x, x), {}) == set()
+    assert written_places(aten.native_batch_norm.default, (x, x, x, x, x, True, 0.1, 1e-5), {}) == {3, 4}
     reference = reference_of(aten.add_.Tensor, x, x)
     assert [place for place, _ in reference.arguments] == [0]
 
@@ -148,6 +153,37 @@ def test_an_operation_without_float64_is_held_against_pytorchs_own_and_says_so()
     assert reference.remarks == ()
     half = reference_of(aten._to_copy.default, randn(5), dtype=F16)
     assert share(half, randn(5).half()) == 0
+
+
+def test_where_pytorchs_own_number_is_right_by_luck_another_right_rounding_is_right_too() -> None:
+    """log_softmax where one number has nearly all: log(1.002) is known to a roundoff of 1, not of its own size."""
+    for shape, scale, seed in (((5, 5), 3, 34), ((5,), 3, 26), ((5,), 5, 26), ((5,), 9, 16)):
+        x = randn(*shape, seed=seed) * scale
+        moved = x - x.amax(-1, keepdim=True)
+        assert (
+            share(
+                reference_of(aten._log_softmax.default, x, -1, False), moved - moved.exp().sum(-1, True).log()
+            )
+            <= 1
+        )
+        with pytest.raises(Incorrect):
+            share(
+                reference_of(aten._log_softmax.default, x, -1, False),
+                torch.log_softmax(x.to(BF16), -1).to(F32),
+            )
+
+
+def test_what_a_batch_norm_changes_without_saying_so_is_right_within_rounding_and_wrong_beyond() -> None:
+    x, mean, variance = randn(8, 4, 6, dtype=BF16), torch.zeros(4, dtype=BF16), torch.ones(4, dtype=BF16)
+    arguments = (x, None, None, mean, variance, True, 0.5, 1e-5)
+    reference = reference_of(aten.native_batch_norm.default, *arguments)
+    places = dict(reference.arguments)
+    assert sorted(places) == [1, 2]
+    assert not torch.equal(places[1].native, mean)  # PyTorch changes it
+    exact = (0.5 * x.float().mean((0, 2))).to(BF16)
+    assert compare(exact, places[1]).share <= 1
+    with pytest.raises(Incorrect):
+        compare(mean, places[1])
 
 
 def test_there_is_no_operation_of_that_name() -> None:
@@ -182,3 +218,19 @@ def test_all_that_is_made_for_a_reference_lies_where_its_arguments_do(operation:
             assert expected.truth is not None
             assert compare(expected.native, expected).share <= 1
         audit_test("test", "relu", reference, args, reference)
+
+
+def test_a_result_says_which_seed_made_a_weak_test_strong(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Suite:
+        def make_arguments(self, test: EvaluationTest, seed: int) -> Arguments:
+            return Arguments((randn(9, seed=seed) if seed > first + 1 else torch.zeros(9),))
+
+    judge = Judge("logs")
+    judge._suite, judge._settings = Suite(), JudgeSettings(audit=True)
+    monkeypatch.setattr(judge, "_judge_safely", lambda trial, result: result)
+    test = EvaluationTest("0" * 12, "mine", "relu.default", "float32", "((T([9], f32),), {})")
+    first = judge._settings.seed_of(test.id)
+    result, strength = judge.judge(test)
+    assert result.seed_shift == 2
+    assert strength is not None
+    assert not strength.weak

@@ -14,6 +14,7 @@ from profkit.analysis.evaluation.witnesses import (
     STORED_PER_SECOND,
     describe_witnesses,
     impossible_rate,
+    kept_bound,
 )
 from profkit.core.types import Speedup
 from profkit.execution.child import WorkerEnded
@@ -108,8 +109,19 @@ def test_only_what_no_processor_can_write_is_impossible() -> None:
     assert count_written([old[2:], new, new[1:], torch.ones(1).expand(1000), torch.zeros(9)], known) == 64 + 4
 
 
+def test_a_bound_that_was_beaten_is_none() -> None:
+    assert kept_bound(1.0, 1.2, 0.97) == 1.0
+    assert kept_bound(1.0, 1.2, 0.9) is None
+    assert kept_bound(1.0, 0.9, 1.2) is None
+    assert kept_bound(None, 1.0) is None
+
+
 def test_a_time_below_measured_peaks_and_more_threads_are_remarks() -> None:
     assert describe_witnesses(1.5, 2.0, 1.0, 1.0) == ()
     assert "2.0 times as fast as the measured peaks" in describe_witnesses(1.0, 2.0, 1.0, 1.0)[0]
     assert "keeps 2.0 threads busy, and PyTorch's own 1.0" in describe_witnesses(1.0, None, 2.0, 1.0)[0]
     assert describe_witnesses(1.0, None, 1.9, 1.5) == ()
+    assert describe_witnesses(1.0, None, 1.6, 1.0, allowed=1) == ()
+    assert (
+        "keeps 1.9 processors busy, and --threads allows 1" in describe_witnesses(1.0, None, 1.9, 1.9, 1)[0]
+    )

@@ -224,8 +224,11 @@ def test_a_sweep_without_a_worker_that_starts_says_so(tmp_path: Path) -> None:
 
 def test_devices_of_two_kinds_do_not_share_a_sweep() -> None:
     check_device(1, {"device": "H200"}, {"device": "H200"})
-    with pytest.raises(MachineError, match="GPU 1 of those asked is A10, and the first H200"):
+    with pytest.raises(MachineError, match="worker 1 is A10, and that of the first H200"):
         check_device(1, {"device": "A10"}, {"device": "H200"})
+    newer = {"device": "H200", "versions": {"torch": "2.13"}}
+    with pytest.raises(MachineError, match=r"worker 1 has .*2\.13"):
+        check_device(1, newer, newer | {"versions": {"torch": "2.11"}})
 
 
 def test_a_device_has_the_name_that_the_environment_gives_it() -> None:

@@ -60,7 +60,8 @@ def evaluation_as_run(
 
 
 def _backend(document: EvaluationDocument) -> BackendName:
-    return "cuda" if document.device.startswith("cuda") else "mps" if document.device == "mps" else "cpu"
+    kind = (document.device_type or document.device).partition(":")[0]
+    return "cuda" if kind == "cuda" else "mps" if kind == "mps" else "cpu"
 
 
 def _whole(scores: EvaluationScores, operations: tuple[OperationResult, ...]) -> Iterator[Reading]:

@@ -45,8 +45,9 @@ def result_rows(document: EvaluationDocument) -> list[Row]:
     results = [test.result for test in counted_tests(document) if test.counts]
     timed = any(result.speedup is not None for result in results)
     rows = [_correctness_row(result) for result in results]
+    against_compiled = any(result.compiled is not None for result in results)
     rows += [
-        _performance_row(result)
+        _performance_row(result, against_compiled=against_compiled)
         for result in results
         if result.speedup is not None or (timed and result.test.timed and result.status != "passed")
     ]
@@ -67,9 +68,9 @@ def _correctness_row(result: TestResult) -> Row:
     }
 
 
-def _performance_row(result: TestResult) -> Row:
+def _performance_row(result: TestResult, *, against_compiled: bool) -> Row:
     ran = result.status == "passed" and result.speedup is not None
-    return {
+    row = {
         "op_name": result.test.operation,
         "args": result.test.arguments,
         "speedup": result.speedup.median if ran and result.speedup is not None else None,
@@ -79,6 +80,9 @@ def _performance_row(result: TestResult) -> Row:
         "successfully_ran": ran,
         "test_type": "performance",
     }
+    if against_compiled:  # which BackendBench has not
+        row["compiled_speedup"] = result.compiled.median if ran and result.compiled is not None else None
+    return row
 
 
 def _milliseconds(seconds: float | None) -> float | None:

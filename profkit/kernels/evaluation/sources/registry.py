@@ -146,7 +146,11 @@ def open_source(request: SourceRequest) -> KernelSource:
 
 
 def describe_untested(
-    source: KernelSource, request: SourceRequest, chosen: bool, tests: Sequence[EvaluationTest]
+    source: KernelSource,
+    request: SourceRequest,
+    chosen: bool,
+    tests: Sequence[EvaluationTest],
+    suite: str = "",
 ) -> Iterator[str]:
     """A sentence on the user's kernels that no test calls, unless the tests were `chosen` by name."""
     if request.kind not in ("directory", "file") or chosen:
@@ -155,5 +159,6 @@ def describe_untested(
     called = {test.operation for test in tests}
     left = [name for name in source.operations() if name not in called and source.where(name) not in tested]
     if left:
+        more = "; --suite opinfo has more operations" if suite == "smoke" else ""
         shown = ", ".join(left[:SHOWN]) + (", ..." if len(left) > SHOWN else "")
-        yield f"the suite has no test of {plural(len(left), 'operation')} with a kernel: {shown}"
+        yield f"the suite has no test of {plural(len(left), 'operation')} with a kernel: {shown}{more}"

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from profkit.core.errors import UsageError
 
 MOST_NEAR = 5
+SHOWN = 12
 
 
 def matches(wanted: Iterable[str], operation: str) -> bool:
@@ -36,7 +37,7 @@ def check_names(wanted: Iterable[str], operations: Iterable[str], suite: str) ->
             f"the suite {suite} has no operation {name!r}",
             f"--ops {','.join(proposals)}"
             if proposals
-            else f"it has {len(known)}: {', '.join(known[:12])}, ...",
+            else f"it has {len(known)}: {', '.join(known[:SHOWN])}{', ...' if len(known) > SHOWN else ''}",
         )
 
 

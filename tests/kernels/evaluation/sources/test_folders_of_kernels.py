@@ -216,6 +216,8 @@ def test_kernels_that_no_test_calls_are_named_unless_tests_were_chosen(tmp_path:
     tests = [EvaluationTest("0" * 12, "smoke", "add.Tensor", "float32", "")]
     (line,) = describe_untested(open_source(request), request, False, tests)
     assert line == "the suite has no test of 1 operation with a kernel: cosh.default"
+    (line,) = describe_untested(open_source(request), request, False, tests, "smoke")
+    assert line.endswith("cosh.default; --suite opinfo has more operations")
     assert not list(describe_untested(open_source(request), request, True, tests))
     aten = make_source_request("aten")
     assert not list(describe_untested(open_source(aten), aten, False, tests))

@@ -1,0 +1,75 @@
+"""The other side of a slot: it supervises a worker process there, and hands on what is asked and what is said.
+
+So a crash, a hang and a refusal of memory are told apart there, where they can be, and not taken for a lost connection.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+from pathlib import Path
+from typing import IO, Any
+
+from profkit.core.process import adopt_orphans
+from profkit.execution.child import WorkerEnded
+from profkit.execution.client import WorkerClient, WorkerCommand
+from profkit.execution.job import Batch, Job
+from profkit.execution.places.there import BEAT_SECONDS, GRACE_SECONDS, Home, end_children
+
+OUT = "{out}"  # in an argument: the run's folder for what is left
+
+
+def relay(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:
+    """Be one slot until the requests end. `data`: the worker's factory, its arguments and its environment."""
+    adopt_orphans()
+    home, over = Home(answers), threading.Event()
+    out = run / "out"
+    (out / "logs").mkdir()
+    words = (word.replace(OUT, str(out)) if isinstance(word, str) else word for word in data["arguments"])
+    env = _environment(run, data["env"])
+    client = WorkerClient(WorkerCommand(data["factory"], tuple(words), env=env, log=out / "log"))
+    asked: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+
+    def listen() -> None:
+        for line in requests:
+            asked.put(json.loads(line))
+        client.close()
+        asked.put(None)
+        if not over.wait(GRACE_SECONDS):
+            os._exit(1)
+
+    def beat() -> None:
+        while not over.wait(BEAT_SECONDS):
+            home.send("beat")
+
+    for work in (listen, beat):
+        threading.Thread(target=work, name=work.__name__, daemon=True).start()
+    while (request := asked.get()) is not None:
+        try:
+            _answer(client, home, request)
+        except WorkerEnded as ended:
+            client.kill()
+            home.send("ended", status=ended.status.value, reason=str(ended))
+    over.set()
+    end_children()
+
+
+def _answer(client: WorkerClient, home: Home, request: dict[str, Any]) -> None:
+    if request["ask"] == "open":
+        home.send("opened", about=client.open(request["settings"], request["timeout"]))
+        return
+    batch = Batch(tuple(Job(key, data) for key, data in request["jobs"]), request["shared"])
+    for message in client.run(batch, request["timeout"]):
+        home.send("said", message=message)
+    home.send("done")
+
+
+def _environment(run: Path, wanted: dict[str, str]) -> dict[str, str]:
+    """With what was sent: profkit, and the libraries that this Python lacks."""
+    trees = run.parent.parent / "trees"
+    here = [path for path in sys.path if Path(path).parent == trees]
+    present = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    return {**wanted, "PYTHONPATH": os.pathsep.join(dict.fromkeys([*present, *here]))}

@@ -1,0 +1,99 @@
+"""The command line of an evaluation: faults with their fix, and what is said before anything is tested."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from profkit.core.codec import to_plain_data
+from profkit.execution.job import Job, JobOutcome, JobStatus
+from profkit.kernels.evaluation import run
+from profkit.kernels.evaluation.journal import create_journal
+from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings, note_asked, was_asked
+from profkit.kernels.evaluation.run import _describe
+from profkit.kernels.evaluation.suites.names import check_names
+from tests.cli_runner import ENVIRONMENT, Said, call_in_process
+from tests.evaluation_documents import a_test
+
+
+def evaluate(*arguments: str, cwd: Path) -> Said:
+    """`profkit evaluate` where no judge has to start: in the process of the tests."""
+    return call_in_process(["evaluate", *arguments], cwd, ENVIRONMENT)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An evaluation that has just begun."""
+    path = tmp_path / "evaluation"
+    path.mkdir()
+    create_journal(EvaluationRequest(JudgeSettings(), path, "aten"), "2026-11-22T10:00:00+00:00").close()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "fix"),
+    [
+        (["--timeout", "0"], "--timeout 0 is not above 0 and at most 10,000,000", "--timeout 60"),
+        (["--budget", "nan"], "--budget nan is not above 0 and at most 10,000,000", "--budget 2"),
+        (["--precision", "0.7"], "--precision 0.7 is not above 0 and at most 0.5", "--precision 0.02"),
+        (["--floor", "-1"], "--floor -1 is not above 0 and at most 0.5", "--floor 0.05"),
+    ],
+)
+def test_a_number_out_of_range_is_refused_with_the_usual_one(
+    tmp_path: Path, words: list[str], said: str, fix: str
+) -> None:
+    done = evaluate(*words, cwd=tmp_path)
+    assert done.code == 2
+    assert said in done.err
+    assert fix in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["kernels.py"], "FILE.py cannot be changed by --resume"),
+        (["--correctness-only"], "--correctness-only cannot be changed by --resume"),
+    ],
+)
+def test_what_would_not_be_heeded_is_refused(folder: Path, words: list[str], said: str) -> None:
+    done = evaluate(*words, "--resume", str(folder), cwd=folder.parent)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_nothing_is_said_of_times_where_none_is_measured() -> None:
+    tests = [a_test("relu.default"), a_test("abs.default")]
+    for settings, said in (
+        (JudgeSettings(), "1 test, 1 of them timed; 1 known already"),
+        (JudgeSettings(correctness_only=True), "1 test; 1 known already"),
+    ):
+        assert _describe(EvaluationRequest(settings, Path(), "aten"), tests[:1], tests) == said
+
+
+def test_no_kernel_gets_out_of_a_test_by_ending_the_judge(tmp_path: Path) -> None:
+    job = Job("1", to_plain_data(a_test("relu.default")))
+    for asked, status in ((False, "skipped"), (True, "lost")):
+        if asked:
+            note_asked(tmp_path, 0, job.key)
+        outcome = JobOutcome(job, JobStatus.crash, reason="its process was killed by SIGKILL")
+        result, _ = run.test_result(outcome, asked=was_asked(tmp_path, 0, job.key))
+        assert result is not None
+        assert result.status == status
+        assert "killed by SIGKILL" in result.reason
+
+
+def test_a_pipe_in_place_of_the_journal_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "tests.jsonl")
+    done = evaluate("--resume", str(tmp_path), cwd=tmp_path)
+    assert done.code == 2
+    assert "tests.jsonl is no journal of an evaluation" in done.err
+
+
+def test_a_pattern_that_no_operation_has_shows_what_there_is() -> None:
+    from profkit.core.errors import UsageError
+
+    with pytest.raises(UsageError) as raised:
+        check_names(["zzz*"], ["relu.default"], "mine")
+    assert raised.value.fix == "it has 1: relu.default"
