@@ -79,7 +79,7 @@ def test_a_file_that_git_does_not_track_goes_only_by_name(sshd: Server, project:
     assert on_ssh(sshd, "profile", *ON, *send, *QUICK, *command, cwd=project).code == 0
 
 
-def test_a_plan_and_a_doctor_are_of_the_machine_there(sshd: Server, project: Path) -> None:
+def test_a_plan_is_of_the_machine_there_and_runs_nothing(sshd: Server, project: Path) -> None:
     said = on_ssh(
         sshd,
         "profile",
@@ -212,3 +212,17 @@ def test_containers_pods_and_tasks_are_entered_by_their_own_programs(
     )
     assert said.code == 0, said.err
     assert (tmp_path / "called").read_text().startswith(words)
+
+
+def test_a_doctor_looks_at_one_place_by_what_is_there(tmp_path: Path) -> None:
+    """Of a Mac's tools, and with an empty PATH, there is little to look at."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "sh").symlink_to("/bin/sh")
+    there = f"prefix:env -i HOME={tmp_path / 'home'} PATH={tmp_path / 'bin'}"
+    on = ("--on", there, "--on-python", sys.executable)
+    said = profkit("doctor", *on, "--backend", "mps", "--format", "json", cwd=tmp_path)
+    assert said.code == 3, said.err
+    assert (
+        next(check for check in said.json()["checks"] if check["name"] == "python")["path"] == sys.executable
+    )
+    assert profkit("doctor", "--on", "ssh:a,ssh:b", cwd=tmp_path).code == 2

@@ -159,7 +159,10 @@ def sweep_document(
     known = sorted(
         results, key=lambda r: (order.get(r.point, len(order)), names.get(r.implementation, len(names)))
     )
-    workers = max(1, len(header.get("gpus", ())), int(_number(about.get("workers"))))
+    workers = max(1, len(header.get("gpus", ())))
+    here = not any(
+        result.place for result in known
+    )  # else the number of workers may be another in each session
     inside = sum(result.spent for result in known) + workers * float(about.get("compiling", 0.0))
     # What a user's file registered is not known to a reader, so the journal says how many cases there are.
     planned = header.get("planned")
@@ -175,7 +178,7 @@ def sweep_document(
         planned=planned,
         complete=len(known) >= planned,
         seconds=seconds,
-        overhead=max(0.0, 1 - inside / (seconds * workers)) if seconds > 0 else None,
+        overhead=max(0.0, 1 - inside / (seconds * workers)) if here and seconds > 0 else None,
     )
 
 

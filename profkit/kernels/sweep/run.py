@@ -237,8 +237,6 @@ def _open_device(session: _Session, pool: WorkerPool, progress: Progress) -> Non
             )
     if not session.about:
         session.about = {word: about[word] for word in ("device", "versions", "roofs")}
-        if session.workers > 1:
-            session.about["workers"] = session.workers
         session.journal.note(about=session.about)
     roofs = codec.from_plain_data(MeasuredCeilings, session.about["roofs"])
     reached = f", {roofs.bandwidth / 1e9:.0f} GB/s" if roofs.bandwidth else ""
