@@ -208,6 +208,7 @@ class ChildProcess:
             while not is_enough(self._unread):
                 left = deadline - monotonic()
                 if not ready.select(max(0.0, min(left, CLOSED_SECONDS))):
+                    self.cut_log()
                     if self._child is not child:  # another thread closed the pipe: that wakes nobody
                         raise _closed()
                     # The second look is for who slept meanwhile himself: a Ctrl-Z, a laptop that was closed.

@@ -184,7 +184,7 @@ def _make_pool(
     logs.mkdir(parents=True, exist_ok=True)
     names = device_names(request.gpus, os.environ.get("CUDA_VISIBLE_DEVICES"))
     seen: Sequence[Mapping[str, str]] = [{"CUDA_VISIBLE_DEVICES": name} for name in names] or [{}]
-    commands = [_judge_command(logs, {**env, **visible}, slot) for slot, visible in enumerate(seen)]
+    commands = [judge_command(logs, {**env, **visible}, slot) for slot, visible in enumerate(seen)]
     return WorkerPool(
         [WorkerClient(command) for command in commands],
         settle,
@@ -227,8 +227,8 @@ def _make_pool_elsewhere(
     )
 
 
-def _judge_command(logs: Path, env: Mapping[str, str], slot: int) -> WorkerCommand:
-    """Its threads wait asleep, unless the user has chosen how threads wait."""
+def judge_command(logs: Path, env: Mapping[str, str], slot: int = 0) -> WorkerCommand:
+    """How a judge is started. Its threads wait asleep, unless the user has chosen how threads wait."""
     patient = WAIT_POLICY not in os.environ
     waiting = {WAIT_POLICY: "passive"} if patient else {}
     return WorkerCommand(

@@ -5,9 +5,9 @@ process was stopped: each call has other values, and what one batch computed is 
 from before the process is woken until it says where its outputs lie; then it is stopped, and the outputs of a call
 chosen at random are read and verified. The reference runs in a process of the same kind, under the same clock, on the
 same values. What such a batch takes without a kernel is measured, too, and taken off both. Of two pairs each process is
-first in one, and its arguments are written first in one. From round to round arguments and outputs lie in other memory,
-so that no process has the luck of a good place for long: a round is one answer, and how far rounds lie apart is how far
-they may be off.
+first in one, and its arguments are written first in one. From round to round the arguments lie in other memory, so that
+no process has the luck of a good place for long: a round is one answer, and how far rounds lie apart is how far they
+may be off.
 """
 
 from __future__ import annotations

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +16,9 @@ import torch
 
 from profkit.kernels.evaluation.candidate.arguments import Encoder, decode
 from profkit.kernels.evaluation.fresh_values import FreshValues, choose_values
-from profkit.kernels.evaluation.request import PairOptions
+from profkit.kernels.evaluation.judge import Judge
+from profkit.kernels.evaluation.request import WAIT_POLICY, PairOptions
+from profkit.kernels.evaluation.run import judge_command
 from profkit.kernels.evaluation.timing import _Bench, _Pair, _speedup, _undisturbed, speed_word
 
 
@@ -190,3 +194,19 @@ def test_values_of_many_calls_at_once_are_as_fresh_as_those_of_one(kind: str) ->
             assert torch.equal(first.sign(), x.sign())
             assert bool((first.abs() >= 0.87 * x.abs()).all())
     assert len(seen) > (10 if kind == "whole" else 19)
+
+
+def test_threads_of_the_judge_wait_asleep_and_those_of_kernels_as_the_user_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(WAIT_POLICY, raising=False)
+    command = judge_command(tmp_path, {})
+    assert command.env == {WAIT_POLICY: "passive"}
+    monkeypatch.setenv(WAIT_POLICY, "passive")  # as in the judge's process
+    Judge(*command.arguments)
+    assert WAIT_POLICY not in os.environ
+    monkeypatch.setenv(WAIT_POLICY, "active")
+    command = judge_command(tmp_path, {})
+    assert command.env == {}
+    Judge(*command.arguments)
+    assert os.environ[WAIT_POLICY] == "active"

@@ -25,12 +25,7 @@ def fill_new_memory(*, filled: bool = True) -> Iterator[None]:
 
 
 def keep_freed_memory() -> None:
-    """Memory that is freed stays here: no later call is charged with new pages. What is free now is given back once.
-
-    So what is asked for next lies in other pages than before.
-    """
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
+    """Memory that is freed stays here: no later call is charged with new pages."""
     _set(_MMAP_MAX, 0)
     _set(_TRIM_THRESHOLD, _KEPT)
 
