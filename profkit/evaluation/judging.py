@@ -175,10 +175,14 @@ def _judge_tests(
     suite = OpTestSuite("given", (given,))
     source = request_function(impl, operation)
     with _kept.lock, torch.no_grad():
-        judge = _kept.judge_of(JudgeSettings(timing=timing, timeout=timeout))
-        judge.use(suite, source)
-        tests = tuple(suite.tests(Selection()))
-        results = [judge.judge(test)[0] for test in tests]
+        threads = torch.get_num_threads()
+        try:
+            judge = _kept.judge_of(JudgeSettings(timing=timing, timeout=timeout))
+            judge.use(suite, source)
+            tests = tuple(suite.tests(Selection()))
+            results = [judge.judge(test)[0] for test in tests]
+        finally:
+            torch.set_num_threads(threads)  # a judge computes small truths on one
     timed = [result for result in results if result.test.timed]
     return [result for result in results if not result.test.timed], timed
 
