@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # `--help` has no use for the model, which takes 10 ms
     from profkit.core.errors import ProfkitError
     from profkit.core.types import RunDocument
     from profkit.execution.places.files import Sending
-    from profkit.execution.places.place import Place
+    from profkit.execution.places.place import ExecutionPlace
     from profkit.reporting.view import View
 
 
@@ -130,7 +130,7 @@ def places_of(
     python: str | None,
     send: list[Path] | None = None,
     send_env: list[str] | None = None,
-) -> tuple[tuple[Place, ...], Sending] | None:
+) -> tuple[tuple[ExecutionPlace, ...], Sending] | None:
     """Where it is to run, and what may go there; None for here. Raises UsageError."""
     from profkit.core.errors import UsageError
 

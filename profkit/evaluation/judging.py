@@ -186,10 +186,14 @@ def _judge_tests(
     with _kept.lock, torch.no_grad():
         tests_read = (*given.correctness_tests, *given.performance_tests)
         device = "cuda:0" if any(test.on_cuda for test in tests_read) else "cpu"
-        judge = _kept.judge_of(JudgeSettings(timing=timing, timeout=timeout, device=device))
-        judge.use(suite, source)
-        tests = tuple(suite.tests(Selection()))
-        results = [judge.judge(test)[0] for test in tests]
+        threads = torch.get_num_threads()
+        try:
+            judge = _kept.judge_of(JudgeSettings(timing=timing, timeout=timeout, device=device))
+            judge.use(suite, source)
+            tests = tuple(suite.tests(Selection()))
+            results = [judge.judge(test)[0] for test in tests]
+        finally:
+            torch.set_num_threads(threads)  # a judge computes small truths on one
     timed = [result for result in results if result.test.timed]
     return [result for result in results if not result.test.timed], timed
 

@@ -13,7 +13,7 @@ from profkit.core.progress import Progress
 from profkit.core.types import Json
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
 from profkit.execution.places.files import Sending, Tree, workload_tree
-from profkit.execution.places.place import Place
+from profkit.execution.places.place import ExecutionPlace
 from profkit.execution.places.slot import PlaceWorker
 
 RELAY = "profkit.execution.places.relay:relay"
@@ -36,7 +36,7 @@ class SlotWork:
 class PlaceSlots:
     """Places that share a sweep. `workers` are those that were reached, once `connect` was called."""
 
-    places: Sequence[Place]
+    places: Sequence[ExecutionPlace]
     sending: Sending
     workers: list[PlaceWorker] = field(default_factory=list)
     _logs: list[Path] = field(default_factory=list)
@@ -69,7 +69,7 @@ class PlaceSlots:
         for log in self._logs:
             log.unlink(missing_ok=True)
 
-    def _start(self, place: Place, work: Tree | None, data: Json, progress: Progress) -> Connection:
+    def _start(self, place: ExecutionPlace, work: Tree | None, data: Json, progress: Progress) -> Connection:
         handle, name = tempfile.mkstemp(prefix="profkit-", suffix=".log")
         os.close(handle)
         self._logs.append(Path(name))

@@ -324,9 +324,8 @@ def run_timing(
     """Time the workload.
 
     `budget` is the wall seconds for processes beyond the planned ones; beyond `most` none but the first is started
-    that times a whole program. `seen` is told what is known after each
-    process, so that a run which dies here keeps it. Raises WorkloadError when the workload itself
-    fails: there is nothing to profile then.
+    that times a whole program. `report` gets what is known after each process, so that a run which dies here keeps
+    it. Raises WorkloadError when the workload itself fails: there is nothing to profile then.
     """
     begin = time.monotonic()
     outcomes: list[ProcessOutcome] = []

@@ -31,7 +31,7 @@ names = [name for name in names if not name.endswith("__main__") and ".passes.ho
 # Kernels for NVIDIA's GPUs are loaded where there is one, and kernels are evaluated on Linux, with a torch that is no
 # stand-in.
 elsewhere = ("profkit.kernels.operations.cuda.", "profkit.kernels.operations.triton.")
-elsewhere += ("profkit.kernels.evaluation.", "profkit.evaluation.")
+elsewhere += ("profkit.kernels.evaluation.", "profkit.evaluation.", "profkit.kernels.operations.in_float64")
 names = [name for name in names if not name.startswith(elsewhere)]
 for name in names:
     importlib.import_module(name)

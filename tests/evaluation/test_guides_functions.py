@@ -67,6 +67,7 @@ def absolute(x: Any) -> Any:
 
 
 def test_a_right_kernel_passes_all_its_tests_and_has_a_speed_up() -> None:
+    torch.set_num_threads(2)
     grad = torch.is_grad_enabled()
     tests = [Redrawn(), Test((torch.randn(4, requires_grad=True),))]
     score, speed, correctness, performance = eval_one_op(
@@ -79,6 +80,7 @@ def test_a_right_kernel_passes_all_its_tests_and_has_a_speed_up() -> None:
     assert record.speedup == pytest.approx(speed)
     assert 0 < record.reference_time_ms < 100  # type: ignore[operator]
     assert torch.is_grad_enabled() == grad
+    assert torch.get_num_threads() == 2
 
 
 def test_a_wrong_kernel_is_not_timed_and_its_own_tests_stay_as_they_were() -> None:

@@ -19,7 +19,7 @@ from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, Wo
 from profkit.execution.places import connection as module
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
 from profkit.execution.places.files import Tree, workload_tree
-from profkit.execution.places.place import Place
+from profkit.execution.places.place import ExecutionPlace
 from profkit.execution.places.received import ReceivedFiles
 
 HERE = str(Path(__file__).parent)
@@ -31,15 +31,20 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("there")
 
 
-def place(folder: Path, *before: str, path: str = os.environ["PATH"], **environ: str) -> Place:
+def place(folder: Path, *before: str, path: str = os.environ["PATH"], **environ: str) -> ExecutionPlace:
     """A shell that inherits nothing, behind other words if there are any."""
     settings = {"PATH": path, "PROFKIT_CACHE": str(folder / "store"), "PYTHONPATH": HERE, **environ}
     pairs = [f"{name}={value}" for name, value in settings.items()]
-    return Place("prefix", "prefix:env", ("/usr/bin/env", "-i", *pairs, *before, "/bin/sh"), 20.0)
+    return ExecutionPlace("prefix", "prefix:env", ("/usr/bin/env", "-i", *pairs, *before, "/bin/sh"), 20.0)
 
 
 def ask(
-    where: Place, tmp_path: Path, data: Any, *, work: Tree | None = None, env: dict[str, str] | None = None
+    where: ExecutionPlace,
+    tmp_path: Path,
+    data: Any,
+    *,
+    work: Tree | None = None,
+    env: dict[str, str] | None = None,
 ) -> tuple[Any, Connection, list[dict[str, Any]]]:
     """The result of one request, and all that was said before it."""
     connection = Connection(where, tmp_path / "log", sys.executable)
@@ -79,7 +84,9 @@ def test_what_inherits_by_itself_gets_no_secret(
     monkeypatch.setenv("MY_API_TOKEN", "hunter2")
     monkeypatch.setenv("PROFKIT_CACHE", str(store / "store"))
     monkeypatch.setenv("PYTHONPATH", HERE)
-    value, _, _ = ask(Place("prefix", "prefix:nice", ("nice", "sh"), inherits=True), tmp_path, {"do": "look"})
+    value, _, _ = ask(
+        ExecutionPlace("prefix", "prefix:nice", ("nice", "sh"), inherits=True), tmp_path, {"do": "look"}
+    )
     assert "PATH" in value["environ"]
     assert "MY_API_TOKEN" not in value["environ"]
 
@@ -139,16 +146,16 @@ def test_no_python_and_an_old_one_are_told_apart(store: Path, tmp_path: Path) ->
 
 
 def test_what_cannot_be_started_or_says_nothing_is_told_with_its_last_words(tmp_path: Path) -> None:
-    refused = Place(
+    refused = ExecutionPlace(
         "ssh", "ssh:gpu1", ("sh", "-c", "echo Permission denied >&2; exit 255"), try_it="ssh gpu1 true"
     )
     with pytest.raises(PlaceUnreachable, match=r"ssh:gpu1 cannot be reached.*Permission denied") as caught:
         Connection(refused, tmp_path / "log").open()
     assert caught.value.fix == "ssh gpu1 true"
     with pytest.raises(PlaceUnreachable, match="cannot be started"):
-        Connection(Place("ssh", "ssh:gpu1", ("/no/such/ssh", "sh")), tmp_path / "log").open()
+        Connection(ExecutionPlace("ssh", "ssh:gpu1", ("/no/such/ssh", "sh")), tmp_path / "log").open()
     with pytest.raises(PlaceUnreachable, match="did not answer"):
-        Connection(Place("ssh", "ssh:gpu1", ("sleep", "100"), 0.2), tmp_path / "log").open()
+        Connection(ExecutionPlace("ssh", "ssh:gpu1", ("sleep", "100"), 0.2), tmp_path / "log").open()
 
 
 def test_faults_there_are_the_same_faults_here(store: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from profkit.core.errors import MachineError
 from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome, JobStatus
 from profkit.execution.places.connection import Connection
-from profkit.execution.places.place import Place
+from profkit.execution.places.place import ExecutionPlace
 from profkit.execution.places.slot import PlaceWorker
 from profkit.execution.pool import WorkerPool
 from profkit.kernels.places import RELAY
@@ -34,7 +34,7 @@ def workers(store: Path, tmp_path: Path) -> Iterator[list[PlaceWorker]]:
     slots = []
     pairs = [f"PATH={os.environ['PATH']}", f"PROFKIT_CACHE={store}", f"PYTHONPATH={JOBS}"]
     for number in range(3):
-        place = Place("prefix", f"prefix:{number}", ("env", "-i", *pairs, "sh"))
+        place = ExecutionPlace("prefix", f"prefix:{number}", ("env", "-i", *pairs, "sh"))
         connection = Connection(place, tmp_path / f"log{number}", sys.executable)
         connection.open()
         connection.stage(None)

@@ -21,7 +21,7 @@ from profkit.core.types import Json
 from profkit.execution.child import ChildProcess, WorkerEnded
 from profkit.execution.job import JobStatus
 from profkit.execution.places.files import NEEDED, Tree, library_tree, missing_library_fix, profkit_tree
-from profkit.execution.places.place import Place
+from profkit.execution.places.place import ExecutionPlace
 
 STAGE_SECONDS = 600.0  # a slow disk there lays out thousands of files
 SILENCE_SECONDS = 60.0  # it says every second that it lives
@@ -55,7 +55,7 @@ class Connection:
     interpreter there, or the first that is new enough.
     """
 
-    def __init__(self, place: Place, log: Path, python: str | None = None) -> None:
+    def __init__(self, place: ExecutionPlace, log: Path, python: str | None = None) -> None:
         self.place = place
         self.hello: Mapping[str, Any] = {}
         self.sent = 0  # bytes that went through the pipe
@@ -247,7 +247,7 @@ class Connection:
 class _AsLost:
     """Inside the block a process that ends is a connection that was lost."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ExecutionPlace) -> None:
         self._place = place
 
     def __enter__(self) -> None:
@@ -276,7 +276,7 @@ def _search_script(nonce: str, pythons: tuple[str, ...] | list[str]) -> bytes:
     ).encode()
 
 
-def _fault_of(message: Mapping[str, Any], place: Place) -> ProfkitError:
+def _fault_of(message: Mapping[str, Any], place: ExecutionPlace) -> ProfkitError:
     """The fault that a place tells of, by its exit code; one that nobody foresaw is told with the place."""
     kind = _FAULTS.get(message.get("exit", 0), MachineError)
     text, fix = str(message.get("message"))[:4000], message.get("fix")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from profkit.execution.places.place import Place
+from profkit.execution.places.place import ExecutionPlace
 
 VOLUME = "profkit-cache"  # keeps what was sent from one container to the next
 CACHE = "/profkit-cache"
@@ -16,10 +16,10 @@ PULL_SECONDS = 1800.0  # an image with CUDA is some GB
 POD_SECONDS = 120.0
 
 
-def shell_in_image(words: Sequence[str]) -> Place:
+def shell_in_image(words: Sequence[str]) -> ExecutionPlace:
     """A shell in a new container, which ends when its standard input does: a client that is killed leaves none."""
     run = ("docker", "run", "-i", "--rm", "--init", "-v", f"{VOLUME}:{CACHE}", "-e", f"PROFKIT_CACHE={CACHE}")
-    return Place(
+    return ExecutionPlace(
         "docker",
         f"docker:{words[-1]}",
         (*run, *words, "sh"),
@@ -28,9 +28,9 @@ def shell_in_image(words: Sequence[str]) -> Place:
     )
 
 
-def shell_in_pod(words: Sequence[str]) -> Place:
+def shell_in_pod(words: Sequence[str]) -> ExecutionPlace:
     """A shell in a pod."""
-    return Place(
+    return ExecutionPlace(
         "kubectl",
         f"kubectl:{words[-1]}",
         ("kubectl", "exec", "-i", *words, "--", "sh"),

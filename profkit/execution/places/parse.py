@@ -8,17 +8,17 @@ from collections.abc import Callable, Sequence
 
 from profkit.core.errors import UsageError
 from profkit.execution.places import containers, slurm, ssh
-from profkit.execution.places.place import Place
+from profkit.execution.places.place import ExecutionPlace
 
-LOCAL = Place("local", "local")
+LOCAL = ExecutionPlace("local", "local")
 
 
-def _shell_behind(words: Sequence[str]) -> Place:
+def _shell_behind(words: Sequence[str]) -> ExecutionPlace:
     """A shell behind any prefix. Of its words only the program is shown: those behind it may hold a token."""
-    return Place("prefix", f"prefix:{words[0]}", (*words, "sh"), inherits=True)
+    return ExecutionPlace("prefix", f"prefix:{words[0]}", (*words, "sh"), inherits=True)
 
 
-MAKERS: dict[str, Callable[[Sequence[str]], Place]] = {
+MAKERS: dict[str, Callable[[Sequence[str]], ExecutionPlace]] = {
     "ssh": ssh.shell_on,
     "docker": containers.shell_in_image,
     "kubectl": containers.shell_in_pod,
@@ -29,7 +29,7 @@ MAKERS: dict[str, Callable[[Sequence[str]], Place]] = {
 _COMMA = re.compile(rf",(?=\s*(?:local\s*(?:,|$)|(?:{'|'.join(MAKERS)}):))")
 
 
-def parse_places(texts: Sequence[str]) -> tuple[Place, ...]:
+def parse_places(texts: Sequence[str]) -> tuple[ExecutionPlace, ...]:
     """The places of all `--on`, in their order; several in one text stand with commas between them.
 
     Raises UsageError for what is no place.
@@ -37,7 +37,7 @@ def parse_places(texts: Sequence[str]) -> tuple[Place, ...]:
     return tuple(_parse_place(part.strip()) for text in texts for part in _COMMA.split(text))
 
 
-def _parse_place(text: str) -> Place:
+def _parse_place(text: str) -> ExecutionPlace:
     if text == "local":
         return LOCAL
     kind, _, rest = text.partition(":")

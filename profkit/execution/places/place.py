@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Place:
+class ExecutionPlace:
     """One place. `start` is the command that starts a shell there, which reads from its standard input.
 
     The shell is always the last word, `sh` alone, so that no word of ours is quoted for somebody's login shell. `start`

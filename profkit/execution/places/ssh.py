@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 
 from profkit.core.errors import UsageError
-from profkit.execution.places.place import Place
+from profkit.execution.places.place import ExecutionPlace
 
 # A question for a password would wait for ever. Nobody's agent, display or ports are lent to the other machine. A line
 # that is dead is noticed within a minute. A connection that others share is used where the user has one, and never
@@ -27,7 +27,7 @@ OPTIONS = {
 PROGRAM = "PROFKIT_SSH"
 
 
-def shell_on(words: Sequence[str]) -> Place:
+def shell_on(words: Sequence[str]) -> ExecutionPlace:
     """A shell on `HOST`, `USER@HOST` or `//USER@HOST:PORT`. Raises UsageError for anything else."""
     host = f"ssh:{words[0]}" if words[0].startswith("//") else words[0]
     if len(words) != 1 or host.startswith("-"):
@@ -38,4 +38,4 @@ def shell_on(words: Sequence[str]) -> Place:
     program = os.environ.get(PROGRAM) or "ssh"
     options = [word for name, value in OPTIONS.items() for word in ("-o", f"{name}={value}")]
     start = (program, "-T", *options, "--", host, "sh")
-    return Place("ssh", f"ssh:{words[0]}", start, try_it=f"ssh {shlex.quote(host)} true")
+    return ExecutionPlace("ssh", f"ssh:{words[0]}", start, try_it=f"ssh {shlex.quote(host)} true")

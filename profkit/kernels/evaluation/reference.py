@@ -75,7 +75,7 @@ class CallReference:
     """What a call must give, and what it must do to its arguments.
 
     `value` is PyTorch's own value as it was returned. `storages` are the bytes of the arguments' storages after the
-    call. `exact`: there is no float64 truth; then numbers are held against PyTorch's own by its dtype's roundoff.
+    call.
     """
 
     value: Any

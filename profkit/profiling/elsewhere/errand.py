@@ -17,7 +17,7 @@ from profkit.core.progress import Progress
 from profkit.core.types import Json
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
 from profkit.execution.places.files import Sending, Tree
-from profkit.execution.places.place import Place
+from profkit.execution.places.place import ExecutionPlace
 from profkit.execution.places.received import ReceivedFiles
 
 _T = TypeVar("_T")
@@ -37,7 +37,10 @@ class Errand:
 
 
 def try_places(
-    places: Sequence[Place], ask: Callable[[Place], _T], locally: Callable[[], _T], progress: Progress
+    places: Sequence[ExecutionPlace],
+    ask: Callable[[ExecutionPlace], _T],
+    locally: Callable[[], _T],
+    progress: Progress,
 ) -> _T:
     """What the first place gives that can. Raises what the last one raised."""
     lost = False
@@ -53,7 +56,7 @@ def try_places(
     raise UsageError("--on names no place", "--on ssh:HOST")
 
 
-def do_errand(errand: Errand, place: Place, progress: Progress, arrived: Path | None) -> Json:
+def do_errand(errand: Errand, place: ExecutionPlace, progress: Progress, arrived: Path | None) -> Json:
     """Carry out the errand; files that come back go into `arrived`. The result."""
     with tempfile.NamedTemporaryFile(prefix="profkit-", suffix=".log") as log:
         connection = Connection(place, Path(log.name), errand.sending.python)

@@ -24,7 +24,7 @@ from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Check, Plan, RunDocument, Workload
 from profkit.execution.places.connection import PlaceLost, PlaceUnreachable
 from profkit.execution.places.files import Sending, workload_tree
-from profkit.execution.places.place import Place
+from profkit.execution.places.place import ExecutionPlace
 from profkit.profiling.elsewhere.errand import Errand, do_errand, try_places
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.profile import (
@@ -43,14 +43,14 @@ _STAYS = ("output", "targets")  # options that name files of this machine
 
 
 def profile_elsewhere(
-    options: ProfileOptions, places: Sequence[Place], sending: Sending, progress: Progress
+    options: ProfileOptions, places: Sequence[ExecutionPlace], sending: Sending, progress: Progress
 ) -> tuple[RunDocument, Path]:
     """As `profile_workload`, at the first of the places that can. Raises also PlaceUnreachable and PlaceLost."""
     check_options(options)
     errand = _errand_of("profile", options, sending)
     options.output.mkdir(parents=True, exist_ok=True)
 
-    def bring(place: Place) -> tuple[RunDocument, Path]:
+    def bring(place: ExecutionPlace) -> tuple[RunDocument, Path]:
         begun = datetime.now()
         with _arriving(options.output) as arrived:
             try:
@@ -69,26 +69,26 @@ def profile_elsewhere(
 
 
 def plan_elsewhere(
-    options: ProfileOptions, places: Sequence[Place], sending: Sending, progress: Progress
+    options: ProfileOptions, places: Sequence[ExecutionPlace], sending: Sending, progress: Progress
 ) -> Plan:
     """As `make_plan`, for the machine of the first place that answers."""
     check_options(options)
     errand = _errand_of("plan", options, sending)
 
-    def ask(place: Place) -> Plan:
+    def ask(place: ExecutionPlace) -> Plan:
         return from_plain_data(Plan, do_errand(errand, place, progress, None))
 
     return try_places(places, ask, lambda: make_plan(options), progress)
 
 
 def record_elsewhere(
-    options: RecordOptions, places: Sequence[Place], sending: Sending, progress: Progress
+    options: RecordOptions, places: Sequence[ExecutionPlace], sending: Sending, progress: Progress
 ) -> Path:
     """As `record_report`."""
     check_target(options.report, options.force, find_recorder(options.tool))
     errand = _errand_of("record", options, sending)
 
-    def bring(place: Place) -> Path:
+    def bring(place: ExecutionPlace) -> Path:
         with _arriving(options.report.absolute().parent) as arrived:
             found = arrived / clean_name(options.report.name)
             try:
@@ -107,7 +107,7 @@ def record_elsewhere(
 
 
 def diagnose_elsewhere(
-    backend: str, places: Sequence[Place], sending: Sending, progress: Progress
+    backend: str, places: Sequence[ExecutionPlace], sending: Sending, progress: Progress
 ) -> tuple[Check, ...]:
     """As `diagnose`, at the only place. Raises UsageError where there are several."""
     if len(places) != 1:
@@ -150,7 +150,7 @@ class _arriving:  # noqa: N801 - a block
 
 
 def _keep(
-    arrived: Path, options: ProfileOptions, place: Place, begun: datetime, progress: Progress
+    arrived: Path, options: ProfileOptions, place: ExecutionPlace, begun: datetime, progress: Progress
 ) -> tuple[RunDocument, Path]:
     """Make a run of what arrived: with this side's commit, judged by this side's targets, with its reports."""
     document = read_run(arrived)

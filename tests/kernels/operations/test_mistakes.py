@@ -49,7 +49,7 @@ def test_pytorch_is_right(operation: str, direction: str, shape: tuple[int, int,
     for dtype in DTYPES:
         problem = _problem(operation, direction, dtype, shape)
         if (operation, direction, dtype) not in LOST or shape[0] * shape[1] < 100:
-            assert check_result(problem, build_call("PyTorch", problem)(), reference_result(problem)) < 0.9
+            assert check_result(problem, build_call("PyTorch", problem)(), reference_result(problem)) < 1
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
