@@ -71,7 +71,7 @@ def serve(description: Any) -> None:
     begin = time.perf_counter()
     memory = CudaKernelMemory(description)
     kept: list[torch.Tensor] = []
-    small = torch.ones(1 << 22, device="cuda")  # longer than a launch takes: a queue builds up
+    small = torch.ones(1 << 26, device="cuda")  # longer than a launch takes: a queue builds up
     matrix = torch.randn(4096, 4096, device="cuda")
     for line in sys.stdin:
         request = json.loads(line)
@@ -89,6 +89,7 @@ def serve(description: Any) -> None:
                 memory.wait()
                 address = kept[-1].data_ptr()
                 answer = {"address": address, "segments": memory.export([address])}
+                answer["same"] = memory.export([address]) == answer["segments"]
             case "spin":  # one long kernel; not waited for
                 torch.cuda._sleep(int(request["ms"] * SPIN_PER_MS))
             case "many":  # many short kernels
@@ -189,7 +190,7 @@ def main() -> None:
             times.append(time.perf_counter() - start)
             child.signal(signal.SIGSTOP)
             found = memory.read(answer["address"], size)
-            right &= found is not None and bool((found == 7).all())
+            right &= found is not None and bool((found == 7).all()) and bool(answer["same"])
             child.signal(signal.SIGCONT)
         return right, "opened in " + ", ".join(f"{each * 1e3:.2f} ms" for each in times)
 
@@ -302,7 +303,7 @@ def main() -> None:
     fact("a long kernel is seen", idle("spin", stopped=False, ms=50))
     fact("a long kernel of a stopped process is seen", idle("spin", stopped=True, ms=50))
     fact("a long kernel on another stream is seen", idle("side", stopped=True, ms=50))
-    fact("many short kernels are seen", idle("many", stopped=True, count=900))
+    fact("many short kernels are seen", idle("many", stopped=True, count=300))
     fact("products of matrices are seen", idle("products", stopped=True, count=8))
     fact("the end of a stopped process's work is waited for", waits)
     fact("a call in the child, waited for by both", switching)

@@ -348,7 +348,7 @@ class Judge:
                 trial.verifier(candidate),
                 count=calls_in_batch(estimate, trial.call_bytes, self._device.batch),
                 together=self._device.device.type == "cuda",
-                pinned=self._settings.threads == 1 and self._device.device.type == "cpu",
+                pinned=self._settings.threads == 1 or self._device.device.type == "cuda",
             )
 
         try:

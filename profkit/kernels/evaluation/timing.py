@@ -49,6 +49,7 @@ SLICE_SECONDS = (
 VERIFY_SHARE = 0.25  # of the time
 OTHERS = 0.15  # of all processors' time: beyond it what others do moves medians, and no interval shows it
 FEWEST_VERIFIED = 3
+MOST_UNREAD = 3  # times that memory was given back meanwhile
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,9 @@ class PairedTimes:
     reference_threads: float
 
 
-# Verify one timed call: the bytes of its storages before, and after it, and the addresses of its outputs.
-Verify = Callable[[Sequence[Tensor], Sequence[Tensor], Sequence[int]], None]
+# Verify one timed call: the bytes of its storages before, and after it, and the addresses of its outputs. False where
+# the memory at these addresses was not the one that was open.
+Verify = Callable[[Sequence[Tensor], Sequence[Tensor], Sequence[int]], bool]
 
 
 def time_pairs(
@@ -93,7 +95,7 @@ def time_pairs(
     Raises what `verify` raises, KernelError and WorkerEnded of the candidate, ReferenceFailed, Unverified, and
     MachineError.
     """
-    begin, spent_verifying, verified = perf_counter(), 0.0, 0
+    begin, spent_verifying, verified, unread = perf_counter(), 0.0, 0, 0
     others = OtherProcesses([os.getpid(), reference.pid, candidate.pid])
     pairs: list[_Pair] = []
     with ExitStack() as cleanup:
@@ -111,8 +113,10 @@ def time_pairs(
                 if not bench.can_verify():  # its memory is new: it can be read from the next pair on
                     bench.introduce()
                 elif verified < FEWEST_VERIFIED or spent_verifying < VERIFY_SHARE * (before - begin):
-                    verify(*bench.chosen_call())
-                    verified += 1
+                    if verify(*bench.chosen_call()):
+                        verified += 1
+                    elif (unread := unread + 1) > MOST_UNREAD:
+                        raise Unverified("its results lie in memory that it gives back again and again")
                     spent_verifying += perf_counter() - before
                 if perf_counter() > round_end:
                     break

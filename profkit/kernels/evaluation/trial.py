@@ -30,7 +30,7 @@ from profkit.kernels.operations.in_float64 import flat_tensors
 
 LARGE = 1 << 20  # bytes of arguments: of less, threads would rather wait for each other than compute
 
-SEVERAL = 9  # calls at once, for an estimate
+SEVERAL = 33  # calls at once, for an estimate
 
 
 class Cheat(Exception):
@@ -133,11 +133,7 @@ class Trial:
         process.load(self.test.operation)
         one = self._estimate(process, 1)
         limits = self._device.batch
-        if (
-            not limits.with_results
-            or SEVERAL * one > limits.seconds
-            or SEVERAL * self.call_bytes > limits.bytes
-        ):
+        if not limits.with_results or one > limits.seconds or SEVERAL * self.call_bytes > limits.bytes:
             return one
         # Of a short call on a device most is what waking the process and waiting for the device take.
         return max((self._estimate(process, SEVERAL) - one) / (SEVERAL - 1), one / 100)
@@ -175,20 +171,25 @@ class Trial:
         return None
 
     def verifier(self, process: KernelProcess) -> Any:
-        """Verify a timed call. It raises Cheat, or Incorrect where the kernel is wrong when asked again, too."""
+        """Verify a timed call: False where it could not be read.
 
-        def verify(before: Sequence[Tensor], after: Sequence[Tensor], addresses: Sequence[int]) -> None:
+        It raises Cheat, or Incorrect where the kernel is wrong when asked again, too.
+        """
+
+        def verify(before: Sequence[Tensor], after: Sequence[Tensor], addresses: Sequence[int]) -> bool:
             timed = KernelCall(after, _with_addresses(self._description, iter(addresses)))
             native = run_natively(self.operation, lambda: self._make(before))
             if self._is_right_by_far(process, timed, native):
-                return
+                return True
             reference = self._refer(before)
             try:
                 self._check(process, timed, reference)
             except Incorrect as wrong:
                 why = str(wrong)
             else:
-                return
+                return True
+            if process.refresh(addresses):
+                return False
             (again,) = process.call(self.recipe, [before])
             self._check(process, again, reference)
             raise Cheat(f"a timed call was wrong, and the same call was right when it was asked again: {why}")

@@ -234,7 +234,8 @@ def test_an_idle_device_is_found_idle_and_one_late_judge_changes_nothing() -> No
 
 def test_work_that_goes_on_is_found_and_waited_for() -> None:
     with pytest.raises(BusyDevice, match="stands still"):
-        probe_of(2e-3, 2e-3, 2e-3).check()
+        probe_of(*[2e-3] * 10).check()
+    probe_of(*[2e-3] * 9).check()
     probe = probe_of(2e-3, 2e-3, 10e-6, 2e-3)  # one fast answer between two slices of time is none
     probe.wait()
     assert probe.overruns == 1

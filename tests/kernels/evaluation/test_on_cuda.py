@@ -42,36 +42,7 @@ class OneMatrix:
         return Arguments((x.abs() + 0.1 if test.operation in POSITIVE else x,))
 
 
-@pytest.fixture(scope="module")
-def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
-    logs = tmp_path_factory.mktemp("logs")
-    with judge_of("cheats_cuda.py", logs, device="cuda:0", timing=PairOptions(budget=0.5)) as opened:
-        opened._suite = OneMatrix()
-        yield opened
-
-
-@pytest.mark.parametrize("operation", HONEST, ids=HONEST.get)
-def test_an_honest_kernel_passes_and_is_timed(judge: Judge, operation: str) -> None:
-    result = judge_operation(judge, operation)
-    assert (result.status, result.reason) == ("passed", "")
-    assert result.speedup is not None, result.remarks
-    assert result.speedup.low < LARGEST_GAIN
-    assert result.verified >= 3
-
-
-@pytest.mark.parametrize("operation", GAINS_NOTHING, ids=GAINS_NOTHING.get)
-def test_a_kernel_that_hides_its_work_gains_nothing(judge: Judge, operation: str) -> None:
-    result = judge_operation(judge, operation)
-    assert result.status in ("passed", "cheat", "crashed"), result
-    assert result.speedup is None or result.speedup.low < LARGEST_GAIN
-
-
-@pytest.mark.parametrize("operation", DISHONEST, ids=DISHONEST.get)
-def test_a_cheat_does_not_pass(judge: Judge, operation: str) -> None:
-    result = judge_operation(judge, operation)
-    assert result.status in ("incorrect", "cheat", "crashed", "timeout"), result
-    assert result.reason
-    assert result.speedup is None
+# Two judges do not share a device: these come before the one that the others have together.
 
 
 def test_each_bad_end_has_its_status_and_the_next_kernel_is_judged(tmp_path: Path) -> None:
@@ -117,3 +88,35 @@ def test_whose_kernels_take_the_time_is_said(tmp_path: Path) -> None:
     assert shares["exp"] is not None
     assert shares["exp"] < 0.5
     assert any("no kernel of its own" in remark for remark in found["abs"].remarks)
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    logs = tmp_path_factory.mktemp("logs")
+    with judge_of("cheats_cuda.py", logs, device="cuda:0", timing=PairOptions(budget=0.5)) as opened:
+        opened._suite = OneMatrix()
+        yield opened
+
+
+@pytest.mark.parametrize("operation", HONEST, ids=HONEST.get)
+def test_an_honest_kernel_passes_and_is_timed(judge: Judge, operation: str) -> None:
+    result = judge_operation(judge, operation)
+    assert (result.status, result.reason) == ("passed", "")
+    assert result.speedup is not None, result.remarks
+    assert result.speedup.low < LARGEST_GAIN
+    assert result.verified >= 3
+
+
+@pytest.mark.parametrize("operation", GAINS_NOTHING, ids=GAINS_NOTHING.get)
+def test_a_kernel_that_hides_its_work_gains_nothing(judge: Judge, operation: str) -> None:
+    result = judge_operation(judge, operation)
+    assert result.status in ("passed", "cheat", "crashed"), result
+    assert result.speedup is None or result.speedup.low < LARGEST_GAIN
+
+
+@pytest.mark.parametrize("operation", DISHONEST, ids=DISHONEST.get)
+def test_a_cheat_does_not_pass(judge: Judge, operation: str) -> None:
+    result = judge_operation(judge, operation)
+    assert result.status in ("incorrect", "cheat", "crashed", "timeout"), result
+    assert result.reason
+    assert result.speedup is None

@@ -121,6 +121,9 @@ class KernelProcess:
             argv, env, log, inherited=memory.inherited, starts_others=runs_foreign_code
         )
         self._asked = 0  # requests
+        self._has_changed = (
+            False  # whether a handle that was open was another one, when it was asked for last
+        )
         self._scheduling = _scheduling(0)
         self._stopped: set[int] = set()  # processes of its own that are not in its group
         self._elsewhere: set[int] = set()  # the same, as they were when it was stopped last
@@ -194,13 +197,26 @@ class KernelProcess:
         if not isinstance(calls, list) or not calls or len(calls) > len(slots):
             self._refuse()
         described = [self._describe_call(slot, call) for slot, call in zip(slots, calls, strict=False)]
-        self.introduce([address for call in described for address in _addresses(call.description)])
+        self.refresh([address for call in described for address in _addresses(call.description)])
         return described
 
     def introduce(self, addresses: Sequence[int]) -> None:
         """Let it make handles for the memory at these addresses, where it needs them to be read."""
         if unknown := self.memory.unknown(addresses):
             self._ask({"ask": "export", "addresses": unknown}, self._open_segments)
+
+    def refresh(self, addresses: Sequence[int]) -> bool:
+        """The same, also for memory that can be read already; whether what was read there was memory given back.
+
+        torch's allocator gives memory back when a graph is captured, and when there is too little.
+        """
+        self._has_changed = False
+        if foreign := self.memory.foreign(addresses):
+            self._ask({"ask": "export", "addresses": foreign}, self._open_segments)
+        if self._has_changed:  # nobody knows what else it has given back
+            self.memory.forget()
+            self.introduce(addresses)
+        return self._has_changed
 
     def trace(self) -> list[tuple[str, float]]:
         """Call the kernel on every slot: names of what ran on the device, and seconds. Raises KernelError."""
@@ -355,7 +371,7 @@ class KernelProcess:
         segments = message.get("segments")
         if not isinstance(segments, list) or not all(map(_is_segment, segments)):
             self._refuse()
-        self.memory.open([(address, size, handle) for address, size, handle in segments])
+        self._has_changed |= self.memory.open([(address, size, handle) for address, size, handle in segments])
 
     def _make_error(self, message: dict[str, Any]) -> KernelError:
         """What it raised. Raises WorkerEnded where the device takes nothing more from it."""

@@ -17,6 +17,7 @@ TIMES_IDLE, ABOVE_IDLE = (
 )  # slower than so many times an idle device's answer, and seconds above it: busy
 IN_A_ROW = 2  # fast answers: one alone may have come between two time slices
 LOOKS = 3  # slow answers in a row: a single one is a judge that waited for a processor
+STILL_BUSY = 0.02  # seconds of slow answers alone, of a process that stands still: ten time slices
 PATIENCE = 5.0  # seconds for work that was launched before the process was stopped
 RECOVERY = 30.0  # seconds for a process that was killed inside of a kernel
 
@@ -49,11 +50,18 @@ class IdleProbe:
     def check(self) -> None:
         """Raises BusyDevice where it works, and does not stop at once."""
         self.checks += 1
-        for look in range(LOOKS):
-            if self._answer_seconds() <= self.busy_seconds:
-                self.early += look > 0
+        slow: list[float] = []
+        while len(slow) < LOOKS or sum(slow) < STILL_BUSY:
+            seconds = self._answer_seconds()
+            if seconds <= self.busy_seconds:
+                self.early += len(slow) > 0
                 return
-        raise BusyDevice("the GPU works although the process of the kernels stands still")
+            slow.append(seconds)
+        median = sorted(slow)[len(slow) // 2]
+        raise BusyDevice(
+            f"the GPU works although the process of the kernels stands still: it takes {median * 1e6:.0f} us to do "
+            f"nothing, and {self.idle_seconds * 1e6:.0f} us when it is idle"
+        )
 
     def wait(self, patience: float = PATIENCE) -> None:
         """Until it is idle. Raises BusyDevice where it is not within `patience` seconds."""

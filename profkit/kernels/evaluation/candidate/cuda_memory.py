@@ -143,16 +143,25 @@ class CudaJudgeMemory:
         """Those of the addresses that no open segment has: the process must make handles for them."""
         return [address for address in addresses if address and self._find(address, 1) is None]
 
-    def open(self, segments: Sequence[tuple[int, int, str]]) -> None:
+    def foreign(self, addresses: Sequence[int]) -> list[int]:
+        """Those outside of the shared memory."""
+        return [each for each in addresses if each and not self._base <= each < self._base + self._size]
+
+    def open(self, segments: Sequence[tuple[int, int, str]]) -> bool:
         """Open what the process made handles for: address, bytes and handle of each. It must run meanwhile.
 
-        What cannot be opened stays unknown. A handle that has changed is another allocation at that address.
+        What cannot be opened stays unknown. A handle that has changed is another allocation at that address: True then.
         """
+        has_changed = False
         for address, size, text in segments:
             if (known := self._segments.get(address)) is not None:
                 if (known.size, known.handle) == (size, text):
                     continue
                 self._close_segment(address)
+                has_changed = True
+            for other in self._within(address, size):
+                self._close_segment(other)
+                has_changed = True
             with suppress(DriverError, ValueError):
                 mapped = ctypes.c_uint64()
                 handle = IpcHandle.of_text(text)
@@ -160,6 +169,7 @@ class CudaJudgeMemory:
                     "cuIpcOpenMemHandle_v2", ctypes.byref(mapped), handle, ctypes.c_uint(LAZY_PEER_ACCESS)
                 )
                 self._segments[address] = _Segment(mapped.value, size, text)
+        return has_changed
 
     def read(self, address: int, count: int) -> Tensor | None:
         """A copy of bytes of the process; None where no open segment has them."""
@@ -202,6 +212,14 @@ class CudaJudgeMemory:
                 return segment.mapped + address - begin
         return None
 
+    def _within(self, address: int, size: int) -> list[int]:
+        """Open segments that share addresses with so many bytes: they are gone."""
+        return [
+            begin
+            for begin, segment in self._segments.items()
+            if begin < address + size and address < begin + segment.size
+        ]
+
     def _close_segment(self, address: int) -> None:
         segment = self._segments.pop(address)
         with suppress(DriverError):
@@ -229,6 +247,7 @@ class CudaKernelMemory:
             "cuIpcOpenMemHandle_v2", ctypes.byref(mapped), handle, ctypes.c_uint(LAZY_PEER_ACCESS)
         )
         self._base = mapped.value
+        self._cell = torch.zeros(1, dtype=torch.uint8, device=DEVICE)
 
     @property
     def base(self) -> int:
@@ -256,6 +275,10 @@ class CudaKernelMemory:
     def wait(self) -> None:
         """Until all streams of this process are done. Raises DriverError, also for what a kernel did before."""
         self._driver.check("cuCtxSynchronize")
+
+    def touch(self) -> None:
+        """A device that worked for another process takes some 0.5 ms until it works for this one."""
+        self._cell.zero_()
 
     def has_failed(self) -> bool:
         """Whether the device takes nothing more from this process: an illegal address, a trap."""
@@ -288,18 +311,23 @@ class CudaKernelMemory:
 
 @contextmanager
 def fill_new_device_memory() -> Iterator[None]:
-    """What torch's allocator gives in this process holds garbage at first."""
-    fill_free_blocks(CudaDriver())
+    """What torch's allocator gives in this process holds garbage at first, and zeros afterwards.
+
+    So what nobody writes is another value within than behind.
+    """
+    driver = CudaDriver()
+    fill_free_blocks(driver)
     yield
+    fill_free_blocks(driver, 0)
 
 
-def fill_free_blocks(driver: CudaDriver) -> None:
-    """Write garbage to all memory of the device that torch's allocator holds and nobody uses. Raises DriverError."""
+def fill_free_blocks(driver: CudaDriver, byte: int = GARBAGE) -> None:
+    """Write to all memory of the device that torch's allocator holds and nobody uses. Raises DriverError."""
     blocks = [torch.empty(size, dtype=torch.uint8, device=DEVICE) for size in SPARE_BLOCKS]
     del blocks
     torch.cuda.synchronize(DEVICE)
     for address, size in free_blocks(torch.cuda.memory_snapshot()):
-        garbage = ctypes.c_ubyte(GARBAGE)
+        garbage = ctypes.c_ubyte(byte)
         driver.check("cuMemsetD8_v2", ctypes.c_uint64(address), garbage, ctypes.c_size_t(size))
     driver.check("cuCtxSynchronize")
 

@@ -64,8 +64,13 @@ class HostJudgeMemory:
         """None: all of a process can be read."""
         return []
 
-    def open(self, segments: Sequence[tuple[int, int, str]]) -> None:
+    def foreign(self, addresses: Sequence[int]) -> list[int]:  # noqa: ARG002
+        """None: no handle is needed."""
+        return []
+
+    def open(self, segments: Sequence[tuple[int, int, str]]) -> bool:  # noqa: ARG002
         """There is nothing to open."""
+        return False
 
     def settle(self) -> None:
         """What a processor has written is there."""
@@ -123,6 +128,9 @@ class HostKernelMemory:
 
     def wait(self) -> None:
         """A function that has returned is done; what its threads still do, the process is stopped at."""
+
+    def touch(self) -> None:
+        """A processor works for whoever runs."""
 
     def has_failed(self) -> bool:
         """A CPU takes whatever it is given."""

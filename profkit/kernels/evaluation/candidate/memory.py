@@ -46,8 +46,11 @@ class JudgeMemory(Protocol):
     def unknown(self, addresses: Sequence[int]) -> list[int]:
         """Those of the process's addresses that cannot be read before it has made handles for them."""
 
-    def open(self, segments: Sequence[tuple[int, int, str]]) -> None:
-        """Open what the process has made handles for, while it runs."""
+    def foreign(self, addresses: Sequence[int]) -> list[int]:
+        """Those that are read by handles, which are old once the process has given that memory back."""
+
+    def open(self, segments: Sequence[tuple[int, int, str]]) -> bool:
+        """Open what the process has made handles for, while it runs; whether one that was open is another now."""
 
     def settle(self) -> None:
         """Wait until all is there that was written here: the process is to run now. Raises BusyDevice."""
@@ -92,6 +95,9 @@ class KernelMemory(Protocol):
 
     def wait(self) -> None:
         """Until all is done that kernels have begun. Raises what they failed with."""
+
+    def touch(self) -> None:
+        """Launch the least there is: what it takes until a device works for this process is no kernel's time."""
 
     def has_failed(self) -> bool:
         """Whether the device takes nothing more from this process."""

@@ -100,9 +100,9 @@ def keeps_lines_in_the_l2(x):
 
     for name in ("libcudart.so.13", "libcudart.so.12", "libcudart.so"):
         try:
-            ctypes.CDLL(name).cudaDeviceSetLimit(
-                6, ctypes.c_size_t(1 << 30)
-            )  # cudaLimitPersistingL2CacheSize
+            runtime = ctypes.CDLL(name)
+            runtime.cudaDeviceSetLimit(6, ctypes.c_size_t(1 << 24))  # cudaLimitPersistingL2CacheSize
+            runtime.cudaGetLastError()
             break
         except OSError:
             continue
