@@ -10,25 +10,26 @@ import json
 import os
 import random
 import shutil
-import signal
 import sys
 import tempfile
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from struct import unpack
-from time import clock_gettime, perf_counter
+from time import perf_counter
 from typing import Any, NoReturn
 
 from profkit.core.errors import MachineError
 from profkit.core.whole_files import user_cache
 from profkit.execution.child import ChildProcess, WorkerEnded
 from profkit.execution.job import JobStatus
+from profkit.kernels.evaluation.candidate.answers import addresses_in, is_description, is_segment
 from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor, storage_views
 from profkit.kernels.evaluation.candidate.cuda_idle import BusyDevice
 from profkit.kernels.evaluation.candidate.memory import JudgeMemory
+from profkit.kernels.evaluation.candidate.standstill import Standstill, cpu_seconds
 from profkit.kernels.evaluation.request import WAIT_POLICY
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.runtime.passes.processor_wait import ProcessorWatch
@@ -36,13 +37,7 @@ from profkit.runtime.passes.processor_wait import ProcessorWatch
 # By these the memory of kernels may come to lie where no other process can read it.
 ALLOCATORS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 START_SECONDS = 120.0
-MOST_OUTPUTS = 10_000
-_CPU_CLOCK = 2  # of a process: what clock_getcpuclockid(3) makes of its number
-LARGEST = 1 << 48  # elements, bytes
 SPREAD_BYTES, SPREAD_GRAIN = 1 << 20, 512  # where arguments begin, at random
-WAKING_SECONDS = 1e-4  # of processor time, that all processes elsewhere may take for being woken and stopped
-MOST_LOOKS = 50  # for processes that start others
-TENSOR_PARTS = [int, str, list, list, int, str, bool]  # address, dtype, shape, stride, room, device, lazy
 _ROOT = str(Path(__file__).resolve().parents[4])
 _BOOT = (
     "import sys; sys.path[:] = [path for path in sys.path if path] + [sys.argv[1]]; "
@@ -125,8 +120,7 @@ class KernelProcess:
             False  # whether a handle that was open was another one, when it was asked for last
         )
         self._scheduling = _scheduling(0)
-        self._stopped: set[int] = set()  # processes of its own that are not in its group
-        self._elsewhere: set[int] = set()  # the same, as they were when it was stopped last
+        self._standstill = Standstill(self._child)
         self._random = random.SystemRandom()
         self.operation = ""  # that is loaded
 
@@ -197,7 +191,7 @@ class KernelProcess:
         if not isinstance(calls, list) or not calls or len(calls) > len(slots):
             self._refuse()
         described = [self._describe_call(slot, call) for slot, call in zip(slots, calls, strict=False)]
-        self.refresh([address for call in described for address in _addresses(call.description)])
+        self.refresh([address for call in described for address in addresses_in(call.description)])
         return described
 
     def introduce(self, addresses: Sequence[int]) -> None:
@@ -231,7 +225,7 @@ class KernelProcess:
 
     def cpu_seconds(self) -> float:
         """Processor time that all its threads have taken so far, and those of the processes that it has started."""
-        return _cpu_seconds([self._child.pid, *self._elsewhere])
+        return cpu_seconds([self._child.pid, *self._standstill.elsewhere])
 
     def use_processors(self, processors: Sequence[int]) -> None:
         """Let all of its threads run on these processors alone."""
@@ -277,19 +271,19 @@ class KernelProcess:
         child = self._child
         self._refuse_unasked()
         self._settle(self.memory.settle)
-        others, busy = self._elsewhere, _cpu_seconds(self._elsewhere)
+        self._standstill.begin()
         begin = perf_counter()
-        self._continue()
+        self._standstill.wake()
         child.send(b"go\n")
         (count,) = unpack("<q", child.read_bytes(8, self._timeout))
         addresses = array("Q")
         if count == outputs:
             addresses.frombytes(child.read_bytes(8 * count, self._timeout))
-        self._stop_group()
+        self._standstill.stop_group()
         self._settle(self.memory.finish)
         seconds = perf_counter() - begin
         if count < 0:
-            self._continue()
+            self._standstill.wake()
             message = self._message(self._timeout)
             self._stop()
             raise self._make_error(message)
@@ -297,7 +291,7 @@ class KernelProcess:
             self._refuse()
         self._stop()
         self._settle(self.memory.finish)  # also what processes of other groups have launched until now
-        if others - self._stopped or _cpu_seconds(self._stopped) - busy > WAKING_SECONDS:
+        if self._standstill.has_computed_elsewhere():
             seconds = perf_counter() - begin
         return seconds, addresses
 
@@ -314,7 +308,7 @@ class KernelProcess:
         self._child.kill()
         self.memory.lose()
         self.operation = ""
-        self._stopped, self._elsewhere = set(), set()
+        self._standstill.forget()
 
     def close(self) -> None:
         """End it for good."""
@@ -336,7 +330,7 @@ class KernelProcess:
     def _describe_call(self, slot: Sequence[Tensor], call: Any) -> KernelCall:
         if isinstance(call, dict) and "error" in call:
             return KernelCall(slot, error=self._make_error(call))
-        if not isinstance(call, dict) or not _is_description(call.get("value")):
+        if not isinstance(call, dict) or not is_description(call.get("value")):
             self._refuse()
         return KernelCall(slot, call.get("value"))
 
@@ -346,7 +340,7 @@ class KernelProcess:
         self._child.cut_log()
         self._refuse_unasked()
         self._settle(self.memory.settle)
-        self._continue()
+        self._standstill.wake()
         self._asked += 1
         self._child.send(json.dumps({**request, "number": self._asked}).encode() + b"\n")
         message = self._message(self._timeout)
@@ -369,7 +363,7 @@ class KernelProcess:
 
     def _open_segments(self, message: dict[str, Any]) -> None:
         segments = message.get("segments")
-        if not isinstance(segments, list) or not all(map(_is_segment, segments)):
+        if not isinstance(segments, list) or not all(map(is_segment, segments)):
             self._refuse()
         self._has_changed |= self.memory.open([(address, size, handle) for address, size, handle in segments])
 
@@ -398,80 +392,16 @@ class KernelProcess:
         self.kill()
         raise WorkerEnded(JobStatus.crash, "its process wrote what is no answer")
 
+    def _stop(self) -> None:
+        """Stop it, and whatever it has started. Raises WorkerEnded where that cannot be done."""
+        if not self._standstill.stop():
+            self.kill()
+            raise WorkerEnded(JobStatus.crash, "it starts processes faster than they can be stopped")
+
     def _refuse_unasked(self) -> None:
         """An answer that was there before the question was not measured."""
         if self._child.has_unread:
             self._refuse()
-
-    def _continue(self) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self._child.pid, signal.SIGCONT)
-        for pid in self._stopped:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
-        self._stopped = set()
-
-    def _stop_group(self) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self._child.pid, signal.SIGSTOP)
-
-    def _stop(self) -> None:
-        """Stop it, and whatever it has started in sessions of their own: nobody computes while nobody measures."""
-        self._stop_group()
-        for _ in range(MOST_LOOKS):
-            running = set(self._child.members_elsewhere()) - self._stopped
-            if not running:
-                self._elsewhere = self._stopped
-                return
-            for pid in running:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGSTOP)
-            self._stopped |= running
-        self.kill()
-        raise WorkerEnded(JobStatus.crash, "it starts processes faster than they can be stopped")
-
-
-def _is_description(value: Any) -> bool:
-    """Whether it is what our process says of a value; its kernel can write whatever it likes."""
-    if isinstance(value, list):
-        return len(value) <= MOST_OUTPUTS and all(map(_is_description, value))
-    if not isinstance(value, dict):
-        return value is None or isinstance(value, (bool, int, str))
-    if "tensor" not in value:
-        return len(value) == 1 and all(isinstance(word, (str, list)) for word in value.values())
-    parts = value["tensor"]
-    if not isinstance(parts, list) or [type(part) for part in parts] != TENSOR_PARTS:
-        return False
-    sizes = [*parts[2], *parts[3]]
-    fits = all(type(size) is int and 0 <= size < LARGEST for size in sizes) and len(parts[2]) == len(parts[3])
-    return fits and 0 <= parts[0] < 1 << 64
-
-
-def _addresses(value: Any) -> Iterator[int]:
-    """Where the tensors of a described value lie."""
-    if isinstance(value, list):
-        for each in value:
-            yield from _addresses(each)
-    elif isinstance(value, dict) and "tensor" in value:
-        yield value["tensor"][0]
-
-
-def _is_segment(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and [type(part) for part in value] == [int, int, str]
-        and 0 <= value[0] < 1 << 64
-        and 0 <= value[1] < LARGEST
-    )
-
-
-def _cpu_seconds(processes: Iterable[int]) -> float:
-    """Processor time of all threads of the processes; one that has ended counts nothing."""
-    seconds = 0.0
-    for pid in processes:
-        with suppress(OSError):
-            seconds += clock_gettime(~pid << 3 | _CPU_CLOCK)
-    return seconds
 
 
 def copy_storages(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
