@@ -51,6 +51,16 @@ def describe_launches(seconds: float, device_seconds: float) -> str:
     )
 
 
+def describe_host_time(seconds: float, launch_seconds: float) -> str:
+    """A remark where the host needs longer to launch a call than the device to run it; else empty. Seconds of a call."""
+    if launch_seconds <= seconds:
+        return ""
+    return (
+        f"the host needs {format_quantity(launch_seconds, 's')} to launch a call, the GPU {format_quantity(seconds, 's')} "
+        "to run it: the speed-up is that of the GPU alone"
+    )
+
+
 def kept_bound(bound: float | None, *seconds: float) -> float | None:
     """The bound in seconds; None where one of these measured times is clearly below it: then it is none."""
     if bound is None or any(each * NEAR_BOUND < bound for each in seconds):

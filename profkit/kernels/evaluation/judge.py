@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -16,7 +17,12 @@ from typing import Any
 import torch
 
 from profkit.analysis.evaluation.own_kernels import assess_own_kernels
-from profkit.analysis.evaluation.witnesses import describe_launches, describe_witnesses, kept_bound
+from profkit.analysis.evaluation.witnesses import (
+    describe_host_time,
+    describe_launches,
+    describe_witnesses,
+    kept_bound,
+)
 from profkit.core import codec
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.process import adopt_orphans
@@ -46,9 +52,11 @@ from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
 from profkit.kernels.evaluation.timing import (
     PairedTimes,
     ReferenceFailed,
+    Unlaunched,
     Unverified,
     blaming,
     calls_in_batch,
+    fit_gate,
     time_pairs,
 )
 from profkit.kernels.evaluation.trial import Cheat, Trial, use_threads
@@ -338,6 +346,15 @@ class Judge:
             return replace(result, remarks=(*result.remarks, UNCHANGED))
 
         def time(against: KernelProcess) -> PairedTimes:
+            count = calls_in_batch(estimate, trial.call_bytes, self._device.batch)
+            if self._device.device.type == "cuda":
+                outputs = len(trial.reference.outputs)
+                with suppress(Unlaunched):
+                    if gated := fit_gate(candidate, against, trial.recipe, outputs, count):
+                        return pair_up(against, gated, gated=True)
+            return pair_up(against, count, gated=False)
+
+        def pair_up(against: KernelProcess, count: int, *, gated: bool) -> PairedTimes:
             return time_pairs(
                 candidate,
                 against,
@@ -346,7 +363,8 @@ class Judge:
                 len(trial.reference.outputs),
                 self._settings.timing,
                 trial.verifier(candidate),
-                count=calls_in_batch(estimate, trial.call_bytes, self._device.batch),
+                count=count,
+                gated=gated,
                 together=self._device.device.type == "cuda",
                 pinned=self._settings.threads == 1 or self._device.device.type == "cuda",
             )
@@ -387,7 +405,12 @@ class Judge:
             reference_seconds=times.reference_seconds,
             compiled=compiled,
             verified=times.verified,
-            remarks=(*remarks, *said, *launching),
+            remarks=(
+                *remarks,
+                *said,
+                *launching,
+                *filter(None, (describe_host_time(times.seconds, times.launch_seconds),)),
+            ),
             bytes=float(bytes_),
             flops=flops,
             bound_seconds=kept_bound(bound, times.seconds, times.reference_seconds),

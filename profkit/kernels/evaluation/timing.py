@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from math import exp, inf, log
 from time import perf_counter
@@ -64,6 +64,7 @@ class PairedTimes:
     whole_seconds: float  # of a call of the candidate, with its part of what waking the process takes
     threads: float  # processor time of all threads over that
     reference_threads: float
+    launch_seconds: float = 0.0  # that the host needs to launch a call, where that is not in `seconds`
 
 
 # Verify one timed call: the bytes of its storages before, and after it, and the addresses of its outputs. False where
@@ -83,10 +84,12 @@ def time_pairs(
     count: int,
     pinned: bool = False,
     together: bool = False,
+    gated: bool = False,
 ) -> PairedTimes:
     """Time the loaded kernels of both processes on fresh arguments, `count` calls at a time.
 
-    `together`: the arguments of all of them are written at once, not one call's after the other.
+    `together`: the arguments of all of them are written at once, not one call's after the other. `gated`: they are
+    launched before these are written, and the device's time alone is measured (see `fit_gate`).
 
     `outputs`: how many tensors a call gives. Pairs in which a process waited for a processor are left out while enough
     others are there. Where half of them did, or others had much of the processors, the machine is busy: `disturbed`
@@ -99,7 +102,9 @@ def time_pairs(
     others = OtherProcesses([os.getpid(), reference.pid, candidate.pid])
     pairs: list[_Pair] = []
     with ExitStack() as cleanup:
-        bench = _Bench(candidate, reference, fresh, recipe, outputs, count, cleanup, together=together)
+        bench = _Bench(
+            candidate, reference, fresh, recipe, outputs, count, cleanup, together=together, gated=gated
+        )
         for number in range(MOST_ROUNDS):
             bench.renew(pinned=pinned)
             warm = perf_counter()
@@ -142,6 +147,7 @@ def time_pairs(
         median([seconds for seconds, _ in bench.whole[candidate]]) / count,
         _threads_busy(bench.whole[candidate]),
         _threads_busy(bench.whole[reference]),
+        median(bench.launching[candidate]) if gated else 0.0,
     )
 
 
@@ -159,7 +165,10 @@ class _Bench:
         cleanup: ExitStack,
         *,
         together: bool,
+        gated: bool,
     ) -> None:
+        self._gated = gated
+        self.launching: dict[KernelProcess, list[float]] = {reference: [], candidate: []}
         self._candidate, self._reference, self._both = candidate, reference, (reference, candidate)
         self._fresh, self._recipe, self._outputs, self._count = fresh, recipe, outputs, count
         self._secret = random.SystemRandom()
@@ -168,6 +177,7 @@ class _Bench:
         self._chosen = 0  # the call of the last pair that may be verified
         self._kept: list[Tensor] = []  # its arguments, as they were before it
         self._addresses: Sequence[int] = ()
+        self._launched: dict[KernelProcess, Sequence[int]] = {}  # addresses of what waits at the gate
         self._order: Sequence[int] = ()  # of calls in memory, the same for both
         self._together = together
         self.whole: dict[KernelProcess, list[tuple[float, float]]] = {process: [] for process in self._both}
@@ -189,7 +199,7 @@ class _Bench:
         self._order = self._secret.sample(range(self._count), self._count)
         with blaming(self._reference):
             self._lay_out(self._reference)
-            self._empty = min(self._empty, _empty_batch_seconds(self._reference, self._count))
+            self._empty = min(self._empty, self._empty_batch_seconds())
         self._lay_out(self._candidate)
         self._kept = [torch.empty_like(storage) for storage in self._slots[self._reference][0]]
 
@@ -211,6 +221,8 @@ class _Bench:
     def _run_pair(self, number: int, written: Sequence[KernelProcess], run: Sequence[KernelProcess]) -> _Pair:
         """Write new values, and time both on them; what is written later is warmer."""
         self._chosen = self._secret.randrange(self._count)
+        if self._gated:
+            self._launch(run)
         if self._together:
             first, second = (each.region for each in written)
             assert first is not None
@@ -226,8 +238,11 @@ class _Bench:
         for process in run:
             self._watches[process].begin()
             busy = process.cpu_seconds()
-            with blaming(self._reference) if process is self._reference else nullcontext():
-                seconds, addresses = process.run_slots(self._count * self._outputs)
+            with self._blaming(process):
+                if self._gated:
+                    seconds, addresses = process.run_launched(), self._launched[process]
+                else:
+                    seconds, addresses = process.run_slots(self._count * self._outputs)
             self.whole[process].append((seconds, process.cpu_seconds() - busy))
             waited |= self._watches[process].longest_wait(process.pid) > max(
                 SLICE_SECONDS, MOST_WAITING * seconds
@@ -236,6 +251,34 @@ class _Bench:
             if process is self._candidate:
                 self._addresses = addresses
         return _Pair(number, times[self._reference], times[self._candidate], waited)
+
+    def _launch(self, run: Sequence[KernelProcess]) -> None:
+        """Let both launch their calls behind the gate. Raises Unlaunched."""
+        for process in run:
+            with self._blaming(process):
+                launched = process.launch_slots(self._count * self._outputs)
+            if launched is None:
+                raise Unlaunched
+            self.launching[process].append(launched[0] / self._count)
+            self._launched[process] = launched[1]
+
+    def _blaming(self, process: KernelProcess) -> AbstractContextManager[None]:
+        return blaming(self._reference) if process is self._reference else nullcontext()
+
+    def _empty_batch_seconds(self) -> float:
+        """What a batch takes whose kernel gives back its first argument."""
+        process, operation = self._reference, self._reference.operation
+        process.load("")
+        times = []
+        for _ in range(EMPTY_BATCHES):
+            if not self._gated:
+                times.append(process.run_slots(self._count)[0])
+            elif process.launch_slots(self._count) is not None:
+                times.append(process.run_launched())
+        process.load(operation)
+        if not times:
+            raise Unlaunched
+        return min(times)  # a disturbed one would be taken off every time
 
     def _write_one_by_one(self, both: Sequence[KernelProcess]) -> None:
         for place, (values, copies) in enumerate(zip(*(self._slots[each] for each in both), strict=True)):
@@ -275,6 +318,10 @@ class Unverified(Exception):
     """Nothing is known of what the timed calls gave."""
 
 
+class Unlaunched(Exception):
+    """A batch could not wait at the gate: it has run, and nothing is known of its time."""
+
+
 class ReferenceFailed(Exception):
     """PyTorch's own kernel failed, or its process ended: nothing is said of the candidate."""
 
@@ -304,19 +351,33 @@ def _undisturbed(pairs: Sequence[_Pair]) -> Sequence[_Pair]:
     return quiet if len({pair.round for pair in quiet}) >= FEWEST_ROUNDS else pairs
 
 
+def fit_gate(
+    candidate: KernelProcess, reference: KernelProcess, recipe: Recipe, outputs: int, count: int
+) -> int:
+    """How many calls of both can wait at the gate, at most `count`; 0 where not even one can.
+
+    A device takes some 1,000 launches ahead, and a kernel that waits for the device never comes to an end behind it.
+    Raises KernelError and WorkerEnded of the candidate, and ReferenceFailed.
+    """
+    for process in (reference, candidate):
+        with blaming(reference) if process is reference else nullcontext():
+            while count:
+                process.place(recipe, count)
+                if process.launch_slots(count * outputs) is not None:
+                    process.run_launched()
+                    break
+                process.place(recipe, 1)
+                if process.launch_slots(outputs) is None:
+                    return 0
+                process.run_launched()
+                count //= 4
+    return count
+
+
 def calls_in_batch(estimate: float, call_bytes: int, limits: BatchLimits) -> int:
     """How many calls are timed at a time. `estimate`: seconds of one; `call_bytes`: that it needs."""
     by_time = int(limits.seconds / max(estimate, 1e-7)) + 1
     return max(1, min(limits.calls, by_time, limits.bytes // max(1, call_bytes)))
-
-
-def _empty_batch_seconds(process: KernelProcess, count: int) -> float:
-    """What a batch takes whose kernel gives back its first argument."""
-    operation = process.operation
-    process.load("")
-    times = [process.run_slots(count)[0] for _ in range(EMPTY_BATCHES)]
-    process.load(operation)
-    return min(times)  # a disturbed one would be taken off every time
 
 
 def _speedup(pairs: Sequence[_Pair], options: PairOptions, confidence: float = CONFIDENCE) -> Speedup:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from struct import unpack
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any, NoReturn
 
 from profkit.core.errors import MachineError
@@ -37,6 +37,10 @@ from profkit.runtime.passes.processor_wait import ProcessorWatch
 # By these the memory of kernels may come to lie where no other process can read it.
 ALLOCATORS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 START_SECONDS = 120.0
+LAUNCH_SECONDS = 0.5  # for calls that wait for no device
+LOOK_SECONDS = 1e-4
+LOST_SECONDS = 0.25  # of a batch, after which the judge looks whether the device still works
+IDLE_SECONDS = 1e-3  # more than two looks at an idle device take
 SPREAD_BYTES, SPREAD_GRAIN = 1 << 20, 512  # where arguments begin, at random
 _ROOT = str(Path(__file__).resolve().parents[4])
 _BOOT = (
@@ -294,6 +298,69 @@ class KernelProcess:
         if self._standstill.has_computed_elsewhere():
             seconds = perf_counter() - begin
         return seconds, addresses
+
+    def launch_slots(self, outputs: int) -> tuple[float, Sequence[int]] | None:
+        """Launch the kernel on every slot, behind the gate: the host's seconds, and the addresses of all `outputs`.
+
+        None where it cannot wait there: the kernel waits for the device itself, launches more than a device takes, or
+        fails. It has run then.
+        """
+        gate, child = self.memory.gate, self._child
+        if gate is None:
+            return None
+        self._refuse_unasked()
+        self._settle(self.memory.settle)
+        number = gate.next_batch()
+        begin = perf_counter()
+        self._standstill.wake()
+        child.send(b"gate %d\n" % number)
+        while not (is_launched := child.has_unread) and perf_counter() - begin < LAUNCH_SECONDS:
+            sleep(LOOK_SECONDS)
+        seconds = perf_counter() - begin
+        if not is_launched:
+            gate.open()
+        (count,) = unpack("<q", child.read_bytes(8, self._timeout))
+        addresses = array("Q")
+        if count == outputs:
+            addresses.frombytes(child.read_bytes(8 * count, self._timeout))
+        elif count >= 0:
+            self._refuse()
+        if count < 0:
+            gate.open()
+        self._stop()
+        if count < 0 or not is_launched:
+            self._settle(self.memory.finish)
+            return None
+        return seconds, addresses
+
+    def run_launched(self) -> float:
+        """Open the gate: seconds until all that was launched is done. The process stands still meanwhile."""
+        gate = self.memory.gate
+        assert gate is not None
+        self._settle(self.memory.settle)
+        begin = perf_counter()
+        look = begin + LOST_SECONDS
+        gate.open()
+        while not gate.is_done:
+            now = perf_counter()
+            if now > look:
+                self._check_launched(now - begin)
+                look = perf_counter() + LOST_SECONDS
+        end = perf_counter()
+        self._settle(self.memory.finish)
+        finished = perf_counter()
+        return (finished if finished - end > IDLE_SECONDS else end) - begin
+
+    def _check_launched(self, seconds: float) -> None:
+        """Raises WorkerEnded where it takes too long, or the device is idle and has not said that it is done."""
+        gate = self.memory.gate
+        assert gate is not None
+        if seconds > self._timeout:
+            self.kill()
+            raise WorkerEnded(JobStatus.timeout, f"it took longer than {self._timeout:g} s, and was ended")
+        if self.memory.is_idle and not gate.is_done:
+            self.kill()
+            raise WorkerEnded(JobStatus.device_error, "the GPU has stopped before all calls were done")
 
     def read(self, address: int, count: int) -> Tensor | None:
         """`count` bytes of its memory; None where there is nothing at that address."""

@@ -47,6 +47,11 @@ class IdleProbe:
         """An answer that takes longer is that of a device that works."""
         return max(TIMES_IDLE * self.idle_seconds, self.idle_seconds + ABOVE_IDLE)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether some answers in a row are fast."""
+        return all(self._answer_seconds() <= self.busy_seconds for _ in range(IN_A_ROW))
+
     def check(self) -> None:
         """Raises BusyDevice where it works, and does not stop at once."""
         self.checks += 1

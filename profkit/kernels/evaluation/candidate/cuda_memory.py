@@ -16,6 +16,7 @@ import torch
 
 from profkit.core.errors import MachineError
 from profkit.core.types import Json
+from profkit.kernels.evaluation.candidate.cuda_gate import DeviceGate, JudgeGate
 from profkit.kernels.evaluation.candidate.cuda_idle import RECOVERY, IdleProbe
 from profkit.kernels.evaluation.candidate.malloc import GARBAGE
 from profkit.runtime.region.cuda_driver import L2_BYTES, CudaDriver, DriverError
@@ -88,6 +89,7 @@ class CudaJudgeMemory:
                 "nvidia-smi shows what else uses it",
             ) from error
         self._handle = handle.to_text()
+        self._gate = JudgeGate()
         l2 = ctypes.c_int()
         driver.call("cuDeviceGetAttribute", ctypes.byref(l2), L2_BYTES, 0)
         self._flush = torch.empty(max(1, FLUSH_TIMES * l2.value), dtype=torch.uint8, device=DEVICE)
@@ -99,12 +101,22 @@ class CudaJudgeMemory:
 
     @property
     def inherited(self) -> tuple[int, ...]:
-        """No descriptor: the handle is enough."""
-        return ()
+        """The page of the gate; for memory the handle is enough."""
+        return (self._gate.fd,)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it answers at once, twice."""
+        return self._probe.is_idle
+
+    @property
+    def gate(self) -> JudgeGate:
+        """What calls wait at."""
+        return self._gate
 
     def describe(self) -> Json:
-        """The handle."""
-        return {"cuda": self._handle, "size": self._size}
+        """The handle, and the gate's descriptor."""
+        return {"cuda": self._handle, "size": self._size, "gate": self._gate.fd}
 
     def meet(self, pid: int, base: int) -> None:
         """A process has started, in which the shared memory lies at `base`."""
@@ -200,6 +212,7 @@ class CudaJudgeMemory:
     def close(self) -> None:
         """It is needed no more. Tensors on it must be gone."""
         self.lose()
+        self._gate.close()
         with suppress(DriverError):
             self._driver.call("cuMemFree_v2", self._own)
 
@@ -248,6 +261,7 @@ class CudaKernelMemory:
         )
         self._base = mapped.value
         self._cell = torch.zeros(1, dtype=torch.uint8, device=DEVICE)
+        self._gate = DeviceGate(self._driver, int(str(description["gate"])))
 
     @property
     def base(self) -> int:
@@ -275,6 +289,14 @@ class CudaKernelMemory:
     def wait(self) -> None:
         """Until all streams of this process are done. Raises DriverError, also for what a kernel did before."""
         self._driver.check("cuCtxSynchronize")
+
+    def begin_gated(self, number: int) -> None:
+        """What is launched to the current stream from now on waits at the gate."""
+        self._gate.wait(torch.cuda.current_stream(DEVICE).cuda_stream, number)
+
+    def end_gated(self, number: int) -> None:
+        """The device writes the number behind the last call."""
+        self._gate.tell_done(torch.cuda.current_stream(DEVICE).cuda_stream, number)
 
     def touch(self) -> None:
         """A device that worked for another process takes some 0.5 ms until it works for this one."""

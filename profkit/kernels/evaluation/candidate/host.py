@@ -14,6 +14,7 @@ from profkit.core.errors import MachineError
 from profkit.core.types import Json
 from profkit.kernels.evaluation.candidate import malloc
 from profkit.kernels.evaluation.candidate.arena import Arena
+from profkit.kernels.evaluation.candidate.cuda_gate import JudgeGate
 
 Tensor: TypeAlias = torch.Tensor
 
@@ -78,6 +79,16 @@ class HostJudgeMemory:
     def finish(self) -> None:
         """What stands still does nothing."""
 
+    @property
+    def is_idle(self) -> bool:
+        """A process that stands still does nothing."""
+        return True
+
+    @property
+    def gate(self) -> JudgeGate | None:
+        """None: a processor calls and computes at once."""
+        return None
+
     def forget(self) -> None:
         """Nothing is open."""
 
@@ -128,6 +139,12 @@ class HostKernelMemory:
 
     def wait(self) -> None:
         """A function that has returned is done; what its threads still do, the process is stopped at."""
+
+    def begin_gated(self, number: int) -> None:
+        """There is no gate."""
+
+    def end_gated(self, number: int) -> None:
+        """There is no gate."""
 
     def touch(self) -> None:
         """A processor works for whoever runs."""

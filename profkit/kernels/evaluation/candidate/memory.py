@@ -13,6 +13,7 @@ import torch
 
 from profkit.core.types import Json
 from profkit.kernels.evaluation.candidate import malloc
+from profkit.kernels.evaluation.candidate.cuda_gate import JudgeGate
 
 Tensor: TypeAlias = torch.Tensor
 
@@ -58,6 +59,14 @@ class JudgeMemory(Protocol):
     def finish(self) -> None:
         """Wait for what the process has launched on a device, which stopping it does not stop. Raises BusyDevice."""
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether the device does nothing, as far as a look can tell."""
+
+    @property
+    def gate(self) -> JudgeGate | None:
+        """What calls on a device may wait at until they are to run; None where there is none."""
+
     def forget(self) -> None:
         """The process is to give back what it has allocated: nothing of it stays open here."""
 
@@ -95,6 +104,12 @@ class KernelMemory(Protocol):
 
     def wait(self) -> None:
         """Until all is done that kernels have begun. Raises what they failed with."""
+
+    def begin_gated(self, number: int) -> None:
+        """What is launched from now on waits at the gate, as batch `number`."""
+
+    def end_gated(self, number: int) -> None:
+        """The device tells when all of it is done."""
 
     def touch(self) -> None:
         """Launch the least there is: what it takes until a device works for this process is no kernel's time."""

@@ -1,4 +1,4 @@
-"""A kernel process stands still between two requests, with all that it has started: nobody computes while nobody measures."""
+"""A kernel process stands still between two requests, with all that it has started: then nobody computes."""
 
 from __future__ import annotations
 
