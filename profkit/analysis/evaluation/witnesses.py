@@ -52,12 +52,12 @@ def describe_launches(seconds: float, device_seconds: float) -> str:
 
 
 def describe_host_time(seconds: float, launch_seconds: float) -> str:
-    """A remark where the host needs longer to launch a call than the device to run it; else empty. Seconds of a call."""
+    """A remark where the host needs longer to launch a call than the device to run it (seconds); else empty."""
     if launch_seconds <= seconds:
         return ""
     return (
-        f"the host needs {format_quantity(launch_seconds, 's')} to launch a call, the GPU {format_quantity(seconds, 's')} "
-        "to run it: the speed-up is that of the GPU alone"
+        f"the host needs {format_quantity(launch_seconds, 's')} to launch a call, and the GPU "
+        f"{format_quantity(seconds, 's')} to run it: the speed-up is that of the GPU alone"
     )
 
 

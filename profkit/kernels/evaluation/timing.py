@@ -29,8 +29,9 @@ from profkit.core.types import Speedup, SpeedWord
 from profkit.execution.child import WorkerEnded
 from profkit.hardware.conditions import OtherProcesses
 from profkit.hardware.machine import usable_cores
+from profkit.kernels.evaluation.candidate.answers import KernelError
 from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor
-from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess, copy_storages
+from profkit.kernels.evaluation.candidate.client import KernelProcess, copy_storages
 from profkit.kernels.evaluation.candidate.devices import BatchLimits
 from profkit.kernels.evaluation.fresh_values import FreshValues
 from profkit.kernels.evaluation.request import PairOptions
@@ -43,6 +44,7 @@ EARLY_CONFIDENCE = 0.99  # to end before the time is over: who looks after each 
 SURE = 0.999  # of FASTER and SLOWER: a suite has hundreds of tests, and a busy machine that is taken for a quiet one
 WARM_SECONDS = 0.02  # a round begins with a pair that is not counted, and with two where they are short
 EMPTY_BATCHES = 7
+TURN_SECONDS = 1e-4  # by which two processes that do nothing may differ on a device
 SLICE_SECONDS = (
     1e-3  # the least that one loses to another program; waking a processor takes some 0.1 ms, and is its own
 )
@@ -173,11 +175,13 @@ class _Bench:
         self._fresh, self._recipe, self._outputs, self._count = fresh, recipe, outputs, count
         self._secret = random.SystemRandom()
         self._slots: dict[KernelProcess, list[list[Tensor]]] = {}
-        self._empty = inf
+        self._empty = dict.fromkeys(self._both, inf)
         self._chosen = 0  # the call of the last pair that may be verified
         self._kept: list[Tensor] = []  # its arguments, as they were before it
         self._addresses: Sequence[int] = ()
         self._launched: dict[KernelProcess, Sequence[int]] = {}  # addresses of what waits at the gate
+        self._staged: Tensor | None = None  # the arguments of all calls, until they are due
+        self._staged_slots: Sequence[Sequence[Tensor]] = ()
         self._order: Sequence[int] = ()  # of calls in memory, the same for both
         self._together = together
         self.whole: dict[KernelProcess, list[tuple[float, float]]] = {process: [] for process in self._both}
@@ -199,9 +203,28 @@ class _Bench:
         self._order = self._secret.sample(range(self._count), self._count)
         with blaming(self._reference):
             self._lay_out(self._reference)
-            self._empty = min(self._empty, self._empty_batch_seconds())
+            self._stage()
+            empty = self._empty_batch_seconds(self._reference)
         self._lay_out(self._candidate)
+        own = self._empty_batch_seconds(self._candidate) if self._gated else empty
+        self._empty[self._reference] = min(self._empty[self._reference], empty)
+        # A device turns to one process later than to another. What a process pretends beyond that is its own loss.
+        self._empty[self._candidate] = min(self._empty[self._candidate], own, empty + TURN_SECONDS)
         self._kept = [torch.empty_like(storage) for storage in self._slots[self._reference][0]]
+
+    def _stage(self) -> None:
+        """Where arguments wait until they are due, laid out as both processes have them."""
+        region, slots = self._reference.region, self._slots[self._reference]
+        assert region is not None
+        if not self._gated:
+            return
+        if self._staged is None:
+            self._staged = torch.empty_like(region)
+        begin = region.data_ptr()
+        self._staged_slots = [
+            [self._staged[at : at + part.numel()] for part in slot for at in (part.data_ptr() - begin,)]
+            for slot in slots
+        ]
 
     def _lay_out(self, process: KernelProcess) -> None:
         process.renew()
@@ -223,7 +246,11 @@ class _Bench:
         self._chosen = self._secret.randrange(self._count)
         if self._gated:
             self._launch(run)
-        if self._together:
+            staged = self._staged
+            assert staged is not None
+            self._fresh.write_rows(staged, self._recipe)
+            copy_storages(self._staged_slots[self._chosen], self._kept)
+        elif self._together:
             first, second = (each.region for each in written)
             assert first is not None
             assert second is not None
@@ -240,14 +267,14 @@ class _Bench:
             busy = process.cpu_seconds()
             with self._blaming(process):
                 if self._gated:
-                    seconds, addresses = process.run_launched(), self._launched[process]
+                    seconds, addresses = self._run_launched(process), self._launched[process]
                 else:
                     seconds, addresses = process.run_slots(self._count * self._outputs)
             self.whole[process].append((seconds, process.cpu_seconds() - busy))
             waited |= self._watches[process].longest_wait(process.pid) > max(
                 SLICE_SECONDS, MOST_WAITING * seconds
             )
-            times[process] = max(seconds - self._empty, seconds / 50) / self._count
+            times[process] = max(seconds - self._empty[process], seconds / 50) / self._count
             if process is self._candidate:
                 self._addresses = addresses
         return _Pair(number, times[self._reference], times[self._candidate], waited)
@@ -261,20 +288,29 @@ class _Bench:
                 raise Unlaunched
             self.launching[process].append(launched[0] / self._count)
             self._launched[process] = launched[1]
+        # Before the arguments are written it may run once more: so that its outputs can be read, new as they are.
+        self._candidate.introduce(self._launched[self._candidate])
+
+    def _run_launched(self, process: KernelProcess) -> float:
+        """Seconds of a batch, and of bringing it its arguments: that is the same for both, and for an empty batch."""
+        region, staged = process.region, self._staged
+        assert region is not None
+        assert staged is not None
+        return process.run_launched(lambda: region.copy_(staged))
 
     def _blaming(self, process: KernelProcess) -> AbstractContextManager[None]:
         return blaming(self._reference) if process is self._reference else nullcontext()
 
-    def _empty_batch_seconds(self) -> float:
+    def _empty_batch_seconds(self, process: KernelProcess) -> float:
         """What a batch takes whose kernel gives back its first argument."""
-        process, operation = self._reference, self._reference.operation
+        operation = process.operation
         process.load("")
         times = []
         for _ in range(EMPTY_BATCHES):
             if not self._gated:
                 times.append(process.run_slots(self._count)[0])
             elif process.launch_slots(self._count) is not None:
-                times.append(process.run_launched())
+                times.append(self._run_launched(process))
         process.load(operation)
         if not times:
             raise Unlaunched

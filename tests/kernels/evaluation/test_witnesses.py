@@ -21,7 +21,7 @@ from profkit.analysis.evaluation.witnesses import (
 from profkit.core.types import Speedup
 from profkit.execution.child import WorkerEnded
 from profkit.execution.job import JobStatus
-from profkit.kernels.evaluation.candidate.client import KernelError
+from profkit.kernels.evaluation.candidate.answers import KernelError
 from profkit.kernels.evaluation.candidate.compiled import CompiledRival
 from profkit.kernels.evaluation.correctness import Incorrect
 from profkit.kernels.evaluation.reference import count_written

@@ -1,13 +1,44 @@
-"""Whether what a kernel process writes is an answer of ours: its kernel can write whatever it likes."""
+"""What a kernel process answers; its kernel can write whatever it likes, so whether that is an answer of ours."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from profkit.kernels.evaluation.candidate.arguments import Tensor
 
 MOST_OUTPUTS = 10_000
 LARGEST = 1 << 48  # elements, bytes
 TENSOR_PARTS = [int, str, list, list, int, str, bool]  # address, dtype, shape, stride, room, device, lazy
+
+
+class KernelError(Exception):
+    """The kernel, or its file, raised an exception: its type, its message and its traceback as text.
+
+    `memory`: memory was refused to it. As text it is one line: `ValueError: ...`.
+    """
+
+    def __init__(self, kind: str, message: str, traceback: str, *, memory: bool = False) -> None:
+        line = next((line.strip() for line in message.splitlines() if line.strip()), "")
+        super().__init__(f"{kind}: {line[:300]}" if line else kind)
+        self.kind, self.traceback, self.memory = kind, traceback, memory
+
+
+@dataclass(frozen=True)
+class KernelCall:
+    """One call: the bytes of its arguments' storages, as they are after it, and what became of it."""
+
+    slot: Sequence[Tensor]
+    description: Any = None
+    error: KernelError | None = None
+
+    @property
+    def value(self) -> Any:
+        """How its value is described. Raises KernelError."""
+        if self.error is not None:
+            raise self.error
+        return self.description
 
 
 def is_description(value: Any) -> bool:

@@ -15,7 +15,7 @@ import tempfile
 from array import array
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from struct import unpack
 from time import perf_counter, sleep
@@ -25,7 +25,13 @@ from profkit.core.errors import MachineError
 from profkit.core.whole_files import user_cache
 from profkit.execution.child import ChildProcess, WorkerEnded
 from profkit.execution.job import JobStatus
-from profkit.kernels.evaluation.candidate.answers import addresses_in, is_description, is_segment
+from profkit.kernels.evaluation.candidate.answers import (
+    KernelCall,
+    KernelError,
+    addresses_in,
+    is_description,
+    is_segment,
+)
 from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor, storage_views
 from profkit.kernels.evaluation.candidate.cuda_idle import BusyDevice
 from profkit.kernels.evaluation.candidate.memory import JudgeMemory
@@ -40,41 +46,12 @@ START_SECONDS = 120.0
 LAUNCH_SECONDS = 0.5  # for calls that wait for no device
 LOOK_SECONDS = 1e-4
 LOST_SECONDS = 0.25  # of a batch, after which the judge looks whether the device still works
-IDLE_SECONDS = 1e-3  # more than two looks at an idle device take
 SPREAD_BYTES, SPREAD_GRAIN = 1 << 20, 512  # where arguments begin, at random
 _ROOT = str(Path(__file__).resolve().parents[4])
 _BOOT = (
     "import sys; sys.path[:] = [path for path in sys.path if path] + [sys.argv[1]]; "
     "from profkit.kernels.evaluation.candidate.process import main; main(sys.argv[2:])"
 )
-
-
-class KernelError(Exception):
-    """The kernel, or its file, raised an exception: its type, its message and its traceback as text.
-
-    `memory`: memory was refused to it. As text it is one line: `ValueError: ...`.
-    """
-
-    def __init__(self, kind: str, message: str, traceback: str, *, memory: bool = False) -> None:
-        line = next((line.strip() for line in message.splitlines() if line.strip()), "")
-        super().__init__(f"{kind}: {line[:300]}" if line else kind)
-        self.kind, self.traceback, self.memory = kind, traceback, memory
-
-
-@dataclass(frozen=True)
-class KernelCall:
-    """One call: the bytes of its arguments' storages, as they are after it, and what became of it."""
-
-    slot: Sequence[Tensor]
-    description: Any = None
-    error: KernelError | None = None
-
-    @property
-    def value(self) -> Any:
-        """How its value is described. Raises KernelError."""
-        if self.error is not None:
-            raise self.error
-        return self.description
 
 
 class KernelProcess:
@@ -330,26 +307,33 @@ class KernelProcess:
         self._stop()
         if count < 0 or not is_launched:
             self._settle(self.memory.finish)
+            gate.leave()
             return None
         return seconds, addresses
 
-    def run_launched(self) -> float:
-        """Open the gate: seconds until all that was launched is done. The process stands still meanwhile."""
+    def run_launched(self, write: Callable[[], object] | None = None) -> float:
+        """Write the arguments, and open the gate: seconds until the device is idle again.
+
+        The process stands still meanwhile. The clock runs from before the arguments are written: what waits on the
+        device for them, and not at the gate, gains nothing.
+        """
         gate = self.memory.gate
         assert gate is not None
         self._settle(self.memory.settle)
         begin = perf_counter()
-        look = begin + LOST_SECONDS
+        if write is not None:
+            write()
+            self.memory.arrive()
+        look = perf_counter() + LOST_SECONDS
         gate.open()
         while not gate.is_done:
             now = perf_counter()
             if now > look:
                 self._check_launched(now - begin)
                 look = perf_counter() + LOST_SECONDS
-        end = perf_counter()
-        self._settle(self.memory.finish)
-        finished = perf_counter()
-        return (finished if finished - end > IDLE_SECONDS else end) - begin
+        self._settle(self.memory.finish)  # who says that it is done need not be believed
+        gate.leave()
+        return perf_counter() - begin
 
     def _check_launched(self, seconds: float) -> None:
         """Raises WorkerEnded where it takes too long, or the device is idle and has not said that it is done."""

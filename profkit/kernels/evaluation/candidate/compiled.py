@@ -7,7 +7,8 @@ from typing import Protocol
 
 from profkit.core.types import Speedup
 from profkit.execution.child import WorkerEnded
-from profkit.kernels.evaluation.candidate.client import KernelError, KernelProcess
+from profkit.kernels.evaluation.candidate.answers import KernelError
+from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.correctness import Incorrect
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.timing import PairedTimes, ReferenceFailed

@@ -25,11 +25,12 @@ AT_LEAST = 0  # CU_STREAM_WAIT_VALUE_GEQ
 
 
 class JudgeGate:
-    """The judge's side."""
+    """The judge's side. `waiting`: the numbers of all gates at which something waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, waiting: set[int]) -> None:
         self._page = Arena(PAGE)
         self._number = 0
+        self._waiting = waiting
 
     @property
     def fd(self) -> int:
@@ -39,7 +40,12 @@ class JudgeGate:
     def next_batch(self) -> int:
         """The number of a new batch, before which the gate is closed."""
         self._number += 1
+        self._waiting.add(self.fd)
         return self._number
+
+    def leave(self) -> None:
+        """Nothing waits any more: the batch has run, or its process is gone."""
+        self._waiting.discard(self.fd)
 
     def open(self) -> None:
         """Let the batch run."""
@@ -52,6 +58,7 @@ class JudgeGate:
 
     def close(self) -> None:
         """It is needed no more."""
+        self.leave()
         self._page.close()
 
 

@@ -15,6 +15,7 @@ TIMES_IDLE, ABOVE_IDLE = (
     5.0,
     150e-6,
 )  # slower than so many times an idle device's answer, and seconds above it: busy
+WAITING = 1.5e-3  # seconds that an answer may take while processes wait at a gate: the device looks after them in turn
 IN_A_ROW = 2  # fast answers: one alone may have come between two time slices
 LOOKS = 3  # slow answers in a row: a single one is a judge that waited for a processor
 STILL_BUSY = 0.02  # seconds of slow answers alone, of a process that stands still: ten time slices
@@ -34,6 +35,7 @@ class IdleProbe:
         self.idle_seconds = 0.0  # of an answer
         self.overruns = 0  # how often work went on after its process had said that it was done
         self.checks = self.early = 0  # before a process is woken, and how often there was work already
+        self.waiting: set[int] = set()  # processes with work that waits at a gate
         self.calibrate()
 
     def calibrate(self) -> None:
@@ -45,7 +47,8 @@ class IdleProbe:
     @property
     def busy_seconds(self) -> float:
         """An answer that takes longer is that of a device that works."""
-        return max(TIMES_IDLE * self.idle_seconds, self.idle_seconds + ABOVE_IDLE)
+        least = WAITING if self.waiting else self.idle_seconds + ABOVE_IDLE
+        return max(TIMES_IDLE * self.idle_seconds, least)
 
     @property
     def is_idle(self) -> bool:

@@ -89,7 +89,7 @@ class CudaJudgeMemory:
                 "nvidia-smi shows what else uses it",
             ) from error
         self._handle = handle.to_text()
-        self._gate = JudgeGate()
+        self._gate = JudgeGate(probe.waiting)
         l2 = ctypes.c_int()
         driver.call("cuDeviceGetAttribute", ctypes.byref(l2), L2_BYTES, 0)
         self._flush = torch.empty(max(1, FLUSH_TIMES * l2.value), dtype=torch.uint8, device=DEVICE)
@@ -131,6 +131,7 @@ class CudaJudgeMemory:
     def lose(self) -> None:
         """The process was killed: what it had allocated is given back where nobody has it open."""
         self.forget()
+        self._gate.leave()
         self._is_lost = True
 
     def recover(self) -> None:
@@ -195,9 +196,13 @@ class CudaJudgeMemory:
 
         Raises BusyDevice where it works although the process stands still.
         """
+        self.arrive()
+        self._probe.check()
+
+    def arrive(self) -> None:
+        """All that was written here is there, and nothing of it is in the L2."""
         self._flush.fill_(0)
         torch.cuda.synchronize(DEVICE)
-        self._probe.check()
 
     def finish(self) -> None:
         """Wait until the device is idle: stopping a process does not stop what it has launched.

@@ -79,6 +79,9 @@ class HostJudgeMemory:
     def finish(self) -> None:
         """What stands still does nothing."""
 
+    def arrive(self) -> None:
+        """A processor's writes are there."""
+
     @property
     def is_idle(self) -> bool:
         """A process that stands still does nothing."""

@@ -59,6 +59,9 @@ class JudgeMemory(Protocol):
     def finish(self) -> None:
         """Wait for what the process has launched on a device, which stopping it does not stop. Raises BusyDevice."""
 
+    def arrive(self) -> None:
+        """Wait until all is there that was written here, and nothing of it in a cache."""
+
     @property
     def is_idle(self) -> bool:
         """Whether the device does nothing, as far as a look can tell."""
