@@ -283,8 +283,14 @@ def evaluate(
             output=output,
             name=name,
         )
-        source = make_source_request(backend, kernels, file)
-        request = make_request(options, source, ("profkit", *sys.argv[1:]), make_folder=not plan)
+        source = make_source_request(backend, kernels, file, device)
+        request = make_request(
+            options,
+            source,
+            ("profkit", *sys.argv[1:]),
+            make_folder=not plan,
+            elsewhere=where is not None,
+        )
     if plan:
         _show_plan(request, format, quiet=quiet)
         return

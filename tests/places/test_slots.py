@@ -162,7 +162,7 @@ def test_an_evaluation_is_judged_at_another_place_with_what_git_tracks_beside_th
     for words in (("init", "-q"), ("add", "kernels")):
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
     on = ("--on", f"prefix:env -i HOME={tmp_path / 'home'}", "--on-python", sys.executable)
-    words = ("evaluate", "kernels/mine.py", *on, "--correctness-only", "--format", "json")
+    words = ("evaluate", "kernels/mine.py", *on, "--device", "cpu", "--correctness-only", "--format", "json")
     said = profkit(*words, cwd=tmp_path, process=True)
     assert said.code == 0, said.err
     document = said.json()

@@ -351,7 +351,9 @@ class Judge:
             if self._device.device.type == "cuda":
                 outputs = len(trial.reference.outputs)
                 with suppress(Unlaunched):
-                    if gated := fit_gate(candidate, against, trial.recipe, outputs, count):
+                    if gated := fit_gate(
+                        candidate, against, trial.recipe, trial.encoder.contents, outputs, count
+                    ):
                         return pair_up(against, gated, gated=True)
             return pair_up(against, count, gated=False)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.run_folder import create_run_folder
-from profkit.kernels.devices import choose_device
+from profkit.kernels.devices import choose_device, choose_device_elsewhere
 from profkit.kernels.evaluation.sources.source import SourceRequest
 
 WAIT_POLICY = "OMP_WAIT_POLICY"  # how OpenMP's threads wait for each other: busily, or asleep
@@ -92,14 +92,23 @@ class EvaluationRequest:
 
 
 def make_request(
-    options: EvaluationOptions, source: SourceRequest, command: tuple[str, ...], *, make_folder: bool = True
+    options: EvaluationOptions,
+    source: SourceRequest,
+    command: tuple[str, ...],
+    *,
+    make_folder: bool = True,
+    elsewhere: bool = False,
 ) -> EvaluationRequest:
-    """A new evaluation, in a folder of its own below `output`.
+    """A new evaluation, in a folder of its own below `output`; `elsewhere`: on the devices of other places.
 
     Raises UsageError for what makes no sense, MachineError where there is no such device or no such folder can be.
     """
     _check(options)
-    kind, gpus = choose_device(options.device, split_list(options.gpus), "this evaluation")
+    numbers = split_list(options.gpus)
+    if elsewhere:
+        kind, gpus = choose_device_elsewhere(options.device, numbers)
+    else:
+        kind, gpus = choose_device(options.device, numbers, "this evaluation")
     settings = JudgeSettings(
         suite=options.suite,
         suite_path=str(options.suite_path.resolve()) if options.suite_path else "",

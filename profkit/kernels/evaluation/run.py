@@ -212,7 +212,8 @@ def _make_pool_elsewhere(
     chosen = request.settings
     files = (*chosen.source.paths, *filter(None, [chosen.suite_path]))
     patient = {WAIT_POLICY: "passive"}
-    elsewhere.connect(SlotWork(JUDGE, (f"{OUT}/logs", 0, True), (patient,), files), progress)
+    judges = tuple({**patient, "CUDA_VISIBLE_DEVICES": gpu} for gpu in request.gpus) or (patient,)
+    elsewhere.connect(SlotWork(JUDGE, (f"{OUT}/logs", 0, True), judges, files), progress)
     source = replace(chosen.source, paths=tuple(map(from_here, chosen.source.paths)))
     path = from_here(chosen.suite_path) if chosen.suite_path else ""
     there = replace(request, settings=replace(chosen, source=source, suite_path=path))
@@ -222,7 +223,7 @@ def _make_pool_elsewhere(
         timeout=_seconds_of_a_test(request),
         settings=_plain(there),
         moves=True,
-        check=check_device,
+        check=_check_slot,
         note=progress.note,
     )
 

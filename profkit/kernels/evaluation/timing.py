@@ -220,6 +220,7 @@ class _Bench:
             return
         if self._staged is None:
             self._staged = torch.empty_like(region)
+            self._fresh.write_rows(self._staged, self._recipe)
         begin = region.data_ptr()
         self._staged_slots = [
             [self._staged[at : at + part.numel()] for part in slot for at in (part.data_ptr() - begin,)]
@@ -230,6 +231,8 @@ class _Bench:
         process.renew()
         self._slots[process] = process.place(self._recipe, self._count, self._order)
         process.prepare_timing()
+        if self._staged is not None and process.region is not None:
+            process.region.copy_(self._staged)  # what lies there is an argument, whatever runs too early
 
     def run_pairs(self, number: int) -> list[_Pair]:
         """Two pairs of round `number`: both run first once, and the arguments of both are written first once.
@@ -388,25 +391,33 @@ def _undisturbed(pairs: Sequence[_Pair]) -> Sequence[_Pair]:
 
 
 def fit_gate(
-    candidate: KernelProcess, reference: KernelProcess, recipe: Recipe, outputs: int, count: int
+    candidate: KernelProcess,
+    reference: KernelProcess,
+    recipe: Recipe,
+    contents: Sequence[Tensor],
+    outputs: int,
+    count: int,
 ) -> int:
-    """How many calls of both can wait at the gate, at most `count`; 0 where not even one can.
+    """How many calls of both, on these `contents`, can wait at the gate: at most `count`, 0 where not even one can.
 
     A device takes some 1,000 launches ahead, and a kernel that waits for the device never comes to an end behind it.
     Raises KernelError and WorkerEnded of the candidate, and ReferenceFailed.
     """
+
+    def fits(process: KernelProcess, calls: int) -> bool:
+        for slot in process.place(recipe, calls):
+            copy_storages(contents, slot)
+        if process.launch_slots(calls * outputs) is None:
+            return False
+        process.run_launched()
+        return True
+
     for process in (reference, candidate):
         with blaming(reference) if process is reference else nullcontext():
-            while count:
-                process.place(recipe, count)
-                if process.launch_slots(count * outputs) is not None:
-                    process.run_launched()
-                    break
-                process.place(recipe, 1)
-                if process.launch_slots(outputs) is None:
+            while not fits(process, count):
+                if count == 1 or not fits(process, 1):
                     return 0
-                process.run_launched()
-                count //= 4
+                count = max(1, count // 4)
     return count
 
 

@@ -110,7 +110,7 @@ def test_an_honest_kernel_passes_and_is_timed(judge: Judge, operation: str) -> N
 @pytest.mark.parametrize("operation", GAINS_NOTHING, ids=GAINS_NOTHING.get)
 def test_a_kernel_that_hides_its_work_gains_nothing(judge: Judge, operation: str) -> None:
     result = judge_operation(judge, operation)
-    assert result.status in ("passed", "cheat", "crashed"), result
+    assert result.status in ("passed", "cheat", "crashed", "incorrect"), result
     assert result.speedup is None or result.speedup.low < LARGEST_GAIN
 
 

@@ -279,8 +279,8 @@ class KernelProcess:
     def launch_slots(self, outputs: int) -> tuple[float, Sequence[int]] | None:
         """Launch the kernel on every slot, behind the gate: the host's seconds, and the addresses of all `outputs`.
 
-        None where it cannot wait there: the kernel waits for the device itself, launches more than a device takes, or
-        fails. It has run then.
+        None where it cannot wait there, and has run: the kernel waits for the device itself, launches more than a
+        device takes, or fails; or the device looks busy meanwhile, as it does where several streams wait.
         """
         gate, child = self.memory.gate, self._child
         if gate is None:
@@ -305,6 +305,9 @@ class KernelProcess:
         if count < 0:
             gate.open()
         self._stop()
+        if count >= 0 and is_launched and not self.memory.is_idle:
+            is_launched = False
+            gate.open()
         if count < 0 or not is_launched:
             self._settle(self.memory.finish)
             gate.leave()

@@ -52,8 +52,13 @@ class IdleProbe:
 
     @property
     def is_idle(self) -> bool:
-        """Whether some answers in a row are fast."""
-        return all(self._answer_seconds() <= self.busy_seconds for _ in range(IN_A_ROW))
+        """Whether some answers in a row are fast, now or soon."""
+        fast = 0
+        for _ in range(LOOKS + IN_A_ROW):
+            fast = fast + 1 if self._answer_seconds() <= self.busy_seconds else 0
+            if fast == IN_A_ROW:
+                return True
+        return False
 
     def check(self) -> None:
         """Raises BusyDevice where it works, and does not stop at once."""

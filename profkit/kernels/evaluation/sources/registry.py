@@ -8,6 +8,7 @@ from pathlib import Path
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.formatting import plural
 from profkit.core.types import EvaluationTest
+from profkit.kernels.devices import choose_device
 from profkit.kernels.evaluation.sources.folders import kernel_files, kernel_folders
 from profkit.kernels.evaluation.sources.source import KernelSource, LoadError, SourceRequest
 from profkit.kernels.evaluation.sources.text import SUFFIX, read_text
@@ -19,7 +20,7 @@ SHOWN = 5  # names in a message
 
 
 def make_source_request(
-    backend: str = "", kernels: Path | None = None, file: Path | None = None, device: str = "cpu"
+    backend: str = "", kernels: Path | None = None, file: Path | None = None, device: str = "auto"
 ) -> SourceRequest:
     """Where kernels come from, as the user says it; nothing of theirs is run, and torch is not needed.
 
@@ -97,6 +98,8 @@ def _check_flag_gems(device: str) -> None:
     from profkit.kernels.evaluation.sources.flag_gems import find_package
 
     find_package()
+    if device == "auto":
+        device, _ = choose_device(device, (), "this evaluation")
     if device == "cpu":
         raise MachineError("FlagGems has no kernels for the CPU", "--device cuda")
 
