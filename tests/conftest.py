@@ -7,6 +7,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -81,3 +83,23 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for tool in ("perf", "valgrind", "torch"):
         if item.get_closest_marker(tool) is not None and (reason := _why_not(tool)) is not None:
             pytest.skip(reason)
+
+
+LEAVING_SECONDS = 10.0  # for threads that are just ending what they have started
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_left_running() -> Iterator[None]:
+    """No module leaves a child under way: beside another one nobody could say whose an orphan is.
+
+    Where several children may have orphans, none is taken for its member, and a later test of that would fail.
+    """
+    yield
+    judging = sys.modules.get("profkit.evaluation.judging")
+    if judging is not None:
+        judging._kept.close()  # it stays until the process ends
+    trees = sys.modules.get("profkit.core.process_tree")
+    deadline = time.monotonic() + LEAVING_SECONDS
+    while trees is not None and trees._running and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert trees is None or not trees._running

@@ -67,7 +67,14 @@ class Connection:
         self._code = profkit_tree()
 
     def open(self) -> None:
-        """Start it, and find a Python there. Raises PlaceUnreachable."""
+        """Start it, and find a Python there. Raises PlaceUnreachable, after which nothing of it runs."""
+        try:
+            self._open()
+        except BaseException:
+            self._child.close()
+            raise
+
+    def _open(self) -> None:
         nonce = secrets.token_hex(8)
         try:
             self._child.start()
