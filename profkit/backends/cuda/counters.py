@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Literal
 
 from profkit.backends import PlanState, RunContext
@@ -57,7 +58,8 @@ _BY_TRACE = "which kernels, is decided by the trace: those that make up 95 % of 
 # What ncu says (tools/ncu/faults.py) where it is the set that does not work here.
 _OF_THE_SET = re.compile(r"metric|section|memory|replayed", re.IGNORECASE)
 MOST_RUNS = 3  # of the workload for one pass; what needs more is left out
-WORTH_A_RUN = 0.1  # of the GPU time: another run for kernels with less is done at full depth only
+WORTH_A_RUN = 0.2  # of the GPU time: another run for kernels with less is done at full depth only
+LEAST_COUNTING = 5.0  # wall seconds for launches that the shortest program gets
 # Wall seconds after which a run under ncu is ended: replaying a kernel that waits for another one never ends, and
 # saving what a kernel may write takes seconds where the program holds most of the device's memory. What was counted
 # until then is kept.
@@ -84,10 +86,13 @@ def choose_task(
     *,
     only: frozenset[Kernel] | None = None,
     thorough: bool = False,
+    replays: int = 1,
 ) -> CountingTask:
-    """The launches to count of what the trace showed; with `only` those of some configurations.
+    """The launches to count of what the trace showed, in `replays` passes each; with `only` those of some
+    configurations.
 
-    `thorough`: also with runs of the workload that show few more of them.
+    `thorough`: also with runs of the workload that show few more of them, and with launches that take longer than a
+    plain run of it.
     `done` is what the regions' records of the traced run say.
     """
     chosen = choose_kernels(trace)
@@ -103,7 +108,8 @@ def choose_task(
             [launches_in_entries(k, done.entries * done.processes, entries[1]) for k in kernels]
         )
     else:
-        groups = _in_program(trace, kernels)
+        most = inf if thorough or state.plain_seconds is None else max(LEAST_COUNTING, state.plain_seconds)
+        groups = _in_program(trace, kernels, replays, most)
     notes = list(chosen.notes)
     most = _runs_worth(chosen, groups, thorough)
     if len(groups) > most:
@@ -123,7 +129,9 @@ def _runs_worth(chosen: ChosenKernels, groups: Sequence[CountedLaunches], thorou
     return 1 + (worth.index(False) if False in worth else len(worth))
 
 
-def _in_program(trace: GpuTrace, kernels: Sequence[KernelTime]) -> tuple[CountedLaunches, ...]:
+def _in_program(
+    trace: GpuTrace, kernels: Sequence[KernelTime], replays: int, most_seconds: float
+) -> tuple[CountedLaunches, ...]:
     """In a program that runs as it ran under the trace: a window of launches, or where none is state, late ones."""
     if not kernels:
         return ()
@@ -134,7 +142,9 @@ def _in_program(trace: GpuTrace, kernels: Sequence[KernelTime]) -> tuple[Counted
         name = kernel.mangled if base == "mangled" else kernel.name
         return pattern.search(name or "") is not None
 
-    windows = find_windows(trace, kernels, matches, from_start=not trace.marked)
+    windows = find_windows(
+        trace, kernels, matches, from_start=not trace.marked, replays=replays, most_seconds=most_seconds
+    )
     if windows:
         return windows
     all_launches = sum(k.launches + k.setup_launches for k in trace.kernels if matches(k.kernel))
@@ -163,7 +173,10 @@ def plan_counters(
     if not trace.kernels:
         reason, fix = _explain_no_kernels(state, trace)
         return PassPlan("counters", "ncu", skipped=reason, fix=fix)
-    task = choose_task(state, trace, _traced_region_work(context), thorough=context.depth == "full")
+    thorough = context.depth == "full"
+    task = choose_task(
+        state, trace, _traced_region_work(context), thorough=thorough, replays=wanted.replays or 1
+    )
     if not task.groups:
         return PassPlan("counters", "ncu", skipped="; ".join(task.notes) or "no kernel is worth counting")
     return _plan_task(
@@ -223,7 +236,14 @@ def plan_explain(context: RunContext, ncu: NcuAbility, state: PlanState, chip: s
         state,
         "explain",
         wanted,
-        choose_task(state, trace, _traced_region_work(context), only=only, thorough=context.depth == "full"),
+        choose_task(
+            state,
+            trace,
+            _traced_region_work(context),
+            only=only,
+            thorough=context.depth == "full",
+            replays=wanted.replays or 1,
+        ),
         trace,
         "explain",
     )

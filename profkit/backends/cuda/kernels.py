@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from profkit.core.formatting import format_percent, plural
 from profkit.core.types import GpuTrace, Kernel, KernelTime
@@ -86,7 +87,7 @@ def _share_text(kernels: list[KernelTime], seconds: float) -> str:
 WARMED = 1  # launches of a benchmark's region passed over; its warm-up came before
 SEEN = 2  # launches of each configuration after which it is taken to be warm
 MATCHED_SECONDS = 0.010  # of a launch that is matched and not counted
-COUNTED_SECONDS = 0.03  # of one that is counted, in one replay pass
+COUNTED_SECONDS = 0.05  # of one that is counted, in one replay pass: 26 to 54 ms
 WIDEST = 100  # launches of a window
 
 
@@ -167,13 +168,19 @@ def _group_by_number(parts: Sequence[tuple[int, int, WarmLaunches]]) -> tuple[Co
 
 
 def find_windows(
-    trace: GpuTrace, kernels: Sequence[KernelTime], matches: Callable[[Kernel], bool], *, from_start: bool
+    trace: GpuTrace,
+    kernels: Sequence[KernelTime],
+    matches: Callable[[Kernel], bool],
+    *,
+    from_start: bool,
+    replays: int = 1,
+    most_seconds: float = inf,
 ) -> tuple[CountedLaunches, ...]:
     """The shortest stretch of launches that has each of `kernels` in it after two launches of each; several stretches,
     in several runs, where one does not have them all. Empty where the trace tells no order, or not of all of them.
 
     `matches`: whether ncu's name filter takes a kernel. `from_start`: ncu counts from the program's begin and not from
-    that of the marked part.
+    that of the marked part. A stretch that takes longer than `most_seconds` is cut to what has most GPU time.
     """
     taken = [matches(k.kernel) for k in trace.kernels]
     wanted = {number for number, k in enumerate(trace.kernels) if k in kernels}
@@ -183,10 +190,14 @@ def find_windows(
     before = 0
     if from_start:
         before = sum(k.setup_launches for k in (*trace.kernels, *trace.setup) if matches(k.kernel))
+
+    def seconds(begin: int, end: int) -> float:
+        return MATCHED_SECONDS * (before + begin) + COUNTED_SECONDS * replays * (end - begin)
+
     places = _warm_places(order, wanted)
     windows: list[CountedLaunches] = []
     while wanted:
-        begin, end, there = _cheapest_window(places, wanted, trace)
+        begin, end, there = _cheapest_window(places, wanted, trace, seconds, most_seconds)
         counted = tuple(sorted((trace.kernels[n] for n in there), key=lambda k: -k.total))
         windows.append(CountedLaunches(counted, 0, (before + begin, end - begin), before + begin))
         wanted = wanted - there
@@ -208,21 +219,30 @@ def _warm_places(order: Sequence[int], wanted: set[int]) -> list[tuple[int, int]
 
 
 def _cheapest_window(
-    places: Sequence[tuple[int, int]], wanted: set[int], trace: GpuTrace
+    places: Sequence[tuple[int, int]],
+    wanted: set[int],
+    trace: GpuTrace,
+    seconds: Callable[[int, int], float],
+    most_seconds: float,
 ) -> tuple[int, int, set[int]]:
-    """The cheapest stretch that has all of `wanted`; where none of the allowed width has, that with most GPU time."""
+    """The cheapest stretch that has all of `wanted`; where none of the allowed width and cost has, that with most GPU
+    time. `seconds`: what a stretch costs.
+    """
     mine = [place for place in places if place[1] in wanted]
-    best: tuple[float, float, int, int, set[int]] | None = None
+    best: tuple[float, float, float, int, int, set[int]] | None = None
     for first, (begin, _) in enumerate(mine):
         there: dict[int, int] = {}
         for at, number in mine[first:]:
             if at - begin >= WIDEST or len(there) == len(wanted):
                 break
+            if there and number not in there and seconds(begin, at + 1) > most_seconds:
+                break
             there.setdefault(number, at)
         end = max(there.values()) + 1
         time = sum(trace.kernels[number].total for number in sorted(there))
-        cost = MATCHED_SECONDS * begin + COUNTED_SECONDS * (end - begin)
-        if best is None or (-time, cost) < best[:2]:
-            best = (-time, cost, begin, end, set(there))
+        cost = seconds(begin, end)
+        key = (max(0.0, cost - most_seconds), -time, cost)
+        if best is None or key < best[:3]:
+            best = (*key, begin, end, set(there))
     assert best is not None  # each of `wanted` has a place
-    return best[2:]
+    return best[3:]

@@ -213,6 +213,22 @@ def test_phases_far_apart_take_a_run_each_the_one_with_most_time_first() -> None
     ]
 
 
+def test_a_stretch_that_takes_too_long_is_cut_to_what_has_most_time() -> None:
+    trace = in_order(("ab" + "x" * 40 + "c" + "x" * 40) * 4)
+    kernels = [k for k in trace.kernels if k.kernel.name in "abc"]
+
+    def windows(most_seconds: float) -> list[tuple[str, tuple[int, int] | None]]:
+        found = find_windows(
+            trace, kernels, lambda _: True, from_start=True, replays=5, most_seconds=most_seconds
+        )
+        return [("".join(sorted(k.kernel.name for k in one.kernels)), one.window) for one in found]
+
+    # A launch that is counted takes 0.25 s, one that is passed over 0.01 s.
+    assert windows(20.0) == [("abc", (166, 43))]
+    assert windows(10.0) == [("ab", (166, 2)), ("c", (208, 1))]
+    assert windows(1.0) == [("a", (166, 1)), ("b", (167, 1)), ("c", (208, 1))]
+
+
 def test_without_an_order_or_with_kernels_beyond_it_there_is_no_window() -> None:
     trace = in_order("ab" * 9)
     late = took("late", 1.0, 5)

@@ -173,7 +173,7 @@ def test_a_reference_loop_runs_between_the_samples_of_benchmarks_and_regions_in_
         assert run(folder, code, clock="", pass_name=name, budget=0.3, precision=0.05).returncode == 0
     benchmarked, nap = region_timings(read_records(list(tmp_path.glob("r.*.json"))))
     turns = benchmarked.processes[0].reference_loop
-    assert 5 <= len(turns) <= 20  # one in 20 ms
+    assert 2 <= len(turns) <= 20  # one in 20 ms, or later where the machine is busy
     assert all(1e-5 < turn < 1e-2 for turn in turns)
     assert 2 <= len(nap.processes[0].reference_loop) <= 8
     for record in read_records(list((tmp_path / "counters").glob("r.*.json"))):

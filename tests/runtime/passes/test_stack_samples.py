@@ -58,11 +58,13 @@ def test_the_function_of_a_pool_is_found_and_no_warning_of_python_appears(
 import multiprocessing
 if __name__ == "__main__":
     with multiprocessing.get_context({method!r}).Pool(2) as pool:
-        pool.map(burn, [0.15, 0.15])
+        pool.map(burn, [0.4, 0.4])
 """
     functions = of(sampled(tmp_path, code, "-Werror::DeprecationWarning"), "sampled-functions")
     assert functions.hotspots[0].function == "burn"
-    assert functions.hotspots[0].own > 0.2
+    assert (
+        functions.hotspots[0].own > 0.2
+    )  # of 0.8; the first samples of a process come late on a busy machine
     assert functions.hotspots[0].callers[0].function == "mapstar"
 
 
