@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -50,16 +49,8 @@ from profkit.kernels.evaluation.sources.registry import describe_untested, open_
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
-from profkit.kernels.evaluation.timing import (
-    PairedTimes,
-    ReferenceFailed,
-    Unlaunched,
-    Unverified,
-    blaming,
-    calls_in_batch,
-    fit_gate,
-    time_pairs,
-)
+from profkit.kernels.evaluation.timed_trial import TrialTimer
+from profkit.kernels.evaluation.timing import ReferenceFailed, Unverified
 from profkit.kernels.evaluation.trial import Cheat, Trial, use_threads
 from profkit.kernels.sweep.device import describe_device
 
@@ -346,38 +337,11 @@ class Judge:
         if fresh is None:
             return replace(result, remarks=(*result.remarks, UNCHANGED))
 
-        def time(against: KernelProcess) -> PairedTimes:
-            count = calls_in_batch(estimate, trial.call_bytes, self._device.batch)
-            if self._device.device.type == "cuda":
-                outputs = len(trial.reference.outputs)
-                with suppress(Unlaunched):
-                    if gated := fit_gate(
-                        candidate, against, trial.recipe, trial.encoder.contents, outputs, count
-                    ):
-                        return pair_up(against, gated, gated=True)
-            return pair_up(against, count, gated=False)
-
-        def pair_up(against: KernelProcess, count: int, *, gated: bool) -> PairedTimes:
-            return time_pairs(
-                candidate,
-                against,
-                fresh,
-                trial.recipe,
-                len(trial.reference.outputs),
-                self._settings.timing,
-                trial.verifier(candidate),
-                count=count,
-                gated=gated,
-                together=self._device.device.type == "cuda",
-                pinned=self._settings.threads == 1 or self._device.device.type == "cuda",
-            )
-
+        timer = TrialTimer(trial, fresh, candidate, self._device, self._settings)
         try:
-            with blaming(reference):
-                estimate = trial.estimate(reference)
-            self._device.begin_timing()
-            times = time(reference)
-            said = self._device.remarks()
+            timer.begin(reference)
+            times, luck = timer.confirm(timer.time(reference), reference)
+            said = (*luck, *self._device.remarks())
             if why := self._device.find_early_work():
                 raise Cheat(why)
         except ReferenceFailed as failed:
@@ -397,7 +361,7 @@ class Judge:
             remarks = (*remarks, BEATEN)
         compiled = None
         if self._rival is not None:
-            compiled, remark = self._rival.compare(trial.test.operation, trial, time)
+            compiled, remark = self._rival.compare(trial.test.operation, trial, timer.time)
             remarks = (*remarks, *filter(None, (remark,)))
         own_share, launching = self._trace(trial, times.seconds)
         return replace(

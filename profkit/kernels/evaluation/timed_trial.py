@@ -1,0 +1,108 @@
+"""How a trial is timed: how many calls at a time, behind a gate or not, and once more where processes may mislead.
+
+What a process has drawn when it started (where its code and its stack lie) changes the time of a short call by up to
+14 %, for as long as the process lives: no number of pairs shows it. So a small difference counts only where new
+processes show it, too.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from profkit.core.types import Speedup
+from profkit.kernels.evaluation.candidate.client import KernelProcess
+from profkit.kernels.evaluation.candidate.devices import JudgedDevice
+from profkit.kernels.evaluation.fresh_values import FreshValues
+from profkit.kernels.evaluation.request import JudgeSettings
+from profkit.kernels.evaluation.timing import (
+    PairedTimes,
+    Unlaunched,
+    blaming,
+    calls_in_batch,
+    fit_gate,
+    time_pairs,
+)
+from profkit.kernels.evaluation.trial import Trial
+
+MOST_BY_LUCK = 0.25  # that a process may gain or lose by what it has drawn, and more than was seen
+LUCK = "other processes of the same kernels did not show that difference: the time depends on where code lies"
+
+
+class TrialTimer:
+    """Times the loaded kernel of `candidate` on a trial, whose timed calls get `fresh` values."""
+
+    def __init__(
+        self,
+        trial: Trial,
+        fresh: FreshValues,
+        candidate: KernelProcess,
+        device: JudgedDevice,
+        settings: JudgeSettings,
+    ) -> None:
+        self._trial, self._fresh, self._candidate = trial, fresh, candidate
+        self._device, self._settings = device, settings
+        self._on_cuda = device.device.type == "cuda"
+        self._estimate = 0.0
+
+    def begin(self, reference: KernelProcess) -> None:
+        """Find out how long a call takes, roughly. Raises ReferenceFailed."""
+        with blaming(reference):
+            self._estimate = self._trial.estimate(reference)
+        self._device.begin_timing()
+
+    def time(self, against: KernelProcess) -> PairedTimes:
+        """The candidate paired with another process; see `time_pairs` for what is raised."""
+        trial = self._trial
+        count = calls_in_batch(self._estimate, trial.call_bytes, self._device.batch)
+        if self._on_cuda:
+            outputs = len(trial.reference.outputs)
+            with suppress(Unlaunched):
+                if gated := fit_gate(
+                    self._candidate, against, trial.recipe, trial.encoder.contents, outputs, count
+                ):
+                    return self._time_pairs(against, gated, gated=True)
+        return self._time_pairs(against, count, gated=False)
+
+    def confirm(self, times: PairedTimes, reference: KernelProcess) -> tuple[PairedTimes, tuple[str, ...]]:
+        """The times with the word that new processes agree to, and a remark where they do not.
+
+        What lies nearer to 1 is kept. On a GPU, whose time is measured alone, nothing of the kind was seen.
+        """
+        if self._on_cuda or not may_be_luck(times.speedup):
+            return times, ()
+        operation = self._trial.test.operation
+        for process in (self._candidate, reference):
+            process.kill()
+        with blaming(reference):
+            reference.load(operation)
+        self._candidate.load(operation)
+        again = self.time(reference)
+        nearer = min(times, again, key=lambda each: abs(each.speedup.median - 1))
+        nearer = replace(nearer, verified=times.verified + again.verified)
+        if again.speedup.word == times.speedup.word:
+            return nearer, ()
+        unsure = replace(nearer.speedup, word="AMBIGUOUS")
+        return replace(nearer, speedup=unsure), () if again.disturbed else (LUCK,)
+
+    def _time_pairs(self, against: KernelProcess, count: int, *, gated: bool) -> PairedTimes:
+        trial = self._trial
+        return time_pairs(
+            self._candidate,
+            against,
+            self._fresh,
+            trial.recipe,
+            len(trial.reference.outputs),
+            self._settings.timing,
+            trial.verifier(self._candidate),
+            count=count,
+            gated=gated,
+            together=self._on_cuda,
+            pinned=self._settings.threads == 1 or self._on_cuda,
+        )
+
+
+def may_be_luck(speedup: Speedup) -> bool:
+    """Whether the processes alone may explain a difference that was found."""
+    near = 1 / (1 + MOST_BY_LUCK) < speedup.median < 1 + MOST_BY_LUCK
+    return near and speedup.word in ("FASTER", "SLOWER")
