@@ -19,7 +19,7 @@ from profkit.kernels.evaluation.candidate.arguments import Recipe
 from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.candidate.cuda_gate import DONE, OPEN, PAGE, JudgeGate
 from profkit.kernels.evaluation.candidate.cuda_idle import WAITING, IdleProbe
-from profkit.kernels.evaluation.timing import ReferenceFailed, fit_gate
+from profkit.kernels.evaluation.timing.batches import ReferenceFailed, fit_gate
 
 
 def number_at(page: Arena, offset: int) -> int:
