@@ -27,9 +27,10 @@ from profkit.kernels.evaluation.timing.speedup import Pair
 from profkit.runtime.passes.processor_wait import MOST_WAITING
 
 EMPTY_BATCHES = 7
-TURN_SECONDS = 1e-4  # by which two processes that do nothing may differ on a device
+TURN_SECONDS = 2e-5  # by which two processes that do nothing may differ on a device
+SHORTEST_GATED = 6e-4  # seconds of a batch: beside it what a process may pretend is within the floor
 SLICE_SECONDS = (
-    1e-3  # the least that one loses to another program; waking a processor takes some 0.1 ms, and is its own
+    1e-3  # the least that is lost to another program; waking a processor takes 0.1 ms, and is its own
 )
 
 
@@ -67,25 +68,26 @@ def fit_gate(
 ) -> int:
     """How many calls of both, on these `contents`, can wait at the gate: at most `count`, 0 where not even one can.
 
-    A device takes some 1,000 launches ahead, and a kernel that waits for the device never comes to an end behind it.
+    A device takes some 1,000 launches ahead, and a kernel that waits for the device never comes to an end behind it. A
+    batch that is over at once tells nothing: 0, too.
     Raises KernelError and WorkerEnded of the candidate, and ReferenceFailed.
     """
 
-    def fits(process: KernelProcess, calls: int) -> bool:
+    def run(process: KernelProcess, calls: int) -> float | None:
+        """Seconds of so many calls; None where they cannot wait."""
         for slot in process.place(recipe, calls):
             copy_storages(contents, slot)
-        if process.launch_slots(calls * outputs) is None:
-            return False
-        process.run_launched()
-        return True
+        return None if process.launch_slots(calls * outputs) is None else process.run_launched()
 
+    of_a_call = 0.0  # of the reference
     for process in (reference, candidate):
         with blaming(reference) if process is reference else nullcontext():
-            while not fits(process, count):
-                if count == 1 or not fits(process, 1):
+            while (seconds := run(process, count)) is None:
+                if count == 1 or run(process, 1) is None:
                     return 0
                 count = max(1, count // 4)
-    return count
+        of_a_call = of_a_call or seconds / count
+    return count if of_a_call * count >= SHORTEST_GATED else 0
 
 
 class Bench:
@@ -143,7 +145,7 @@ class Bench:
         self._lay_out(self._candidate)
         own = self._empty_batch_seconds(self._candidate) if self._gated else empty
         self._empty[self._reference] = min(self._empty[self._reference], empty)
-        # A device turns to one process later than to another. What a process pretends beyond that is its own loss.
+        # A device may turn to one process later than to another; a process that pretends more is not believed.
         self._empty[self._candidate] = min(self._empty[self._candidate], own, empty + TURN_SECONDS)
         self._kept = [torch.empty_like(storage) for storage in self._slots[self._reference][0]]
 
