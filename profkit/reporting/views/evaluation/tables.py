@@ -83,11 +83,24 @@ def _failure_rows(groups: Sequence[FailureGroup], folder: Path | None, *, replay
             (group.operation,),
             shorten(group.reason, 300),
             value=f"{len(group.results)} of {group.tests}",
-            below=(command(replay_line(group.results[0], folder)),) if replay else (),
+            below=(
+                *_arguments_of(group),
+                *((command(replay_line(group.results[0], folder)),) if replay else ()),
+            ),
         )
         for group in groups
     ]
     return Statuses(tuple(rows), ("operation", "", "tests", ""), "status", "", "")
+
+
+def _arguments_of(group: FailureGroup) -> tuple[Text, ...]:
+    """The call that failed first, and how many others there are."""
+    arguments = group.results[0].test.arguments
+    if not arguments:
+        return ()
+    left = len(group.results) - 1
+    more = f", and {plural(left, 'other test')}" if left else ""
+    return (f"with {shorten(arguments, 160)}{more}",)
 
 
 def failed_tests_section(document: EvaluationDocument) -> Iterator[Section]:
