@@ -271,7 +271,7 @@ def audit_section(document: EvaluationDocument) -> Iterator[Section]:
     audited = plural(len(document.strengths), "test")
     if not weak:
         mutants = len({name for strength in document.strengths for name in strength.caught})
-        line = f"All {audited} fail every one of {plural(mutants, 'wrong kernel')} that was tried on them."
+        line = f"{audited} tried: each finds every wrong result that was held against it ({plural(mutants, 'kind')})."
         yield Section("Audit", (Paragraph(line),), anchor="audit")
         return
     arguments = {result.test.id: result.test.arguments for result in document.results}
@@ -291,11 +291,11 @@ def audit_section(document: EvaluationDocument) -> Iterator[Section]:
         )
         for name, tests in by_operation.items()
     ]
-    titles = ("Operation", "Weak tests", "Passed by", "For example", "Arguments")
+    titles = ("Operation", "Weak tests", "Wrong results that pass", "For example", "Arguments")
     narrow = table(titles[:3], [row[:3] for row in rows], words=3, brief=_FEW_OPERATIONS)
     headline = (
-        f"{len(weak)} of {audited} are weak: a wrong kernel passes them. Who passes them has proved nothing, so they "
-        "are not counted; who fails them has failed."
+        f"{len(weak)} of {audited} {'is' if len(weak) == 1 else 'are'} weak: some wrong result passes. To pass such a "
+        "test proves nothing, and is not counted; to fail it is."
     )
     body = OnScreen((narrow,), (table(titles, rows, words=len(titles)),))
     yield Section("Audit", (body,), headline, anchor="audit")
