@@ -272,7 +272,8 @@ def _where(name: str, wrong: Tensor, output: Tensor, wanted: Tensor, count: int)
     place = [int(each) for each in wrong.nonzero()[0]]
     got, right = output[tuple(place)].item(), wanted[tuple(place)].item()
     at = f" at {place}" if place else ""
-    return f"{name}{at} is {got:.6g} instead of {right:.6g}; {count:,} of {wrong.numel():,} numbers are wrong"
+    many = f"{count:,} of {wrong.numel():,} numbers {'is' if count == 1 else 'are'} wrong"
+    return f"{name}{at} is {got:.6g} instead of {right:.6g}; {many}"
 
 
 def _flat_description(value: Any) -> list[list[Any]]:

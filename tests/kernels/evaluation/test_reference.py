@@ -145,7 +145,7 @@ def test_a_wrong_number_says_how_far_it_is_beyond_what_is_allowed() -> None:
 def test_whole_numbers_are_equal_or_wrong() -> None:
     reference = reference_of(aten.add.Tensor, torch.tensor([1, 2]), torch.tensor([3, 4]))
     assert share(reference, torch.tensor([4, 6])) == 0
-    with pytest.raises(Incorrect, match="output 0 at \\[1\\] is 7 instead of 6; 1 of 2 numbers are wrong"):
+    with pytest.raises(Incorrect, match="output 0 at \\[1\\] is 7 instead of 6; 1 of 2 numbers is wrong"):
         share(reference, torch.tensor([4, 7]))
 
 

@@ -94,13 +94,12 @@ def _failure_rows(groups: Sequence[FailureGroup], folder: Path | None, *, replay
 
 
 def _arguments_of(group: FailureGroup) -> tuple[Text, ...]:
-    """The call that failed first, and how many others there are."""
+    """The call that failed first."""
     arguments = group.results[0].test.arguments
     if not arguments:
         return ()
-    left = len(group.results) - 1
-    more = f", and {plural(left, 'other test')}" if left else ""
-    return (f"with {shorten(arguments, 160)}{more}",)
+    several = f"{plural(len(group.results), 'test')}, the first " if len(group.results) > 1 else ""
+    return (f"{several}with {shorten(arguments, 160)}",)
 
 
 def failed_tests_section(document: EvaluationDocument) -> Iterator[Section]:
@@ -162,7 +161,10 @@ _COLUMNS = (
     _Column("Timed", "n", lambda o: _field(o.speedup, "n"), "tests behind the speed-up"),
     _Column("Of torch.compile", "x", lambda o: _field(o.compiled, "value"), "speed-up over torch.compile"),
     _Column(
-        "Error", "%", lambda o: _percent(_finite(o.allowed_share)), "the largest, of what is allowed there"
+        "Error",
+        "x",
+        lambda o: _finite(o.allowed_share),
+        "the largest, over what is allowed there: above 1 is wrong",
     ),
     _Column(
         "Bound", "%", lambda o: _percent(o.bound_share), "the hardware's least time over the measured one"
@@ -195,7 +197,7 @@ def operations_section(operations: Sequence[OperationResult]) -> Iterator[Sectio
             *(SortableColumn(c.title, c.unit, values[c], c.meaning) for c in columns),
         ),
         tuple(f"{one.operation} {one.status} {one.speedup.word if one.speedup else ''}" for one in rows),
-        note=f"Click a title to sort, type words to filter. {_note(column.title for column in columns)}",
+        note=f"Click a title to sort, a row to see all of it; type words to filter. {_note(column.title for column in columns)}",
         hint="part of a name: add, incorrect, SLOWER",
         reference=(_operation_table(decided, wide=True),),
     )
@@ -205,7 +207,7 @@ def operations_section(operations: Sequence[OperationResult]) -> Iterator[Sectio
 
 _MEANINGS = {
     "Speed-up": "Speed-ups are geometric means over correct timed tests, with their 95 % interval.",
-    "Error": "Error: the largest, as a share of what is allowed.",
+    "Error": "Error: the largest, over what is allowed; above 1 is wrong.",
     "Bound": "Bound: the least time that the hardware allows over the measured one.",
 }
 
