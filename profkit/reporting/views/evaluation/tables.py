@@ -197,7 +197,8 @@ def operations_section(operations: Sequence[OperationResult]) -> Iterator[Sectio
             *(SortableColumn(c.title, c.unit, values[c], c.meaning) for c in columns),
         ),
         tuple(f"{one.operation} {one.status} {one.speedup.word if one.speedup else ''}" for one in rows),
-        note=f"Click a title to sort, a row to see all of it; type words to filter. {_note(column.title for column in columns)}",
+        note="Click a title to sort, a row to see all of it; type words to filter. "
+        + _note(column.title for column in columns),
         hint="part of a name: add, incorrect, SLOWER",
         reference=(_operation_table(decided, wide=True),),
     )
