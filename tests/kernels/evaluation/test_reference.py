@@ -200,6 +200,8 @@ def test_what_a_batch_norm_changes_without_saying_so_is_right_within_rounding_an
 def test_there_is_no_operation_of_that_name() -> None:
     with pytest.raises(LookupError, match="torch has no operation"):
         find_operation("nonsense.default")
+    with pytest.raises(LookupError, match="of the library mine, and none of aten"):
+        find_operation("mine.twice.default")
 
 
 def test_sums_along_a_dimension_in_float32_one_after_the_other_are_right() -> None:
