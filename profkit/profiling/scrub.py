@@ -223,7 +223,7 @@ def _scrub_evaluation(folder: Path, output: Path, redactor: Redactor, names: fro
     """Its document without its command, tracebacks and private words, and what is made of it."""
     document = read_evaluation(folder / EVALUATION)
     results = tuple(replace(result, traceback="") for result in document.results)
-    body = evaluation_json(replace(document, command=(), results=results))
+    body = evaluation_json(replace(document, command=(), kernels="", results=results))
     redacted = evaluation_from_json(redact_data(body, [], [], redactor, names))
     (output / EVALUATION).write_text(evaluation_text(redacted), encoding="utf-8")
     for name, text in field_files(redacted).items():

@@ -73,6 +73,13 @@ def test_what_failed_stands_before_the_operations_with_the_line_that_does_it_aga
     assert told.index(f"profkit evaluate --replay {cheat.test.id} {FOLDER}\n") < told.index("\nOperations\n")
     assert re.search(r"✗ incorrect +sum.default  wrong values: element \(3,\) is 1.5", told)
     assert told.count("wrong values") == 1  # two tests that differ in numbers alone
+    assert f"with {cheat.test.arguments}\n" in told
+
+
+def test_the_title_names_the_file_or_folder_of_the_kernels() -> None:
+    document = evaluation(passed(a_test("relu.default")))
+    assert "Evaluation of my_kernels.py on" in terminal(replace(document, kernels="my_kernels.py"))
+    assert "Evaluation of PyTorch's own kernels on" in terminal(replace(document, backend="aten"))
 
 
 def test_an_operation_has_a_row_with_interval_word_error_and_bound() -> None:

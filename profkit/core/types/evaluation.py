@@ -157,3 +157,4 @@ class EvaluationDocument:
     seconds: float = 0.0  # wall time of all sessions together
     notes: tuple[str, ...] = ()  # what else must be known to believe the times: a busy machine
     device_type: str = ""  # as torch names it: cpu
+    kernels: str = ""  # the names of the files or folders that hold them, without the folders above

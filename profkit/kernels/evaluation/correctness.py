@@ -41,14 +41,6 @@ PLACES = {
 }
 
 
-class Incorrect(Exception):
-    """What the kernel gave is wrong; the text says where and by how much."""
-
-    def __init__(self, fault: Fault, reason: str) -> None:
-        super().__init__(reason)
-        self.fault = fault
-
-
 @dataclass(frozen=True)
 class Errors:
     """Largest errors against float64: absolute, relative, and as a share of what is allowed (at most 1 is correct)."""
@@ -64,6 +56,15 @@ class Errors:
             max(self.relative, other.relative),
             max(self.share, other.share),
         )
+
+
+class Incorrect(Exception):
+    """What the kernel gave is wrong; the text says where, and `errors` by how much where that is a number."""
+
+    def __init__(self, fault: Fault, reason: str, errors: Errors | None = None) -> None:
+        super().__init__(reason)
+        self.fault = fault
+        self.errors = errors
 
 
 def check_call(
@@ -215,15 +216,17 @@ def _compare(output: Tensor, expected: Expected, ties: Tensor | None) -> Errors:
         raise Incorrect("not-finite", _where(expected.name, strange, output, native, int(strange.sum())))
     difference = torch.where(finite, (value - truth).abs(), 0.0)
     wrong = (difference > expected.allowed) & ~(output == native)
-    share = torch.where(output == native, 0.0, difference / expected.allowed)
+    share = torch.where((output == native) | (difference == 0), 0.0, difference / expected.allowed)
     size = truth.abs().nan_to_num(0.0, 0.0, 0.0)
-    if bool(wrong.any()):
-        raise Incorrect("values", _where(expected.name, wrong, output, truth, int(wrong.sum())))
     if not difference.numel():
         return Errors()
-    _check_lean(value, expected, finite)
     relative = difference / (size + EPS)
-    return Errors(float(difference.max()), float(relative.max()), float(share.max()))
+    errors = Errors(float(difference.max()), float(relative.max()), float(share.max()))
+    if bool(wrong.any()):
+        where = _where(expected.name, wrong, output, truth, int(wrong.sum()))
+        raise Incorrect("values", where, errors)
+    _check_lean(value, expected, finite)
+    return errors
 
 
 def _errors_of_native(value: Tensor, truth: Tensor) -> Errors:
@@ -265,18 +268,19 @@ def _check_lean(value: Tensor, expected: Expected, finite: Tensor) -> None:
 
 
 def _where(name: str, wrong: Tensor, output: Tensor, wanted: Tensor, count: int) -> str:
-    """`output 0 at [3, 5] is 1.5 and not 1.25; 12 of 1,024 are wrong`."""
+    """`output 0 at [3, 5] is 1.5 instead of 1.25; 12 of 1,024 are wrong`."""
     place = [int(each) for each in wrong.nonzero()[0]]
     got, right = output[tuple(place)].item(), wanted[tuple(place)].item()
     at = f" at {place}" if place else ""
-    return f"{name}{at} is {got:.6g} and not {right:.6g}; {count:,} of {wrong.numel():,} numbers are wrong"
+    many = f"{count:,} of {wrong.numel():,} numbers {'is' if count == 1 else 'are'} wrong"
+    return f"{name}{at} is {got:.6g} instead of {right:.6g}; {many}"
 
 
 def _flat_description(value: Any) -> list[list[Any]]:
     """The tensors of a described value. Raises Incorrect for what is no plain tensor."""
     if isinstance(value, dict):
         if "strange" in value:
-            raise Incorrect("type", f"it gives {value['strange']}, and not a plain tensor")
+            raise Incorrect("type", f"it gives {value['strange']} instead of a plain tensor")
         return [value["tensor"]] if "tensor" in value else []
     if isinstance(value, list):
         return [each for part in value for each in _flat_description(part)]
@@ -305,7 +309,7 @@ def _check_plain(native: Any, value: Any) -> None:
     else:
         same = value == native
     if not same:
-        raise Incorrect("values", f"it gives {str(value)[:80]}, and not {str(native)[:80]}")
+        raise Incorrect("values", f"it gives {str(value)[:80]} instead of {str(native)[:80]}")
 
 
 def _read_output(
@@ -322,16 +326,16 @@ def _read_output(
     native = expected.native
     wanted = str(native.dtype).removeprefix("torch.")
     if dtype != wanted or dtype not in DTYPES:
-        raise Incorrect("dtype", f"output {place} is {dtype}, and not {wanted}")
+        raise Incorrect("dtype", f"output {place} is {dtype} instead of {wanted}")
     if list(shape) != list(native.shape):
-        raise Incorrect("shape", f"output {place} has shape {shape}, and not {list(native.shape)}")
+        raise Incorrect("shape", f"output {place} has shape {list(shape)} instead of {list(native.shape)}")
     if str(torch.device(device).type) != native.device.type:
-        raise Incorrect("device", f"output {place} is on {device}, and not on {native.device}")
+        raise Incorrect("device", f"output {place} is on {device} instead of {native.device}")
     if lazy:
         raise Incorrect("type", f"output {place} is conjugated or negated lazily")
     if _meaningful(shape, stride) != _meaningful(native.shape, native.stride()):
         raise Incorrect(
-            "stride", f"output {place} has strides {stride}, and PyTorch's {list(native.stride())}"
+            "stride", f"output {place} has strides {list(stride)}; PyTorch gives {list(native.stride())}"
         )
     if not native.numel():
         return torch.empty(tuple(shape), dtype=native.dtype, device=native.device)
@@ -384,7 +388,8 @@ def _check_changed(argument: Tensor, expected: Expected) -> Errors:
     try:
         return compare(argument.clone(), expected)
     except Incorrect as wrong:
-        raise Incorrect("mutation" if wrong.fault == "values" else wrong.fault, str(wrong)) from None
+        fault = "mutation" if wrong.fault == "values" else wrong.fault
+        raise Incorrect(fault, str(wrong), wrong.errors) from None
 
 
 def _check_storages(slot: Sequence[Tensor], reference: CallReference, tensors: Sequence[Tensor]) -> None:

@@ -149,6 +149,7 @@ def make_document(contents: EvaluationContents, seconds: float) -> EvaluationDoc
         backend=str(header.get("backend", "")),
         device=str(about.get("device", "unknown")),
         device_type=settings.device,
+        kernels=settings.source.names,
         results=results,
         name=str(header.get("name", "evaluation")),
         command=codec.from_plain_data(tuple[str, ...], header.get("command", []), "command"),

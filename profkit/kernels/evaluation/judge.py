@@ -9,6 +9,7 @@ import os
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -43,7 +44,7 @@ from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.candidate.compiled import COMPILE_SECONDS, SOURCE, CompiledRival
 from profkit.kernels.evaluation.candidate.confinement import shield
 from profkit.kernels.evaluation.candidate.devices import HostDevice, JudgedDevice, find_device
-from profkit.kernels.evaluation.correctness import Incorrect
+from profkit.kernels.evaluation.correctness import Errors, Incorrect
 from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings, note_asked
 from profkit.kernels.evaluation.sources.registry import describe_untested, open_source
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
@@ -302,19 +303,13 @@ class Judge:
         except WorkerEnded as ended:
             return _ended(self._candidate, result, ended)
         try:
-            errors = trial.check(self._candidate)
-            result = replace(
-                result,
-                status="passed",
-                max_abs_error=errors.absolute,
-                max_rel_error=errors.relative,
-                allowed_share=errors.share,
-            )
+            result = _with_errors(replace(result, status="passed"), trial.check(self._candidate))
             if test.timed and not self._settings.correctness_only and trial.can_be_timed:
                 result = self._time(trial, result)
             return result
         except Incorrect as wrong:
-            return replace(result, status="incorrect", fault=wrong.fault, reason=str(wrong))
+            result = replace(result, status="incorrect", fault=wrong.fault, reason=str(wrong))
+            return _with_errors(result, wrong.errors)
         except Cheat as cheat:
             return replace(_without_times(result), status="cheat", reason=str(cheat))
         except KernelError as error:
@@ -426,6 +421,18 @@ class Judge:
 def _ended(process: KernelProcess, result: TestResult, ended: WorkerEnded) -> TestResult:
     process.kill()
     return replace(result, status=STATUSES.get(ended.status, "lost"), reason=str(ended))
+
+
+def _with_errors(result: TestResult, errors: Errors | None) -> TestResult:
+    """With how large its errors are; where nothing at all is allowed, no share of that is one."""
+    if errors is None:
+        return result
+    return replace(
+        result,
+        max_abs_error=errors.absolute,
+        max_rel_error=errors.relative,
+        allowed_share=errors.share if isfinite(errors.share) else None,
+    )
 
 
 def _without_times(result: TestResult) -> TestResult:

@@ -94,6 +94,9 @@ def find_operation(name: str) -> Any:
     try:
         return getattr(getattr(torch.ops.aten, packet), overload or "default")
     except AttributeError as error:
+        library, _, rest = name.partition(".")
+        if "." in rest:
+            raise LookupError(f"it is an operation of the library {library}, and none of aten") from error
         raise LookupError(f"torch has no operation aten.{name}") from error
 
 

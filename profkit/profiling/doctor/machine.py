@@ -206,15 +206,18 @@ def _import_all(homes: dict[str, str]) -> dict[str, CommandTrial]:
 
 def flag_gems_check() -> Check:
     """Whether there is FlagGems to evaluate; it is not imported, since it wants a GPU then."""
+    from profkit.hardware.gpu import read_gpus
     from profkit.kernels.evaluation.sources.flag_gems import PACKAGE, find_package
 
     try:
         path = find_package()
     except MachineError as error:
-        detail = "not installed; `--backend flag_gems` of an evaluation needs it, and a GPU"
+        detail = "not installed; `profkit evaluate --backend flag_gems` needs it"
+        if not read_gpus():
+            return Check(PACKAGE, "missing", f"{detail}, and a GPU: of no use here, where there is none")
         return Check(PACKAGE, "missing", detail, error.fix)
     return Check(
-        PACKAGE, "ok", "kernels for `--backend flag_gems` of an evaluation, on a GPU", path=str(path)
+        PACKAGE, "ok", "kernels for `profkit evaluate --backend flag_gems`, on a GPU", path=str(path)
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import exp, inf, log, sqrt
 
 from profkit.analysis.evaluation import FAILED, log_interval
-from profkit.core.formatting import plural
+from profkit.core.formatting import format_percent, plural
 from profkit.core.inference import Ratio
 from profkit.core.statistics import geometric_mean
 from profkit.core.types import (
@@ -71,6 +71,8 @@ def compare_evaluations(
             f"Speed-ups are not compared: {baseline.device or 'an unknown device'} against "
             f"{candidate.device or 'an unknown device'}; --force compares them."
         )
+    else:
+        notes += _undecided_speeds(pairs)
     changes = (
         *_correctness_changes(pairs),
         *(_speed_changes(pairs, options.floor) if timed else ()),
@@ -235,6 +237,20 @@ def _ratio_of(pairs: Sequence[_Pair], metric: str, scope: Scope) -> list[tuple[M
     return [(pair, Ratio(exp(mean), within, between, inf, (), (), assumed=True))]
 
 
+def _undecided_speeds(pairs: Sequence[_Pair]) -> list[str]:
+    """Says what became of speed-ups that are too few to be decided without intervals."""
+    timed = [pair for pair in pairs if not pair.weak and _log_ratio(pair) is not None]
+    if not timed or _ratio_of(timed, "speedup.geometric_mean", RUN):
+        return []
+    logs = [_log_ratio(pair) or 0.0 for pair in timed]
+    change = 100 * (exp(sum(logs) / len(logs)) - 1)
+    return [
+        f"The speed-ups of {plural(len(timed), 'test')} have no interval, so nothing is decided of them; it takes "
+        f"{ENOUGH} such tests in both. By their values they went {'up' if change >= 0 else 'down'} by "
+        f"{format_percent(abs(change))} % (geometric mean)."
+    ]
+
+
 def _error(pair: _Pair) -> float | None:
     """The standard error of the logarithm of the ratio, by the wider side; None where one of them has no interval."""
     intervals = [
@@ -301,7 +317,9 @@ def _notes(
     differing = sorted(
         name
         for name in {*baseline.versions, *candidate.versions}
-        if baseline.versions.get(name) != candidate.versions.get(name)
+        if baseline.versions
+        and candidate.versions  # other programs' files name none
+        and baseline.versions.get(name) != candidate.versions.get(name)
     )
     for name in differing:
         versions = (document.versions.get(name, "unknown") for document in (baseline, candidate))

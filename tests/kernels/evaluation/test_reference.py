@@ -131,10 +131,21 @@ def test_nan_and_infinity_stand_where_pytorch_has_them() -> None:
     assert wrong.value.fault == "not-finite"
 
 
+def test_a_wrong_number_says_how_far_it_is_beyond_what_is_allowed() -> None:
+    x = randn(99)
+    reference = reference_of(aten.exp.default, x)
+    with pytest.raises(Incorrect) as wrong:
+        share(reference, x.exp() + 0.5 * (torch.arange(99) == 3))
+    errors = wrong.value.errors
+    assert errors is not None
+    assert errors.absolute == pytest.approx(0.5, rel=1e-3)
+    assert errors.share > 1000
+
+
 def test_whole_numbers_are_equal_or_wrong() -> None:
     reference = reference_of(aten.add.Tensor, torch.tensor([1, 2]), torch.tensor([3, 4]))
     assert share(reference, torch.tensor([4, 6])) == 0
-    with pytest.raises(Incorrect, match="output 0 at \\[1\\] is 7 and not 6; 1 of 2 numbers are wrong"):
+    with pytest.raises(Incorrect, match="output 0 at \\[1\\] is 7 instead of 6; 1 of 2 numbers is wrong"):
         share(reference, torch.tensor([4, 7]))
 
 
@@ -189,6 +200,8 @@ def test_what_a_batch_norm_changes_without_saying_so_is_right_within_rounding_an
 def test_there_is_no_operation_of_that_name() -> None:
     with pytest.raises(LookupError, match="torch has no operation"):
         find_operation("nonsense.default")
+    with pytest.raises(LookupError, match="of the library mine, and none of aten"):
+        find_operation("mine.twice.default")
 
 
 def test_sums_along_a_dimension_in_float32_one_after_the_other_are_right() -> None:

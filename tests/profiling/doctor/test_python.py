@@ -94,6 +94,10 @@ def test_a_package_is_installed_into_the_python_that_lacks_it(
 
 
 def test_flag_gems_is_looked_for_and_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("profkit.hardware.gpu.read_gpus", lambda: ())
+    useless = flag_gems_check()
+    assert (useless.state, useless.fix) == ("missing", None)
+    monkeypatch.setattr("profkit.hardware.gpu.read_gpus", lambda: ("a GPU",))
     missing = flag_gems_check()
     assert (missing.state, "pip install" in (missing.fix or "")) == ("missing", True)
     (tmp_path / "flag_gems.py").write_text("raise RuntimeError('no GPU')")

@@ -96,6 +96,18 @@ def test_files_of_backendbench_are_compared_with_each_other_and_with_ours(tmp_pa
     assert (said.code, said.json()["outcome"]) == (1, "regressed")
 
 
+def test_a_few_speedups_without_intervals_decide_nothing_and_that_is_said(tmp_path: Path) -> None:
+    row = {"compiled": True, "correctness": True, "metadata": {"hardware": "H100"}, "ref_runtime": 3.0}
+    for name, runtime in (("before", 1.5), ("after", 2.0)):
+        (tmp_path / f"{name}.json").write_text(
+            json.dumps({"1": [{**row, "runtime": runtime}]}), encoding="utf-8"
+        )
+    said = profkit("compare", "before.json", "after.json", cwd=tmp_path)
+    assert said.code == 0
+    assert "By their values they went down by 25.0 %" in " ".join(said.out.split())
+    assert "Another" not in said.out
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("evaluation")

@@ -97,11 +97,11 @@ def _other_folder(folder: Path) -> str:
 def _check_flag_gems(device: str) -> None:
     from profkit.kernels.evaluation.sources.flag_gems import find_package
 
-    find_package()
     if device == "auto":
         device, _ = choose_device(device, (), "this evaluation")
-    if device == "cpu":
-        raise MachineError("FlagGems has no kernels for the CPU", "--device cuda")
+    if device == "cpu":  # before it is asked for: installing it would be for nothing
+        raise MachineError("FlagGems has no kernels for the CPU", "--device cuda, where there is a GPU")
+    find_package()
 
 
 def open_source(request: SourceRequest) -> KernelSource:

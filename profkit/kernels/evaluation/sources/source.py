@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 Kernel: TypeAlias = Callable[..., Any]  # called with exactly the arguments of the operation
@@ -21,6 +22,11 @@ class SourceRequest:
     paths: tuple[str, ...] = ()
     text: str = ""
     operation: str = ""
+
+    @property
+    def names(self) -> str:
+        """The names of its files or folders, without those above."""
+        return ", ".join(Path(path).name for path in self.paths)
 
 
 class KernelSource(Protocol):

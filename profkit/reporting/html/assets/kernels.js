@@ -167,7 +167,8 @@
   body.className = "live";
   table.classList.add("live");
   const group = document.createElement("colgroup");
-  const widths = columns.map((column, n) => Math.min(n ? 30 : 52, column.width));
+  const most = (column, n) => n === 0 ? 52 : column.unit === "text" && n === columns.length - 1 ? 160 : 30; // signs
+  const widths = columns.map((column, n) => Math.min(most(column, n), column.width));
   const wide = (width, n) => n ? (width * 0.49 + 1.2).toFixed(2) + "rem" : "min(46vw, " + (width * 0.52 + 1.2).toFixed(2) + "rem)"; // a sign each
   for (const [n, width] of widths.entries()) {
     const col = document.createElement("col");

@@ -83,11 +83,23 @@ def _failure_rows(groups: Sequence[FailureGroup], folder: Path | None, *, replay
             (group.operation,),
             shorten(group.reason, 300),
             value=f"{len(group.results)} of {group.tests}",
-            below=(command(replay_line(group.results[0], folder)),) if replay else (),
+            below=(
+                *_arguments_of(group),
+                *((command(replay_line(group.results[0], folder)),) if replay else ()),
+            ),
         )
         for group in groups
     ]
     return Statuses(tuple(rows), ("operation", "", "tests", ""), "status", "", "")
+
+
+def _arguments_of(group: FailureGroup) -> tuple[Text, ...]:
+    """The call that failed first."""
+    arguments = group.results[0].test.arguments
+    if not arguments:
+        return ()
+    several = f"{plural(len(group.results), 'test')}, the first " if len(group.results) > 1 else ""
+    return (f"{several}with {shorten(arguments, 160)}",)
 
 
 def failed_tests_section(document: EvaluationDocument) -> Iterator[Section]:
@@ -149,7 +161,10 @@ _COLUMNS = (
     _Column("Timed", "n", lambda o: _field(o.speedup, "n"), "tests behind the speed-up"),
     _Column("Of torch.compile", "x", lambda o: _field(o.compiled, "value"), "speed-up over torch.compile"),
     _Column(
-        "Error", "%", lambda o: _percent(_finite(o.allowed_share)), "the largest, of what is allowed there"
+        "Error",
+        "x",
+        lambda o: _finite(o.allowed_share),
+        "the largest, over what is allowed there: above 1 is wrong",
     ),
     _Column(
         "Bound", "%", lambda o: _percent(o.bound_share), "the hardware's least time over the measured one"
@@ -182,7 +197,8 @@ def operations_section(operations: Sequence[OperationResult]) -> Iterator[Sectio
             *(SortableColumn(c.title, c.unit, values[c], c.meaning) for c in columns),
         ),
         tuple(f"{one.operation} {one.status} {one.speedup.word if one.speedup else ''}" for one in rows),
-        note=f"Click a title to sort, type words to filter. {_note(column.title for column in columns)}",
+        note="Click a title to sort, a row to see all of it; type words to filter. "
+        + _note(column.title for column in columns),
         hint="part of a name: add, incorrect, SLOWER",
         reference=(_operation_table(decided, wide=True),),
     )
@@ -192,7 +208,7 @@ def operations_section(operations: Sequence[OperationResult]) -> Iterator[Sectio
 
 _MEANINGS = {
     "Speed-up": "Speed-ups are geometric means over correct timed tests, with their 95 % interval.",
-    "Error": "Error: the largest, as a share of what is allowed.",
+    "Error": "Error: the largest, over what is allowed; above 1 is wrong.",
     "Bound": "Bound: the least time that the hardware allows over the measured one.",
 }
 
@@ -258,7 +274,7 @@ def audit_section(document: EvaluationDocument) -> Iterator[Section]:
     audited = plural(len(document.strengths), "test")
     if not weak:
         mutants = len({name for strength in document.strengths for name in strength.caught})
-        line = f"All {audited} fail every one of {plural(mutants, 'wrong kernel')} that was tried on them."
+        line = f"{audited} tried: each finds every wrong result that was held against it ({plural(mutants, 'kind')})."
         yield Section("Audit", (Paragraph(line),), anchor="audit")
         return
     arguments = {result.test.id: result.test.arguments for result in document.results}
@@ -278,11 +294,11 @@ def audit_section(document: EvaluationDocument) -> Iterator[Section]:
         )
         for name, tests in by_operation.items()
     ]
-    titles = ("Operation", "Weak tests", "Passed by", "For example", "Arguments")
+    titles = ("Operation", "Weak tests", "Wrong results that pass", "For example", "Arguments")
     narrow = table(titles[:3], [row[:3] for row in rows], words=3, brief=_FEW_OPERATIONS)
     headline = (
-        f"{len(weak)} of {audited} are weak: a wrong kernel passes them. Who passes them has proved nothing, so they "
-        "are not counted; who fails them has failed."
+        f"{len(weak)} of {audited} {'is' if len(weak) == 1 else 'are'} weak: some wrong result passes. To pass such a "
+        "test proves nothing, and is not counted; to fail it is."
     )
     body = OnScreen((narrow,), (table(titles, rows, words=len(titles)),))
     yield Section("Audit", (body,), headline, anchor="audit")

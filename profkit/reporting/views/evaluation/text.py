@@ -193,7 +193,7 @@ def measurement_facts(document: EvaluationDocument) -> tuple[tuple[str, str], ..
     floor = f"{100 * document.floor:.3g} %"
     rows = [
         ("Started", format_utc_time(document.started)),
-        ("Kernels", document.backend),
+        ("Kernels", _kernels(document)),
         ("Suite", f"{document.suite}{', ' + document.dtype if document.dtype else ''}"),
         ("Device", document.device),
         ("Versions", versions),
@@ -254,14 +254,22 @@ def failure_reason(result: TestResult) -> str:
     parts += [result.reason or result.error_type] if result.reason or result.error_type else []
     line = ": ".join(parts) or result.status
     if result.fault == "values" and result.allowed_share is not None and result.allowed_share > 1:
-        line += f" (error {ratio(result.allowed_share)} of what is allowed)"
+        line += f" (the largest error is {ratio(result.allowed_share)} what is allowed)"
     return line
 
 
 def title(document: EvaluationDocument) -> str:
     """`Evaluation of directory kernels on cpu`."""
     device = f" on {document.device}" if document.device else ""
-    return f"Evaluation of {document.backend} kernels{device}"
+    return f"Evaluation of {_kernels(document)}{device}"
+
+
+def _kernels(document: EvaluationDocument) -> str:
+    """Whose kernels they are: the name of their file or folder, where that is known."""
+    if document.kernels:
+        return document.kernels
+    names = {"aten": "PyTorch's own kernels", "flag_gems": "FlagGems", "file": "kernels of a file"}
+    return names.get(document.backend, f"{document.backend} kernels".strip())
 
 
 def can_be_replayed(document: EvaluationDocument) -> bool:
@@ -289,10 +297,16 @@ def grouped_notes(document: EvaluationDocument) -> tuple[str, ...]:
         reason = f": {results[0].reason}" if results[0].reason else ""
         lines.append(f"{plural(len(results), 'test')} skipped{reason} ({_operation_names(results)}).")
     for results in sorted(remarks.values(), key=len, reverse=True):
-        first = next(
-            remark for remark in results[0].remarks if remarks.get(_NUMBERS.sub("#", remark)) is results
+        alike = dict.fromkeys(
+            remark
+            for result in results
+            for remark in result.remarks
+            if remarks.get(_NUMBERS.sub("#", remark)) is results
         )
-        lines.append(f"{plural(len(results), 'test')}: {first} ({_operation_names(results)}).")
+        example = ", for example" if len(alike) > 1 else ""
+        lines.append(
+            f"{plural(len(results), 'test')}{example}: {next(iter(alike))} ({_operation_names(results)})."
+        )
     return tuple(shorten(line, 400) for line in lines)
 
 

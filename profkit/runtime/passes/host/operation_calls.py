@@ -66,6 +66,8 @@ class OperationCalls:
         operations: dict[str, list[str]] = {}
         for key, count in self._counts.most_common():
             overload, args, kwargs = key
+            if overload.namespace == "profiler":  # marks of torch.profiler: an optimizer's step makes one
+                continue
             if text := _format_call(args, kwargs, iter(self._numbers.get(key, ()))):
                 operations.setdefault(str(overload), []).append(f"cnt: {count}, {text}")
         if not operations:
