@@ -44,7 +44,7 @@ BENCH = (
     "kernels/evaluation/fresh_values.py",
     "kernels/evaluation/judge.py",
     "kernels/evaluation/candidate/devices.py",
-    "kernels/evaluation/timing.py",
+    "kernels/evaluation/timing/batches.py",
     "kernels/evaluation/trial.py",
     "kernels/evaluation/reference.py",
     "kernels/evaluation/enabling",

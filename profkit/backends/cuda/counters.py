@@ -108,18 +108,25 @@ def choose_task(
             [launches_in_entries(k, done.entries * done.processes, entries[1]) for k in kernels]
         )
     else:
-        most = inf if thorough or state.plain_seconds is None else max(LEAST_COUNTING, state.plain_seconds)
-        groups = _in_program(trace, kernels, replays, most)
+        unlimited = thorough or state.plain_seconds is None
+        most_seconds = inf if unlimited else max(LEAST_COUNTING, state.plain_seconds or 0.0)
+        groups = _in_program(trace, kernels, replays, most_seconds)
     notes = list(chosen.notes)
-    most = _runs_worth(chosen, groups, thorough)
-    if len(groups) > most:
-        lost = sum(chosen.share(k) for g in groups[most:] for k in g.kernels)
+    runs = _runs_worth(chosen, groups, thorough)
+    if len(groups) > runs:
+        lost = sum(chosen.share(k) for g in groups[runs:] for k in g.kernels)
         notes.append(
             f"{format_percent(100 * lost)} % of the GPU time is in kernels that are launched at other times of "
             f"the run; "
-            f"counting them would take {plural(len(groups) - most, 'more run')} of it"
+            f"counting them would take {plural(len(groups) - runs, 'more run')} of it"
         )
-    return CountingTask(chosen, groups[:most], counted, entries, tuple(notes))
+    while len(groups) > runs:
+        groups, left = groups[:runs], [kernel for group in groups[:runs] for kernel in group.kernels]
+        if groups[0].window is not None:
+            # ncu counts launches by the names that it is given: without the others' names a window begins elsewhere.
+            groups = _in_program(trace, left, replays, most_seconds)
+            runs = _runs_worth(chosen, groups, thorough)
+    return CountingTask(chosen, groups, counted, entries, tuple(notes))
 
 
 def _runs_worth(chosen: ChosenKernels, groups: Sequence[CountedLaunches], thorough: bool) -> int:

@@ -49,8 +49,9 @@ from profkit.kernels.evaluation.sources.registry import describe_untested, open_
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
-from profkit.kernels.evaluation.timed_trial import TrialTimer
-from profkit.kernels.evaluation.timing import ReferenceFailed, Unverified
+from profkit.kernels.evaluation.timing.batches import ReferenceFailed
+from profkit.kernels.evaluation.timing.pairs import Unverified
+from profkit.kernels.evaluation.timing.timed_trial import TrialTimer
 from profkit.kernels.evaluation.trial import Cheat, Trial, use_threads
 from profkit.kernels.sweep.device import describe_device
 

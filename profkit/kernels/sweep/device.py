@@ -60,11 +60,12 @@ def describe_device(device: torch.device) -> dict[str, Any]:
     }
 
 
-def measure_ceilings(device: torch.device, dtype: torch.dtype = torch.float32) -> MeasuredCeilings:
-    """Bytes/s of a copy (read and written) and FLOP/s of a matrix product (2 n^3) in `dtype`: medians of some calls.
+def measure_ceilings(device: torch.device, dtype: torch.dtype | None = None) -> MeasuredCeilings:
+    """Bytes/s of a copy (read and written) and FLOP/s of a matrix product (2 n^3): medians of some calls.
 
-    TF32 stays off: the operations compute in float32.
+    `dtype` is that of the product, float32 by default. TF32 stays off: the operations compute in float32.
     """
+    dtype = dtype or torch.float32
     cuda = device.type == "cuda"
     size = COPY_BYTES if cuda else CPU_COPY_BYTES
     repeats = REPEATS if cuda else CPU_REPEATS

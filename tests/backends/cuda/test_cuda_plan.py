@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,6 +76,34 @@ def test_a_workload_that_starts_the_profiler_itself_is_counted_between_its_own_m
     assert int(option(step, "--launch-skip") or 0) < 30
     assert step.directive is not None
     assert step.directive.switch is None
+
+
+def counted_by_ncu(step: Step, launches: list[str]) -> list[str]:
+    """What ncu counts of a program's launches: it looks at those whose name fits, skips some, and counts the next."""
+    names = re.compile((option(step, "--kernel-name") or "").removeprefix("regex:"))
+    fitting = [name for name in launches if names.search(name)]
+    skip, count = (int(option(step, word) or 0) for word in ("--launch-skip", "--launch-count"))
+    return fitting[skip : skip + count]
+
+
+@pytest.mark.parametrize("depth", ["standard", "full"])
+def test_a_window_has_its_kernels_by_the_names_that_ncu_is_given(depth: Depth) -> None:
+    """Also where some kernels are left out: a launch that ncu does not look at counts nowhere."""
+    set_up, steps = list("ssbb"), list(("ab" + "a" * 40 + "s" + "a" * 40 + "x" * 9) * 9)
+    names = sorted(set(steps))
+    total = dict(zip("absx", (5.0, 4.0, 0.5, 0.5), strict=True))
+    kernels = tuple(took(n, total[n], steps.count(n), setup=set_up.count(n)) for n in names)
+    order = tuple(names.index(name) for name in steps)
+    trace = GpuTrace("nsys", kernels, order=order, marked=False)
+    known = replace(
+        PlanState(marked=False, plain_seconds=1.0, start_seconds=1.0),
+        trace=trace,
+        passes=(PassResult("trace", "nsys", "finished"),),
+    )
+    plan = plan_counters(site(depth), NCU, known, "GH100")
+    planned = {kernel.kernel.name for kernel in plan.kernels}
+    assert planned >= {"a", "b"}
+    assert planned <= {name for step in plan.steps for name in counted_by_ncu(step, set_up + steps)}
 
 
 def test_kernels_of_different_phases_take_a_run_each_and_no_more_than_three_are_spent() -> None:

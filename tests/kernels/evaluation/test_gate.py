@@ -19,7 +19,7 @@ from profkit.kernels.evaluation.candidate.arguments import Recipe
 from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.candidate.cuda_gate import DONE, OPEN, PAGE, JudgeGate
 from profkit.kernels.evaluation.candidate.cuda_idle import WAITING, IdleProbe
-from profkit.kernels.evaluation.timing import ReferenceFailed, fit_gate
+from profkit.kernels.evaluation.timing.batches import ReferenceFailed, fit_gate
 
 
 def number_at(page: Arena, offset: int) -> int:
@@ -75,10 +75,10 @@ def test_a_device_is_idle_when_it_answers_at_once_twice(answers: Sequence[float]
 
 
 class Process:
-    """Kernels that fit behind a gate up to `most` calls, or fail."""
+    """Kernels that fit behind a gate up to `most` calls, or fail; a call takes so many `seconds`."""
 
-    def __init__(self, most: int, error: Exception | None = None) -> None:
-        self.most, self.error, self.ran = most, error, 0
+    def __init__(self, most: int, error: Exception | None = None, seconds: float = 1.0) -> None:
+        self.most, self.error, self.seconds, self.ran = most, error, seconds, 0
 
     def place(self, recipe: Recipe, count: int) -> list[list[torch.Tensor]]:
         assert recipe
@@ -93,7 +93,7 @@ class Process:
 
     def run_launched(self) -> float:
         self.ran += 1
-        return 0.0
+        return len(self.slots) * self.seconds
 
     def kill(self) -> None:
         pass
@@ -118,6 +118,16 @@ def test_a_kernel_that_waits_for_the_device_is_found_by_one_call_and_waits_at_no
     assert fit(candidate, Process(1000), 512) == 0
     assert candidate.ran == 0
     assert fit(Process(1000), Process(0), 1) == 0
+
+
+def test_a_batch_that_is_over_at_once_does_not_wait_at_the_gate() -> None:
+    assert fit(Process(1000), Process(1000, seconds=2e-6), 512) == 512
+    assert fit(Process(1000), Process(1000, seconds=1e-6), 512) == 0
+    assert fit(Process(1000), Process(100, seconds=2e-6), 512) == 0  # only 32 of them fit
+    assert fit(Process(100, seconds=2e-6), Process(1000, seconds=2e-6), 512) == 0
+    assert (
+        fit(Process(1000, seconds=1e-6), Process(1000, seconds=2e-6), 512) == 512
+    )  # it may be as fast as it likes
 
 
 def test_who_fails_at_the_gate_is_blamed() -> None:

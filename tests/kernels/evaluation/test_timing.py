@@ -19,7 +19,8 @@ from profkit.kernels.evaluation.fresh_values import FreshValues, choose_values
 from profkit.kernels.evaluation.judge import Judge
 from profkit.kernels.evaluation.request import WAIT_POLICY, PairOptions
 from profkit.kernels.evaluation.run import judge_command
-from profkit.kernels.evaluation.timing import _Bench, _Pair, _speedup, _undisturbed, speed_word
+from profkit.kernels.evaluation.timing.batches import Bench
+from profkit.kernels.evaluation.timing.speedup import Pair, find_speedup, speed_word, undisturbed
 
 
 @pytest.mark.parametrize(
@@ -113,24 +114,24 @@ def write_fresh(x: torch.Tensor, *, strong: bool = False) -> torch.Tensor:
 
 
 def test_pairs_in_which_a_process_waited_are_left_out_while_enough_others_are_there() -> None:
-    quiet = [_Pair(number, 1.0, 1.0, waited=False) for number in range(6)]
-    disturbed = [_Pair(number, 9.0, 1.0, waited=True) for number in range(6)]
-    assert list(_undisturbed([*disturbed, *quiet])) == quiet
-    assert len(_undisturbed([*disturbed, *quiet[:3]])) == 9
+    quiet = [Pair(number, 1.0, 1.0, waited=False) for number in range(6)]
+    disturbed = [Pair(number, 9.0, 1.0, waited=True) for number in range(6)]
+    assert list(undisturbed([*disturbed, *quiet])) == quiet
+    assert len(undisturbed([*disturbed, *quiet[:3]])) == 9
 
 
 def test_a_round_is_one_answer_however_many_pairs_it_has() -> None:
-    lucky = [_Pair(0, 1.2, 1.0, waited=False)] * 100
-    others = [_Pair(number, 1.0, 1.0, waited=False) for number in range(1, 7)]
-    speedup = _speedup([*lucky, *others], PairOptions())
+    lucky = [Pair(0, 1.2, 1.0, waited=False)] * 100
+    others = [Pair(number, 1.0, 1.0, waited=False) for number in range(1, 7)]
+    speedup = find_speedup([*lucky, *others], PairOptions())
     assert (speedup.median, speedup.word, speedup.pairs) == (1.0, "AMBIGUOUS", 106)
     assert speedup.high == pytest.approx(1.2**0.5)
 
 
 def test_faster_is_what_a_thousand_equal_pairs_would_hardly_show() -> None:
     def word(*ratios: float) -> str:
-        pairs = [_Pair(number, ratio, 1.0, waited=False) for number, ratio in enumerate(ratios)]
-        return _speedup(pairs, PairOptions()).word
+        pairs = [Pair(number, ratio, 1.0, waited=False) for number, ratio in enumerate(ratios)]
+        return find_speedup(pairs, PairOptions()).word
 
     assert word(*[1.5, 1.6] * 6) == "FASTER"
     assert word(*[0.6, 0.7] * 6) == "SLOWER"
@@ -142,12 +143,12 @@ def test_faster_is_what_a_thousand_equal_pairs_would_hardly_show() -> None:
 
 
 def test_each_process_is_first_and_written_first_once_in_two_pairs() -> None:
-    bench, seen = _Bench.__new__(_Bench), []
+    bench, seen = Bench.__new__(Bench), []
     bench._secret, bench._both = random.SystemRandom(), ("reference", "candidate")  # type: ignore[assignment]
 
-    def run_pair(number: int, written: Sequence[Any], run: Sequence[Any]) -> _Pair:
+    def run_pair(number: int, written: Sequence[Any], run: Sequence[Any]) -> Pair:
         seen.append((*written, *run))
-        return _Pair(number, 1.0, 1.0, waited=len(seen) == 1)
+        return Pair(number, 1.0, 1.0, waited=len(seen) == 1)
 
     bench._run_pair = run_pair  # type: ignore[method-assign]
     pairs = bench.run_pairs(3)

@@ -26,7 +26,7 @@ from profkit.kernels.evaluation.candidate.compiled import CompiledRival
 from profkit.kernels.evaluation.correctness import Incorrect
 from profkit.kernels.evaluation.reference import count_written
 from profkit.kernels.evaluation.sources.compiled import CompiledSource
-from profkit.kernels.evaluation.timing import PairedTimes
+from profkit.kernels.evaluation.timing.pairs import PairedTimes
 
 TIMES = PairedTimes(Speedup(1.5, 1.4, 1.6, "FASTER", 9), 1e-3, 1e-3, 3, False, 1e-3, 1.0, 1.0)
 

@@ -11,7 +11,8 @@ from profkit.kernels.evaluation.candidate.answers import KernelError
 from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.correctness import Incorrect
 from profkit.kernels.evaluation.sources.source import SourceRequest
-from profkit.kernels.evaluation.timing import PairedTimes, ReferenceFailed
+from profkit.kernels.evaluation.timing.batches import ReferenceFailed
+from profkit.kernels.evaluation.timing.pairs import PairedTimes
 
 SOURCE = SourceRequest("compiled")
 NOTABLE_SECONDS = 0.1  # below that the same shapes had been compiled before

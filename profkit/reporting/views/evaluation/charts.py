@@ -45,10 +45,12 @@ def fast_curve(operations: Sequence[OperationResult]) -> StepCurve | None:
         words = f"more than {ratio(point.p)}: {share}, {number} of {plural(len(counted), 'operation')}{which}"
         steps.append(CurveStep(point.p, before, point.share, words))
         before = point.share
+    has_intervals = any(one.speedup is not None and one.speedup.low is not None for one in counted)
+    surely = "surely " if has_intervals else ""
     return StepCurve(
-        "Correct and more than p times as fast",
+        f"Correct and {surely}more than p times as fast",
         f"{percent(start)} of {plural(len(counted), 'operation')} are correct and timed; "
-        f"{percent(fast_p(operations, 1.0))} are also faster than PyTorch.",
+        f"{percent(fast_p(operations, 1.0))} are also {surely}faster than PyTorch.",
         "p",
         tuple(steps),
         tuple((p, fast_p(operations, p) or 0.0) for p in _PLACES),

@@ -15,14 +15,8 @@ from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.candidate.devices import JudgedDevice
 from profkit.kernels.evaluation.fresh_values import FreshValues
 from profkit.kernels.evaluation.request import JudgeSettings
-from profkit.kernels.evaluation.timing import (
-    PairedTimes,
-    Unlaunched,
-    blaming,
-    calls_in_batch,
-    fit_gate,
-    time_pairs,
-)
+from profkit.kernels.evaluation.timing.batches import Unlaunched, blaming, calls_in_batch, fit_gate
+from profkit.kernels.evaluation.timing.pairs import PairedTimes, time_pairs
 from profkit.kernels.evaluation.trial import Trial
 
 MOST_BY_LUCK = 0.25  # that a process may gain or lose by what it has drawn, and more than was seen
