@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from profkit.core import types as core_types
 from tests.conftest import ROOT
 
 PACKAGE = ROOT / "profkit"
@@ -209,6 +211,21 @@ def test_importing_profkit_and_its_region_loads_nothing_heavy() -> None:
     code = "import sys, profkit; profkit.region; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert HEAVY.isdisjoint(name.split(".")[0] for name in loaded.split())
+
+
+def test_a_benchmark_loads_only_the_types_that_its_process_is_told_and_records() -> None:
+    code = "import sys, profkit; profkit.benchmark; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    types = {name for name in loaded.split() if name.startswith("profkit.core.types.")}
+    assert types == {"profkit.core.types.exchange", "profkit.core.types.readings"}
+
+
+def test_every_type_is_found_where_type_checkers_find_it() -> None:
+    names = [name.rpartition(".") for _, name in imports(parsed(PACKAGE / "core" / "types" / "__init__.py"))]
+    found = {(module, name) for module, _, name in names if module.startswith("profkit.core.types.")}
+    assert {name for _, name in found} == set(core_types._MODULES)
+    for module, name in found:
+        assert getattr(core_types, name) is getattr(importlib.import_module(module), name)
 
 
 @pytest.mark.parametrize("folder", STANDARD_ONLY)

@@ -21,7 +21,7 @@ _TOOL = re.compile(rf"(?<![\w.-])(?:{'|'.join(TOOLS)})(?!\w)")
 OWNERS = ("profilers/", "backends/")
 # Where a name may stand all the same, and what it is there.
 ALLOWED = {
-    "core/types/plan.py": "kinds of switches, by which the program turns a tool on and off",
+    "core/types/exchange.py": "kinds of switches, by which the program turns a tool on and off",
     "runtime/region/": "these switches themselves",
     "runtime/passes/host/device_trace.py": "one of them, loaded from its file",
     "runtime/passes/host/simulation_window.py": "one of them, loaded from its file",

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,11 @@ HERE = str(Path(__file__).parent)
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def store(tmp_path_factory: pytest.TempPathFactory, fill_store: Callable[[Path], Path]) -> Path:
     """What was sent once is there for all tests."""
-    return tmp_path_factory.mktemp("there")
+    folder = tmp_path_factory.mktemp("there")
+    fill_store(folder / "store")
+    return folder
 
 
 def place(folder: Path, *before: str, path: str = os.environ["PATH"], **environ: str) -> ExecutionPlace:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -18,7 +19,7 @@ from tests.sshd import HOST, Server
 from tests.sshd import sshd as sshd
 
 ON = ("--on", f"ssh:{HOST}", "--on-python", sys.executable)
-QUICK = ("--backend", "cpu", "--passes", "timing", "--budget", "1")
+QUICK = ("--backend", "cpu", "--passes", "timing", "--budget", "0.2", "--precision", "0.5")
 
 
 @pytest.fixture
@@ -196,13 +197,13 @@ def test_a_profkit_that_is_killed_leaves_nothing_there(sshd: Server, project: Pa
     ],
 )
 def test_containers_pods_and_tasks_are_entered_by_their_own_programs(
-    project: Path, tmp_path: Path, where: str, name: str, words: str
+    project: Path, tmp_path: Path, fill_store: Callable[[Path], Path], where: str, name: str, words: str
 ) -> None:
     """By a stand-in that writes down how it was called, and is the machine itself."""
     program = tmp_path / "bin" / name
     program.parent.mkdir()
     program.write_text(
-        f'#!/bin/sh\necho "$@" > {tmp_path}/called\nexport PROFKIT_CACHE={tmp_path}/there\nexec sh\n'
+        f'#!/bin/sh\necho "$@" > {tmp_path}/called\nexport PROFKIT_CACHE={fill_store(tmp_path / "there")}\nexec sh\n'
     )
     program.chmod(0o755)
     said = profkit(
@@ -214,8 +215,11 @@ def test_containers_pods_and_tasks_are_entered_by_their_own_programs(
     assert (tmp_path / "called").read_text().startswith(words)
 
 
-def test_a_doctor_looks_at_one_place_by_what_is_there(tmp_path: Path) -> None:
+def test_a_doctor_looks_at_one_place_by_what_is_there(
+    tmp_path: Path, fill_store: Callable[[Path], Path]
+) -> None:
     """Of a Mac's tools, and with an empty PATH, there is little to look at."""
+    fill_store(tmp_path / "home" / ".cache" / "profkit" / "elsewhere")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "sh").symlink_to("/bin/sh")
     there = f"prefix:env -i HOME={tmp_path / 'home'} PATH={tmp_path / 'bin'}"

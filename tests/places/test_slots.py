@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,13 +19,14 @@ from profkit.execution.pool import WorkerPool
 from profkit.kernels.places import RELAY
 from tests.cli_runner import profkit
 
+IN_HOME = Path(".cache", "profkit", "elsewhere")  # the store of a place that names no other
 JOBS = str(Path(__file__).parents[1] / "execution")
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def store(tmp_path_factory: pytest.TempPathFactory, fill_store: Callable[[Path], Path]) -> Path:
     """What was sent once is there for all tests."""
-    return tmp_path_factory.mktemp("there")
+    return fill_store(tmp_path_factory.mktemp("there"))
 
 
 @pytest.fixture
@@ -104,7 +105,10 @@ def test_a_job_whose_place_is_lost_is_tried_once_more_and_the_others_go_on(
 
 
 @pytest.mark.torch
-def test_two_places_share_a_sweep_and_a_third_that_is_gone_costs_nothing(tmp_path: Path) -> None:
+def test_two_places_share_a_sweep_and_a_third_that_is_gone_costs_nothing(
+    tmp_path: Path, fill_store: Callable[[Path], Path]
+) -> None:
+    fill_store(tmp_path / "home" / IN_HOME)
     inside = "prefix:env -i HOME=" + str(tmp_path / "home")
     words = (
         "--device",
@@ -149,8 +153,9 @@ def test_what_cannot_be_asked_of_other_places_is_refused_before_a_folder_is_made
 
 @pytest.mark.torch
 def test_an_evaluation_is_judged_at_another_place_with_what_git_tracks_beside_the_kernels(
-    tmp_path: Path,
+    tmp_path: Path, fill_store: Callable[[Path], Path]
 ) -> None:
+    fill_store(tmp_path / "home" / IN_HOME)
     (tmp_path / "kernels").mkdir()
     (tmp_path / "kernels" / "mine.py").write_text(
         "import helper\nfrom profkit.evaluation import kernel\n\n"

@@ -4,44 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
+from profkit.core.types.exchange import Directive
 from profkit.core.types.gpu import Kernel
 from profkit.core.types.readings import BackendName, Depth, PassName, PassState
-
-
-@dataclass(frozen=True)
-class Switch:
-    """How `profkit.region` turns the instrument of this pass on and off."""
-
-    kind: Literal["perf-control", "valgrind", "cuda", "torch-profiler", "signpost"]
-    control: str | None = None  # perf: the fifo that takes `enable` and `disable`
-    ack: str | None = None  # perf: the fifo that answers `ack`
-    output: str | None = None  # torch-profiler: path prefix of the traces, one per process
-
-
-@dataclass(frozen=True)
-class Directive:
-    """What the workload's own process is told, as JSON in the environment variable PROFKIT_DIRECTIVE.
-
-    `record` is a path prefix: every process that enters a region leaves `<record>.<pid>.json` there.
-    `iterations`, or else `seconds`, say how long `profkit.benchmark` keeps an instrument fed after `warmup` calls.
-    """
-
-    pass_name: PassName
-    record: str
-    switch: Switch | None = None
-    iterations: int | None = None
-    seconds: float | None = None
-    warmup: int = 1
-    precision: float = 0.01
-    budget: float = 30.0  # timing: wall seconds for warm-up and samples of one process
-    cold: bool = False  # timing on a device: its L2 is flushed before each call
-    # Wall seconds after which an instrument of Python's own stops; the program goes on without it. None: at its end.
-    longest: float | None = None
-    delay: float | None = None  # wall seconds after which a simulation of an unmarked program begins
-    # How many entries of regions (of each process) the switch leaves out, and in how many it then runs; None: in all.
-    entries: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from profkit.core.errors import Fault
-from profkit.core.types.gpu import Gpu, GpuTrace, KernelBottleneck, KernelInstruction, ToolRule, TritonWork
+from profkit.core.types.exchange import SampleSet, TritonWork
+from profkit.core.types.gpu import Gpu, GpuTrace, KernelBottleneck, KernelInstruction, ToolRule
 from profkit.core.types.insights import Insight, TimeSplit
 from profkit.core.types.machine import Machine, Moment, Peaks
 from profkit.core.types.metal import MetalTrace
@@ -22,43 +23,6 @@ from profkit.core.types.readings import (
     Summary,
     Verdict,
 )
-
-
-@dataclass(frozen=True)
-class SampleSet:
-    """Samples of one process in seconds per iteration, in the order they were taken.
-
-    `loops` iterations were run per sample (so that a sample is long enough for the clock) and divided out.
-    """
-
-    seconds: tuple[float, ...]
-    loops: int = 1
-    warmup: tuple[float, ...] = ()
-    warm: bool = True  # drift was gone before sampling began
-    precise: bool = True  # the interval became as narrow as asked before the budget ended
-    pid: int | None = None
-    spent: float = 0.0  # wall seconds for warm-up and samples together
-    # Which clock the seconds are of; "mps-synchronized": the wall clock, with the GPU waited for at both ends.
-    clock: Literal["wall", "cuda-events", "mps-synchronized"] = "wall"
-    # Wall seconds per iteration over the clock's, from the same samples: 1.2 says that the host added a fifth.
-    wall_ratio: float | None = None
-    # The device's caches before each iteration; None: not a device
-    cache: Literal["warm", "cold"] | None = None
-    # How launch overhead was amortised: "100 calls queued before the first begins"
-    batching: str | None = None
-    # What one iteration costs each side alone: the device, with all its work queued beforehand, and the host, which
-    # only launches it. `seconds` is about the larger of the two; None where that could not be told.
-    device_seconds: float | None = None
-    host_seconds: float | None = None
-    single_seconds: float | None = None  # one call that is launched to an idle device and waited for
-    # One iteration of many in a CUDA graph, where the benchmark asks for it
-    graph_seconds: float | None = None
-    clocks: tuple[float, ...] = ()  # the device's SM clock in Hz, between samples; empty where not told
-    throttled: int = 0  # samples thrown away because the device slowed itself down, and
-    throttle_reasons: tuple[str, ...] = ()  # why it did; with none thrown away, it did so all the time
-    remarks: tuple[str, ...] = ()  # what else must be known to believe these seconds
-    # Seconds of a fixed piece of arithmetic, timed now and then between the samples: how fast the processor was.
-    reference_loop: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
