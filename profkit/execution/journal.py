@@ -24,6 +24,7 @@ from typing import Any
 
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
 
+_encode = json.JSONEncoder(allow_nan=False).encode  # json.dumps makes another one each time
 SYNC_SECONDS = 1.0  # a disk may take 30 ms for each, and a worker waits meanwhile
 
 
@@ -55,7 +56,7 @@ class JournalFile:
     def append(self, entry: Mapping[str, Any]) -> None:
         """Write an entry, whole or not at all. Raises MachineError where the disk takes no more."""
         size = os.lseek(self._file, 0, os.SEEK_END)
-        rest = (json.dumps(entry, allow_nan=False) + "\n").encode()
+        rest = (_encode(entry) + "\n").encode()
         try:
             while rest:  # a disk that fills up takes the first part
                 rest = rest[os.write(self._file, rest) :]

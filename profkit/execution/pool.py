@@ -25,6 +25,7 @@ LOAD_SECONDS = 300.0
 MOST_STARTS = 3  # of a worker that ends before it has opened its handler
 TICK_SECONDS = 0.2
 WAIT_SECONDS = 0.1  # between two looks where nothing can be done
+IDLE_SECONDS = 2.0  # the same where only what others have is left: they say when it is done, or comes back
 JOIN_SECONDS = 30.0  # above what the kernel gets to take away a killed worker
 CLOSED = "the pool was closed"
 
@@ -104,8 +105,10 @@ class WorkerPool:
         self._moves, self._busy = moves, 0  # how many workers have a batch
         self._lost: set[tuple[str, str]] = set()  # jobs that were running when their worker was lost
         self._queue: JobQueue | None = None
-        self._settling, self._queueing = threading.Lock(), threading.Lock()
+        self._settling = threading.Lock()
+        self._queueing = threading.Condition()  # notified where work came back, or none will
         self._stop, self._go, self._opened = threading.Event(), threading.Event(), threading.Event()
+        self._serving, self._ended = len(workers), threading.Event()  # set when none serves any more
         self._about: Json = None
         self._ready = False  # the first worker has opened
         self._error: BaseException | None = None  # an exception of `settle`, or of this module
@@ -139,10 +142,9 @@ class WorkerPool:
         self._queue = queue
         self._go.set()
         try:
-            while any(thread.is_alive() for thread in self._threads):
-                for thread in self._threads:
-                    thread.join(TICK_SECONDS / len(self._threads))
+            while self._serving and not self._ended.wait(TICK_SECONDS):
                 tick()
+            tick()
         except BaseException:
             self._stop.set()
             raise
@@ -162,6 +164,8 @@ class WorkerPool:
         """No more work, and no workers."""
         self._stop.set()
         self._go.set()
+        with self._queueing:
+            self._queueing.notify_all()
         for standby in self._standby:
             standby.close()
         for worker in self._workers:
@@ -178,6 +182,8 @@ class WorkerPool:
                 finally:
                     with self._queueing:
                         self._busy -= 1
+                        if not self._busy:
+                            self._queueing.notify_all()
             worker.finish()
         except _NoWorker as none:
             self._give_up_slot(slot, none.args[0])
@@ -187,6 +193,10 @@ class WorkerPool:
                 self._stop.set()
         finally:
             worker.close()
+            with self._queueing:
+                self._serving -= 1
+                if not self._serving:
+                    self._ended.set()
 
     def _open_slot(self, slot: int, worker: Worker) -> None:
         """Start the worker of a slot; all but the first wait for what the first one says."""
@@ -216,9 +226,10 @@ class WorkerPool:
                 if left and (batch := self._queue.take(loaded=not is_loading)) is not None:
                     self._busy += 1
                     return batch
-            if not left:
-                self._stop.wait(WAIT_SECONDS)
-            elif is_loading:
+                if not left:
+                    self._queueing.wait(IDLE_SECONDS)
+                    continue
+            if is_loading:
                 self._standby[slot].wait(WAIT_SECONDS)
             else:
                 self._queue.wait(WAIT_SECONDS)
@@ -260,6 +271,7 @@ class WorkerPool:
                 with self._queueing:
                     assert self._queue is not None
                     self._queue.put_back(progress.rest)
+                    self._queueing.notify_all()
                 raise
             except MachineError as fault:
                 if self._stop.is_set():
@@ -295,6 +307,7 @@ class WorkerPool:
         with self._queueing:
             if progress.left and self._queue is not None:
                 self._queue.put_back(progress.rest)
+                self._queueing.notify_all()
 
     def _settle_message(
         self, progress: BatchProgress, message: dict[str, Any], slot: int, seconds: float

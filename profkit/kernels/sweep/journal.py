@@ -14,7 +14,7 @@ from profkit.core import codec
 from profkit.core.codec import short_repr
 from profkit.core.errors import ProfkitError, UnreadableReport
 from profkit.core.run_folder import clean_name
-from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, SweepDocument
+from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeilings, SweepDocument
 from profkit.execution import journal as files
 from profkit.kernels.sweep.files import inspect_files
 from profkit.kernels.sweep.request import SweepGrid, SweepRequest, TimingOptions
@@ -40,27 +40,42 @@ class SweepContents:
 
 
 class SweepJournal:
-    """The journal of one sweep, open to be added to. A case that is added twice has its later result."""
+    """The journal of one sweep, open to be added to. A case that is added twice has its later result.
+
+    What is added lies in the file alone, and is read from there when it is needed: a sweep may have a million cases,
+    of 5 kB each in memory.
+    """
 
     def __init__(self, file: files.JournalFile, contents: SweepContents) -> None:
         self.header, self.about = contents.header, contents.about
         self.seconds_before = sum(contents.sessions)
         self._file = file
-        self._results = {(r.point, r.implementation): r for r in contents.results}
+        self._known = {(r.point, r.implementation): r.state for r in contents.results}
+        self._added = 0
 
     @property
     def results(self) -> tuple[CaseResult, ...]:
-        """All that is known, in the order it came."""
-        return tuple(self._results.values())
+        """All that is known, in the order it came, as the file has it. Raises UnreadableReport."""
+        return tuple(read_journal(self._file.path).results)
 
-    def result_of(self, point: GridPoint, implementation: str) -> CaseResult | None:
-        """The result of a case; None where it was not settled yet."""
-        return self._results.get((point, implementation))
+    @property
+    def is_empty(self) -> bool:
+        """Whether no case is known."""
+        return not self._known and not self._added
+
+    @property
+    def known(self) -> int:
+        """How many cases were known when it was opened."""
+        return len(self._known)
+
+    def state_of(self, point: GridPoint, implementation: str) -> CaseState | None:
+        """How a case was settled before this session; None where it was not."""
+        return self._known.get((point, implementation))
 
     def add(self, result: CaseResult, at: float) -> None:
         """Store a result, `at` seconds into this session. Raises MachineError where the disk takes no more."""
         self._file.append({"case": codec.to_plain_data(result), "at": round(at, 3)})
-        self._results[(result.point, result.implementation)] = result
+        self._added += 1
 
     def note(self, **fields: Any) -> None:
         """Store what else is found out of the sweep. Raises MachineError like `add`."""
