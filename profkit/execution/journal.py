@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, TypeAlias
 
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
 
@@ -44,6 +44,9 @@ class JournalContents:
     header: dict[str, Any]
     entries: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     size: int = 0
+
+
+TakeEntry: TypeAlias = Callable[[int, dict[str, Any]], None]  # the number of its line, and what it says
 
 
 class JournalFile:
@@ -92,8 +95,10 @@ def create(path: Path, format: JournalFormat, header: Mapping[str, Any]) -> Jour
     return journal
 
 
-def reopen(path: Path, format: JournalFormat) -> tuple[JournalFile, JournalContents]:
-    """A journal that was begun before, and what it holds.
+def reopen(
+    path: Path, format: JournalFormat, take: TakeEntry | None = None
+) -> tuple[JournalFile, JournalContents]:
+    """A journal that was begun before, and what it holds; `take` as in `read`.
 
     Raises UnreadableReport where it is none, UsageError where another process writes it now, and MachineError where it
     cannot be written to.
@@ -104,7 +109,7 @@ def reopen(path: Path, format: JournalFormat) -> tuple[JournalFile, JournalConte
         raise MachineError(f"{path} cannot be written to: {error.strerror}", "--output FOLDER") from error
     _lock(path, format, file)
     try:
-        contents = read(path, format)  # only now: until then another one may have added to it
+        contents = read(path, format, take)  # only now: until then another one may have added to it
     except ProfkitError:
         os.close(file)
         raise
@@ -112,8 +117,11 @@ def reopen(path: Path, format: JournalFormat) -> tuple[JournalFile, JournalConte
     return JournalFile(path, format, file), contents
 
 
-def read(path: Path, format: JournalFormat) -> JournalContents:
-    """All that can be read of a journal, whoever writes it. Raises UnreadableReport where it is none."""
+def read(path: Path, format: JournalFormat, take: TakeEntry | None = None) -> JournalContents:
+    """All that can be read of a journal, whoever writes it. Raises UnreadableReport where it is none.
+
+    `take` gets the entries one by one, in place of the list of what is returned.
+    """
     contents = JournalContents({})
     for number, body, end in _lines(path, format):
         if not contents.header:
@@ -121,7 +129,10 @@ def read(path: Path, format: JournalFormat) -> JournalContents:
                 break
             contents.header = body
         elif isinstance(body, dict):
-            contents.entries.append((number, body))
+            if take is None:
+                contents.entries.append((number, body))
+            else:
+                take(number, body)
         contents.size = end
     if not contents.header:
         article = "an" if format.subject[0] in "aeiou" else "a"

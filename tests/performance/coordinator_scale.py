@@ -4,8 +4,8 @@
     python tests/performance/coordinator_scale.py --seconds 10 --cases 10000  # a case takes 10 s
 
 The sweep is the real one: its queue, its pool, its journal, and this side of a slot with the messages of one (a case
-has 100 samples, as many as are kept). The other side of all slots is one process that measures nothing: it answers when a
-case would be done, and says as often as a real one that it lives. No connection is made and nothing is staged.
+has 100 samples, as many as are kept). The other side of all slots is one process that measures nothing: it answers
+when a case would be done, and says as often as a real one that it lives. No connection is made and nothing is staged.
 
 Only this process's own time counts, and it counts from the moment when the workers have opened until the last case is
 settled. Memory is what is resident, and the most that was. Aims: under 5 % of one core, and memory that does not grow.

@@ -97,9 +97,10 @@ def reopen_journal(path: Path) -> SweepJournal:
     Raises UnreadableReport where it is none, UsageError where another sweep writes it now, and MachineError where it
     cannot be written to.
     """
-    file, raw = files.reopen(path, FORMAT)
+    contents = SweepContents({})
+    file, raw = files.reopen(path, FORMAT, _reader(path, contents))
     try:
-        contents = _contents(path, raw)
+        contents.header = _checked_header(path, raw)
     except ProfkitError:
         file.close()
         raise
@@ -110,7 +111,8 @@ def reopen_journal(path: Path) -> SweepJournal:
 
 def read_journal(path: Path) -> SweepContents:
     """All of it, for a reader; of a case that is there twice the later one. Raises UnreadableReport."""
-    contents = _contents(path, files.read(path, FORMAT))
+    contents = SweepContents({})
+    contents.header = _checked_header(path, files.read(path, FORMAT, _reader(path, contents)))
     contents.results = list({(r.point, r.implementation): r for r in contents.results}.values())
     return contents
 
@@ -197,14 +199,19 @@ def sweep_document(
     )
 
 
-def _contents(path: Path, raw: files.JournalContents) -> SweepContents:
+def _checked_header(path: Path, raw: files.JournalContents) -> dict[str, Any]:
     for word, kind in HEADER.items():
         if not isinstance(raw.header.get(word, kind()), kind):
             raise UnreadableReport(
                 f"{path}, line 1: {word} is {short_repr(raw.header[word])}", "profkit sweep --output FOLDER"
             )
-    contents = SweepContents(raw.header)
-    for number, body in raw.entries:
+    return raw.header
+
+
+def _reader(path: Path, contents: SweepContents) -> files.TakeEntry:
+    """What puts each entry of the file into `contents`."""
+
+    def take(number: int, body: dict[str, Any]) -> None:
         if "case" in body:
             contents.results.append(_parse_case(path, number, body["case"]))
             contents.sessions[-1] = max(contents.sessions[-1], _number(body.get("at")))
@@ -213,7 +220,8 @@ def _contents(path: Path, raw: files.JournalContents) -> SweepContents:
             if "sitting" in body["note"]:  # how the first version of this format calls a session
                 contents.sessions.append(0.0)
             contents.sessions[-1] = max(contents.sessions[-1], _number(body["note"].get("seconds")))
-    return contents
+
+    return take
 
 
 def _is_note(note: object) -> bool:
