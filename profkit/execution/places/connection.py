@@ -59,7 +59,7 @@ class Connection:
         self.place = place
         self.hello: Mapping[str, Any] = {}
         self.sent = 0  # bytes that went through the pipe
-        self.notes: list[str] = []
+        self.ended = False  # the connection, and not by this side
         self._python, self._told = python, False
         hidden = [name for name in os.environ if place.inherits and _SECRET.search(name)]
         self._child = ChildProcess(place.start, {}, log, without=hidden)
@@ -248,20 +248,21 @@ class Connection:
         )
 
     def _as_lost(self) -> _AsLost:
-        return _AsLost(self.place)
+        return _AsLost(self)
 
 
 class _AsLost:
     """Inside the block a process that ends is a connection that was lost."""
 
-    def __init__(self, place: ExecutionPlace) -> None:
-        self._place = place
+    def __init__(self, connection: Connection) -> None:
+        self._connection, self._place = connection, connection.place
 
     def __enter__(self) -> None:
         """Nothing to do."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, WorkerEnded):
+            self._connection.ended = error.status is not JobStatus.cancelled
             raise PlaceLost(f"{self._place.title} was lost: {error}", self._place.try_it) from error
 
 

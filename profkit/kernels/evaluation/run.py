@@ -107,6 +107,8 @@ def run_evaluation(
                 progress.tick(gone)
 
             if left:
+                if elsewhere is not None:
+                    elsewhere.let_join(pool.add, progress.note)
                 pool.run(FifoQueue(_batches(left, journal)), tick)
                 if pool.fault is not None and counts.done < len(left):
                     raise pool.fault
@@ -118,7 +120,7 @@ def run_evaluation(
             raise Interrupted(
                 f"interrupted; {plural(len(journal.contents.results), 'result')} of the evaluation are in "
                 f"{request.folder}",
-                f"profkit evaluate --resume {request.folder}",
+                f"profkit evaluate --resume {request.folder}{f' {elsewhere.options}' if elsewhere else ''}",
             ) from None
         except ProfkitError as fault:
             pool.close()
@@ -192,6 +194,7 @@ def _make_pool(
         settings=_plain(request),
         check=_check_slot,
         note=progress.note,
+        host_of=(lambda _: "") if request.serial else None,
     )
 
 
@@ -225,6 +228,7 @@ def _make_pool_elsewhere(
         moves=True,
         check=_check_slot,
         note=progress.note,
+        host_of=elsewhere.host_of if request.serial else None,
     )
 
 

@@ -151,6 +151,7 @@ def read_request(folder: Path, *, again: bool = False) -> SweepRequest:
         sys.executable,
         str(header.get("name", "sweep")),
         again,
+        rules.get("serial") is True,
     )
 
 

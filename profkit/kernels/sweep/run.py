@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from time import monotonic
@@ -80,7 +80,8 @@ def run_sweep(
         report = _ProgressReport(progress, session, work, cases)
         clients: Sequence[Worker]
         if elsewhere is None:
-            precompile, clients = workers.compile_workers(request, work), workers.measuring_workers(request)
+            precompile = Precompile((), ()) if request.serial else workers.compile_workers(request, work)
+            clients = workers.measuring_workers(request)
         else:
             precompile = Precompile((), ())
             if work:
@@ -93,10 +94,11 @@ def run_sweep(
             settle,
             timeout=request.timeout,
             settings={"timing": asdict(request.timing), "share": 1 / max(1, len(request.gpus))},
-            standby=workers.standby_workers(request, work) if elsewhere is None else (),
+            standby=() if elsewhere or request.serial else workers.standby_workers(request, work),
             moves=elsewhere is not None,
             check=check_device,
             note=progress.note,
+            host_of=_hosts(elsewhere) if request.serial else None,
         )
 
         def close() -> None:
@@ -113,7 +115,14 @@ def run_sweep(
                     _compile(session, precompile, progress)
                 report.begin()
                 queue = PointQueue(work, COMPILED, len(clients), precompile)
-                pool.run(queue, report.tick)
+                if elsewhere is not None:
+                    elsewhere.let_join(pool.add, progress.note)
+
+                def tick() -> None:
+                    session.workers = 1 if request.serial else max(1, pool.serving)
+                    report.tick()
+
+                pool.run(queue, tick)
                 if pool.fault is not None and report.settled < cases:
                     raise pool.fault
             with defer_interrupts():
@@ -125,7 +134,7 @@ def run_sweep(
             progress.end(f"interrupted after {report.settled} of {cases} cases; they are kept")
             raise Interrupted(
                 f"interrupted; {plural(len(document.results), 'case')} of the sweep are in {request.folder}",
-                f"profkit sweep --resume {request.folder}",
+                f"profkit sweep --resume {request.folder}{f' {elsewhere.options}' if elsewhere else ''}",
             ) from None
         except ProfkitError as fault:
             close()
@@ -136,6 +145,11 @@ def run_sweep(
             raise
         progress.end(f"{plural(cases, 'case')} in {session.seconds:.0f} s")
         return document
+
+
+def _hosts(elsewhere: PlaceSlots | None) -> Callable[[int], str]:
+    """The host of each slot: this one for all, or that of its place."""
+    return (lambda _: "") if elsewhere is None else elsewhere.host_of
 
 
 def update_case(request: SweepRequest, result: CaseResult, progress: Progress) -> SweepDocument:
