@@ -198,6 +198,9 @@ class SimulatedSlots(PlaceSlots):
         for worker in self.workers:
             worker.close()
 
+    def let_join(self, *_: object) -> None:  # type: ignore[override]
+        """None is missing."""
+
     def count(self) -> None:
         """A case is done."""
         self.done = next(self._counter)

@@ -19,6 +19,7 @@ from profkit.core.progress import Silent
 from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome, JobStatus
 from profkit.execution.places.connection import Connection
 from profkit.execution.places.files import Sending
+from profkit.execution.places.parse import parse_places
 from profkit.execution.places.place import ExecutionPlace
 from profkit.execution.places.slot import PlaceWorker
 from profkit.execution.pool import WorkerPool
@@ -206,6 +207,18 @@ def test_two_places_share_a_sweep_and_a_third_that_is_gone_costs_nothing(tmp_pat
     )
     assert again.code == 0, again.err
     assert "connect" not in again.err  # every case is known
+
+
+def test_the_line_that_goes_on_names_the_places_as_far_as_they_may_be_shown() -> None:
+    for texts, option in (
+        (["ssh:gpu1,ssh:gpu2"], "--on ssh:gpu1,ssh:gpu2 --on-python /bin/py"),
+        (
+            ["local", "srun:--gres=gpu:1 -p short"],
+            "--on 'local,srun:--gres=gpu:1 -p short' --on-python /bin/py",
+        ),
+        (["prefix:env TOKEN=1"], "--on PLACES --on-python /bin/py"),
+    ):
+        assert PlaceSlots(parse_places(texts), Sending(python="/bin/py")).options == option
 
 
 def test_what_cannot_be_asked_of_other_places_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:

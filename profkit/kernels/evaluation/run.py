@@ -53,6 +53,8 @@ def run_evaluation(
     Interrupted after a Ctrl-C: what was done is kept, and `--resume` goes on.
     """
     start = monotonic()
+    on = elsewhere.options if elsewhere is not None else ""
+    resume_line = f"profkit evaluate --resume {request.folder} {on}".rstrip()
     with contextlib.ExitStack() as cleanup, raise_on_signals():
         journal = _open_journal(request)
         cleanup.callback(journal.close)
@@ -85,7 +87,7 @@ def run_evaluation(
                 if complete and not document.complete:
                     raise MachineError(
                         f"{document.planned - len(document.results)} tests were not done",
-                        f"profkit evaluate --resume {request.folder}",
+                        resume_line,
                     )
                 for why in write(request.folder, document):
                     progress.note(why)
@@ -120,7 +122,7 @@ def run_evaluation(
             raise Interrupted(
                 f"interrupted; {plural(len(journal.contents.results), 'result')} of the evaluation are in "
                 f"{request.folder}",
-                f"profkit evaluate --resume {request.folder}{f' {elsewhere.options}' if elsewhere else ''}",
+                resume_line,
             ) from None
         except ProfkitError as fault:
             pool.close()

@@ -48,6 +48,12 @@ class _Session:
     start: float
     about: dict[str, Any]
     workers: int = 1
+    on: str = ""  # the options that name its places
+
+    @property
+    def resume_line(self) -> str:
+        """What goes on with it."""
+        return f"profkit sweep --resume {self.request.folder} {self.on}".rstrip()
 
     @property
     def seconds(self) -> float:
@@ -67,6 +73,7 @@ def run_sweep(
     """
     with contextlib.ExitStack() as cleanup, raise_on_signals():
         session = _open_session(request)
+        session.on = elsewhere.options if elsewhere is not None else ""
         cleanup.callback(session.journal.close)
 
         def settle(outcome: JobOutcome) -> None:
@@ -134,7 +141,7 @@ def run_sweep(
             progress.end(f"interrupted after {report.settled} of {cases} cases; they are kept")
             raise Interrupted(
                 f"interrupted; {plural(len(document.results), 'case')} of the sweep are in {request.folder}",
-                f"profkit sweep --resume {request.folder}{f' {elsewhere.options}' if elsewhere else ''}",
+                session.resume_line,
             ) from None
         except ProfkitError as fault:
             close()
@@ -306,7 +313,7 @@ def _write_all(session: _Session, progress: Progress, *, complete: bool) -> Swee
     if complete and not document.complete:
         raise MachineError(
             f"{document.planned - len(document.results)} cases of the sweep were not settled",
-            f"profkit sweep --resume {request.folder}",
+            session.resume_line,
         )
     journal.note(seconds=session.seconds)
     for why in write_results(request.folder, document, request.grid, request.timing.precision, request.name):
