@@ -49,7 +49,8 @@ class ChildProcess:
 
     It is started by `start`, again and again. The thread that starts it must live as long as it does: on Linux it ends
     with that thread. `log` takes its standard error; `env` is set on top of this process's environment, of which it
-    does not get what `without` names. Orphans are not its own where it is known that it starts no processes.
+    does not get what `without` names. Orphans are not its own where it is known that it starts no processes. While it
+    is waited for, its log is cut each `look_seconds`.
     """
 
     def __init__(
@@ -61,9 +62,11 @@ class ChildProcess:
         inherited: Sequence[int] = (),
         starts_others: bool = True,
         without: Collection[str] = (),
+        look_seconds: float = CLOSED_SECONDS,
     ) -> None:
         self._argv, self._env, self._log, self._inherited = list(argv), dict(env), log, tuple(inherited)
         self._starts_others, self._without = starts_others, frozenset(without)
+        self._look_seconds = look_seconds
         self._child: subprocess.Popen[bytes] | None = None
         self._tree: ProcessTree | None = None
         self._unread = b""
@@ -209,18 +212,17 @@ class ChildProcess:
         assert child.stdout is not None
         if is_enough(self._unread):
             return
-        deadline, look = monotonic() + timeout, CLOSED_SECONDS
+        deadline, look = monotonic() + timeout, self._look_seconds
         with _Selector() as ready:
             ready.register(child.stdout, selectors.EVENT_READ)
             while not is_enough(self._unread):
                 left = deadline - monotonic()
                 if not ready.select(max(0.0, min(left, look))):
-                    is_last, look = left <= look, min(2 * look, CLOSED_SECONDS_LATER)
                     self.cut_log()
                     if self._child is not child:  # another thread closed the pipe: that wakes nobody
                         raise _closed()
                     # The second look is for who slept meanwhile himself: a Ctrl-Z, a laptop that was closed.
-                    if not is_last or ready.select(0):
+                    if left > look or ready.select(0):
                         continue
                     self.kill()
                     raise WorkerEnded(JobStatus.timeout, f"it took longer than {timeout:g} s, and was ended")

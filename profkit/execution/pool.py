@@ -26,7 +26,7 @@ LOAD_SECONDS = 300.0
 MOST_STARTS = 3  # of a worker that ends before it has opened its handler
 TICK_SECONDS = 0.2
 WAIT_SECONDS = 0.1  # between two looks where nothing can be done
-IDLE_SECONDS = 2.0  # the same where only what others have is left: they say when it is done, or comes back
+IDLE_SECONDS = 10.0  # the same where only what others have is left: they say when it is done, or comes back
 JOIN_SECONDS = 30.0  # above what the kernel gets to take away a killed worker
 CLOSED = "the pool was closed"
 
@@ -227,6 +227,8 @@ class WorkerPool:
             worker.close()
             with self._queueing:
                 self._serving -= 1
+                if self._stop.is_set():  # those that wait for work to come back end, too
+                    self._queueing.notify_all()
                 if not self._serving:
                     self._ended.set()
 

@@ -25,6 +25,7 @@ from profkit.execution.places.place import ExecutionPlace
 
 STAGE_SECONDS = 600.0  # a slow disk there lays out thousands of files
 SILENCE_SECONDS = 60.0  # it says every second that it lives
+LOOK_SECONDS = 10.0  # little is printed on this side; a thousand connections that look each second are work
 TIDY_SECONDS = 10.0  # for what is removed there at the end
 PATIENCE_SECONDS = 60.0  # after a Ctrl-C, for what was finished to come back
 BURST_SECONDS = 1.0  # two Ctrl-C within a second count as one
@@ -62,7 +63,7 @@ class Connection:
         self.ended = False  # the connection, and not by this side
         self._python, self._told = python, False
         hidden = [name for name in os.environ if place.inherits and _SECRET.search(name)]
-        self._child = ChildProcess(place.start, {}, log, without=hidden)
+        self._child = ChildProcess(place.start, {}, log, without=hidden, look_seconds=LOOK_SECONDS)
         self._libraries: Tree | None = None
         self._code = profkit_tree()
 
