@@ -166,6 +166,14 @@ def evaluate(
             "--audit", help="Try wrong kernels on every test: which tests find them?", rich_help_panel=HOW
         ),
     ] = False,
+    serial_measure: Annotated[
+        bool,
+        typer.Option(
+            "--serial-measure",
+            help="For numbers to publish: on each host one worker at a time, whatever GPUs and places there are.",
+            rich_help_panel=HOW,
+        ),
+    ] = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Say what would be tested, and test nothing.", rich_help_panel=HOW)
     ] = False,
@@ -282,6 +290,7 @@ def evaluate(
             timing=PairOptions(budget, precision, floor),
             output=output,
             name=name,
+            serial=serial_measure,
         )
         source = make_source_request(backend, kernels, file, device)
         request = make_request(

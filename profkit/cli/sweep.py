@@ -147,6 +147,14 @@ def sweep(
             help="Seconds that a case may take, compiling included.", metavar="SECONDS", rich_help_panel=HOW
         ),
     ] = 300.0,
+    serial_measure: Annotated[
+        bool,
+        typer.Option(
+            "--serial-measure",
+            help="For numbers to publish: on each host one worker at a time, whatever GPUs and places there are.",
+            rich_help_panel=HOW,
+        ),
+    ] = False,
     plan: Annotated[
         bool,
         typer.Option(
@@ -250,6 +258,7 @@ def sweep(
             timeout=timeout,
             output=output,
             name=name,
+            serial=serial_measure,
         )
         request = make_request(options, make_folder=not plan, elsewhere=where is not None)
     if plan:
@@ -305,7 +314,7 @@ def _check_resume(context: typer.Context) -> None:
     for name in context.params:
         source = context.get_parameter_source(name)
         if name not in (*WITH_RESUME, *PLACES) and source is not None and source.name == "COMMANDLINE":
-            option = {"with_file": "with"}.get(name, name)
+            option = {"with_file": "with"}.get(name, name.replace("_", "-"))
             raise UsageError(
                 f"--{option} cannot be changed by --resume: a sweep goes on by its own settings",
                 f"leave out --{option}, or leave out --resume for a new sweep",

@@ -13,31 +13,34 @@ import json
 import math
 import types
 import typing
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar, cast
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Json
 
 _T = TypeVar("_T")
+_Decoder: TypeAlias = Callable[[Any, str], Any]  # data, and its place in the document
 
 
 def to_plain_data(value: object) -> Json:
     """Any of the model's types as plain JSON data; a number that is none (NaN, infinity) becomes null."""
-    if value is None or isinstance(value, int):
-        return value
+    kind: Any = type(value)
+    if value is None or kind is bool or kind is int:
+        return cast("Json", value)
     if isinstance(value, str):
         return valid_text(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    kind: Any = type(value)
     if (names := _field_names(kind)) is not None:
         return {name: to_plain_data(getattr(value, name)) for name in names}
-    if isinstance(value, Mapping):
-        return {valid_text(str(key)): to_plain_data(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
         return list(value) if _all_numbers(value) else [to_plain_data(item) for item in value]
-    raise TypeError(f"a document holds plain data, not {type(value).__name__}")
+    if isinstance(value, Mapping):
+        return {valid_text(str(key)): to_plain_data(item) for key, item in value.items()}
+    if isinstance(value, int):
+        return value
+    raise TypeError(f"a document holds plain data, not {kind.__name__}")
 
 
 @functools.cache
@@ -83,40 +86,49 @@ def valid_text(text: str) -> str:
 
 def from_plain_data(kind: type[_T], data: object, place: str = "") -> _T:
     """One of the model's types from parsed JSON; raises UnreadableReport with the place that does not fit."""
-    return cast("_T", _decode(kind, data, place))
-
-
-def _decode(kind: Any, data: Any, place: str) -> Any:
-    """`data` as `kind`: Literal, X | None, tuple, Mapping, dataclass or scalar, the shapes the model uses."""
-    origin, arguments = _origin(kind)
-    if origin is typing.Literal:
-        return (
-            data
-            if data in arguments and isinstance(data, str)
-            else _refuse(place, data, " or ".join(arguments))
-        )
-    if origin in (typing.Union, types.UnionType):
-        inner = [item for item in arguments if item is not type(None)]
-        return data if data is None or len(inner) > 1 else _decode(inner[0], data, place)  # several: `Json`
-    if origin is tuple:
-        if not isinstance(data, list):
-            return _refuse(place, data, "a list")
-        if arguments[0] is float and _all_numbers(data):
-            return tuple(data)
-        return tuple(_decode(arguments[0], item, f"{place}[{i}]") for i, item in enumerate(data))
-    if origin is not None and issubclass(origin, Mapping):
-        if not isinstance(data, dict):
-            return _refuse(place, data, "an object")
-        return {key: _decode(arguments[1], item, f"{place}.{short_repr(key)}") for key, item in data.items()}
-    if dataclasses.is_dataclass(kind):
-        return _decode_fields(cast("type[Any]", kind), data, place)
-    return _decode_scalar(kind, data, place)
+    return cast("_T", _decoder(cast("Any", kind))(data, place))
 
 
 @functools.cache
-def _origin(kind: Any) -> tuple[Any, tuple[Any, ...]]:
-    """What a type is made of: `tuple` and its arguments for `tuple[float, ...]`."""
-    return typing.get_origin(kind), typing.get_args(kind)
+def _decoder(kind: Any) -> _Decoder:
+    """What makes `kind` of data: Literal, X | None, tuple, Mapping, dataclass or scalar, the shapes the model uses.
+
+    Made once for each type: to ask a type what it is made of costs more than to decode what is of it.
+    """
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Literal:
+        return functools.partial(_decode_word, arguments)
+    if origin in (typing.Union, types.UnionType):
+        inner = [item for item in arguments if item is not type(None)]
+        if len(inner) > 1:  # `Json`
+            return lambda data, _: data
+        present = _decoder(inner[0])
+        return lambda data, place: None if data is None else present(data, place)
+    if origin is tuple:
+        return functools.partial(_decode_items, _decoder(arguments[0]), arguments[0] is float)
+    if origin is not None and issubclass(origin, Mapping):
+        return functools.partial(_decode_mapping, _decoder(arguments[1]))
+    if dataclasses.is_dataclass(kind):
+        return functools.partial(_decode_fields, kind)
+    return functools.partial(_decode_scalar, kind)
+
+
+def _decode_word(words: tuple[str, ...], data: Any, place: str) -> Any:
+    return data if data in words and isinstance(data, str) else _refuse(place, data, " or ".join(words))
+
+
+def _decode_items(decode: _Decoder, numbers: bool, data: Any, place: str) -> Any:
+    if not isinstance(data, list):
+        return _refuse(place, data, "a list")
+    if numbers and _all_numbers(data):
+        return tuple(data)
+    return tuple(decode(item, f"{place}[{i}]") for i, item in enumerate(data))
+
+
+def _decode_mapping(decode: _Decoder, data: Any, place: str) -> Any:
+    if not isinstance(data, dict):
+        return _refuse(place, data, "an object")
+    return {key: decode(item, f"{place}.{short_repr(key)}") for key, item in data.items()}
 
 
 def _decode_scalar(kind: type[Any], data: Any, place: str) -> Any:
@@ -141,9 +153,9 @@ def _decode_fields(kind: Any, data: Any, place: str) -> Any:
     if not isinstance(data, dict):
         return _refuse(place, data, "an object")
     values: dict[str, Any] = {}
-    for name, hint, needed in _fields(kind):
+    for name, decode, needed in _fields(kind):
         if name in data:
-            values[name] = _decode(hint, data[name], f"{place}.{name}" if place else name)
+            values[name] = decode(data[name], f"{place}.{name}" if place else name)
         elif needed:
             raise UnreadableReport(f"{place + '.' if place else ''}{name} is missing")
     try:
@@ -153,12 +165,16 @@ def _decode_fields(kind: Any, data: Any, place: str) -> Any:
 
 
 @functools.cache
-def _fields(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
-    """Name, type and whether it must be given, of every field."""
+def _fields(kind: Any) -> tuple[tuple[str, _Decoder, bool], ...]:
+    """Name, decoder and whether it must be given, of every field."""
     hints = typing.get_type_hints(kind)
     absent = dataclasses.MISSING
     return tuple(
-        (field.name, hints[field.name], field.default is absent and field.default_factory is absent)
+        (
+            field.name,
+            _decoder(hints[field.name]),
+            field.default is absent and field.default_factory is absent,
+        )
         for field in dataclasses.fields(kind)
     )
 

@@ -28,7 +28,12 @@ LONGEST_ANSWER = 16 << 20  # bytes
 END_SECONDS = 10.0  # for the kernel to take away a process that was killed: one that a driver holds may stay
 PATIENCE_SECONDS = 300.0  # for a process that may end by itself
 LOOK_SECONDS = 0.05
-CLOSED_SECONDS = 1.0  # between two looks whether it was closed
+CLOSED_SECONDS, CLOSED_SECONDS_LATER = (
+    1.0,
+    4.0,
+)  # between two looks whether it was closed; a thousand cost much
+# One that needs no file of its own: it is made for each answer.
+_Selector = getattr(selectors, "PollSelector", selectors.DefaultSelector)
 
 
 class WorkerEnded(Exception):
@@ -44,7 +49,8 @@ class ChildProcess:
 
     It is started by `start`, again and again. The thread that starts it must live as long as it does: on Linux it ends
     with that thread. `log` takes its standard error; `env` is set on top of this process's environment, of which it
-    does not get what `without` names. Orphans are not its own where it is known that it starts no processes.
+    does not get what `without` names. Orphans are not its own where it is known that it starts no processes. While it
+    is waited for, its log is cut each `look_seconds`.
     """
 
     def __init__(
@@ -56,9 +62,11 @@ class ChildProcess:
         inherited: Sequence[int] = (),
         starts_others: bool = True,
         without: Collection[str] = (),
+        look_seconds: float = CLOSED_SECONDS,
     ) -> None:
         self._argv, self._env, self._log, self._inherited = list(argv), dict(env), log, tuple(inherited)
         self._starts_others, self._without = starts_others, frozenset(without)
+        self._look_seconds = look_seconds
         self._child: subprocess.Popen[bytes] | None = None
         self._tree: ProcessTree | None = None
         self._unread = b""
@@ -202,17 +210,19 @@ class ChildProcess:
         self, child: subprocess.Popen[bytes], timeout: float, is_enough: Callable[[bytes], bool]
     ) -> None:
         assert child.stdout is not None
-        deadline = monotonic() + timeout
-        with selectors.DefaultSelector() as ready:
+        if is_enough(self._unread):
+            return
+        deadline, look = monotonic() + timeout, self._look_seconds
+        with _Selector() as ready:
             ready.register(child.stdout, selectors.EVENT_READ)
             while not is_enough(self._unread):
                 left = deadline - monotonic()
-                if not ready.select(max(0.0, min(left, CLOSED_SECONDS))):
+                if not ready.select(max(0.0, min(left, look))):
                     self.cut_log()
                     if self._child is not child:  # another thread closed the pipe: that wakes nobody
                         raise _closed()
                     # The second look is for who slept meanwhile himself: a Ctrl-Z, a laptop that was closed.
-                    if left > CLOSED_SECONDS or ready.select(0):
+                    if left > look or ready.select(0):
                         continue
                     self.kill()
                     raise WorkerEnded(JobStatus.timeout, f"it took longer than {timeout:g} s, and was ended")

@@ -15,15 +15,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, TypeAlias
 
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
 
+_encode = json.JSONEncoder(allow_nan=False).encode  # json.dumps makes another one each time
 SYNC_SECONDS = 1.0  # a disk may take 30 ms for each, and a worker waits meanwhile
 
 
@@ -45,6 +46,9 @@ class JournalContents:
     size: int = 0
 
 
+TakeEntry: TypeAlias = Callable[[int, dict[str, Any]], None]  # the number of its line, and what it says
+
+
 class JournalFile:
     """A journal that is open for writing."""
 
@@ -55,7 +59,7 @@ class JournalFile:
     def append(self, entry: Mapping[str, Any]) -> None:
         """Write an entry, whole or not at all. Raises MachineError where the disk takes no more."""
         size = os.lseek(self._file, 0, os.SEEK_END)
-        rest = (json.dumps(entry, allow_nan=False) + "\n").encode()
+        rest = (_encode(entry) + "\n").encode()
         try:
             while rest:  # a disk that fills up takes the first part
                 rest = rest[os.write(self._file, rest) :]
@@ -91,8 +95,10 @@ def create(path: Path, format: JournalFormat, header: Mapping[str, Any]) -> Jour
     return journal
 
 
-def reopen(path: Path, format: JournalFormat) -> tuple[JournalFile, JournalContents]:
-    """A journal that was begun before, and what it holds.
+def reopen(
+    path: Path, format: JournalFormat, take: TakeEntry | None = None
+) -> tuple[JournalFile, JournalContents]:
+    """A journal that was begun before, and what it holds; `take` as in `read`.
 
     Raises UnreadableReport where it is none, UsageError where another process writes it now, and MachineError where it
     cannot be written to.
@@ -103,7 +109,7 @@ def reopen(path: Path, format: JournalFormat) -> tuple[JournalFile, JournalConte
         raise MachineError(f"{path} cannot be written to: {error.strerror}", "--output FOLDER") from error
     _lock(path, format, file)
     try:
-        contents = read(path, format)  # only now: until then another one may have added to it
+        contents = read(path, format, take)  # only now: until then another one may have added to it
     except ProfkitError:
         os.close(file)
         raise
@@ -111,8 +117,11 @@ def reopen(path: Path, format: JournalFormat) -> tuple[JournalFile, JournalConte
     return JournalFile(path, format, file), contents
 
 
-def read(path: Path, format: JournalFormat) -> JournalContents:
-    """All that can be read of a journal, whoever writes it. Raises UnreadableReport where it is none."""
+def read(path: Path, format: JournalFormat, take: TakeEntry | None = None) -> JournalContents:
+    """All that can be read of a journal, whoever writes it. Raises UnreadableReport where it is none.
+
+    `take` gets the entries one by one, in place of the list of what is returned.
+    """
     contents = JournalContents({})
     for number, body, end in _lines(path, format):
         if not contents.header:
@@ -120,7 +129,10 @@ def read(path: Path, format: JournalFormat) -> JournalContents:
                 break
             contents.header = body
         elif isinstance(body, dict):
-            contents.entries.append((number, body))
+            if take is None:
+                contents.entries.append((number, body))
+            else:
+                take(number, body)
         contents.size = end
     if not contents.header:
         article = "an" if format.subject[0] in "aeiou" else "a"

@@ -10,6 +10,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from time import monotonic
 from typing import Any
 
@@ -25,6 +26,7 @@ LOAD_SECONDS = 300.0
 MOST_STARTS = 3  # of a worker that ends before it has opened its handler
 TICK_SECONDS = 0.2
 WAIT_SECONDS = 0.1  # between two looks where nothing can be done
+IDLE_SECONDS = 10.0  # the same where only what others have is left: they say when it is done, or comes back
 JOIN_SECONDS = 30.0  # above what the kernel gets to take away a killed worker
 CLOSED = "the pool was closed"
 
@@ -83,7 +85,8 @@ class WorkerPool:
     the first worker. `standby`: one for each worker, or none. `moves`: a worker
     may be lost with its machine; a job that was running is done once more by another worker, and a second loss is its
     outcome. `check` gets the number of a slot, what its worker said as it opened, and what the first one said, and may
-    raise MachineError. `note` gets what is worth a line.
+    raise MachineError. `note` gets what is worth a line. `host_of` a slot: of slots with one host a single one at a
+    time opens or has a batch.
     """
 
     def __init__(
@@ -97,22 +100,43 @@ class WorkerPool:
         moves: bool = False,
         check: Callable[[int, Any, Any], None] = lambda *_: None,
         note: Callable[[str], None] = lambda _: None,
+        host_of: Callable[[int], str] | None = None,
     ) -> None:
         self.fault: MachineError | None = None  # why the first slot was lost
         self._settle, self._timeout, self._settings = settle, timeout, dict(settings or {})
-        self._workers, self._standby, self._check, self._note = workers, standby, check, note
+        self._workers, self._standby, self._check, self._note = [*workers], standby, check, note
+        self._host_of, self._turns = host_of, dict[str, threading.Lock]()
         self._moves, self._busy = moves, 0  # how many workers have a batch
         self._lost: set[tuple[str, str]] = set()  # jobs that were running when their worker was lost
         self._queue: JobQueue | None = None
-        self._settling, self._queueing = threading.Lock(), threading.Lock()
+        self._settling = threading.Lock()
+        self._queueing = threading.Condition()  # notified where work came back, or none will
         self._stop, self._go, self._opened = threading.Event(), threading.Event(), threading.Event()
+        self._serving, self._ended = len(workers), threading.Event()  # set when none serves any more
         self._about: Json = None
         self._ready = False  # the first worker has opened
         self._error: BaseException | None = None  # an exception of `settle`, or of this module
-        self._threads = [
-            threading.Thread(target=self._serve, args=(slot, worker), name=f"worker-{slot}", daemon=True)
-            for slot, worker in enumerate(workers)
-        ]
+        self._threads = [self._thread_of(slot, worker) for slot, worker in enumerate(workers)]
+
+    @property
+    def serving(self) -> int:
+        """How many workers there are, those included that have not opened yet."""
+        return self._serving
+
+    def add(self, worker: Worker) -> bool:
+        """One more worker shares what is left; False where nothing is, and the worker is not taken.
+
+        Its slot is the next number. It is opened and checked as those that were there from the beginning.
+        """
+        with self._queueing:
+            if self._stop.is_set() or not self._serving or not self._go.is_set():
+                return False
+            self._serving += 1
+            self._workers.append(worker)
+            thread = self._thread_of(len(self._workers) - 1, worker)
+            self._threads.append(thread)
+            thread.start()
+        return True
 
     def begin(self) -> None:
         """Start all workers."""
@@ -139,17 +163,16 @@ class WorkerPool:
         self._queue = queue
         self._go.set()
         try:
-            while any(thread.is_alive() for thread in self._threads):
-                for thread in self._threads:
-                    thread.join(TICK_SECONDS / len(self._threads))
+            while self._serving and not self._ended.wait(TICK_SECONDS):
                 tick()
+            tick()
         except BaseException:
             self._stop.set()
             raise
         finally:
             status = JobStatus.cancelled if self._stop.is_set() else JobStatus.lost
             self.close()
-            for thread in self._threads:
+            for thread in [*self._threads]:
                 thread.join(JOIN_SECONDS)
             for batch in queue.drain():
                 for job in batch.jobs:
@@ -162,10 +185,22 @@ class WorkerPool:
         """No more work, and no workers."""
         self._stop.set()
         self._go.set()
+        with self._queueing:
+            self._queueing.notify_all()
         for standby in self._standby:
             standby.close()
-        for worker in self._workers:
+        for worker in [*self._workers]:
             worker.close()
+
+    def _thread_of(self, slot: int, worker: Worker) -> threading.Thread:
+        return threading.Thread(target=self._serve, args=(slot, worker), name=f"worker-{slot}", daemon=True)
+
+    def _turn_of(self, slot: int) -> AbstractContextManager[object]:
+        """Inside the block no other slot of this host works, where that was asked for."""
+        if self._host_of is None:
+            return nullcontext()
+        with self._queueing:
+            return self._turns.setdefault(self._host_of(slot), threading.Lock())
 
     def _serve(self, slot: int, worker: Worker) -> None:
         try:
@@ -174,10 +209,13 @@ class WorkerPool:
             while (batch := self._next_batch(slot)) is not None:
                 worker = self._switch_to_standby(slot, worker)
                 try:
-                    self._run_batch(slot, worker, batch)
+                    with self._turn_of(slot):
+                        self._run_batch(slot, worker, batch)
                 finally:
                     with self._queueing:
                         self._busy -= 1
+                        if not self._busy:
+                            self._queueing.notify_all()
             worker.finish()
         except _NoWorker as none:
             self._give_up_slot(slot, none.args[0])
@@ -187,11 +225,18 @@ class WorkerPool:
                 self._stop.set()
         finally:
             worker.close()
+            with self._queueing:
+                self._serving -= 1
+                if self._stop.is_set():  # those that wait for work to come back end, too
+                    self._queueing.notify_all()
+                if not self._serving:
+                    self._ended.set()
 
     def _open_slot(self, slot: int, worker: Worker) -> None:
         """Start the worker of a slot; all but the first wait for what the first one says."""
         try:
-            about = self._start(worker, first=slot == 0)
+            with self._turn_of(slot):
+                about = self._start(worker, first=slot == 0)
             if slot == 0:
                 self._about, self._ready = about, True
         finally:
@@ -216,9 +261,10 @@ class WorkerPool:
                 if left and (batch := self._queue.take(loaded=not is_loading)) is not None:
                     self._busy += 1
                     return batch
-            if not left:
-                self._stop.wait(WAIT_SECONDS)
-            elif is_loading:
+                if not left:
+                    self._queueing.wait(IDLE_SECONDS)
+                    continue
+            if is_loading:
                 self._standby[slot].wait(WAIT_SECONDS)
             else:
                 self._queue.wait(WAIT_SECONDS)
@@ -260,6 +306,7 @@ class WorkerPool:
                 with self._queueing:
                     assert self._queue is not None
                     self._queue.put_back(progress.rest)
+                    self._queueing.notify_all()
                 raise
             except MachineError as fault:
                 if self._stop.is_set():
@@ -295,6 +342,7 @@ class WorkerPool:
         with self._queueing:
             if progress.left and self._queue is not None:
                 self._queue.put_back(progress.rest)
+                self._queueing.notify_all()
 
     def _settle_message(
         self, progress: BatchProgress, message: dict[str, Any], slot: int, seconds: float
@@ -327,7 +375,7 @@ class WorkerPool:
         """A slot has no worker any more: the others go on without it."""
         if self._stop.is_set():
             return
-        remaining = [t for t in self._threads if t is not threading.current_thread() and t.is_alive()]
+        remaining = [t for t in [*self._threads] if t is not threading.current_thread() and t.is_alive()]
         with self._settling:
             self.fault = self.fault or fault
             if remaining and (slot or self._ready):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from profkit.core.progress import Progress
+from profkit.core.errors import MachineError
+from profkit.core.progress import Progress, Silent
 from profkit.core.types import Json
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
 from profkit.execution.places.files import Sending, Tree, workload_tree
@@ -17,6 +20,7 @@ from profkit.execution.places.place import ExecutionPlace
 from profkit.execution.places.slot import PlaceWorker
 
 RELAY = "profkit.execution.places.relay:relay"
+AGAIN_SECONDS = 30.0  # between two tries to reach a place that is missing
 
 
 @dataclass(frozen=True)
@@ -33,43 +37,121 @@ class SlotWork:
 
 
 @dataclass
+class _Slot:
+    """One worker of a place, which may be missing for now."""
+
+    place: ExecutionPlace
+    number: int
+    data: Json
+    worker: PlaceWorker | None = None
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether it may come, or come back: it was not reached, or its connection was lost."""
+        return self.worker is None or self.worker.was_lost
+
+
+@dataclass
 class PlaceSlots:
-    """Places that share a sweep. `workers` are those that were reached, once `connect` was called."""
+    """Places that share a sweep. `workers` are those that were reached, in the order in which that was."""
 
     places: Sequence[ExecutionPlace]
     sending: Sending
     workers: list[PlaceWorker] = field(default_factory=list)
+    _tree: Tree | None = None
+    _slots: list[_Slot] = field(default_factory=list)
+    _opening: set[Connection] = field(default_factory=set)
     _logs: list[Path] = field(default_factory=list)
+    _closed: threading.Event = field(default_factory=threading.Event)
+    _joining: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def options(self) -> str:
+        """What names these places on a command line, as far as it may be shown."""
+        titles = [place.title for place in self.places]
+        whole = all(title.startswith(("ssh:", "srun:")) or title == "local" for title in titles)
+        python = f" --on-python {shlex.quote(self.sending.python)}" if self.sending.python else ""
+        return f"--on {shlex.quote(','.join(titles)) if whole else 'PLACES'}{python}"
+
+    def host_of(self, worker: int) -> str:
+        """What tells the machine of a worker from others."""
+        return self.workers[worker].host
 
     def connect(self, work: SlotWork, progress: Progress) -> None:
         """Start the slots; a place that is not reached is passed over. Raises what the last one raised if all are."""
         paths = [*map(Path, work.files), *self.sending.paths]
         # Files of the user's own, with what git tracks beside them: they may import it.
-        tree = workload_tree((), paths) if paths else None
+        self._tree = workload_tree((), paths) if paths else None
         missed: PlaceUnreachable | PlaceLost | None = None
         for place in self.places:
-            for number, env in enumerate(work.environments):
+            self._slots += [_Slot(place, *each) for each in enumerate(_data_of_slots(work))]
+        for place, slots in self._by_place():
+            for slot in slots:
+                number = slot.number
                 progress.begin("connect", place.title + (f", worker {number}" if number else ""))
-                data: Json = {"factory": work.factory, "arguments": [*work.arguments], "env": {**env}}
                 try:
-                    self.workers.append(PlaceWorker(self._start(place, tree, data, progress)))
+                    slot.worker = PlaceWorker(self._start(place, slot.data, progress))
                 except (PlaceUnreachable, PlaceLost) as fault:
                     missed = fault
                     progress.end("not reached")
-                    progress.note(f"{fault.message}; the others go on")
+                    progress.note(f"{fault.message}; the others go on, and it is tried again")
                     break
+                self.workers.append(slot.worker)
                 progress.end(place.title)
         if missed is not None and not self.workers:
             raise missed
 
+    def let_join(self, add: Callable[[PlaceWorker], bool], note: Callable[[str], None]) -> None:
+        """From now on try places that are missing again and again, until `close`; `add` gets each worker that comes.
+
+        It says whether the worker is taken. A thread for each place: one that does not answer delays no other.
+        """
+        for place, slots in self._by_place():
+            if not place.is_local:
+                arguments = (place, slots, add, note)
+                threading.Thread(target=self._rejoin, args=arguments, name="join", daemon=True).start()
+
     def close(self) -> None:
         """No slots any more."""
-        for worker in self.workers:
-            worker.close()
+        self._closed.set()
+        with self._joining:
+            ends: list[PlaceWorker | Connection] = [*self.workers, *self._opening]
+        for end in ends:
+            end.close()
         for log in self._logs:
             log.unlink(missing_ok=True)
 
-    def _start(self, place: ExecutionPlace, work: Tree | None, data: Json, progress: Progress) -> Connection:
+    def _by_place(self) -> Iterator[tuple[ExecutionPlace, list[_Slot]]]:
+        each = len(self._slots) // max(1, len(self.places))
+        for number, place in enumerate(self.places):
+            yield place, self._slots[number * each : (number + 1) * each]
+
+    def _rejoin(
+        self,
+        place: ExecutionPlace,
+        slots: Sequence[_Slot],
+        add: Callable[[PlaceWorker], bool],
+        note: Callable[[str], None],
+    ) -> None:
+        """The thread lives until all is closed: a process may end with the thread that started it."""
+        while not self._closed.wait(AGAIN_SECONDS):
+            for slot in slots:
+                if not slot.is_missing:
+                    continue
+                try:
+                    worker = PlaceWorker(self._start(place, slot.data, Silent()))
+                except MachineError:  # as before; what it is was said then
+                    break
+                with self._joining:  # a worker's number in the pool is that in `workers`
+                    self.workers.append(worker)
+                    if self._closed.is_set() or not add(worker):
+                        self.workers.pop()
+                        worker.close()
+                        return
+                slot.worker = worker
+                note(f"{place.title} has joined")
+
+    def _start(self, place: ExecutionPlace, data: Json, progress: Progress) -> Connection:
         handle, name = tempfile.mkstemp(prefix="profkit-", suffix=".log")
         os.close(handle)
         self._logs.append(Path(name))
@@ -77,14 +159,23 @@ class PlaceSlots:
         if place.is_local:  # a worker like all others
             place, python = replace(place, start=("sh",), inherits=True), python or sys.executable
         connection = Connection(place, Path(name), python)
+        self._opening.add(connection)
         try:
             connection.open()
-            connection.stage(work, progress)
-            connection.start(RELAY, data, work=work, name="slot", env=self.sending.env)
+            connection.stage(self._tree, progress)
+            connection.start(RELAY, data, work=self._tree, name="slot", env=self.sending.env)
         except BaseException:
             connection.close()
             raise
+        finally:
+            self._opening.discard(connection)
         return connection
+
+
+def _data_of_slots(work: SlotWork) -> list[Json]:
+    """What `relay` gets, for each slot of a place."""
+    common: dict[str, Json] = {"factory": work.factory, "arguments": [*work.arguments]}
+    return [{**common, "env": {**env}} for env in work.environments]
 
 
 def from_here(file: str) -> str:

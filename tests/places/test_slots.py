@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
 from profkit.core.errors import MachineError
+from profkit.core.progress import Silent
 from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome, JobStatus
 from profkit.execution.places.connection import Connection
+from profkit.execution.places.files import Sending
+from profkit.execution.places.parse import parse_places
 from profkit.execution.places.place import ExecutionPlace
 from profkit.execution.places.slot import PlaceWorker
 from profkit.execution.pool import WorkerPool
-from profkit.kernels.places import RELAY
+from profkit.kernels import places
+from profkit.kernels.places import RELAY, PlaceSlots, SlotWork
 from tests.cli_runner import profkit
 
 IN_HOME = Path(".cache", "profkit", "elsewhere")  # the store of a place that names no other
@@ -104,6 +112,70 @@ def test_a_job_whose_place_is_lost_is_tried_once_more_and_the_others_go_on(
     assert sum(worker.running for worker in workers) == 0
 
 
+def test_a_place_that_is_missing_joins_when_it_can_be_reached_and_one_that_is_lost_comes_back(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "AGAIN_SECONDS", 0.1)
+    door = tmp_path / "door"
+    door.write_text("#!/bin/sh\nexit 1\n")
+    door.chmod(0o755)
+    inside = ("env", "-i", f"PATH={os.environ['PATH']}", f"PROFKIT_CACHE={store}")
+    late = ExecutionPlace("prefix", "prefix:late", (str(door), *inside, "sh"))
+    sending = Sending((), {"PYTHONPATH": JOBS}, sys.executable)
+    slots = PlaceSlots((late, ExecutionPlace("prefix", "prefix:here", (*inside, "sh"))), sending)
+    notes: list[str] = []
+    jobs = {str(number): {"do": "sleep", "seconds": 0.05} for number in range(2000)}
+    settled: dict[str, str] = {}
+
+    def settle(outcome: JobOutcome) -> None:
+        assert outcome.job.key not in settled
+        if outcome.status is JobStatus.cancelled:
+            return
+        assert outcome.status is JobStatus.ok
+        settled[outcome.job.key] = slots.workers[outcome.slot].title
+        if len(settled) == 5:
+            door.write_text('#!/bin/sh\nexec "$@"\n')
+        if len(notes) == 1 and not killed:
+            killed.append(slots.workers[0]._connection._child.pid)
+            os.kill(killed[0], signal.SIGKILL)
+        if outcome.slot == 2:
+            pool.close()
+
+    killed: list[int] = []
+    try:
+        slots.connect(SlotWork("made_up_jobs:plain", ()), Silent())
+        pool = WorkerPool(slots.workers, settle, timeout=30.0, moves=True)
+        pool.begin()
+        pool.open()
+        slots.let_join(pool.add, notes.append)
+        pool.run(FifoQueue(Batch((Job(key, data),), key) for key, data in jobs.items()))
+    finally:
+        slots.close()
+    assert notes == ["prefix:late has joined", "prefix:here has joined"]
+    assert set(settled.values()) == {"prefix:late", "prefix:here"}
+
+
+def test_on_one_host_one_worker_at_a_time_works_where_that_is_asked_for(workers: list[PlaceWorker]) -> None:
+    assert len({worker.host for worker in workers}) == 1
+    assert workers[0].host not in ("", workers[0].title)
+    spans: list[tuple[float, float]] = []
+    settled: list[JobOutcome] = []
+
+    def settle(outcome: JobOutcome) -> None:
+        spans.append((monotonic() - outcome.seconds, monotonic()))
+        settled.append(outcome)
+
+    pool = WorkerPool(workers, settle, timeout=30.0, moves=True, host_of=lambda slot: workers[slot].host)
+    pool.begin()
+    pool.open()
+    jobs = {str(number): {"do": "sleep", "seconds": 0.05} for number in range(6)}
+    pool.run(FifoQueue(Batch((Job(key, data),), key) for key, data in jobs.items()))
+    assert {outcome.status for outcome in settled} == {JobStatus.ok}
+    assert len(settled) == len(jobs)
+    spans.sort()
+    assert all(end <= begin + 0.02 for (_, end), (begin, _) in itertools.pairwise(spans))
+
+
 @pytest.mark.torch
 def test_two_places_share_a_sweep_and_a_third_that_is_gone_costs_nothing(
     tmp_path: Path, fill_store: Callable[[Path], Path]
@@ -124,10 +196,12 @@ def test_two_places_share_a_sweep_and_a_third_that_is_gone_costs_nothing(
     )
     quick = ("--budget", "0.05", "--threads", "1", "--format", "json")
     on = ("--on", f"local,{inside},prefix:false", "--on-python", sys.executable)
-    said = profkit("sweep", *on, *words, *quick, cwd=tmp_path, process=True)
+    said = profkit("sweep", *on, *words, *quick, "--serial-measure", cwd=tmp_path, process=True)
     assert said.code == 0, said.err
     assert "prefix:false cannot be reached" in said.err
     document = said.json()["sweep"]
+    header = json.loads((tmp_path / said.json()["folder"] / "cases.jsonl").read_text().splitlines()[0])
+    assert header["rules"]["serial"] is True
     assert document["complete"] is True
     assert {case["state"] for case in document["results"]} == {"measured"}
     assert document["overhead"] is None
@@ -137,6 +211,18 @@ def test_two_places_share_a_sweep_and_a_third_that_is_gone_costs_nothing(
     )
     assert again.code == 0, again.err
     assert "connect" not in again.err  # every case is known
+
+
+def test_the_line_that_goes_on_names_the_places_as_far_as_they_may_be_shown() -> None:
+    for texts, option in (
+        (["ssh:gpu1,ssh:gpu2"], "--on ssh:gpu1,ssh:gpu2 --on-python /bin/py"),
+        (
+            ["local", "srun:--gres=gpu:1 -p short"],
+            "--on 'local,srun:--gres=gpu:1 -p short' --on-python /bin/py",
+        ),
+        (["prefix:env TOKEN=1"], "--on PLACES --on-python /bin/py"),
+    ):
+        assert PlaceSlots(parse_places(texts), Sending(python="/bin/py")).options == option
 
 
 def test_what_cannot_be_asked_of_other_places_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from profkit.core.types import (
     Check,
     Hotspot,
     PassPlan,
+    PassResult,
     Plan,
     Profile,
     RunDocument,
@@ -294,6 +295,25 @@ def test_what_would_be_known_by_measuring_stands_in_the_last_line_alone() -> Non
     assert run_markdown(document).index("1. **outer**") < run_markdown(document).index("**To know more**")
     known = replace(document, verdicts=verdicts[:1])
     assert "To know more" not in run_text(known, color=False) + run_markdown(known)
+
+
+@pytest.mark.parametrize(
+    ("place", "option"),
+    [
+        (None, ""),
+        ("ssh:me@gpu1", "--on ssh:me@gpu1 "),
+        ("srun:--gres=gpu:1 -p short", "--on 'srun:--gres=gpu:1 -p short' "),
+        ("docker:image", "--on PLACE "),  # what stood before the image is not known any more
+    ],
+)
+def test_what_would_be_known_of_a_run_from_elsewhere_is_measured_there(
+    place: str | None, option: str
+) -> None:
+    noisy = replace(verdict("unknown", "t", "quiet the machine"), metric="time.interval", value=9.0)
+    passes = (PassResult("timing", None, "finished"),)
+    document = replace(documents.empty(), verdicts=(noisy,), passes=passes, place=place)
+    text = " ".join(run_text(document, color=False).split())
+    assert f"To know more (t): profkit profile {option}--sampling SECONDS -- " in text
 
 
 def test_a_time_that_is_mostly_noise_is_what_to_measure_again() -> None:

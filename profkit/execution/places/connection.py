@@ -25,6 +25,7 @@ from profkit.execution.places.place import ExecutionPlace
 
 STAGE_SECONDS = 600.0  # a slow disk there lays out thousands of files
 SILENCE_SECONDS = 60.0  # it says every second that it lives
+LOOK_SECONDS = 10.0  # little is printed on this side; a thousand connections that look each second are work
 TIDY_SECONDS = 10.0  # for what is removed there at the end
 PATIENCE_SECONDS = 60.0  # after a Ctrl-C, for what was finished to come back
 BURST_SECONDS = 1.0  # two Ctrl-C within a second count as one
@@ -59,10 +60,10 @@ class Connection:
         self.place = place
         self.hello: Mapping[str, Any] = {}
         self.sent = 0  # bytes that went through the pipe
-        self.notes: list[str] = []
+        self.ended = False  # the connection, and not by this side
         self._python, self._told = python, False
         hidden = [name for name in os.environ if place.inherits and _SECRET.search(name)]
-        self._child = ChildProcess(place.start, {}, log, without=hidden)
+        self._child = ChildProcess(place.start, {}, log, without=hidden, look_seconds=LOOK_SECONDS)
         self._libraries: Tree | None = None
         self._code = profkit_tree()
 
@@ -248,20 +249,21 @@ class Connection:
         )
 
     def _as_lost(self) -> _AsLost:
-        return _AsLost(self.place)
+        return _AsLost(self)
 
 
 class _AsLost:
     """Inside the block a process that ends is a connection that was lost."""
 
-    def __init__(self, place: ExecutionPlace) -> None:
-        self._place = place
+    def __init__(self, connection: Connection) -> None:
+        self._connection, self._place = connection, connection.place
 
     def __enter__(self) -> None:
         """Nothing to do."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, WorkerEnded):
+            self._connection.ended = error.status is not JobStatus.cancelled
             raise PlaceLost(f"{self._place.title} was lost: {error}", self._place.try_it) from error
 
 

@@ -17,8 +17,9 @@ from profkit.core.process import adopt_orphans
 from profkit.execution.child import WorkerEnded
 from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Batch, Job
-from profkit.execution.places.there import BEAT_SECONDS, GRACE_SECONDS, Home, end_children
+from profkit.execution.places.there import GRACE_SECONDS, Home, end_children
 
+SLOT_BEAT_SECONDS = 10.0  # a thousand slots that say each second that they live keep who listens busy
 OUT = "{out}"  # in an argument: the run's folder for what is left
 
 
@@ -42,7 +43,7 @@ def relay(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None
             os._exit(1)
 
     def beat() -> None:
-        while not over.wait(BEAT_SECONDS):
+        while not over.wait(SLOT_BEAT_SECONDS):
             home.send("beat")
 
     for work in (listen, beat):

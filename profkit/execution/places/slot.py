@@ -26,6 +26,16 @@ class PlaceWorker:
         """Its place."""
         return self._connection.place.title
 
+    @property
+    def host(self) -> str:
+        """What tells its machine from others, by whatever names and containers it is reached."""
+        return str(self._connection.hello.get("host") or self.title)
+
+    @property
+    def was_lost(self) -> bool:
+        """Whether its place went away: it may come back."""
+        return self._connection.ended
+
     def open(self, settings: Mapping[str, object], timeout: float) -> Json:
         """As WorkerClient does. Raises also PlaceLost."""
         self._connection.ask({"ask": "open", "settings": dict(settings), "timeout": timeout})

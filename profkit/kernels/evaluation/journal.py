@@ -85,6 +85,7 @@ def create_journal(request: EvaluationRequest, started: str) -> EvaluationJourna
         "command": list(request.command),
         "settings": codec.to_plain_data(request.settings),
         "gpus": list(request.gpus),
+        "serial": request.serial,
     }
     path = request.folder / FILE
     return EvaluationJournal(files.create(path, FORMAT, header), EvaluationContents(header))
@@ -134,6 +135,7 @@ def read_request(folder: Path, *, again: bool = False) -> EvaluationRequest:
         command,
         again,
         codec.from_plain_data(tuple[str, ...], header.get("gpus", []), "gpus"),
+        header.get("serial") is True,
     )
 
 

@@ -76,11 +76,15 @@ class EvaluationOptions:
     timing: PairOptions = field(default_factory=PairOptions)
     output: Path = Path("reports")
     name: str = "evaluation"
+    serial: bool = False
 
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """An evaluation that can be run. `command` is how it was typed; `gpus` are the devices that share it."""
+    """An evaluation that can be run. `command` is how it was typed; `gpus` are the devices that share it.
+
+    `serial`: on each host one operation at a time is tested.
+    """
 
     settings: JudgeSettings
     folder: Path
@@ -89,6 +93,7 @@ class EvaluationRequest:
     command: tuple[str, ...] = ()
     again: bool = False  # what did not pass before is tried once more
     gpus: tuple[str, ...] = ()
+    serial: bool = False
 
 
 def make_request(
@@ -125,7 +130,9 @@ def make_request(
         timing=options.timing,
     )
     folder = options.output / "EVALUATION"
-    request = EvaluationRequest(settings, folder, source.kind, options.name, command, gpus=gpus)
+    request = EvaluationRequest(
+        settings, folder, source.kind, options.name, command, gpus=gpus, serial=options.serial
+    )
     if not make_folder:
         return request
     folder = create_run_folder(options.output, options.name, kind, datetime.now())

@@ -53,6 +53,8 @@ def run_evaluation(
     Interrupted after a Ctrl-C: what was done is kept, and `--resume` goes on.
     """
     start = monotonic()
+    on = elsewhere.options if elsewhere is not None else ""
+    resume_line = f"profkit evaluate --resume {request.folder} {on}".rstrip()
     with contextlib.ExitStack() as cleanup, raise_on_signals():
         journal = _open_journal(request)
         cleanup.callback(journal.close)
@@ -85,7 +87,7 @@ def run_evaluation(
                 if complete and not document.complete:
                     raise MachineError(
                         f"{document.planned - len(document.results)} tests were not done",
-                        f"profkit evaluate --resume {request.folder}",
+                        resume_line,
                     )
                 for why in write(request.folder, document):
                     progress.note(why)
@@ -107,6 +109,8 @@ def run_evaluation(
                 progress.tick(gone)
 
             if left:
+                if elsewhere is not None:
+                    elsewhere.let_join(pool.add, progress.note)
                 pool.run(FifoQueue(_batches(left, journal)), tick)
                 if pool.fault is not None and counts.done < len(left):
                     raise pool.fault
@@ -118,7 +122,7 @@ def run_evaluation(
             raise Interrupted(
                 f"interrupted; {plural(len(journal.contents.results), 'result')} of the evaluation are in "
                 f"{request.folder}",
-                f"profkit evaluate --resume {request.folder}",
+                resume_line,
             ) from None
         except ProfkitError as fault:
             pool.close()
@@ -192,6 +196,7 @@ def _make_pool(
         settings=_plain(request),
         check=_check_slot,
         note=progress.note,
+        host_of=(lambda _: "") if request.serial else None,
     )
 
 
@@ -225,6 +230,7 @@ def _make_pool_elsewhere(
         moves=True,
         check=_check_slot,
         note=progress.note,
+        host_of=elsewhere.host_of if request.serial else None,
     )
 
 

@@ -14,7 +14,7 @@ from profkit.core import codec
 from profkit.core.codec import short_repr
 from profkit.core.errors import ProfkitError, UnreadableReport
 from profkit.core.run_folder import clean_name
-from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, SweepDocument
+from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeilings, SweepDocument
 from profkit.execution import journal as files
 from profkit.kernels.sweep.files import inspect_files
 from profkit.kernels.sweep.request import SweepGrid, SweepRequest, TimingOptions
@@ -40,27 +40,42 @@ class SweepContents:
 
 
 class SweepJournal:
-    """The journal of one sweep, open to be added to. A case that is added twice has its later result."""
+    """The journal of one sweep, open to be added to. A case that is added twice has its later result.
+
+    What is added lies in the file alone, and is read from there when it is needed: a sweep may have a million cases,
+    of 5 kB each in memory.
+    """
 
     def __init__(self, file: files.JournalFile, contents: SweepContents) -> None:
         self.header, self.about = contents.header, contents.about
         self.seconds_before = sum(contents.sessions)
         self._file = file
-        self._results = {(r.point, r.implementation): r for r in contents.results}
+        self._known = {(r.point, r.implementation): r.state for r in contents.results}
+        self._added = 0
 
     @property
     def results(self) -> tuple[CaseResult, ...]:
-        """All that is known, in the order it came."""
-        return tuple(self._results.values())
+        """All that is known, in the order it came, as the file has it. Raises UnreadableReport."""
+        return tuple(read_journal(self._file.path).results)
 
-    def result_of(self, point: GridPoint, implementation: str) -> CaseResult | None:
-        """The result of a case; None where it was not settled yet."""
-        return self._results.get((point, implementation))
+    @property
+    def is_empty(self) -> bool:
+        """Whether no case is known."""
+        return not self._known and not self._added
+
+    @property
+    def known(self) -> int:
+        """How many cases were known when it was opened."""
+        return len(self._known)
+
+    def state_of(self, point: GridPoint, implementation: str) -> CaseState | None:
+        """How a case was settled before this session; None where it was not."""
+        return self._known.get((point, implementation))
 
     def add(self, result: CaseResult, at: float) -> None:
         """Store a result, `at` seconds into this session. Raises MachineError where the disk takes no more."""
         self._file.append({"case": codec.to_plain_data(result), "at": round(at, 3)})
-        self._results[(result.point, result.implementation)] = result
+        self._added += 1
 
     def note(self, **fields: Any) -> None:
         """Store what else is found out of the sweep. Raises MachineError like `add`."""
@@ -82,9 +97,10 @@ def reopen_journal(path: Path) -> SweepJournal:
     Raises UnreadableReport where it is none, UsageError where another sweep writes it now, and MachineError where it
     cannot be written to.
     """
-    file, raw = files.reopen(path, FORMAT)
+    contents = SweepContents({})
+    file, raw = files.reopen(path, FORMAT, _reader(path, contents))
     try:
-        contents = _contents(path, raw)
+        contents.header = _checked_header(path, raw)
     except ProfkitError:
         file.close()
         raise
@@ -95,7 +111,8 @@ def reopen_journal(path: Path) -> SweepJournal:
 
 def read_journal(path: Path) -> SweepContents:
     """All of it, for a reader; of a case that is there twice the later one. Raises UnreadableReport."""
-    contents = _contents(path, files.read(path, FORMAT))
+    contents = SweepContents({})
+    contents.header = _checked_header(path, files.read(path, FORMAT, _reader(path, contents)))
     contents.results = list({(r.point, r.implementation): r for r in contents.results}.values())
     return contents
 
@@ -134,6 +151,7 @@ def read_request(folder: Path, *, again: bool = False) -> SweepRequest:
         sys.executable,
         str(header.get("name", "sweep")),
         again,
+        rules.get("serial") is True,
     )
 
 
@@ -182,14 +200,19 @@ def sweep_document(
     )
 
 
-def _contents(path: Path, raw: files.JournalContents) -> SweepContents:
+def _checked_header(path: Path, raw: files.JournalContents) -> dict[str, Any]:
     for word, kind in HEADER.items():
         if not isinstance(raw.header.get(word, kind()), kind):
             raise UnreadableReport(
                 f"{path}, line 1: {word} is {short_repr(raw.header[word])}", "profkit sweep --output FOLDER"
             )
-    contents = SweepContents(raw.header)
-    for number, body in raw.entries:
+    return raw.header
+
+
+def _reader(path: Path, contents: SweepContents) -> files.TakeEntry:
+    """What puts each entry of the file into `contents`."""
+
+    def take(number: int, body: dict[str, Any]) -> None:
         if "case" in body:
             contents.results.append(_parse_case(path, number, body["case"]))
             contents.sessions[-1] = max(contents.sessions[-1], _number(body.get("at")))
@@ -198,7 +221,8 @@ def _contents(path: Path, raw: files.JournalContents) -> SweepContents:
             if "sitting" in body["note"]:  # how the first version of this format calls a session
                 contents.sessions.append(0.0)
             contents.sessions[-1] = max(contents.sessions[-1], _number(body["note"].get("seconds")))
-    return contents
+
+    return take
 
 
 def _is_note(note: object) -> bool:

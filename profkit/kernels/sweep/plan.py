@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from profkit.core.formatting import format_quantity, plural
@@ -122,36 +124,64 @@ def too_large(point: GridPoint, free: int | None) -> str | None:
     return f"it needs some {needed / 1e9:.2g} GB, and {free / 1e9:.2g} GB are free"
 
 
-def seconds_left(
-    done: Iterable[CaseResult],
-    left: Sequence[tuple[GridPoint, str]],
-    device: str = "cuda",
-    timing: TimingOptions = TimingOptions(),  # noqa: B008 - frozen
-) -> float:
-    """Seconds of one worker for the cases that are left.
+class TimeLeft:
+    """Seconds of one worker for the cases that are `left`, by what those took that are `settled` meanwhile.
 
     A case is taken for a fixed cost and one by its work: what that implementation took so far, without its first case,
     in which things are loaded. What cases like it took elsewhere counts as a tenth of what is left: the first ones
-    of a grid are small, and say little of the large.
+    of a grid are small, and say little of the large. Only sums are kept: a sweep may have a million cases.
     """
-    durations: dict[str, list[tuple[float, float]]] = defaultdict(list)
+
+    def __init__(self, left: Iterable[tuple[GridPoint, str]], device: str, timing: TimingOptions) -> None:
+        self._device, self._timing = device, timing
+        self._left: dict[str, _Sum] = defaultdict(_Sum)
+        self._took: dict[str, _Sum] = {}  # without the first case of each
+        for point, name in left:
+            self._left[name].add(work_of(point))
+
+    def settle(self, result: CaseResult) -> None:
+        """One of them is settled."""
+        work, name = work_of(result.point), result.implementation
+        self._left[name].add(work, count=-1)
+        self.learn(result)
+
+    def learn(self, result: CaseResult) -> None:
+        """A case took so long."""
+        name = result.implementation
+        if name in self._took:
+            self._took[name].add(work_of(result.point), result.spent)
+        else:
+            self._took[name] = _Sum()
+
+    @property
+    def seconds(self) -> float:
+        """As many as are left."""
+        total = 0.0
+        for name, left in self._left.items():
+            if left.count <= 0:
+                continue
+            took, prior = self._took.get(name), prior_cost(name, self._device, self._timing)
+            if took is not None and took.count >= ENOUGH:
+                fixed, slope = took.fit_line(PRIOR_SHARE * left.work, prior[1])
+            else:
+                fixed, slope = prior
+            total += fixed * left.count + slope * left.work
+            if took is None:
+                total += FIRST_SECONDS.get(name, 0.0)
+        return total
+
+
+def seconds_left(
+    done: Iterable[CaseResult],
+    left: Iterable[tuple[GridPoint, str]],
+    device: str = "cuda",
+    timing: TimingOptions = TimingOptions(),  # noqa: B008 - frozen
+) -> float:
+    """Seconds of one worker for the cases that are left, by those that are done: see TimeLeft."""
+    time_left = TimeLeft(left, device, timing)
     for result in done:
-        durations[result.implementation].append((work_of(result.point), result.spent))
-    ahead: dict[str, float] = defaultdict(float)
-    for point, name in left:
-        ahead[name] += work_of(point)
-    lines = {
-        name: _fit_line(pairs[1:], PRIOR_SHARE * ahead[name], prior_cost(name, device, timing)[1])
-        for name, pairs in durations.items()
-        if len(pairs) > ENOUGH
-    }
-    total = 0.0
-    for point, name in left:
-        fixed, slope = lines.get(name) or prior_cost(name, device, timing)
-        total += max(0.0, fixed + slope * work_of(point))
-    for name in {name for _, name in left}.difference(durations):
-        total += FIRST_SECONDS.get(name, 0.0)
-    return total
+        time_left.learn(result)
+    return time_left.seconds
 
 
 def planned_seconds(grid: SweepGrid, device: str, timing: TimingOptions, workers: int = 1) -> float:
@@ -177,13 +207,28 @@ def work_of(point: GridPoint) -> float:
     return weight * point.batch * point.sequence * point.dimension
 
 
-def _fit_line(pairs: Sequence[tuple[float, float]], trusted: float, slope: float) -> Line:
-    """The least that a case took is the fixed part; the rest of all that they took goes by their work.
+@dataclass
+class _Sum:
+    """Cases of one implementation: how many, their work, and what they took."""
 
-    `slope` is what is believed beforehand, as if it had been seen over as much work as `trusted`. Least squares would
-    follow the largest cases, which cost more than in proportion, and call small ones free.
-    """
-    fixed = min(seconds for _, seconds in pairs)
-    whole = sum(size for size, _ in pairs)
-    rest = sum(seconds - fixed for _, seconds in pairs)
-    return fixed, (rest + trusted * slope) / (whole + trusted) if whole + trusted else 0.0
+    count: int = 0
+    work: float = 0.0
+    spent: float = 0.0
+    least: float = inf
+
+    def add(self, work: float, spent: float = 0.0, count: int = 1) -> None:
+        """One more, or one less by a count of -1."""
+        self.count += count
+        self.work += count * work
+        self.spent += spent
+        self.least = min(self.least, spent)
+
+    def fit_line(self, trusted: float, slope: float) -> Line:
+        """The least that a case took is the fixed part; the rest of all that they took goes by their work.
+
+        `slope` is what is believed beforehand, as if it had been seen over as much work as `trusted`. Least squares
+        would follow the largest cases, which cost more than in proportion, and call small ones free.
+        """
+        rest = self.spent - self.count * self.least
+        whole = self.work + trusted
+        return self.least, (max(0.0, rest) + trusted * slope) / whole if whole else 0.0

@@ -72,6 +72,7 @@ class SweepOptions:
     timeout: float = 300.0
     output: Path = Path("reports")
     name: str = "sweep"
+    serial: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,8 @@ class SweepGrid:
 class SweepRequest:
     """A sweep that can be run. `gpus` are the devices that share it, a worker each.
 
-    `again`: cases that were settled without a time before are tried once more.
+    `again`: cases that were settled without a time before are tried once more. `serial`: on each host one point at a
+    time is measured, and nothing is compiled meanwhile.
     """
 
     grid: SweepGrid
@@ -148,6 +150,7 @@ class SweepRequest:
     python: str = "python3"
     name: str = "sweep"
     again: bool = False
+    serial: bool = False
 
     @property
     def header(self) -> dict[str, Any]:
@@ -155,11 +158,14 @@ class SweepRequest:
 
         `wish` is how the first version of the format calls the timing options.
         """
+        rules: dict[str, Any] = {"device": self.device, "wish": asdict(self.timing)}
+        if self.serial:  # a journal that says nothing of it was written before there was such a rule
+            rules["serial"] = True
         header: dict[str, Any] = json.loads(
             json.dumps(
                 {
                     "name": self.name,
-                    "rules": {"device": self.device, "wish": asdict(self.timing)},
+                    "rules": rules,
                     "grid": asdict(self.grid),
                     "gpus": self.gpus,
                     "files": self.files,
@@ -255,6 +261,7 @@ def make_request(options: SweepOptions, *, make_folder: bool = True, elsewhere: 
         options.timeout,
         sys.executable,
         options.name,
+        serial=options.serial,
     )
     return with_new_folder(request) if make_folder else request
 

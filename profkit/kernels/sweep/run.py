@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from time import monotonic
@@ -25,12 +25,11 @@ from profkit.kernels.sweep import journal as journals
 from profkit.kernels.sweep import workers
 from profkit.kernels.sweep.journal import SweepJournal, sweep_document
 from profkit.kernels.sweep.outputs import load_reports, write_results
-from profkit.kernels.sweep.plan import format_duration, seconds_left
+from profkit.kernels.sweep.plan import TimeLeft, format_duration
 from profkit.kernels.sweep.request import SweepRequest
 from profkit.kernels.sweep.schedule import PointQueue, Precompile, Work
 
 REPORT_SECONDS = 2.0  # between two looks at how much is left
-REPORT_SHARE = 0.02  # of the time, for that: of a million cases one takes seconds
 STATES: Mapping[JobStatus, CaseState] = {  # of what the worker could not say itself
     JobStatus.error: "failed",
     JobStatus.crash: "crashed",
@@ -49,6 +48,12 @@ class _Session:
     start: float
     about: dict[str, Any]
     workers: int = 1
+    on: str = ""  # the options that name its places
+
+    @property
+    def resume_line(self) -> str:
+        """What goes on with it."""
+        return f"profkit sweep --resume {self.request.folder} {self.on}".rstrip()
 
     @property
     def seconds(self) -> float:
@@ -68,21 +73,22 @@ def run_sweep(
     """
     with contextlib.ExitStack() as cleanup, raise_on_signals():
         session = _open_session(request)
+        session.on = elsewhere.options if elsewhere is not None else ""
         cleanup.callback(session.journal.close)
-        settled: list[CaseResult] = []
 
         def settle(outcome: JobOutcome) -> None:
-            if (result := case_result(outcome)) is not None:
-                if elsewhere is not None:
-                    result = replace(result, place=elsewhere.workers[outcome.slot].title)
+            place = elsewhere.workers[outcome.slot].title if elsewhere is not None else None
+            if (result := case_result(outcome, place)) is not None:
                 session.journal.add(result, session.seconds)
-                settled.append(result)
+                report.settle(result)
 
         work = _left(request, session.journal)
         cases = sum(len(names) for _, names in work)
+        report = _ProgressReport(progress, session, work, cases)
         clients: Sequence[Worker]
         if elsewhere is None:
-            precompile, clients = workers.compile_workers(request, work), workers.measuring_workers(request)
+            precompile = Precompile((), ()) if request.serial else workers.compile_workers(request, work)
+            clients = workers.measuring_workers(request)
         else:
             precompile = Precompile((), ())
             if work:
@@ -95,10 +101,11 @@ def run_sweep(
             settle,
             timeout=request.timeout,
             settings={"timing": asdict(request.timing), "share": 1 / max(1, len(request.gpus))},
-            standby=workers.standby_workers(request, work) if elsewhere is None else (),
+            standby=() if elsewhere or request.serial else workers.standby_workers(request, work),
             moves=elsewhere is not None,
             check=check_device,
             note=progress.note,
+            host_of=_hosts(elsewhere) if request.serial else None,
         )
 
         def close() -> None:
@@ -113,31 +120,43 @@ def run_sweep(
                     precompile.begin()  # not before: dozens of processes that load torch would hold the workers up
                 else:
                     _compile(session, precompile, progress)
-                report = _ProgressReport(progress, session, work, settled)
+                report.begin()
                 queue = PointQueue(work, COMPILED, len(clients), precompile)
-                pool.run(queue, report.tick)
-                if pool.fault is not None and len(settled) < cases:
+                if elsewhere is not None:
+                    elsewhere.let_join(pool.add, progress.note)
+
+                def tick() -> None:
+                    session.workers = 1 if request.serial else max(1, pool.serving)
+                    report.tick()
+
+                pool.run(queue, tick)
+                if pool.fault is not None and report.settled < cases:
                     raise pool.fault
             with defer_interrupts():
                 document = _write_all(session, progress, complete=True)
         except (KeyboardInterrupt, Interrupted):
             close()
             with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
-                _write_all(session, progress, complete=False)
-            progress.end(f"interrupted after {len(settled)} of {cases} cases; they are kept")
+                document = _write_all(session, progress, complete=False)
+            progress.end(f"interrupted after {report.settled} of {cases} cases; they are kept")
             raise Interrupted(
-                f"interrupted; {plural(len(session.journal.results), 'case')} of the sweep are in {request.folder}",
-                f"profkit sweep --resume {request.folder}",
+                f"interrupted; {plural(len(document.results), 'case')} of the sweep are in {request.folder}",
+                session.resume_line,
             ) from None
         except ProfkitError as fault:
             close()
             with defer_interrupts(), contextlib.suppress(ProfkitError):
-                if settled:
+                if report.settled:
                     _write_all(session, progress, complete=False)
-            fault.run = request.folder if session.journal.results else None
+            fault.run = None if session.journal.is_empty else request.folder
             raise
         progress.end(f"{plural(cases, 'case')} in {session.seconds:.0f} s")
         return document
+
+
+def _hosts(elsewhere: PlaceSlots | None) -> Callable[[int], str]:
+    """The host of each slot: this one for all, or that of its place."""
+    return (lambda _: "") if elsewhere is None else elsewhere.host_of
 
 
 def update_case(request: SweepRequest, result: CaseResult, progress: Progress) -> SweepDocument:
@@ -151,8 +170,8 @@ def update_case(request: SweepRequest, result: CaseResult, progress: Progress) -
             session.journal.close()
 
 
-def case_result(outcome: JobOutcome) -> CaseResult | None:
-    """The result of a case, by the outcome of its job; None where it was not settled."""
+def case_result(outcome: JobOutcome, place: str | None = None) -> CaseResult | None:
+    """The result of a case at a `place`, by the outcome of its job; None where it was not settled."""
     point, name = codec.from_plain_data(GridPoint, outcome.shared), outcome.job.key
     if outcome.status is JobStatus.ok:
         try:
@@ -161,44 +180,46 @@ def case_result(outcome: JobOutcome) -> CaseResult | None:
             reason = f"its process gave a wrong answer: {error.message}"
         else:
             if (result.point, result.implementation) == (point, name):
-                return replace(result, device=outcome.slot)
+                return replace(result, device=outcome.slot, place=place)
             reason = "its process answered what it was not asked"
         outcome = replace(outcome, status=JobStatus.crash, reason=reason)
     if outcome.status not in STATES:
         return None
-    return CaseResult(
-        point, name, STATES[outcome.status], outcome.reason, spent=outcome.seconds, device=outcome.slot
-    )
+    state, spent = STATES[outcome.status], outcome.seconds
+    return CaseResult(point, name, state, outcome.reason, spent=spent, device=outcome.slot, place=place)
 
 
 class _ProgressReport:
     """How far it is, and how long it will take."""
 
-    def __init__(
-        self, progress: Progress, session: _Session, work: Sequence[Work], settled: Sequence[CaseResult]
-    ) -> None:
-        self._progress, self._session, self._settled = progress, session, settled
-        self._cases = [(point, name) for point, names in work for name in names]
+    def __init__(self, progress: Progress, session: _Session, work: Sequence[Work], cases: int) -> None:
+        self.settled = 0
+        self._progress, self._session, self._cases = progress, session, cases
+        left = ((point, name) for point, names in work for name in names)
+        self._time = TimeLeft(left, session.request.device, session.request.timing)
         self._next = 0.0
-        known = len(session.journal.results)
+
+    def begin(self) -> None:
+        """Say how much there is to do."""
+        known = self._session.journal.known
         before = f", {known} known already" if known else ""
-        progress.begin("sweep", f"{plural(len(self._cases), 'case')} to measure, {self._left()}{before}")
+        self._progress.begin("sweep", f"{plural(self._cases, 'case')} to measure, {self._left()}{before}")
+
+    def settle(self, result: CaseResult) -> None:
+        """A case is settled."""
+        self.settled += 1
+        self._time.settle(result)
 
     def tick(self) -> None:
         """Called a few times a second."""
         gone = self._session.seconds
         if gone >= self._next:
-            self._progress.move(f"{len(self._settled)} of {len(self._cases)} cases, {self._left()}")
-            took = self._session.seconds - gone
-            self._next = gone + max(REPORT_SECONDS, took / REPORT_SHARE)
+            self._progress.move(f"{self.settled} of {self._cases} cases, {self._left()}")
+            self._next = gone + REPORT_SECONDS
         self._progress.tick(gone)
 
     def _left(self) -> str:
-        request, settled = self._session.request, list(self._settled)
-        done = {(result.point, result.implementation) for result in settled}
-        left = [case for case in self._cases if case not in done]
-        seconds = seconds_left(settled, left, request.device, request.timing) / self._session.workers
-        return f"about {format_duration(seconds)} left"
+        return f"about {format_duration(self._time.seconds / self._session.workers)} left"
 
 
 def _open_session(request: SweepRequest) -> _Session:
@@ -277,8 +298,7 @@ def _left(request: SweepRequest, journal: SweepJournal) -> list[Work]:
         names = tuple(
             name
             for name in request.grid.implementations_of(point.operation)
-            if (known := journal.result_of(point, name)) is None
-            or (request.again and known.state != "measured")
+            if (known := journal.state_of(point, name)) is None or (request.again and known != "measured")
         )
         if names:
             work.append((point, names))
@@ -293,7 +313,7 @@ def _write_all(session: _Session, progress: Progress, *, complete: bool) -> Swee
     if complete and not document.complete:
         raise MachineError(
             f"{document.planned - len(document.results)} cases of the sweep were not settled",
-            f"profkit sweep --resume {request.folder}",
+            session.resume_line,
         )
     journal.note(seconds=session.seconds)
     for why in write_results(request.folder, document, request.grid, request.timing.precision, request.name):

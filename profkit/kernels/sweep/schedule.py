@@ -160,7 +160,7 @@ class PointQueue:
     def __init__(
         self, work: Sequence[Work], late: str = "", workers: int = 1, precompile: Precompile | None = None
     ) -> None:
-        self._work = list(small_last(work, workers))
+        self._work = deque(small_last(work, workers))
         self._late, self._precompile = late, precompile or Precompile((), ())
 
     def __len__(self) -> int:
@@ -179,7 +179,8 @@ class PointQueue:
         part: int | None = None
         for place, (point, names) in enumerate(self._work):
             if self._late not in names or is_ready(point):
-                return self._work.pop(place)
+                del self._work[place]
+                return point, names
             if part is None and len(names) > 1:
                 part = place
         if part is None:
@@ -191,7 +192,7 @@ class PointQueue:
     def put_back(self, batch: Batch) -> None:
         """What was taken and not done comes first."""
         names = tuple(job.key for job in batch.jobs)
-        self._work.insert(0, (codec.from_plain_data(GridPoint, batch.shared), names))
+        self._work.appendleft((codec.from_plain_data(GridPoint, batch.shared), names))
 
     def wait(self, seconds: float) -> None:
         """All that is left waits for a compiler: take the last of it from the compile workers, or wait for one."""
@@ -200,7 +201,7 @@ class PointQueue:
 
     def drain(self) -> Sequence[Batch]:
         """All that is left."""
-        work, self._work = self._work, []
+        work, self._work = self._work, deque()
         return [batch_of(*each) for each in work]
 
 

@@ -38,6 +38,7 @@ from profkit.reporting.chart_blocks import (
 from profkit.reporting.extras import Extras
 from profkit.reporting.footnotes import footnote_of
 from profkit.reporting.view import Block, Section
+from profkit.reporting.views.run_text import place_option
 
 if TYPE_CHECKING:
     from profkit.runtime.passes.read_tracemalloc import AllocationLine
@@ -338,7 +339,7 @@ def flame_section(document: RunDocument, extras: Extras) -> Section | None:
         return None  # it was sampled, and the page of a run folder without its stacks has its hot spots alone
     if backend_named(document.backend).has_device and (document.plan is not None or timed):
         headline = "Where its host spends the time is not known."
-        fix = f"profkit profile --backend {document.backend} --passes timing,stacks -- COMMAND"
+        fix = f"profkit profile {place_option(document)}--backend {document.backend} --passes timing,stacks -- COMMAND"
         body = NoChart("No stacks were sampled.", fix)
         return Section(title, (body,), headline, anchor=anchor, repeats=True)
     trace = summary_of(document, "trace")

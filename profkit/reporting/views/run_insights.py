@@ -34,7 +34,7 @@ from profkit.reporting.view import (
     soft,
     strong,
 )
-from profkit.reporting.views.run_text import NOISE, WORDS, actions, command_line, with_command
+from profkit.reporting.views.run_text import NOISE, WORDS, actions, command_line, place_option, with_command
 
 BRIEF = 5  # of them on a short screen
 _NAME = 44  # characters of a kernel's name
@@ -391,4 +391,5 @@ def _deeper(document: RunDocument) -> Measurement | None:
 
 def _profile_line(document: RunDocument, options: str) -> Text:
     typed = command_line(document)
+    options = place_option(document) + options
     return command(f"profkit profile {options} -- {typed if len(typed) <= _COMMAND else 'COMMAND'}")

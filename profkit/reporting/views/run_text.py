@@ -185,6 +185,17 @@ def command_line(document: RunDocument) -> str:
     return shlex.join(document.workload.command)
 
 
+def place_option(document: RunDocument) -> str:
+    """`--on ssh:gpu1 `, for a line that measures where the run was measured; nothing for here.
+
+    A run keeps of other places no more than their names: what stands before an image may hold a token.
+    """
+    if document.place is None:
+        return ""
+    whole = document.place.startswith(("ssh:", "srun:"))
+    return f"--on {shlex.quote(document.place) if whole else 'PLACE'} "
+
+
 def time_line(document: RunDocument) -> str | None:
     """`4.13 ms ± 0.8 % per iteration`, of the first timing; None where nothing was timed."""
     values = {r.metric: r.value for s in document.summaries if s.concern == "time" for r in s.readings[::-1]}

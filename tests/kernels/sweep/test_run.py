@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -155,6 +156,23 @@ def test_a_file_that_is_no_journal_is_refused(tmp_path: Path, content: str) -> N
     (tmp_path / journals.FILE).write_text(content)
     with pytest.raises(UnreadableReport, match="no journal of a sweep"):
         read_request(tmp_path)
+
+
+def test_the_memory_of_a_journal_does_not_grow_with_the_cases_that_are_added(tmp_path: Path) -> None:
+    request = request_for(tmp_path / "out", "PyTorch")
+    points = [GridPoint("GELU", 1, 1, number, "float32", "forward") for number in range(1, 1001)]
+    journal = journals.create_journal(request.folder / journals.FILE, request.header)
+    tracemalloc.start()
+    try:
+        for point in points:
+            samples = tuple(number / 7 for number in range(100))
+            journal.add(CaseResult(point, "PyTorch", "measured", seconds=samples), 1.0)
+        size = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+        journal.close()
+    assert size < 100_000  # bytes; the results would be three million
+    assert [result.point for result in journal.results] == points
 
 
 def test_a_line_that_is_damaged_costs_its_own_case_alone(tmp_path: Path) -> None:
