@@ -153,7 +153,7 @@ def evaluate(
     budget: Annotated[
         float,
         typer.Option(help="Seconds of timing per test at most.", metavar="SECONDS", rich_help_panel=HOW),
-    ] = 2.0,
+    ] = 5.0,
     timeout: Annotated[
         float,
         typer.Option(

@@ -29,7 +29,7 @@ class PairOptions:
     `precision` and `floor` are shares; within `floor` of 1 a speed-up is SAME.
     """
 
-    budget: float = 2.0
+    budget: float = 5.0
     precision: float = 0.02
     floor: float = 0.05
 

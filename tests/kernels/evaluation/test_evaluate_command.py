@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
     ("words", "said", "fix"),
     [
         (["--timeout", "0"], "--timeout 0 is not above 0 and at most 10,000,000", "--timeout 60"),
-        (["--budget", "nan"], "--budget nan is not above 0 and at most 10,000,000", "--budget 2"),
+        (["--budget", "nan"], "--budget nan is not above 0 and at most 10,000,000", "--budget 5"),
         (["--precision", "0.7"], "--precision 0.7 is not above 0 and at most 0.5", "--precision 0.02"),
         (["--floor", "-1"], "--floor -1 is not above 0 and at most 0.5", "--floor 0.05"),
     ],
