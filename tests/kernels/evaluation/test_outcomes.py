@@ -17,7 +17,7 @@ def test_each_bad_end_has_its_status_and_the_next_kernel_is_judged(tmp_path: Pat
     with judge_of("crashes.py", tmp_path, timeout=1.0, operations=("ceil",)) as judge:
         found = {
             name: judge_operation(judge, f"{name}.default")
-            for name in ("relu", "sigmoid", "tanh", "exp", "sin", "cos", "sqrt", "ceil", "abs")
+            for name in ("relu", "sigmoid", "tanh", "exp", "sin", "cos", "sign", "sqrt", "ceil", "abs")
         }
     torch.set_num_threads(threads)
     torch.set_grad_enabled(True)
@@ -28,6 +28,7 @@ def test_each_bad_end_has_its_status_and_the_next_kernel_is_judged(tmp_path: Pat
         "exp": "incorrect",
         "sin": "incorrect",
         "cos": "out-of-memory",
+        "sign": "out-of-memory",
         "sqrt": "crashed",
         "ceil": "load-error",
         "abs": "passed",

@@ -19,6 +19,7 @@ from typing import Any
 
 from profkit.execution import limits
 from profkit.execution.worker import search_own_modules_last
+from profkit.hardware.container import available_memory
 from profkit.kernels.evaluation.candidate.confinement import (
     GPU_CACHES,
     confine,
@@ -39,6 +40,7 @@ def main(arguments: Sequence[str]) -> None:
     limits.end_with(int(arguments[0]))
     limits.prefer_as_oom_victim()
     source, memory, threads, kept = json.loads(arguments[1])
+    free = None if "cuda" in memory else available_memory()
     if kept:
         if "cuda" in memory:
             make_caches(GPU_CACHES if source["kind"] == "flag_gems" else GPU_CACHES[:-1])
@@ -50,6 +52,7 @@ def main(arguments: Sequence[str]) -> None:
     answers = os.dup(1)
     os.dup2(2, 1)
     handler = _Handler(answers, source, memory, threads)
+    limits.limit_memory(free)  # a kernel that asks for more gets an error at once, and no other program is killed
     _answer(answers, {"arena": handler.memory_address()})
     for line in sys.stdin.buffer:
         if line == b"go\n":

@@ -43,6 +43,14 @@ def takes_too_much_memory(x):
     return torch.empty(1 << 50)
 
 
+@kernel("sign.default")
+def takes_all_the_memory_there_is(x):
+    """A system promises that much, and finds out when it is used."""
+    return torch.empty(
+        os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 100 * 99, dtype=torch.uint8
+    )
+
+
 @kernel("sqrt.default")
 def forges_answers(x):
     for descriptor in range(3, 20):
