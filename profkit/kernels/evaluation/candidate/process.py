@@ -52,7 +52,8 @@ def main(arguments: Sequence[str]) -> None:
     answers = os.dup(1)
     os.dup2(2, 1)
     handler = _Handler(answers, source, memory, threads)
-    limits.limit_memory(free)  # a kernel that asks for more gets an error at once, and no other program is killed
+    # A kernel that asks for more gets an error at once, and no other program is killed.
+    limits.limit_memory(free)
     _answer(answers, {"arena": handler.memory_address()})
     for line in sys.stdin.buffer:
         if line == b"go\n":
