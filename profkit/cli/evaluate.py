@@ -15,6 +15,7 @@ from profkit.cli.options import (
     OutputFormat,
     SendEnvOption,
     SendOption,
+    SerialMeasureOption,
     places_of,
     print_result,
     print_view,
@@ -166,14 +167,7 @@ def evaluate(
             "--audit", help="Try wrong kernels on every test: which tests find them?", rich_help_panel=HOW
         ),
     ] = False,
-    serial_measure: Annotated[
-        bool,
-        typer.Option(
-            "--serial-measure",
-            help="For numbers to publish: on each host one worker at a time, whatever GPUs and places there are.",
-            rich_help_panel=HOW,
-        ),
-    ] = False,
+    serial_measure: SerialMeasureOption = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Say what would be tested, and test nothing.", rich_help_panel=HOW)
     ] = False,

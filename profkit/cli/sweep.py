@@ -15,6 +15,7 @@ from profkit.cli.options import (
     OutputFormat,
     SendEnvOption,
     SendOption,
+    SerialMeasureOption,
     places_of,
     print_result,
     print_view,
@@ -147,14 +148,7 @@ def sweep(
             help="Seconds that a case may take, compiling included.", metavar="SECONDS", rich_help_panel=HOW
         ),
     ] = 300.0,
-    serial_measure: Annotated[
-        bool,
-        typer.Option(
-            "--serial-measure",
-            help="For numbers to publish: on each host one worker at a time, whatever GPUs and places there are.",
-            rich_help_panel=HOW,
-        ),
-    ] = False,
+    serial_measure: SerialMeasureOption = False,
     plan: Annotated[
         bool,
         typer.Option(

@@ -19,7 +19,7 @@ from profkit.kernels.evaluation.fresh_values import FreshValues, choose_values
 from profkit.kernels.evaluation.judge import Judge
 from profkit.kernels.evaluation.request import WAIT_POLICY, PairOptions
 from profkit.kernels.evaluation.run import judge_command
-from profkit.kernels.evaluation.timing.batches import Bench
+from profkit.kernels.evaluation.timing.batches import PairedBatches
 from profkit.kernels.evaluation.timing.speedup import Pair, find_speedup, speed_word, undisturbed
 
 
@@ -143,7 +143,7 @@ def test_faster_is_what_a_thousand_equal_pairs_would_hardly_show() -> None:
 
 
 def test_each_process_is_first_and_written_first_once_in_two_pairs() -> None:
-    bench, seen = Bench.__new__(Bench), []
+    bench, seen = PairedBatches.__new__(PairedBatches), []
     bench._secret, bench._both = random.SystemRandom(), ("reference", "candidate")  # type: ignore[assignment]
 
     def run_pair(number: int, written: Sequence[Any], run: Sequence[Any]) -> Pair:

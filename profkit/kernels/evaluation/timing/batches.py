@@ -90,7 +90,7 @@ def fit_gate(
     return count if of_a_call * count >= SHORTEST_GATED else 0
 
 
-class Bench:
+class PairedBatches:
     """Both processes with their arguments, which are laid out anew for each round of pairs."""
 
     def __init__(

@@ -25,7 +25,7 @@ from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor
 from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.fresh_values import FreshValues
 from profkit.kernels.evaluation.request import PairOptions
-from profkit.kernels.evaluation.timing.batches import Bench, threads_busy
+from profkit.kernels.evaluation.timing.batches import PairedBatches, threads_busy
 from profkit.kernels.evaluation.timing.speedup import (
     FEWEST_ROUNDS,
     Pair,
@@ -96,7 +96,7 @@ def time_pairs(
     others = OtherProcesses([os.getpid(), reference.pid, candidate.pid])
     pairs: list[Pair] = []
     with ExitStack() as cleanup:
-        bench = Bench(
+        bench = PairedBatches(
             candidate, reference, fresh, recipe, outputs, count, cleanup, together=together, gated=gated
         )
         for number in range(MOST_ROUNDS):
