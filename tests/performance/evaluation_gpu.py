@@ -9,7 +9,8 @@ the folder $OUT where that is set.
 - smoke: does the chain stand, are equal kernels SAME (aim: 95 % of the operations, geometric mean within 1 %)?
 - opinfo: correctness of PyTorch's own kernels in bfloat16. What is not passed or skipped there is our fault.
 - timed: the calls of the smoke suite in half precision, timed for longer.
-- rate-1, rate-4: the same tests on one device and on four (aim: 3.6 times as many in a minute).
+- rate-1, rate-2, rate-4: the same tests on so many devices (aim: on four 3.6 times as many in a minute).
+- timed-rate-1, timed-rate-2, timed-rate-4: timed tests on so many devices.
 - traces: the calls of real models that are made most, timed.
 - flag_gems: Triton kernels of a library, where it is installed.
 """
@@ -30,6 +31,16 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 SHOWN = 20
+COUNTS = (
+    25,
+    50,
+    100,
+    200,
+    400,
+    800,
+    1600,
+    3200,
+)  # of tests: how long one device and several need for as many
 MATMULS = (
     "mm,bmm,addmm,_softmax,native_layer_norm,gelu,add.Tensor,mul.Tensor,relu,cat,sum,mean,where,embedding"
 )
@@ -38,22 +49,20 @@ STAGES: Mapping[str, Sequence[str]] = {
     "opinfo": ("--suite", "opinfo", "--backend", "aten", "--dtype", "bfloat16", "--correctness-only"),
     "opinfo-float32": ("--suite", "opinfo", "--backend", "aten", "--correctness-only"),
     "timed": ("--suite", "smoke", "--backend", "aten", "--dtype", "bfloat16", "--budget", "3"),
-    "rate-1": (
-        "--suite",
-        "opinfo",
-        "--backend",
-        "aten",
-        "--dtype",
-        "bfloat16",
-        "--budget",
-        "0.5",
-        "--gpus",
-        "0",
-    ),
-    "rate-4": (
-        *("--suite", "opinfo", "--backend", "aten", "--dtype", "bfloat16", "--budget", "0.5"),
-        *("--gpus", "0,1,2,3"),
-    ),
+    **{
+        f"rate-{count}": (
+            *("--suite", "opinfo", "--backend", "aten", "--dtype", "bfloat16", "--budget", "0.5"),
+            *("--gpus", ",".join(map(str, range(count)))),
+        )
+        for count in (1, 2, 4)
+    },
+    **{
+        f"timed-rate-{count}": (
+            *("--suite", "torchbench", "--backend", "aten", "--ops", MATMULS, "--budget", "1"),
+            *("--gpus", ",".join(map(str, range(count)))),
+        )
+        for count in (1, 2, 4)
+    },
     "traces": ("--suite", "torchbench", "--backend", "aten", "--ops", MATMULS, "--budget", "0.3"),
     "flag_gems": ("--suite", "smoke", "--backend", "flag_gems", "--budget", "1"),
     "flag_gems-opinfo": (
@@ -126,6 +135,12 @@ def describe(document: Mapping[str, Any], wall: float, moments: Sequence[float])
             f"{a_minute * len(operations) / len(moments):.0f} operations and {a_minute:.0f} tests a minute, "
             f"on {len({test['slot'] for test in done})} devices"
         )
+        reached = (
+            f"{count} after {moments[count - 1] - moments[0]:.1f} s"
+            for count in COUNTS
+            if count <= len(moments)
+        )
+        print("tests from the first result on:", ", ".join(reached))
     print("statuses:", dict(Counter(test["status"] for test in done)))
     words = Counter(operation["speedup"]["word"] for operation in operations if operation.get("speedup"))
     each = Counter(test["speedup"]["word"] for test in done if test.get("speedup"))

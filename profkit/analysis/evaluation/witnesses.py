@@ -41,14 +41,17 @@ def impossible_device_rate(bytes_written: float, seconds: float, multiprocessors
     )
 
 
-def describe_launches(seconds: float, device_seconds: float) -> str:
-    """A remark where a call of so many seconds leaves the device idle for most of them; else empty."""
+def describe_launches(seconds: float, device_seconds: float, *, gated: bool = False) -> str:
+    """A remark where kernels run for the lesser part of a call of so many seconds; else empty.
+
+    `gated`: everything was launched before the clock ran, so that the rest is the device's own.
+    """
     if not 0 < device_seconds < LAUNCHING * seconds:
         return ""
-    return (
-        f"the GPU works {device_seconds / seconds:.0%} of its time, {format_quantity(device_seconds, 's')} a call: "
-        "the rest is what the host needs to launch it"
-    )
+    runs, share = format_quantity(device_seconds, "s"), f"{device_seconds / seconds:.0%}"
+    if gated:
+        return f"kernels run for {runs} of a call, {share} of its time: the rest is how long the GPU takes between them"
+    return f"the GPU works {share} of its time, {runs} a call: the rest is what the host needs to launch it"
 
 
 def describe_host_time(seconds: float, launch_seconds: float) -> str:

@@ -51,7 +51,7 @@ from profkit.kernels.evaluation.sources.source import KernelSource, SourceReques
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
 from profkit.kernels.evaluation.timing.batches import ReferenceFailed
-from profkit.kernels.evaluation.timing.pairs import Unverified
+from profkit.kernels.evaluation.timing.pairs import PairedTimes, Unverified
 from profkit.kernels.evaluation.timing.timed_trial import TrialTimer
 from profkit.kernels.evaluation.trial import Cheat, Trial, use_threads
 from profkit.kernels.sweep.device import describe_device
@@ -359,7 +359,7 @@ class Judge:
         if self._rival is not None:
             compiled, remark = self._rival.compare(trial.test.operation, trial, timer.time)
             remarks = (*remarks, *filter(None, (remark,)))
-        own_share, launching = self._trace(trial, times.seconds)
+        own_share, launching = self._trace(trial, times)
         return replace(
             result,
             own_share=own_share,
@@ -379,7 +379,7 @@ class Judge:
             bound_seconds=kept_bound(bound, times.seconds, times.reference_seconds),
         )
 
-    def _trace(self, trial: Trial, seconds: float) -> tuple[float | None, tuple[str, ...]]:
+    def _trace(self, trial: Trial, times: PairedTimes) -> tuple[float | None, tuple[str, ...]]:
         """The share of the device's time in kernels of the candidate's own, and what is to be said of where it goes."""
         tracer = self._tracer
         if tracer is None:
@@ -392,7 +392,8 @@ class Judge:
             return None, (f"what it launches is not known: {error}",)
         own = assess_own_kernels(launched)
         device_seconds = sum(spent for _, spent in launched) / TRACED_CALLS
-        remarks = (own.remark if own is not None else NOTHING_RAN, describe_launches(seconds, device_seconds))
+        launching = describe_launches(times.seconds, device_seconds, gated=times.launch_seconds > 0)
+        remarks = (own.remark if own is not None else NOTHING_RAN, launching)
         return None if own is None else own.share, tuple(filter(None, remarks))
 
     def _least_seconds(self, bytes_: int, flops: float | None, dtype: str) -> float | None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import prod, sqrt
@@ -149,14 +149,16 @@ def _written_arguments(operation: Any) -> tuple[Sequence[bool], Collection[str]]
     return [argument.name in written for argument in schema if not argument.kwarg_only], written
 
 
-def run_natively(operation: Any, make: Make) -> CallReference:
+def run_natively(operation: Any, make: Make, *, garbage: bool = False) -> CallReference:
     """What PyTorch itself gives and does, without a truth. `make` gives fresh arguments, and their storages' bytes.
 
-    Raises whatever PyTorch raises for these arguments.
+    `garbage`: new memory holds garbage at first. Raises whatever PyTorch raises for these arguments.
     """
     args, kwargs, storages = make()
     numbers = {storage.untyped_storage().data_ptr(): place for place, storage in enumerate(storages)}
-    value = operation(*args, **kwargs)
+    # Not before: what making the arguments has freed is the memory that the operation is given next.
+    with fill_new_memory(_device_of(args, kwargs)) if garbage else nullcontext():
+        value = operation(*args, **kwargs)
     tensors = flat_tensors([args, kwargs])
     changed = sorted(written_places(operation, args, kwargs))
     return CallReference(
@@ -177,8 +179,7 @@ def make_reference(operation: Any, make: Make, seed: int) -> CallReference:
         return run_natively(operation, make)
     args, kwargs, _ = make()
     tensors = flat_tensors([args, kwargs])
-    with fill_new_memory(tensors[0].device if tensors else torch.device("cpu")):
-        filled = run_natively(operation, make)
+    filled = run_natively(operation, make, garbage=True)
     truth = Truth(operation, make, len(filled.outputs), [place for place, _ in filled.arguments], seed)
     native, again = filled, None
     if not all(map(_is_written, _results(filled), truth.values)):  # it may hold what nobody wrote
@@ -198,6 +199,10 @@ def make_reference(operation: Any, make: Make, seed: int) -> CallReference:
         ),
         remarks=(f"held against PyTorch's own result: {truth.missing}",) if truth.missing else (),
     )
+
+
+def _device_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> torch.device:
+    return next((tensor.device for tensor in flat_tensors([args, kwargs])), torch.device("cpu"))
 
 
 def _results(reference: CallReference) -> list[Expected]:

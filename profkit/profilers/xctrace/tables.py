@@ -8,11 +8,10 @@ whole rows are taken, and the elements dropped. A value that was forgotten is fo
 
 from __future__ import annotations
 
-import gc
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import lt
 from pathlib import Path
@@ -20,6 +19,7 @@ from pyexpat import ExpatError
 from typing import IO, TYPE_CHECKING, TypeAlias
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser, fromstring
 
+from profkit.core.collector import without_collector
 from profkit.core.errors import UnreadableReport
 from profkit.profilers.xctrace.cells import MOST_DEPTH, CellDecoder, Value
 from profkit.profilers.xctrace.toc import DamagedExport, TraceRun, damage_error, name_file, new_parser
@@ -361,17 +361,6 @@ def _unknown_id_error(number: str, tag: str) -> DamagedExport:
     return DamagedExport(f"damaged: <{tag[:40]}> refers to id {number[:40]}, which was not said before")
 
 
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Python's search for cycles of objects waits: it looks at every new element, for a fifth of the time."""
-    restore = gc.enable if gc.isenabled() else gc.disable
-    gc.disable()
-    try:
-        yield
-    finally:
-        restore()
-
-
 class _RowReader:
     """The rows of one node. `strict`: its schema is that of another one, so its cells must be of the columns' types."""
 
@@ -394,7 +383,7 @@ class _RowReader:
         batch: list[Row] | None = None
         with name_file(self._path):
             while batch is None or batch:
-                with _no_collection():
+                with without_collector():  # it looks at every new element, for a fifth of the time
                     batch = self._next_batch(asked, kinds)
                 yield from batch
 

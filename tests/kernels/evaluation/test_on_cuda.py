@@ -16,6 +16,7 @@ from judging import FILES, POSITIVE, judge_of, judge_operation
 
 from profkit.core.types import EvaluationTest
 from profkit.kernels.evaluation.judge import Judge
+from profkit.kernels.evaluation.reference import make_reference
 from profkit.kernels.evaluation.request import PairOptions
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.suites.suite import Arguments
@@ -88,6 +89,22 @@ def test_whose_kernels_take_the_time_is_said(tmp_path: Path) -> None:
     assert shares["exp"] is not None
     assert shares["exp"] < 0.5
     assert any("no kernel of its own" in remark for remark in found["abs"].remarks)
+
+
+def test_what_pytorch_leaves_unwritten_is_asked_of_no_kernel() -> None:
+    """`nll_loss2d_forward` without a reduction leaves its total weight unwritten on a GPU."""
+
+    def make() -> tuple[tuple[object, ...], dict[str, object], list[torch.Tensor]]:
+        log_softmax = torch.randn(2, 3, 2, 2, device="cuda")
+        target = torch.randint(0, 3, (2, 2, 2), device="cuda")
+        weight = torch.rand(3, device="cuda")
+        for _ in range(50):  # freed at once: zeros in what the operation is given next
+            torch.zeros(1, device="cuda")
+        return (log_softmax, target, weight, 0, -100), {}, [log_softmax, target, weight]
+
+    _, total_weight = make_reference(torch.ops.aten.nll_loss2d_forward.default, make, seed=1).outputs
+    assert total_weight.undefined is not None
+    assert bool(total_weight.undefined.all())
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,10 @@ def confirm(
 ) -> tuple[PairedTimes, tuple[str, ...], list[str]]:
     """What comes of a first answer where new processes give the other one; None: they are not to be asked."""
     candidate, reference = Process(), Process()
-    trial = SimpleNamespace(test=SimpleNamespace(operation="relu.default"))
+    trial = SimpleNamespace(
+        test=SimpleNamespace(operation="relu.default"),
+        first_call=lambda process: process.done.append("first call"),
+    )
     where = SimpleNamespace(device=SimpleNamespace(type=device))
     parts: Any = (trial, None, candidate, where, None)
     timer = TrialTimer(*parts)
@@ -87,6 +90,9 @@ def test_only_a_small_difference_may_be_luck(median: float, word: SpeedWord, ask
         assert confirm(first, None) == (first, (), [])
 
 
-def test_on_a_gpu_whose_time_is_measured_alone_processes_have_no_luck() -> None:
-    first = times(1.1, "FASTER")
+def test_on_a_gpu_less_may_be_luck_and_a_new_process_is_called_before_it_is_timed() -> None:
+    first = times(1.2, "FASTER")
     assert confirm(first, None, device="cuda") == (first, (), [])
+    found, remarks, done = confirm(times(1.08, "FASTER"), times(0.99, "SAME"), device="cuda")
+    assert (found.speedup.word, remarks) == ("AMBIGUOUS", (LUCK,))
+    assert done == ["kill", "relu.default", "first call"]

@@ -139,3 +139,9 @@ def test_launches_are_named_where_they_take_most_of_a_time() -> None:
     assert describe_launches(10e-6, 8e-6) == ""
     assert describe_launches(10e-6, 0.0) == ""
     assert describe_launches(10e-6, 2e-6).startswith("the GPU works 20% of its time, 2.00 µs a call")
+
+
+def test_what_was_launched_before_the_clock_ran_is_not_said_to_wait_for_the_host() -> None:
+    remark = describe_launches(10e-6, 2e-6, gated=True)
+    assert remark.startswith("kernels run for 2.00 µs of a call, 20% of its time")
+    assert "host" not in remark

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import torch
 
+from profkit.core.collector import without_collector
 from profkit.core.errors import MachineError
 from profkit.core.types import Json
 from profkit.kernels.evaluation.candidate.cuda_gate import DeviceGate, JudgeGate
@@ -280,9 +281,10 @@ class CudaKernelMemory:
     @contextmanager
     def fill_new(self, *, filled: bool) -> Iterator[None]:
         """What torch's allocator has to give holds garbage at first."""
-        if filled:
-            fill_free_blocks(self._driver)
-        yield
+        with without_collector():
+            if filled:
+                fill_free_blocks(self._driver)
+            yield
 
     def keep_freed(self) -> None:
         """torch's allocator keeps what is freed anyway."""
@@ -340,12 +342,14 @@ class CudaKernelMemory:
 def fill_new_device_memory() -> Iterator[None]:
     """What torch's allocator gives in this process holds garbage at first, and zeros afterwards.
 
-    So what nobody writes is another value within than behind.
+    So what nobody writes is another value within than behind. Python's collector would free tensors of old results
+    after the free blocks were listed, and these would be given next.
     """
     driver = CudaDriver()
-    fill_free_blocks(driver)
-    yield
-    fill_free_blocks(driver, 0)
+    with without_collector():
+        fill_free_blocks(driver)
+        yield
+        fill_free_blocks(driver, 0)
 
 
 def fill_free_blocks(driver: CudaDriver, byte: int = GARBAGE) -> None:

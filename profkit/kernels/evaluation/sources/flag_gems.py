@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import importlib.util
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError
 from operator import attrgetter
 from pathlib import Path
 
@@ -33,7 +36,12 @@ class FlagGemsSource(ListedSource):
 
     def __init__(self) -> None:
         self._functions = read_registrations(find_package())
-        super().__init__({operation: f"{PACKAGE}.{name}" for operation, name in self._functions.items()})
+        version: tuple[str, ...] = ()
+        with suppress(PackageNotFoundError):  # where its folder alone was put on the path
+            version = (f"the kernels are those of FlagGems {importlib.metadata.version(PACKAGE)}",)
+        super().__init__(
+            {operation: f"{PACKAGE}.{name}" for operation, name in self._functions.items()}, version
+        )
 
     def load(self, operation: str) -> Kernel:
         """The function of FlagGems. Raises LoadError where it has none, and what importing it raises."""

@@ -177,11 +177,13 @@ def test_what_flag_gems_has_is_read_from_its_own_list(
         "import torch\nfrom flag_gems.ops import *\nLONG = ('a', 'text')\n"
         "def enable():\n    register((('abs', abs), ('add.Tensor', ops.add), ('no_such_thing', zeros)))\n"
     )
-    write(tmp_path, {"flag_gems/__init__.py": text})
+    about = "Metadata-Version: 2.1\nName: flag_gems\nVersion: 5.0.2\n"
+    write(tmp_path, {"flag_gems/__init__.py": text, "flag_gems-5.0.2.dist-info/METADATA": about})
     monkeypatch.syspath_prepend(tmp_path)
     source = open_source(make_source_request("flag_gems", device="cuda"))
     assert source.operations() == ("abs.default", "add.Tensor")
     assert source.where("add.Tensor") == "flag_gems.ops.add"
+    assert source.remarks() == ("the kernels are those of FlagGems 5.0.2",)
     with pytest.raises(MachineError, match="no kernels for the CPU"):
         make_source_request("flag_gems", device="cpu")
 
