@@ -27,13 +27,15 @@ AGAIN_SECONDS = 30.0  # between two tries to reach a place that is missing
 class SlotWork:
     """What each slot does: the factory of its handler, with its arguments; an environment for each slot of a place.
 
-    `files` and folders are sent; `from_here` says what an argument calls one. `relay.OUT` is a folder there.
+    `files` and folders are sent; `from_here` says what an argument calls one. `relay.OUT` is a folder there. `locks`:
+    each slot has its GPU to itself.
     """
 
     factory: str
     arguments: tuple[Json, ...]
     environments: tuple[Mapping[str, str], ...] = ({},)
     files: tuple[str, ...] = ()
+    locks: bool = False
 
 
 @dataclass
@@ -174,7 +176,11 @@ class PlaceSlots:
 
 def _data_of_slots(work: SlotWork) -> list[Json]:
     """What `relay` gets, for each slot of a place."""
-    common: dict[str, Json] = {"factory": work.factory, "arguments": [*work.arguments]}
+    common: dict[str, Json] = {
+        "factory": work.factory,
+        "arguments": [*work.arguments],
+        "locks": work.locks,
+    }
     return [{**common, "env": {**env}} for env in work.environments]
 
 

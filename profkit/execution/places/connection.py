@@ -10,7 +10,7 @@ import secrets
 import shlex
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,17 +63,36 @@ class Connection:
         self.ended = False  # the connection, and not by this side
         self._python, self._told = python, False
         hidden = [name for name in os.environ if place.inherits and _SECRET.search(name)]
-        self._child = ChildProcess(place.start, {}, log, without=hidden, look_seconds=LOOK_SECONDS)
+        self._waiting: Callable[[str], None] | None = None
+        self._child = ChildProcess(
+            place.start,
+            {},
+            log,
+            without=hidden,
+            look_seconds=LOOK_SECONDS,
+            look=self._look,
+            asks=place.queues,
+        )
         self._libraries: Tree | None = None
         self._code = profkit_tree()
 
-    def open(self) -> None:
-        """Start it, and find a Python there. Raises PlaceUnreachable, after which nothing of it runs."""
+    def open(self, waiting: Callable[[str], None] | None = None) -> None:
+        """Start it, and find a Python there. Raises PlaceUnreachable, after which nothing of it runs.
+
+        `waiting` is called each second with what was printed last until it answers: a queue says why it takes long.
+        """
+        self._waiting, self._child.look_seconds = waiting, 1.0
         try:
             self._open()
         except BaseException:
             self._child.close()
             raise
+        finally:
+            self._waiting, self._child.look_seconds = None, LOOK_SECONDS
+
+    def _look(self) -> None:
+        if self._waiting is not None:
+            self._waiting(self._child.last_words())
 
     def _open(self) -> None:
         nonce = secrets.token_hex(8)
