@@ -51,8 +51,8 @@ class ChildProcess:
     It is started by `start`, again and again. The thread that starts it must live as long as it does: on Linux it ends
     with that thread. `log` takes its standard error; `env` is set on top of this process's environment, of which it
     does not get what `without` names. Orphans are not its own where it is known that it starts no processes. While it
-    is waited for, its log is cut each `look_seconds`, and `look` called. `asks`: before it is killed it gets some seconds
-    to end after SIGTERM.
+    is waited for, its log is cut each `look_seconds`, and `look` called. `asks`: it gets SIGTERM
+    before it is killed, and some seconds to end.
     """
 
     def __init__(

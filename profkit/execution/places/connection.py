@@ -63,36 +63,31 @@ class Connection:
         self.ended = False  # the connection, and not by this side
         self._python, self._told = python, False
         hidden = [name for name in os.environ if place.inherits and _SECRET.search(name)]
-        self._waiting: Callable[[str], None] | None = None
+        self._look: Callable[[], None] = _nothing
         self._child = ChildProcess(
             place.start,
             {},
             log,
             without=hidden,
             look_seconds=LOOK_SECONDS,
-            look=self._look,
+            look=lambda: self._look(),
             asks=place.queues,
         )
         self._libraries: Tree | None = None
         self._code = profkit_tree()
 
-    def open(self, waiting: Callable[[str], None] | None = None) -> None:
-        """Start it, and find a Python there. Raises PlaceUnreachable, after which nothing of it runs.
-
-        `waiting` is called each second with what was printed last until it answers: a queue says why it takes long.
-        """
-        self._waiting, self._child.look_seconds = waiting, 1.0
+    def open(self, progress: Progress | None = None) -> None:
+        """Start it, and find a Python there. Raises PlaceUnreachable, after which nothing of it runs."""
+        self._child.look_seconds = 1.0
+        if progress is not None:
+            self._look = _tell_of_wait(progress, self._child)
         try:
             self._open()
         except BaseException:
             self._child.close()
             raise
         finally:
-            self._waiting, self._child.look_seconds = None, LOOK_SECONDS
-
-    def _look(self) -> None:
-        if self._waiting is not None:
-            self._waiting(self._child.last_words())
+            self._look, self._child.look_seconds = _nothing, LOOK_SECONDS
 
     def _open(self) -> None:
         nonce = secrets.token_hex(8)
@@ -284,6 +279,23 @@ class _AsLost:
         if isinstance(error, WorkerEnded):
             self._connection.ended = error.status is not JobStatus.cancelled
             raise PlaceLost(f"{self._place.title} was lost: {error}", self._place.try_it) from error
+
+
+def _nothing() -> None: ...
+
+
+def _tell_of_wait(progress: Progress, child: ChildProcess) -> Callable[[], None]:
+    """Says what a place prints until it answers: the first words on a line of their own, the others on one that moves."""
+    begun, before = time.monotonic(), ""
+
+    def tell() -> None:
+        nonlocal before
+        if (words := child.last_words()) and words != before:
+            (progress.move if before else progress.note)(words)
+            before = words
+        progress.tick(time.monotonic() - begun)
+
+    return tell
 
 
 def _search_script(nonce: str, pythons: tuple[str, ...] | list[str]) -> bytes:

@@ -12,8 +12,8 @@ class ExecutionPlace:
     The shell is always the last word, `sh` alone, so that no word of ours is quoted for somebody's login shell. `start`
     is empty for `local`. `title` is what people and results call it. `patience`: seconds until it answers; a queue may
     let it wait. `inherits`: what runs there gets this process's environment, so that secrets are taken out of it first.
-    `try_it` is a line that shows whether it can be reached. `queues`: others may be served first, for hours; it gives its
-    place up where it is asked to end, and not where it is killed.
+    `try_it` is a line that shows whether it can be reached. `queues`: others may be served first, for hours; it leaves
+    the queue where it is asked to end, and not where it is killed.
     """
 
     kind: str

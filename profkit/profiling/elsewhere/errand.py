@@ -7,7 +7,6 @@ and only once: what makes two machines go away is more likely the work.
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,24 +90,10 @@ def do_errand(errand: Errand, place: ExecutionPlace, progress: Progress, arrived
 
 def _connect(connection: Connection, errand: Errand, progress: Progress) -> None:
     progress.begin("connect", connection.place.title)
-    connection.open(tell_of_wait(progress))
+    connection.open(progress)
     version = ".".join(map(str, connection.hello["version"]))
     progress.end(f"{connection.place.title}: Python {version}")
     connection.stage(errand.work, progress)
-
-
-def tell_of_wait(progress: Progress) -> Callable[[str], None]:
-    """For `Connection.open`: the first words are a line of their own, later ones move."""
-    begun, first = time.monotonic(), True
-
-    def tell(words: str) -> None:
-        nonlocal first
-        if words:
-            (progress.note if first else progress.move)(words)
-            first = False
-        progress.tick(time.monotonic() - begun)
-
-    return tell
 
 
 def _show(event: Mapping[str, Any], progress: Progress) -> None:
