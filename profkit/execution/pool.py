@@ -126,8 +126,8 @@ class WorkerPool:
     def add(self, worker: Worker) -> bool:
         """One more worker shares what is left; False where nothing is, and the worker is not taken.
 
-        Its slot is the next number. It is opened and checked as those that were there from the beginning. It waits until
-        `run` is called.
+        Its slot is the next number. It is opened and checked as those that were there from the beginning. This
+        waits until `run` is called.
         """
         self._go.wait()
         with self._queueing:

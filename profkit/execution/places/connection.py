@@ -72,6 +72,7 @@ class Connection:
             look_seconds=LOOK_SECONDS,
             look=lambda: self._look(),
             asks=place.queues,
+            telling=place.telling,
         )
         self._libraries: Tree | None = None
         self._code = profkit_tree()
@@ -181,6 +182,12 @@ class Connection:
                 if event["event"] == "result":
                     return
 
+    @property
+    def ended_because(self) -> str:
+        """Why the place ends the work: a queue asks for that at a time limit, and what was finished comes back."""
+        words, telling = self._child.last_words(), self.place.telling
+        return f"{self.place.title}: {words}" if telling and telling in words else ""
+
     def ask(self, request: Mapping[str, Any]) -> None:
         """Ask what was started. Raises PlaceLost."""
         with self._as_lost():
@@ -285,7 +292,7 @@ def _nothing() -> None: ...
 
 
 def _tell_of_wait(progress: Progress, child: ChildProcess) -> Callable[[], None]:
-    """Says what a place prints until it answers: the first words on a line of their own, the others on one that moves."""
+    """Says what a place prints until it answers: the first words on a line of their own, others on one that moves."""
     begun, before = time.monotonic(), ""
 
     def tell() -> None:

@@ -13,7 +13,8 @@ class ExecutionPlace:
     is empty for `local`. `title` is what people and results call it. `patience`: seconds until it answers; a queue may
     let it wait. `inherits`: what runs there gets this process's environment, so that secrets are taken out of it first.
     `try_it` is a line that shows whether it can be reached. `queues`: others may be served first, for hours; it leaves
-    the queue where it is asked to end, and not where it is killed.
+    the queue where it is asked to end, and not where it is killed. `telling`: what stands in the line that
+    says why it ended, where that is not the last one.
     """
 
     kind: str
@@ -23,6 +24,7 @@ class ExecutionPlace:
     inherits: bool = False
     try_it: str | None = None
     queues: bool = False
+    telling: str = ""
 
     @property
     def is_local(self) -> bool:

@@ -32,4 +32,5 @@ def shell_in_task(words: Sequence[str]) -> ExecutionPlace:
         inherits=True,
         try_it=f"srun {shlex.join(words)} python3 -V",
         queues=True,
+        telling=" CANCELLED AT ",
     )

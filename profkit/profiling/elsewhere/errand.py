@@ -78,6 +78,8 @@ def do_errand(errand: Errand, place: ExecutionPlace, progress: Progress, arrived
                 elif event["event"] == "result":
                     if files is not None:
                         files.finish()
+                    if connection.ended_because:
+                        progress.note(connection.ended_because)
                     return event.get("value")
                 else:
                     raise PlaceLost(f"{place.title} said {event['event']!r}, which was not asked")
