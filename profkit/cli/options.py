@@ -138,8 +138,12 @@ def places_of(
     python: str | None,
     send: list[Path] | None = None,
     send_env: list[str] | None = None,
+    gpus: str | None = None,
 ) -> tuple[tuple[ExecutionPlace, ...], Sending] | None:
-    """Where it is to run, and what may go there; None for here. Raises UsageError."""
+    """Where it is to run, and what may go there; None for here. Raises UsageError.
+
+    `gpus` are the numbers of --gpus: a place out of a queue has the devices that it was given.
+    """
     from profkit.core.errors import UsageError
 
     if not on:
@@ -153,6 +157,11 @@ def places_of(
     places = parse_places(on)
     if all(place.is_local for place in places) and len(places) == 1:
         return None
+    if gpus and (queued := [place.title for place in places if place.queues]):
+        raise UsageError(
+            f"{queued[0]} is given its GPU by the queue, and --gpus numbers them",
+            f"--on {queued[0]},{queued[0]}",
+        )
     return places, Sending(tuple(send or ()), read_environment(send_env or ()), python)
 
 

@@ -137,7 +137,16 @@ def test_who_waits_in_the_queue_says_so_and_leaves_it_at_the_end(
 def test_what_a_cancelled_job_had_finished_comes_back_and_a_killed_one_is_done_elsewhere(
     slurm: Slurm, fault: str
 ) -> None:
-    words = ("--backend", "cpu", "--passes", "timing", "--timeout", "1" if fault == "killed" else "20", "--output", fault)
+    words = (
+        "--backend",
+        "cpu",
+        "--passes",
+        "timing",
+        "--timeout",
+        "1" if fault == "killed" else "20",
+        "--output",
+        fault,
+    )
     places = "srun:--gres=gpu:h200:1,srun:--gres=gpu:t4:1"
     run = slurm.profkit("profile", "--on", places, *words, "--", "sleep", "31.4")
     while not slurm.says("pgrep", "-fx", "sleep 31.4"):
