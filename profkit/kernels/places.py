@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from profkit.core.errors import MachineError
+from profkit.core.errors import MachineError, UsageError
 from profkit.core.progress import Progress, Silent
 from profkit.core.types import Json
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
@@ -69,7 +69,7 @@ class PlaceSlots:
     def options(self) -> str:
         """What names these places on a command line, as far as it may be shown."""
         titles = [place.title for place in self.places]
-        whole = all(title.startswith(("ssh:", "srun:")) or title == "local" for title in titles)
+        whole = all(title.startswith(("ssh:", "srun:", "ray:")) or title == "local" for title in titles)
         python = f" --on-python {shlex.quote(self.sending.python)}" if self.sending.python else ""
         return f"--on {shlex.quote(','.join(titles)) if whole else 'PLACES'}{python}"
 
@@ -78,12 +78,20 @@ class PlaceSlots:
         return self.workers[worker].host
 
     def connect(self, work: SlotWork, progress: Progress) -> None:
-        """Start the slots; a place that is not reached is passed over. Raises what the last one raised if all are."""
+        """Start the slots; a place that is not reached is passed over. Raises what the last one raised if all are.
+
+        Raises also UsageError where GPUs are named for a place that is given its own.
+        """
         paths = [*map(Path, work.files), *self.sending.paths]
         # Files of the user's own, with what git tracks beside them: they may import it.
         self._tree = workload_tree((), paths) if paths else None
         missed: PlaceUnreachable | PlaceLost | None = None
         for place in self.places:
+            if place.gives_devices and any(env.get("CUDA_VISIBLE_DEVICES") for env in work.environments):
+                raise UsageError(
+                    f"{place.title} is given its GPUs there, and none can be named by --gpus",
+                    "without --gpus, and --on once for each GPU: --on 'ray:--gpus 1 A,ray:--gpus 1 A'",
+                )
             self._slots += [_Slot(place, *each) for each in enumerate(_data_of_slots(work))]
         for place, slots in self._by_place():
             for slot in slots:

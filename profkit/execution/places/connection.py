@@ -36,6 +36,7 @@ BOOT = Path(__file__).with_name("boot.py")
 _SECRET = re.compile(
     r"TOKEN|SECRET|PASSW|PASSPHRASE|_KEY|APIKEY|CRED|COOKIE|PRIVATE|WEBHOOK|DSN", re.IGNORECASE
 )
+_FIX = re.compile(r"(.*) \(fix: (.*)\)", re.DOTALL)  # how a client's last words may end
 _FAULTS: dict[int, type[ProfkitError]] = {
     fault.exit_code: fault for fault in (UsageError, MachineError, WorkloadError, Interrupted)
 }
@@ -238,7 +239,8 @@ class Connection:
     def _unreachable(self, ended: WorkerEnded) -> PlaceUnreachable:
         if ended.status is JobStatus.timeout:
             return PlaceUnreachable(f"{self.place.title} did not answer: {ended}", self.place.try_it)
-        return PlaceUnreachable(f"{self.place.title} cannot be reached: {ended}", self.place.try_it)
+        reason, fix = _split_fix(ended)
+        return PlaceUnreachable(f"{self.place.title} cannot be reached: {reason}", fix or self.place.try_it)
 
     def _no_python(self, versions: str) -> PlaceUnreachable:
         name = self._python or "python3"
@@ -264,7 +266,14 @@ class _AsLost:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, WorkerEnded):
             self._connection.ended = error.status is not JobStatus.cancelled
-            raise PlaceLost(f"{self._place.title} was lost: {error}", self._place.try_it) from error
+            reason, fix = _split_fix(error)
+            raise PlaceLost(f"{self._place.title} was lost: {reason}", fix or self._place.try_it) from error
+
+
+def _split_fix(ended: WorkerEnded) -> tuple[str, str | None]:
+    """The reason, and the line that fixes it where the client's last words hold one."""
+    match = _FIX.fullmatch(str(ended))
+    return (match[1], match[2]) if match else (str(ended), None)
 
 
 def _search_script(nonce: str, pythons: tuple[str, ...] | list[str]) -> bytes:

@@ -12,6 +12,7 @@ class ExecutionPlace:
     The shell is always the last word, `sh` alone, so that no word of ours is quoted for somebody's login shell. `start`
     is empty for `local`. `title` is what people and results call it. `patience`: seconds until it answers; a queue may
     let it wait. `inherits`: what runs there gets this process's environment, so that secrets are taken out of it first.
+    `gives_devices`: who starts the shell says which GPUs it sees.
     `try_it` is a line that shows whether it can be reached.
     """
 
@@ -20,6 +21,7 @@ class ExecutionPlace:
     start: tuple[str, ...] = ()
     patience: float = 60.0
     inherits: bool = False
+    gives_devices: bool = False
     try_it: str | None = None
 
     @property
