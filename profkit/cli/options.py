@@ -90,8 +90,7 @@ OnOption = Annotated[
     typer.Option(
         "--on",
         help="Where it runs: local, ssh:HOST, docker:IMAGE, kubectl:POD, ray:ADDRESS, srun:ARGS, "
-        "'prefix:WORDS'; 
-        "with commas: the next one where a place is not reached, or lost.",
+        "'prefix:WORDS'; with commas: the next one where a place is not reached, or lost.",
         metavar="PLACE",
         rich_help_panel=ELSEWHERE,
     ),
