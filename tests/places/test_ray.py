@@ -94,6 +94,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fill_store: Callab
     monkeypatch.setenv("PROFKIT_CACHE", str(fill_store(tmp_path / "store")))
     monkeypatch.setenv("RAY_OPTIONS", str(tmp_path / "options"))
     monkeypatch.setenv("RAY_AUTH_TOKEN", "hunter2")
+    monkeypatch.setenv("RAY_ADDRESS", "ray://head:10001")  # needs no node here
     return tmp_path / "options"
 
 
@@ -127,7 +128,9 @@ def test_what_keeps_a_shell_away_is_told_with_the_line_that_fixes_it(
     assert_refused(
         "ray:--accelerator B200 auto", r"no node has 1 GPU B200: there are 1 x \(2 CPU 2 GPU T4\)", "--wait"
     )
-    assert_refused("ray:127.0.0.1:1", "refused", "ray.init('127.0.0.1:1')")
+    assert_refused("ray:ray://127.0.0.1:1", "refused", "ray.init('ray://127.0.0.1:1')")
+    if not any(process.name() == "raylet" for process in psutil.process_iter()):
+        assert_refused("ray:127.0.0.1:1", "this machine is no node", "ray://HOST:10001")
     monkeypatch.setenv("RAY_BUSY", "1")
     assert_refused("ray:--gpus 2 --wait 0.1 auto", "2 GPU is in use", "--wait")
     versions = (

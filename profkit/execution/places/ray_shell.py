@@ -22,6 +22,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 from typing import Any, NoReturn
 
 PIECE = 65536  # bytes of a call: a pipe holds no more, and Ray keeps what is small out of its object store
@@ -144,9 +145,8 @@ def main() -> NoReturn:
     answers = os.dup(1)
     os.dup2(2, 1)  # prints of others
     os.chdir("/")
-    os.environ.setdefault(
-        "RAY_DEFAULT_PYTHON_VERSION_MATCH_LEVEL", "minor"
-    )  # as far as the actor's code goes
+    # All that the code of an actor depends on
+    os.environ.setdefault("RAY_DEFAULT_PYTHON_VERSION_MATCH_LEVEL", "minor")
     ray = _connect(request["address"])
     actor = _start_actor(ray, request)
     ended: list[float] = []
@@ -177,6 +177,11 @@ def _connect(address: str) -> Any:
     except ImportError as error:
         missing = "Ray is not installed for" if error.name == "ray" else f"no {error.name} for Ray in"
         _give_up(f"{missing} {sys.executable}", f"{sys.executable} -m pip install 'ray[client]'")
+    named = os.environ.get("RAY_ADDRESS") or address if address == "auto" else address
+    if not named.startswith("ray://") and not _is_node():  # Ray would abort
+        _give_up(
+            "this machine is no node of a Ray cluster", "--on ray:ray://HOST:10001, the head's client port"
+        )
     late = threading.Timer(CONNECT_SECONDS, _give_up, [f"{address} did not answer for {CONNECT_SECONDS:g} s"])
     late.daemon = True
     late.start()
@@ -195,6 +200,15 @@ def _connect(address: str) -> Any:
         _give_up(_reason(error))
     late.cancel()
     return ray
+
+
+def _is_node() -> bool:
+    """Whether Ray runs on this machine, where that can be seen."""
+    for status in Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):
+            if status.read_bytes() == b"raylet\n":
+                return True
+    return not Path("/proc/self/comm").exists()
 
 
 def _start_actor(ray: Any, request: dict[str, Any]) -> Any:
@@ -235,17 +249,17 @@ def _start_actor(ray: Any, request: dict[str, Any]) -> Any:
 
 def _show(resources: dict[str, float]) -> str:
     """`1 GPU H100`."""
-    amounts = [f"{count:g} {name}" for name, count in resources.items() if count and ":" not in name]
-    kinds = [
-        name.removeprefix("accelerator_type:") for name, count in resources.items() if count and ":" in name
-    ]
-    return " ".join([*amounts, *kinds])
+    counted = {name: count for name, count in resources.items() if count}
+    typed = {name: name.removeprefix("accelerator_type:") for name in counted}
+    return " ".join(typed[n] if typed[n] != n else f"{count:g} {n}" for n, count in counted.items())
 
 
 def _show_nodes(nodes: list[dict[str, float]]) -> str:
     """What the nodes have, those that are alike with their number."""
-    kept = re.compile(r"CPU|GPU|accelerator_type:|(?!memory|object_store_memory|node:)")
-    shown = Counter(_show({n: c for n, c in sorted(node.items()) if kept.match(n)}) for node in nodes)
+    hidden = re.compile("node:|.*memory$")
+    shown = Counter(
+        _show({name: node[name] for name in sorted(node) if not hidden.match(name)}) for node in nodes
+    )
     return "; ".join(f"{count} x ({text})" for text, count in shown.most_common()) or "no nodes"
 
 
