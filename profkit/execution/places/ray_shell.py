@@ -168,6 +168,11 @@ def main() -> NoReturn:
                 _give_up("the shell did not end with its input")
     except Exception as error:
         _give_up(f"the actor is gone: {_reason(error)}")
+    with contextlib.suppress(
+        Exception
+    ):  # at once: a server for clients waits half a minute for one that went away
+        ray.kill(actor)
+        ray.shutdown()
     os._exit(int(piece[1:]) & 0xFF)
 
 
@@ -267,6 +272,8 @@ def _reason(error: BaseException) -> str:
     """Of Ray's many lines those that say why."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     why = [line for line in lines if re.search(r"dead because|died|killed|exit detail", line)]
+    if "Traceback (most recent call last):" in str(error):
+        why = why or lines[-1:]
     return " ".join((why or lines)[:3])[:200] or type(error).__name__
 
 

@@ -52,3 +52,11 @@ def get(answer: Future[Any], timeout: float | None = None) -> Any:
         return answer.result(timeout)
     except Late:
         raise exceptions.GetTimeoutError from None
+
+
+def kill(actor: Any) -> None:
+    """The actor ends with this process."""
+
+
+def shutdown() -> None:
+    """There is nothing to leave."""
