@@ -138,6 +138,7 @@ def places_of(
     python: str | None,
     send: list[Path] | None = None,
     send_env: list[str] | None = None,
+    gpus: str = "",
 ) -> tuple[tuple[ExecutionPlace, ...], Sending] | None:
     """Where it is to run, and what may go there; None for here. Raises UsageError."""
     from profkit.core.errors import UsageError
@@ -151,6 +152,8 @@ def places_of(
     from profkit.execution.places.parse import parse_places
 
     places = parse_places(on)
+    for place in places if gpus else ():
+        place.refuse_devices()
     if all(place.is_local for place in places) and len(places) == 1:
         return None
     return places, Sending(tuple(send or ()), read_environment(send_env or ()), python)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from profkit.core.errors import MachineError, UsageError
+from profkit.core.errors import MachineError
 from profkit.core.progress import Progress, Silent
 from profkit.core.types import Json
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
@@ -68,10 +68,7 @@ class PlaceSlots:
     @property
     def options(self) -> str:
         """What names these places on a command line, as far as it may be shown."""
-        titles = [place.title for place in self.places]
-        whole = all(title.startswith(("ssh:", "srun:", "ray:")) or title == "local" for title in titles)
-        python = f" --on-python {shlex.quote(self.sending.python)}" if self.sending.python else ""
-        return f"--on {shlex.quote(','.join(titles)) if whole else 'PLACES'}{python}"
+        return format_places(self.places, self.sending)
 
     def host_of(self, worker: int) -> str:
         """What tells the machine of a worker from others."""
@@ -87,11 +84,8 @@ class PlaceSlots:
         self._tree = workload_tree((), paths) if paths else None
         missed: PlaceUnreachable | PlaceLost | None = None
         for place in self.places:
-            if place.gives_devices and any(env.get("CUDA_VISIBLE_DEVICES") for env in work.environments):
-                raise UsageError(
-                    f"{place.title} is given its GPUs there, and none can be named by --gpus",
-                    "without --gpus, and --on once for each GPU: --on 'ray:--gpus 1 A,ray:--gpus 1 A'",
-                )
+            if any(env.get("CUDA_VISIBLE_DEVICES") for env in work.environments):
+                place.refuse_devices()
             self._slots += [_Slot(place, *each) for each in enumerate(_data_of_slots(work))]
         for place, slots in self._by_place():
             for slot in slots:
@@ -178,6 +172,14 @@ class PlaceSlots:
         finally:
             self._opening.discard(connection)
         return connection
+
+
+def format_places(places: Sequence[ExecutionPlace], sending: Sending) -> str:
+    """The options of a command line that name these places, as far as they may be shown."""
+    titles = [place.title for place in places]
+    whole = all(title.startswith(("ssh:", "srun:", "ray:")) or title == "local" for title in titles)
+    python = f" --on-python {shlex.quote(sending.python)}" if sending.python else ""
+    return f"--on {shlex.quote(','.join(titles)) if whole else 'PLACES'}{python}"
 
 
 def _data_of_slots(work: SlotWork) -> list[Json]:

@@ -227,13 +227,22 @@ def test_the_line_that_goes_on_names_the_places_as_far_as_they_may_be_shown() ->
 
 def test_what_cannot_be_asked_of_other_places_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:
     for words in (
-        ("--plan",),
         (),
-        ("--device", "cpu", "--profile", "slowest:1"),
+        ("--device", "cpu", "--profile", "fastest"),
         ("--device", "cpu", "--gpus", "0"),
+        ("--device", "cuda", "--gpus", "0,1"),
     ):
-        said = profkit("sweep", "--on", "ssh:gpu1", *words, cwd=tmp_path)
+        said = profkit("sweep", "--on", "ray:auto" if "0,1" in words else "ssh:gpu1", *words, cwd=tmp_path)
         assert said.code == 2, said.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plan_for_other_places_counts_their_workers_and_asks_none_of_them(tmp_path: Path) -> None:
+    words = ("sweep", "--plan", "--device", "cuda", "--format", "json")
+    said = profkit(*words, "--on", "ssh:nowhere,ssh:gone", "--gpus", "0,1", cwd=tmp_path)
+    assert said.code == 0, said.err
+    plan = said.json()
+    assert (plan["workers"], plan["free_bytes"], plan["too_large"]) == (4, None, 0)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -262,7 +271,7 @@ def test_an_evaluation_is_judged_at_another_place_with_what_git_tracks_beside_th
 
 
 def test_what_an_evaluation_does_here_is_not_done_there(tmp_path: Path) -> None:
-    for words in (("--plan",), ("--profile", "slowest:1"), ("--replay", "0123456789ab", "FOLDER")):
+    for words in (("--plan",), ("--replay", "0123456789ab", "FOLDER")):
         said = profkit("evaluate", "--on", "ssh:gpu1", *words, cwd=tmp_path)
         assert said.code == 2, said.err
         assert "is done on this machine" in said.err

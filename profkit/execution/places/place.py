@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from profkit.core.errors import UsageError
+
 
 @dataclass(frozen=True)
 class ExecutionPlace:
@@ -28,3 +30,11 @@ class ExecutionPlace:
     def is_local(self) -> bool:
         """Whether this is the machine that profkit was called on, without anything between."""
         return self.kind == "local"
+
+    def refuse_devices(self) -> None:
+        """Raises UsageError where GPUs are named for a place that is given its own."""
+        if self.gives_devices:
+            raise UsageError(
+                f"{self.title} is given its GPUs there, and --gpus can name none",
+                "leave out --gpus, and name one place for each GPU: --on 'ray:--gpus 1 auto,ray:--gpus 1 auto'",
+            )
