@@ -155,7 +155,7 @@ def test_another_gpu_than_the_one_asked_for_is_refused(here: Modal, tmp_path: Pa
     assert here.notes("ended") == "137"
 
 
-def test_a_container_that_dies_is_lost_and_its_time_limit_is_told_apart(here: Modal, tmp_path: Path) -> None:
+def test_a_container_that_dies_is_lost(here: Modal, tmp_path: Path) -> None:
     connection, events = open_there(tmp_path)
     next(events)
     (here.folder / "die").touch()
@@ -244,7 +244,7 @@ def test_an_absent_package_is_told_with_the_line_that_installs_it(
         open_there(tmp_path)
     assert (caught.value.exit_code, caught.value.fix) == (
         3,
-        f"{sys.executable} -m pip install 'modal>=1.2,<2'",
+        f"{sys.executable} -m pip install 'modal>=1.6,<2'",
     )
 
 

@@ -33,6 +33,7 @@ GRACE_SECONDS = 5.0  # for the shell there to end by itself
 # The counters' tool of this CUDA is 2025.2.1: others have found that later ones return NaN for many of them at Modal.
 BASE, PYTHON = "nvidia/cuda:12.9.1-devel-ubuntu24.04", "3.12"
 PROGRAMS = ("cuda-nsight-compute-12-9", "cuda-nsight-systems-12-9")
+DRIVER = {"NVIDIA_DRIVER_CAPABILITIES": "all"}  # the library by which counters are read is part of it
 LIBRARIES = ("torch==2.13.0", "numpy", "psutil", "pyyaml", "capstone")
 NAMES = {
     "A100": r"A100\b.*40GB",
@@ -72,9 +73,8 @@ def main(words: Sequence[str]) -> int:
     request, command = json.loads(words[0]), words[1:]
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-    sys.path[:] = [path for path in sys.path if path not in ("", os.getcwd())] + [
-        os.getcwd()
-    ]  # a modal.py of theirs
+    here = os.getcwd()
+    sys.path[:] = [*(path for path in sys.path if path not in ("", here)), here]  # a modal.py may lie here
     try:
         pipe = _Input()
         modal = _load_client()
@@ -97,11 +97,11 @@ def _load_client() -> Any:
     except ImportError as error:
         absent = isinstance(error, ModuleNotFoundError) and error.name == "modal"
         reason = "the package modal is not installed" if absent else f"modal cannot be loaded: {error}"
-        raise _Fault(reason, f"{sys.executable} -m pip install 'modal>=1.2,<2'") from error
+        raise _Fault(reason, f"{sys.executable} -m pip install 'modal>=1.6,<2'") from error
 
 
 def _rent(modal: Any, request: dict[str, Any], command: Sequence[str], pipe: _Input) -> int:
-    app = modal.App("profkit")
+    app, code = modal.App("profkit"), INTERRUPTED  # Modal's block keeps a KeyboardInterrupt to itself
     with app.run():  # Modal ends what is in it when its client falls silent
         container = modal.Sandbox.create(
             "bash",
@@ -110,29 +110,26 @@ def _rent(modal: Any, request: dict[str, Any], command: Sequence[str], pipe: _In
             app=app,
             image=_image(modal, request["image"]),
             gpu=request["gpu"],
-            cpu=(
-                request["cores"],
-                request["cores"],
-            ),  # asked for, and the most: so the price is an upper limit
-            memory=(request["memory"], request["memory"]),
+            cpu=(request["cores"],) * 2,  # asked for, and the most: so the price is an upper limit
+            memory=(request["memory"],) * 2,
             timeout=request["timeout"],
             idle_timeout=2 * SILENCE_SECONDS,
         )
         try:
             threading.Thread(target=_beat, args=(container, pipe.over), name="beat", daemon=True).start()
             _check_device(container, request)
-            return _relay(container, command, pipe)
+            code = _relay(container, command, pipe)
         except KeyboardInterrupt:
             raise
         except Exception as error:
-            if isinstance(error, _Fault) or (code := _code_of(container)) is None:
+            if isinstance(error, _Fault) or (ended := _code_of(container)) is None:
                 raise
-            raise _ended(code, request) from error
+            raise _ended(ended, request) from error
         finally:
             pipe.over.set()
             with contextlib.suppress(Exception):
                 container.terminate()
-    return INTERRUPTED  # Modal's block keeps a KeyboardInterrupt to itself
+    return code
 
 
 def _image(modal: Any, name: str | None) -> Any:
@@ -140,7 +137,7 @@ def _image(modal: Any, name: str | None) -> Any:
     if name is not None:
         return modal.Image.from_registry(name).entrypoint([])
     base = modal.Image.from_registry(BASE, add_python=PYTHON).entrypoint([])
-    return base.apt_install(*PROGRAMS).pip_install(*LIBRARIES)
+    return base.apt_install(*PROGRAMS).pip_install(*LIBRARIES).env(DRIVER)
 
 
 def _check_device(container: Any, request: dict[str, Any]) -> None:
@@ -234,7 +231,7 @@ def _explain(error: Exception, request: dict[str, Any]) -> _Fault:
         limits = "another GPU, or later; your limits: https://modal.com/settings/usage"
         return _Fault(f"Modal has no {request['device']} for you: {words}", limits)
     if "VersionError" in kinds:
-        return _Fault(words, f"{sys.executable} -m pip install -U 'modal>=1.2,<2'")
+        return _Fault(words, f"{sys.executable} -m pip install -U 'modal>=1.6,<2'")
     if kinds & {"ConnectionError", "OSError"}:
         return _Fault(f"Modal cannot be reached: {words}", "https://status.modal.com, and your network")
     return _Fault(f"Modal says {type(error).__name__}: {words}", "https://modal.com/apps has its log")

@@ -40,6 +40,9 @@ class Image:
 
     pip_install = apt_install
 
+    def env(self, variables: dict[str, str]) -> Image:
+        return Image(*self.steps, *variables)
+
 
 class App:
     """It can be entered by who has a token."""
