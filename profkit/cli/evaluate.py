@@ -245,8 +245,8 @@ def evaluate(
 
     progress = progress_for(quiet=quiet)
     where = places_of(on, on_python, send, send_env)
-    if where is not None and (replay or plan or profile):
-        asked = "replay" if replay else "plan" if plan else "profile"
+    if where is not None and (replay or plan):
+        asked = "replay" if replay else "plan"
         raise UsageError(f"--{asked} is done on this machine", "leave out --on")
     if replay:
         _replay(replay, file, format, quiet=quiet)
@@ -307,9 +307,13 @@ def evaluate(
         slots = PlaceSlots(*where)
     document = run_evaluation(request, progress, write_results, slots)
     if choices:
+        from profkit.profiling.drill_down import ProfiledElsewhere
         from profkit.profiling.profile_tests import profile_tests
 
-        document = profile_tests(request, document, choices, profile_depth.value, progress, write_results)
+        elsewhere = where and ProfiledElsewhere(*where)
+        document = profile_tests(
+            request, document, choices, profile_depth.value, progress, write_results, elsewhere
+        )
     _show(document, request.folder, format, details=details)
     raise typer.Exit(exit_code(document))
 

@@ -228,10 +228,6 @@ def sweep(
     where = places_of(on, on_python, send, send_env)
     if plan and where is not None:
         raise UsageError("a plan is of this machine's memory and devices", "leave out --on")
-    if where is not None and choices:
-        raise UsageError(
-            "--profile profiles here, and the sweep is elsewhere", "profkit profile --on PLACE -- COMMAND"
-        )
     _check_results(results, again=again and resume is None)
     if resume is not None:
         _check_resume(context)
@@ -269,9 +265,11 @@ def sweep(
         slots = PlaceSlots(*where)
     document = run_sweep(request, progress, slots)
     if choices:
+        from profkit.profiling.drill_down import ProfiledElsewhere
         from profkit.profiling.profile_cases import profile_cases
 
-        document = profile_cases(request, document, choices, profile_depth.value, progress)
+        elsewhere = where and ProfiledElsewhere(*where)
+        document = profile_cases(request, document, choices, profile_depth.value, progress, elsewhere)
     if results is not None:
         write_records(results, document)
     _show(document, request.folder, format, details=details)

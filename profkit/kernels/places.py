@@ -68,10 +68,7 @@ class PlaceSlots:
     @property
     def options(self) -> str:
         """What names these places on a command line, as far as it may be shown."""
-        titles = [place.title for place in self.places]
-        whole = all(title.startswith(("ssh:", "srun:", "modal:")) or title == "local" for title in titles)
-        python = f" --on-python {shlex.quote(self.sending.python)}" if self.sending.python else ""
-        return f"--on {shlex.quote(','.join(titles)) if whole else 'PLACES'}{python}"
+        return format_places(self.places, self.sending)
 
     def host_of(self, worker: int) -> str:
         """What tells the machine of a worker from others."""
@@ -177,6 +174,14 @@ class PlaceSlots:
         finally:
             self._opening.discard(connection)
         return connection
+
+
+def format_places(places: Sequence[ExecutionPlace], sending: Sending) -> str:
+    """The options of a command line that name these places, as far as they may be shown."""
+    titles = [place.title for place in places]
+    whole = all(title.startswith(("ssh:", "srun:", "modal:")) or title == "local" for title in titles)
+    python = f" --on-python {shlex.quote(sending.python)}" if sending.python else ""
+    return f"--on {shlex.quote(','.join(titles)) if whole else 'PLACES'}{python}"
 
 
 def _data_of_slots(work: SlotWork) -> list[Json]:

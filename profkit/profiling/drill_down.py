@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
 from profkit.core.errors import Interrupted, ProfkitError, UsageError
 from profkit.core.progress import Progress
 from profkit.core.types import RunDocument
+from profkit.execution.places.files import Sending
+from profkit.execution.places.place import ExecutionPlace
+from profkit.kernels.places import format_places
+from profkit.profiling.elsewhere.verbs import profile_elsewhere
 from profkit.profiling.profile import ProfileOptions, profile_workload
 
 FOLDER = "profiles"  # in the table's folder, in which the runs are
@@ -23,6 +27,22 @@ class LinkedRun:
 
     link: str
     document: RunDocument | None = None
+
+
+@dataclass(frozen=True)
+class ProfiledElsewhere:
+    """The places that may profile a row, and what may go there with the `files` of its program."""
+
+    places: tuple[ExecutionPlace, ...]
+    sending: Sending
+
+    def first_at(self, title: str | None, files: Sequence[Path]) -> ProfiledElsewhere | None:
+        """The same with the place of that title before the others; None where that, or each, is this machine."""
+        elsewhere = [place for place in self.places if not place.is_local]
+        if title == "local" or not elsewhere:
+            return None
+        places = sorted(elsewhere, key=lambda place: place.title != title)
+        return ProfiledElsewhere(tuple(places), replace(self.sending, paths=(*self.sending.paths, *files)))
 
 
 def parse_choices(text: str, names: Collection[str], rows: str) -> Choices:
@@ -54,6 +74,7 @@ def profile_row(
     table: str,
     choices: Choices,
     progress: Progress,
+    elsewhere: ProfiledElsewhere | None = None,
 ) -> LinkedRun | None:
     """Profile the program of one row of the `table` (sweep, evaluation) in `folder`; None where there is no run of it.
 
@@ -61,14 +82,18 @@ def profile_row(
     """
     progress.note(f"profile of {label}")
     document: RunDocument | None = None
+    where = "" if elsewhere is None else f" {format_places(elsewhere.places, elsewhere.sending)}"
     verb = {"evaluation": "evaluate"}.get(table, table)
     try:
-        document, run = profile_workload(options, progress)
+        if elsewhere is None:
+            document, run = profile_workload(options, progress)
+        else:
+            document, run = profile_elsewhere(options, elsewhere.places, elsewhere.sending, progress)
         if document.state == "interrupted":
             raise Interrupted(
                 f"interrupted; the {table} is kept, and the profiles that were finished are linked\n(run: {run})",
                 f"profkit {verb} --resume {folder} --profile {_format_choices(choices)} "
-                f"--profile-depth {options.depth}",
+                f"--profile-depth {options.depth}{where}",
             )
     except ProfkitError as fault:
         if fault.exit_code == 130:

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from profkit.analysis.ranking.ranking import farthest_from_roofline, slowest_cases
 from profkit.backends import backend_named
 from profkit.core.progress import Progress
 from profkit.core.types import CaseResult, SweepDocument
+from profkit.kernels.places import from_here
 from profkit.kernels.sweep.request import SweepRequest
 from profkit.kernels.sweep.run import update_case
-from profkit.profiling.drill_down import FOLDER, Choices, has_run, parse_choices, profile_row
+from profkit.profiling.drill_down import (
+    FOLDER,
+    Choices,
+    ProfiledElsewhere,
+    has_run,
+    parse_choices,
+    profile_row,
+)
 from profkit.profiling.profile import ProfileOptions
 from profkit.sweep.one_case import case_command
 
@@ -38,26 +47,30 @@ def profile_cases(
     choices: Choices,
     depth: str,
     progress: Progress,
+    elsewhere: ProfiledElsewhere | None = None,
 ) -> SweepDocument:
     """The sweep with links to a run of each case that was chosen; one that has its run already keeps it.
 
+    `elsewhere`: a case is profiled where it was measured, or at another of these places.
     A case whose profile fails costs no other one. Raises Interrupted after a Ctrl-C: what is profiled stays linked.
     """
     for result in chosen_cases(document, choices):
         if has_run(request.folder, result.profile):
             continue
         label = f"{result.implementation}, {result.point.name}"
-        options = _profile_options(request, result, depth)
-        run = profile_row(options, label, request.folder, "sweep", choices, progress)
+        where = elsewhere and elsewhere.first_at(result.place, [Path(file) for file in request.files])
+        options = _profile_options(request, result, depth, there=where is not None)
+        run = profile_row(options, label, request.folder, "sweep", choices, progress, where)
         if run is not None:
             document = update_case(request, replace(result, profile=run.link), progress)
     return document
 
 
-def _profile_options(request: SweepRequest, result: CaseResult, depth: str) -> ProfileOptions:
+def _profile_options(request: SweepRequest, result: CaseResult, depth: str, *, there: bool) -> ProfileOptions:
     point = result.point
+    files = [from_here(file) for file in request.files] if there else request.files
     return ProfileOptions(
-        command=case_command(result, request.device, request.files, request.python),
+        command=case_command(result, request.device, files, "python" if there else request.python),
         backend=request.device,
         depth=depth,
         output=request.folder / FOLDER,

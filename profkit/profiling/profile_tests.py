@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from profkit.analysis.evaluation.bottleneck import bottleneck_of, insight_of
 from profkit.analysis.evaluation.ranking import farthest_tests, least_speedups, slowest_tests
 from profkit.core.progress import Progress
 from profkit.core.types import EvaluationDocument, TestResult
 from profkit.evaluation.one_test import test_command
+from profkit.kernels.evaluation.journal import FILE
 from profkit.kernels.evaluation.request import EvaluationRequest
 from profkit.kernels.evaluation.run import WriteResults, update_result
-from profkit.profiling.drill_down import FOLDER, Choices, has_run, parse_choices, profile_row
+from profkit.profiling.drill_down import (
+    FOLDER,
+    Choices,
+    ProfiledElsewhere,
+    has_run,
+    parse_choices,
+    profile_row,
+)
 from profkit.profiling.profile import ProfileOptions
 
 _CHOICES: Mapping[str, Callable[[EvaluationDocument, int], tuple[TestResult, ...]]] = {
@@ -40,6 +49,7 @@ def profile_tests(
     depth: str,
     progress: Progress,
     write: WriteResults,
+    elsewhere: ProfiledElsewhere | None = None,
 ) -> EvaluationDocument:
     """The evaluation with a run of each test that was chosen, and what it says; one that has its run already keeps it.
 
@@ -49,12 +59,15 @@ def profile_tests(
     results = chosen_tests(document, choices)
     if not results:
         progress.note("no test was profiled: none of those that were asked for was timed and is correct")
+    settings = request.settings
+    files = [request.folder / FILE, *map(Path, (*settings.source.paths, settings.suite_path))]
+    where = elsewhere and elsewhere.first_at(None, [file for file in files if file.name])
     for result in results:
         if has_run(request.folder, result.profile):
             continue
         label = f"{result.test.operation}, {result.test.arguments}"
-        options = _profile_options(request, result, depth)
-        run = profile_row(options, label, request.folder, "evaluation", choices, progress)
+        options = _profile_options(request, result, depth, there=where is not None)
+        run = profile_row(options, label, request.folder, "evaluation", choices, progress, where)
         if run is None:
             continue
         found = replace(result, profile=run.link)
@@ -64,9 +77,11 @@ def profile_tests(
     return document
 
 
-def _profile_options(request: EvaluationRequest, result: TestResult, depth: str) -> ProfileOptions:
+def _profile_options(
+    request: EvaluationRequest, result: TestResult, depth: str, *, there: bool
+) -> ProfileOptions:
     return ProfileOptions(
-        command=test_command(request.folder, result.test),
+        command=test_command(request.folder, result.test, there=there),
         backend=request.settings.device,
         depth=depth,
         output=request.folder / FOLDER,

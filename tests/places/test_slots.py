@@ -229,7 +229,7 @@ def test_what_cannot_be_asked_of_other_places_is_refused_before_a_folder_is_made
     for words in (
         ("--plan",),
         (),
-        ("--device", "cpu", "--profile", "slowest:1"),
+        ("--device", "cpu", "--profile", "fastest"),
         ("--device", "cpu", "--gpus", "0"),
     ):
         said = profkit("sweep", "--on", "ssh:gpu1", *words, cwd=tmp_path)
@@ -262,7 +262,7 @@ def test_an_evaluation_is_judged_at_another_place_with_what_git_tracks_beside_th
 
 
 def test_what_an_evaluation_does_here_is_not_done_there(tmp_path: Path) -> None:
-    for words in (("--plan",), ("--profile", "slowest:1"), ("--replay", "0123456789ab", "FOLDER")):
+    for words in (("--plan",), ("--replay", "0123456789ab", "FOLDER")):
         said = profkit("evaluate", "--on", "ssh:gpu1", *words, cwd=tmp_path)
         assert said.code == 2, said.err
         assert "is done on this machine" in said.err

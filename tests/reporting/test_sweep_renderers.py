@@ -258,4 +258,6 @@ def test_what_is_to_be_minded_is_told_with_its_number_of_cases() -> None:
     told = terminal(replace(document, results=tuple(marked)))
     assert re.search(r"Remarks +in 6 cases: launches are in these times", told)
     assert re.search(r"Throttled +in 6 cases: power cap", told)
-    assert re.search(r"Devices +4 shared the cases", told)
+    assert re.search(r"Devices +4 shared the cases, side by side", told)
+    alone = replace(document, serial=True)
+    assert re.search(r"Devices +one at a time on each host", terminal(alone))

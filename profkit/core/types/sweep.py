@@ -98,3 +98,4 @@ class SweepDocument:
     complete: bool = False
     seconds: float = 0.0  # wall time of all sittings together
     overhead: float | None = None  # share of that in which nothing was compiled, checked or timed
+    serial: bool = False  # on each host one worker at a time measured

@@ -163,6 +163,7 @@ def make_document(contents: EvaluationContents, seconds: float) -> EvaluationDoc
         planned=len(tests),
         complete=bool(tests) and len(results) == len(tests),
         seconds=seconds,
+        serial=header.get("serial") is True,
     )
 
 

@@ -151,7 +151,7 @@ def read_request(folder: Path, *, again: bool = False) -> SweepRequest:
         sys.executable,
         str(header.get("name", "sweep")),
         again,
-        rules.get("serial") is True,
+        _is_serial(header),
     )
 
 
@@ -197,7 +197,13 @@ def sweep_document(
         complete=len(known) >= planned,
         seconds=seconds,
         overhead=max(0.0, 1 - inside / (seconds * workers)) if here and seconds > 0 else None,
+        serial=_is_serial(header),
     )
+
+
+def _is_serial(header: Mapping[str, Any]) -> bool:
+    rules = header.get("rules", {})
+    return isinstance(rules, Mapping) and rules.get("serial") is True
 
 
 def _checked_header(path: Path, raw: files.JournalContents) -> dict[str, Any]:

@@ -257,6 +257,18 @@ def missing_cases(document: SweepDocument) -> tuple[MissingCases, ...]:
 # ---------------------------------------------------------------- how it was measured
 
 
+def format_sharing(workers: int, what: str, *, serial: bool) -> str:
+    """How several workers, or one, shared the cases or tests."""
+    if workers < 2:
+        return "one at a time on each host"
+    how = (
+        "one at a time on each host"
+        if serial
+        else "side by side; --serial-measure has one at a time on a host"
+    )
+    return f"{workers} shared the {what}, {how}"
+
+
 def measurement_facts(document: SweepDocument) -> tuple[tuple[str, str], ...]:
     """How it was measured, as (what, words)."""
     timed = [result for result in document.results if result.median]
@@ -282,8 +294,8 @@ def measurement_facts(document: SweepDocument) -> tuple[tuple[str, str], ...]:
         low, high = format_quantity(speeds[0], "Hz"), format_quantity(speeds[-1], "Hz")
         facts.append(("Clock", low if low == high else f"{low} to {high}"))
     devices = {result.device for result in timed if result.device is not None}
-    if len(devices) > 1:
-        facts.append(("Devices", f"{len(devices)} shared the cases"))
+    if len(devices) > 1 or document.serial:
+        facts.append(("Devices", format_sharing(len(devices), "cases", serial=document.serial)))
     for name, texts in (("Throttled", (r.throttled for r in timed)), ("Remarks", (r.remarks for r in timed))):
         for text, count in _counts(texts).items():
             facts.append((name, f"in {plural(count, 'case')}: {text}"))

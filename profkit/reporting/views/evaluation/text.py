@@ -26,6 +26,7 @@ from profkit.core.types import (
     TestResult,
     TestStatus,
 )
+from profkit.reporting.views.sweep_text import format_sharing
 
 WORDS: Mapping[SpeedWord, str] = {
     "FASTER": "faster",
@@ -199,6 +200,9 @@ def measurement_facts(document: EvaluationDocument) -> tuple[tuple[str, str], ..
         ("Versions", versions),
         ("Command", shlex.join(document.command)),
     ]
+    slots = {result.slot for result in document.results if result.speedup is not None}
+    if len(slots) > 1 or document.serial:
+        rows.append(("Workers", format_sharing(len(slots), "tests", serial=document.serial)))
     if timed:
         rows.append(
             (
