@@ -168,20 +168,20 @@ def test_a_container_that_dies_is_lost(here: Modal, tmp_path: Path) -> None:
 
 def test_where_its_time_is_over_that_is_said_with_the_option(here: Modal, tmp_path: Path) -> None:
     (place,) = parse_places(["modal:T4"])
-    request = {**json.loads(place.start[3]), "timeout": 3}
+    request = {**json.loads(place.start[3]), "timeout": 2}
     place = replace(place, start=(*place.start[:3], json.dumps(request), "sh"))
     connection = Connection(place, tmp_path / "log", sys.executable)
     connection.open()
-    with pytest.raises(PlaceLost, match="the 3 s of the container are over") as caught:
+    with pytest.raises(PlaceLost, match="the 2 s of the container are over") as caught:
         connection.answer()
     connection.close()
-    assert caught.value.fix == "--on 'modal:--timeout 12 GPU'"
+    assert caught.value.fix == "--on 'modal:--timeout 8 GPU'"
 
 
 def test_where_modal_does_not_answer_nothing_is_left(here: Modal, tmp_path: Path) -> None:
     (here.folder / "hang").touch()
     with pytest.raises(PlaceUnreachable, match=r"modal:T4 did not answer"):
-        open_there(tmp_path, patience=2.0)
+        open_there(tmp_path, patience=1.0)
     assert not (here.folder / "asked").exists()
 
 
@@ -214,7 +214,7 @@ def test_an_interrupt_while_the_container_is_awaited_leaves_none(here: Modal) ->
     (place,) = parse_places(["modal:T4"])
     with subprocess.Popen(place.start, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as client:
         assert client.stdin is not None
-        time.sleep(1.5)
+        time.sleep(1.0)
         client.stdin.close()
         assert client.wait(10) == 130, client.stderr.read()  # type: ignore[union-attr]
     assert here.notes("left") == ""

@@ -58,8 +58,9 @@ class App:
             raise exception.AuthError("Token missing")
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
         (FOLDER / "left").touch()
+        return kind is KeyboardInterrupt  # so does the real one
 
 
 class _Stdin:
