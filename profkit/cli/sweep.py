@@ -220,14 +220,11 @@ def sweep(
     """Check and time operations over a grid of shapes, in every implementation, and show who wins where."""
     from profkit.analysis.ranking.ranking import faulty_cases
     from profkit.cli.progress import progress_for
-    from profkit.core.errors import UsageError
     from profkit.kernels.sweep.journal import read_request
     from profkit.kernels.sweep.request import SweepOptions, TimingOptions, make_request
 
     choices = _parse_choices(profile)
     where = places_of(on, on_python, send, send_env)
-    if plan and where is not None:
-        raise UsageError("a plan is of this machine's memory and devices", "leave out --on")
     _check_results(results, again=again and resume is None)
     if resume is not None:
         _check_resume(context)
@@ -252,7 +249,7 @@ def sweep(
         )
         request = make_request(options, make_folder=not plan, elsewhere=where is not None)
     if plan:
-        _show_plan(request, format)
+        _show_plan(request, format, places=len(where[0]) if where is not None else 0)
         return
     from profkit.kernels.sweep.outputs import write_records
     from profkit.kernels.sweep.run import run_sweep
@@ -327,10 +324,10 @@ def _show(document: SweepDocument, folder: Path, format: OutputFormat, *, detail
         print_view(view(document, folder), format, details=details)
 
 
-def _show_plan(request: SweepRequest, format: OutputFormat) -> None:
+def _show_plan(request: SweepRequest, format: OutputFormat, *, places: int) -> None:
     from profkit.kernels.sweep.plan import plan_sweep, plan_text
 
-    plan = plan_sweep(request)
+    plan = plan_sweep(request, places)
     if format is OutputFormat.json:
         import json
 

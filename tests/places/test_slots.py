@@ -227,13 +227,21 @@ def test_the_line_that_goes_on_names_the_places_as_far_as_they_may_be_shown() ->
 
 def test_what_cannot_be_asked_of_other_places_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:
     for words in (
-        ("--plan",),
         (),
         ("--device", "cpu", "--profile", "fastest"),
         ("--device", "cpu", "--gpus", "0"),
     ):
         said = profkit("sweep", "--on", "ssh:gpu1", *words, cwd=tmp_path)
         assert said.code == 2, said.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plan_for_other_places_counts_their_workers_and_asks_none_of_them(tmp_path: Path) -> None:
+    words = ("sweep", "--plan", "--device", "cuda", "--format", "json")
+    said = profkit(*words, "--on", "ssh:nowhere,ssh:gone", "--gpus", "0,1", cwd=tmp_path)
+    assert said.code == 0, said.err
+    plan = said.json()
+    assert (plan["workers"], plan["free_bytes"], plan["too_large"]) == (4, None, 0)
     assert list(tmp_path.iterdir()) == []
 
 

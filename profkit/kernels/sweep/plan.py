@@ -40,17 +40,21 @@ _CPU = {"torch.compile": (1.5, 1e-7), "": (0.02, 1e-7)}
 Line = tuple[float, float]
 
 
-def plan_sweep(request: SweepRequest) -> dict[str, Any]:
-    """The plan as plain data. `seconds` and `bytes` are estimates; `free_bytes` is None where nobody tells."""
+def plan_sweep(request: SweepRequest, places: int = 0) -> dict[str, Any]:
+    """The plan as plain data. `seconds` and `bytes` are estimates; `free_bytes` is None where nobody tells.
+
+    `places`: on how many other machines; 0: here. They are not asked, so that nothing is known of their memory.
+    """
     grid = request.grid
     points = grid.points()
     largest = max(points, key=needed_bytes)
-    free = _free_memory(request)
+    free = None if places else _free_memory(request)
+    workers = max(1, places) * (1 if request.serial else max(1, len(request.gpus)))
     skipped = [point for point in points if too_large(point, free) is not None]
     return {
         "schema": SCHEMA,
         "device": request.device,
-        "workers": max(1, len(request.gpus)),
+        "workers": workers,
         "points": len(points),
         "cases": grid.cases,
         "operations": list(grid.operations),
@@ -62,7 +66,7 @@ def plan_sweep(request: SweepRequest) -> dict[str, Any]:
         "direction": list(grid.directions),
         "precision": request.timing.precision,
         "budget": request.timing.budget,
-        "seconds": planned_seconds(grid, request.device, request.timing, len(request.gpus)),
+        "seconds": planned_seconds(grid, request.device, request.timing, workers),
         "largest": largest.name,
         "bytes": needed_bytes(largest),
         "free_bytes": free,
