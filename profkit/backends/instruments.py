@@ -84,11 +84,11 @@ def read_step(folder: Path, step: Step) -> Report:
 def _explain_no_export(folder: Path, step: Step) -> UnreadableReport:
     """By what the export said in our own words, else by what xctrace said while it recorded."""
     lines = [line.strip() for line in log_of(folder, f"{step.name}.after0.log").splitlines()]
-    told = next((line.removeprefix("error: ") for line in lines if line.startswith("error: ")), None)
-    if told is not None:
+    reason = next((line.removeprefix("error: ") for line in lines if line.startswith("error: ")), None)
+    if reason is not None:
         fix = next((line.removeprefix("fix: ") for line in lines if line.startswith("fix: ")), None)
         return UnreadableReport(
-            told.replace(str(folder / step.artifacts[0]), Path(step.artifacts[0]).name), fix
+            reason.replace(str(folder / step.artifacts[0]), Path(step.artifacts[0]).name), fix
         )
     fault = explain_fault(log_of(folder, f"{step.name}.log"), 0)
     if fault is not None:

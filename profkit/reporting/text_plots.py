@@ -113,10 +113,10 @@ def _powers(left: float, per_cell: float, cells: int) -> str:
         math.ceil(math.log10(left)), math.floor(math.log10(left) + per_cell * cells / 2.3) + 1
     ):
         at = round(math.log(10.0**power / left) / per_cell)
-        told = f"{10.0**power:g}"
-        if last + 1 < at and at + len(told) <= cells:
-            below[at : at + len(told)] = told
-            last = at + len(told)
+        label = f"{10.0**power:g}"
+        if last + 1 < at and at + len(label) <= cells:
+            below[at : at + len(label)] = label
+            last = at + len(label)
     return "".join(below).rstrip()
 
 
@@ -138,8 +138,8 @@ class _Piece:
         return "".join(name.rjust(self.wide) for name in self.columns).ljust(self.width)
 
     def line(self, row: int, fill: str) -> str:
-        told = (self.cells.get((row, n), "").rjust(self.wide, fill) for n in range(len(self.columns)))
-        return "".join(told).ljust(self.width, fill)
+        texts = (self.cells.get((row, n), "").rjust(self.wide, fill) for n in range(len(self.columns)))
+        return "".join(texts).ljust(self.width, fill)
 
 
 def _groups(plots: Sequence[Plot], base: float, step: float, room: int) -> list[list[_Piece]]:
@@ -169,7 +169,7 @@ def _pieces(plot: Plot, base: float, step: float, room: int) -> list[_Piece]:
     pieces = []
     for first in range(0, len(plot.columns), fits):
         columns = plot.columns[first : first + fits]
-        own = {(row, column - first): told for (row, column), told in cells.items()}
+        own = {(row, column - first): text for (row, column), text in cells.items()}
         pieces.append(_Piece(shorten(plot.name, room), columns, own, wide))
     return pieces
 
@@ -234,7 +234,7 @@ def plot(
         ]
     lines = [line.replace(chr(_BLANK), " ") for line in lines]
     sides = [names[0], *[""] * (height - 2), names[1]] if height > 1 else [names[0]]
-    told = [
+    lines = [
         f"{side:>{margin}} {'┤' if side else '│'}{line}".rstrip()
         for side, line in zip(sides, lines, strict=True)
     ]
@@ -242,8 +242,8 @@ def plot(
         under = [" "] * cells
         for mark in marks:
             under[columns[mark] // 2] = "▲"
-        told.append(" " * (margin + 2) + "".join(under).rstrip())
-    return told
+        lines.append(" " * (margin + 2) + "".join(under).rstrip())
+    return lines
 
 
 def _columns(count: int, cells: int) -> list[int]:

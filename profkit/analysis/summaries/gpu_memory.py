@@ -272,8 +272,8 @@ def copies_table(trace: GpuTrace) -> Table:
         for copies in sorted(trace.transfers, key=lambda copies: -copies.seconds)
     ]
     titles = ("kind", "count", "bytes", "time", "rate", "host memory")
-    told = any(transfer.memory for transfer in trace.transfers)
-    shown = len(titles) if told else len(titles) - 1
+    has_memory = any(transfer.memory for transfer in trace.transfers)
+    shown = len(titles) if has_memory else len(titles) - 1
     return Table("Copies", titles[:shown], tuple(row[:shown] for row in rows), main=True)
 
 

@@ -32,7 +32,7 @@ SUBMITTED, COMPLETED = "metal-application-command-buffer-submissions", "metal-co
 COUNTERS, SAMPLES = "metal-gpu-counter-intervals", "gpu-counter-value"
 PERFORMANCE, THERMAL = "gpu-performance-state-intervals", "device-thermal-state-intervals"
 ALLOCATED = "metal-current-allocated-size"
-NOT_TOLD = "the trace does not tell it"
+NOT_IN_TRACE = "the trace does not say it"
 
 
 def metal_reading(
@@ -44,7 +44,7 @@ def metal_reading(
     *,
     quality: Quality = "measured",
     remark: str | None = None,
-    otherwise: str = NOT_TOLD,
+    otherwise: str = NOT_IN_TRACE,
     code: ReasonCode | None = None,
 ) -> Reading:
     """The reading of `name` out of `tables`; unavailable, with the reason of the first missing table, for None.
@@ -59,7 +59,7 @@ def metal_reading(
 
 
 def explain_absence(
-    metal: MetalTrace, tables: tuple[str, ...], otherwise: str = NOT_TOLD
+    metal: MetalTrace, tables: tuple[str, ...], otherwise: str = NOT_IN_TRACE
 ) -> tuple[str, str | None, ReasonCode | None]:
     """Why the trace has none of what these tables tell, and the way to get it."""
     for table in tables:
@@ -264,7 +264,7 @@ def _busy_readings(metal: MetalTrace, trace: GpuTrace | None) -> list[Reading]:
         "gpu.utilization": NOTHING_RAN if busy == 0 else "the process's own intervals are not in the trace",
         "gpu.starved": "the GPU did not idle" if idle == 0 else "the submissions are not in the trace",
     }
-    return [metal_reading(metal, *row, otherwise=otherwise.get(row[0], NOT_TOLD)) for row in rows]
+    return [metal_reading(metal, *row, otherwise=otherwise.get(row[0], NOT_IN_TRACE)) for row in rows]
 
 
 def _device_source(metal: MetalTrace) -> tuple[tuple[str, ...], str]:

@@ -48,7 +48,7 @@ class CountingChoice:
     chip: str
     groups: tuple[tuple[CounterEvent, ...], ...] = ()
     options: tuple[str, ...] = ()
-    told: bool = True  # macOS's own table of this chip was read
+    from_system: bool = True  # macOS's own table of this chip was read
     reason: str | None = None
     fix: str | None = None
 
@@ -94,7 +94,7 @@ def plan_counting(
         for number, options in enumerate(counting.options, 1)
     )
     plain, count = state.plain_seconds, len(steps)
-    source = "macOS's table of this chip" if counting.told else "those that all of Apple's chips have"
+    source = "macOS's table of this chip" if counting.from_system else "those that all of Apple's chips have"
     return PassPlan(
         "counters",
         "xctrace",

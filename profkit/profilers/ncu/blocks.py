@@ -143,8 +143,8 @@ def read_file_header(data: Buffer) -> ReportMessage:
 def layout_version(data: Buffer) -> int | None:
     """The layout's version, out of the file header. Raises Malformed."""
     header = read_file_header(data)
-    told = read_fields(data, header.offset, header.offset + header.size)
-    return next((a for number, wire, a, _ in told if number == 1 and wire == VARINT), None)
+    fields = read_fields(data, header.offset, header.offset + header.size)
+    return next((a for number, wire, a, _ in fields if number == 1 and wire == VARINT), None)
 
 
 def read_blocks(data: Buffer) -> Iterator[ReportBlock]:

@@ -338,8 +338,8 @@ def _parse_dimensions(cell: str | None, values: Mapping[str, Value], what: str) 
 def _read_device(row: LaunchRow, session: ReportSession) -> int | None:
     said = row.of.get(_DEVICE, "")
     index = _whole(said)
-    if index is None and (told := finite_number(row.values.get(DEVICE))) is not None:
-        index = int(told)
+    if index is None and (number := finite_number(row.values.get(DEVICE))) is not None:
+        index = int(number)
     if (index or 0) not in session.devices and (said or row.of.get(_CAPABILITY)):
         attributes: dict[str, Value] = {
             name.removeprefix(_ATTRIBUTE): value

@@ -62,10 +62,10 @@ def _newer_layout(path: Path) -> int | None:
     """The version of the file's layout, where it is newer than what is known here."""
     try:
         with path.open("rb") as file:
-            told = layout_version(file.read(256))
+            version = layout_version(file.read(256))
     except (OSError, ValueError):
         return None
-    return told if told is not None and told > NEWEST else None
+    return version if version is not None and version > NEWEST else None
 
 
 def read_launches(path: Path, is_wanted: Callable[[str], bool] = lambda _: True) -> tuple[LaunchResult, ...]:
@@ -95,10 +95,10 @@ class _OpenReport:
         """The first pass. Notes where the file is cut off."""
         count = given = 0
         try:
-            told = layout_version(self.data)
-            if told is not None and told > NEWEST:
+            version = layout_version(self.data)
+            if version is not None and version > NEWEST:
                 self.warnings.append(
-                    f"the file's layout is version {told}, newer than the {NEWEST} known here: check what it says"
+                    f"the file's layout is version {version}, newer than the {NEWEST} known here: check what it says"
                 )
             for block in read_blocks(self.data):
                 count += 1

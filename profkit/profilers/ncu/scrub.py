@@ -174,7 +174,7 @@ def _environment(value: bytes, redactor: Redactor) -> None:
 
 
 # Options of ncu that decide what may be compared, or what is missing from a report; all others go.
-_TOLD = {
+_KEPT_SETTINGS = {
     "--clock-control", "--cache-control", "--replay-mode", "--set", "--section", "--metrics", "--launch-skip",
     "--launch-count", "--launch-skip-before-match", "-s", "-c", "--filter-mode", "--target-processes", "--nvtx",
     "--nvtx-include", "--nvtx-exclude", "--kernel-name", "-k", "--kernel-name-base", "--kernel-id", "--range-filter",
@@ -193,7 +193,7 @@ def _command_line(value: bytes, redactor: Redactor) -> bytes:
     options, _ = split_command(line)
     words = ["ncu"] if line.strip() else []
     for name, setting in options:
-        if name in _TOLD and _VALUE.fullmatch(setting or "-"):
+        if name in _KEPT_SETTINGS and _VALUE.fullmatch(setting or "-"):
             words += [name, *([shlex.quote(redactor.text(setting))] if setting else [])]
     redactor.note(COMMAND, int(" ".join(words) != line.strip()), " ".join(words[:3]))
     return " ".join(words).encode()

@@ -92,15 +92,15 @@ def _pair_once(
     return None
 
 
-_TOLD: tuple[RoleSign, ...] = (
+_NAMED: tuple[RoleSign, ...] = (
     "operation", "name", "neighbours", "shape", "calls", "alone", "only", "library",
 )  # fmt: skip
 
 
 def _pair_of(before: KernelTime, after: KernelTime, signs: _Signs) -> KernelPair:
     shapes = [(time.kernel.grid, time.kernel.block) for time in (before, after)]
-    told = tuple(sign for sign in _TOLD if sign in signs and not (sign == "alone" and "only" in signs))
-    return KernelPair(before, after, shapes[0] != shapes[1], told)
+    named = tuple(sign for sign in _NAMED if sign in signs and not (sign == "alone" and "only" in signs))
+    return KernelPair(before, after, shapes[0] != shapes[1], named)
 
 
 # ---------------------------------------------------------------- what a kernel is among the others of its run
@@ -294,10 +294,10 @@ def _words_of(name: str) -> tuple[frozenset[str], frozenset[str]]:
     parts = read_signature(name)
     base = parts[-1].text if parts else name.partition("(")[0].partition("<")[0]
     words = [word.lower() for word in _WORD.findall(base)]
-    told = frozenset(
+    named = frozenset(
         _WORK.get(w, w) for w in words if w not in _MANNER and w not in _DIRECTIONS and not w.isdigit()
     )
-    return told, frozenset(_DIRECTIONS[w] for w in words if _DIRECTIONS.get(w))
+    return named, frozenset(_DIRECTIONS[w] for w in words if _DIRECTIONS.get(w))
 
 
 def renamed_kernels(matched: MatchedKernels) -> Mapping[str, str]:

@@ -131,12 +131,12 @@ def time_section(document: RunDocument, kernels: Sequence[KernelRow]) -> Section
 
 def _whole(whole: TimeBreakdown) -> StackedBar:
     title = f"{whole.title} ({format_quantity(whole.seconds, 's')})" if whole.seconds else whole.title
-    told = "; ".join(f"{one.name} {format_percent(100 * one.share)} %" for one in whole.parts[:12])
+    text = "; ".join(f"{one.name} {format_percent(100 * one.share)} %" for one in whole.parts[:12])
     pieces = (
         Piece(one.name, one.share, one.text, one.idle, footnote_of(one.reading) if one.reading else None)
         for one in whole.parts
     )
-    return StackedBar("time", title, f"{told}.", tuple(pieces))
+    return StackedBar("time", title, f"{text}.", tuple(pieces))
 
 
 def _devices(busy: Sequence[float]) -> Bars:
@@ -149,8 +149,8 @@ def _devices(busy: Sequence[float]) -> Bars:
         )
         for number, share in enumerate(busy)
     )
-    told = ", ".join(bar.hover for bar in bars)
-    return Bars("devices", "Busy, by device", f"Share of the time each was busy: {told}.", bars, 1.0)
+    text = ", ".join(bar.hover for bar in bars)
+    return Bars("devices", "Busy, by device", f"Share of the time each was busy: {text}.", bars, 1.0)
 
 
 def timing_section(document: RunDocument) -> Section | None:
@@ -315,8 +315,8 @@ def _level(document: RunDocument, reading: Reading, title: str, before: str) -> 
     against = f"; {marks[0].hover}" if marks else ""
     doubt = f"; doubted: {reading.doubt}" if reading.doubt else ""
     doubtful = reading.quality in ("simulated", "estimated") or reading.doubt is not None
-    told = f"{name}: {words}{quality}{against}{doubt}"
-    return Bar(title, reading.value, words, told, marks=marks, doubtful=doubtful, source=source)
+    text = f"{name}: {words}{quality}{against}{doubt}"
+    return Bar(title, reading.value, words, text, marks=marks, doubtful=doubtful, source=source)
 
 
 def _sentences(bars: Sequence[Bar]) -> str:
@@ -393,9 +393,9 @@ def _function(spot: Hotspot, profile: Profile, value: float) -> Bar:
     share = f", {format_percent(100 * value / profile.total)} %" if profile.total > 0 else ""
     total = f", with callees {format_quantity(spot.total, profile.unit)}" if spot.total is not None else ""
     calls = f", {plural(spot.calls, 'call')}" if spot.calls is not None else ""
-    told = f"{function_place(spot)}: own {format_quantity(spot.own, profile.unit)}{total}{calls}"
+    text = f"{function_place(spot)}: own {format_quantity(spot.own, profile.unit)}{total}{calls}"
     return Bar(
-        function_place(spot), spot.own, f"{format_quantity(value, profile.unit)}{share}", told, spot.total
+        function_place(spot), spot.own, f"{format_quantity(value, profile.unit)}{share}", text, spot.total
     )
 
 
@@ -433,13 +433,13 @@ def _allocated(extras: Extras) -> list[Block]:
     if found is None:
         return []
     growth = found.growth
-    told = growth.reason[:1].upper() + growth.reason[1:]
+    text = growth.reason[:1].upper() + growth.reason[1:]
     if growth.per_iteration is not None:
-        told += f": {format_quantity(growth.per_iteration, 'B')} each iteration."
+        text += f": {format_quantity(growth.per_iteration, 'B')} each iteration."
     points = tuple((float(x), float(y)) for x, y in found.points)
     growing = [line for line in found.growing if line.size > 0] if growth.leak else []
     return [
-        Growth("Held by Python after each iteration", told, points),
+        Growth("Held by Python after each iteration", text, points),
         *_source_lines("Lines that hold most", found.top),
         *_source_lines("Lines that grow", growing),
     ]

@@ -39,7 +39,7 @@ from profkit.reporting.views.run_text import NOISE, WORDS, actions, command_line
 BRIEF = 5  # of them on a short screen
 _NAME = 44  # characters of a kernel's name
 _COMMAND = 48  # characters of a command that stands in a line to type; a longer one is COMMAND
-_TOLD = 4  # targets that are named
+_MOST_NAMED = 4  # targets that are named
 _NEAR = 80.0  # %; a kernel whose busiest unit is that near to its peak has little left to win
 _ROOFS = ("dram", "tensor", "fp32", "fp64", "fp16")  # a kernel limited by a cache may still reuse more
 _MOST = 0.9  # of the GPU time
@@ -315,7 +315,7 @@ def more_text(document: RunDocument) -> Text | None:
     measurement = most_telling(document)
     if measurement is None:
         return None
-    named, left = measurement.tells[:_TOLD], len(measurement.tells) - _TOLD
+    named, left = measurement.tells[:_MOST_NAMED], len(measurement.tells) - _MOST_NAMED
     tells = ", ".join(named) + (f" and {left} more" if left > 0 else "")
     return joined(strong("To know more"), f" ({tells}): ", measurement.line)
 

@@ -21,9 +21,9 @@ from profkit.profilers.xctrace.metal.tables import (
     ENCODERS,
     INTERVALS,
     NO_ID,
-    NOT_TOLD,
     STATES,
     SUBMISSIONS,
+    UNKNOWN_LATENCY,
     MetalTables,
 )
 
@@ -173,7 +173,7 @@ def buffers_of(
     cuts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]][: len(ids)])
     keys, begin = ids[cuts], start[cuts]
     last = np.maximum.reduceat(end, cuts) if len(cuts) else end
-    estimate = np.where(latency == NOT_TOLD, _BEFORE, start - latency)
+    estimate = np.where(latency == UNKNOWN_LATENCY, _BEFORE, start - latency)
     estimate = np.maximum.reduceat(estimate, cuts) if len(cuts) else estimate
     submissions = tables[SUBMISSIONS]
     own = submissions.where("process", processes) & (submissions["buffer"] != NO_ID)

@@ -22,7 +22,7 @@ from profkit.profilers.xctrace.metal.tables import (
     encoder_name,
 )
 
-MOST_TOLD = 512  # names of one kind that are kept apart in a result
+MOST_NAMES = 512  # names of one kind that are kept apart in a result
 REST = "[more]"
 NO_LABEL = "(no label)"
 _DIGITS = re.compile(r"\d+")
@@ -107,20 +107,20 @@ def _fold_names(names: Sequence[str], which: Any, inside: Any) -> tuple[Sequence
     import numpy as np
 
     used = np.flatnonzero(np.bincount(which))
-    if len(used) <= MOST_TOLD:
+    if len(used) <= MOST_NAMES:
         return names, which
     table: dict[str, int] = {}
     place = np.zeros(len(names), dtype=np.int64)
     for number in used.tolist():
         place[number] = table.setdefault(_DIGITS.sub("#", names[number]), len(table))
     which = place[which]
-    if len(table) <= MOST_TOLD:
+    if len(table) <= MOST_NAMES:
         return list(table), which
     largest_first = np.argsort(-np.bincount(which, inside, len(table)), kind="stable")
     rank = np.argsort(largest_first)
     folded = list(table)
-    largest = [folded[number] for number in largest_first[: MOST_TOLD - 1]]
-    return [*largest, REST], np.minimum(rank[which], MOST_TOLD - 1)
+    largest = [folded[number] for number in largest_first[: MOST_NAMES - 1]]
+    return [*largest, REST], np.minimum(rank[which], MOST_NAMES - 1)
 
 
 def encoder_sums(tables: MetalTables, part: CountedPart) -> tuple[tuple[NamedWork, ...], float | None]:

@@ -28,7 +28,7 @@ PERFORMANCE, THERMAL = "gpu-performance-state-intervals", "device-thermal-state-
 MEMORY, GPU_INFO = "metal-current-allocated-size", "device-gpu-info"
 
 NO_ID = 0
-NOT_TOLD = -1
+UNKNOWN_LATENCY = -1
 ACTIVE = "Active"
 MORE = "[more names]"
 UNKNOWN_SHADER = "[not in the list of shaders]"
@@ -84,7 +84,7 @@ def _parse_id(value: Value) -> int:
 
 
 def _parse_number(value: Value) -> int:
-    return value if isinstance(value, int) and 0 <= value < _LARGEST else NOT_TOLD
+    return value if isinstance(value, int) and 0 <= value < _LARGEST else UNKNOWN_LATENCY
 
 
 def encoder_name(buffer: str, label: str) -> str:
