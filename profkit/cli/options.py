@@ -89,7 +89,7 @@ OnOption = Annotated[
     list[str] | None,
     typer.Option(
         "--on",
-        help="Where it runs: local, ssh:HOST, docker:IMAGE, kubectl:POD, ray:ADDRESS, srun:ARGS, "
+        help="Where it runs: local, ssh:HOST, docker:IMAGE, kubectl:POD, ray:ADDRESS, srun:ARGS, modal:GPU, "
         "'prefix:WORDS'; with commas: the next one where a place is not reached, or lost.",
         metavar="PLACE",
         rich_help_panel=ELSEWHERE,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from profkit.core.errors import MachineError
+from profkit.core.errors import MachineError, UsageError
 from profkit.core.progress import Progress, Silent
 from profkit.core.types import Json
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
@@ -86,8 +86,15 @@ class PlaceSlots:
         for place in self.places:
             if any(env.get("CUDA_VISIBLE_DEVICES") for env in work.environments):
                 place.refuse_devices()
+            if place.rent is not None and len(work.environments) > 1:
+                raise UsageError(
+                    f"each worker of {place.title} would rent a container of its own with all of its GPUs",
+                    "--on modal:H100,modal:H100 without --gpus: two containers with a GPU each",
+                )
             self._slots += [_Slot(place, *each) for each in enumerate(_data_of_slots(work))]
         for place, slots in self._by_place():
+            if place.cost is not None:
+                progress.note(place.cost)
             for slot in slots:
                 number = slot.number
                 progress.begin("connect", place.title + (f", worker {number}" if number else ""))
@@ -177,7 +184,7 @@ class PlaceSlots:
 def format_places(places: Sequence[ExecutionPlace], sending: Sending) -> str:
     """The options of a command line that name these places, as far as they may be shown."""
     titles = [place.title for place in places]
-    whole = all(title.startswith(("ssh:", "srun:", "ray:")) or title == "local" for title in titles)
+    whole = all(title.startswith(("ssh:", "srun:", "modal:", "ray:")) or title == "local" for title in titles)
     python = f" --on-python {shlex.quote(sending.python)}" if sending.python else ""
     return f"--on {shlex.quote(','.join(titles)) if whole else 'PLACES'}{python}"
 

@@ -64,7 +64,7 @@ def test_a_prefix_with_a_token_is_called_by_its_program() -> None:
         "local:x",
         "prefix:'",
         "ray:",
-        "modal:H100",
+        "modal:",
         "SSH:a",
     ],
 )

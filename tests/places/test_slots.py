@@ -243,6 +243,8 @@ def test_a_plan_for_other_places_counts_their_workers_and_asks_none_of_them(tmp_
     assert said.code == 0, said.err
     plan = said.json()
     assert (plan["workers"], plan["free_bytes"], plan["too_large"]) == (4, None, 0)
+    rented = profkit(*words[:-2], "--on", "modal:H100,modal:H100", cwd=tmp_path).out
+    assert rented.count("modal:H100: at most") == 2
     assert list(tmp_path.iterdir()) == []
 
 

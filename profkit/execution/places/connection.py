@@ -73,7 +73,7 @@ class Connection:
         try:
             self._open()
         except BaseException:
-            self._child.close()
+            self.close()
             raise
 
     def _open(self) -> None:
@@ -185,8 +185,11 @@ class Connection:
         self._child.finish(TIDY_SECONDS)
 
     def close(self) -> None:
-        """End it, and with it what runs there; what has told its result or its fault gets the same moment."""
-        if self._told:
+        """End it, and with it what runs there; what has told its result or its fault gets the same moment.
+
+        So does the client of a place that costs money: it ends that place.
+        """
+        if self._told or self.place.rent is not None:
             self.finish()
         self._child.close()
 

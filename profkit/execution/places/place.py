@@ -8,14 +8,24 @@ from profkit.core.errors import UsageError
 
 
 @dataclass(frozen=True)
+class Rent:
+    """What a place costs while it is held: dollars a second at most, for at most `limit` seconds, by what `source`."""
+
+    price: float
+    limit: float
+    source: str
+
+
+@dataclass(frozen=True)
 class ExecutionPlace:
     """One place. `start` is the command that starts a shell there, which reads from its standard input.
 
     The shell is always the last word, `sh` alone, so that no word of ours is quoted for somebody's login shell. `start`
     is empty for `local`. `title` is what people and results call it. `patience`: seconds until it answers; a queue may
     let it wait. `inherits`: what runs there gets this process's environment, so that secrets are taken out of it first.
-    `gives_devices`: who starts the shell says which GPUs it sees.
-    `try_it` is a line that shows whether it can be reached.
+    `gives_devices`: who starts the shell says which GPUs it sees. `try_it` is a line that shows whether it can be
+    reached. `rent`: it costs money by the second, so its client is given the time to end it, and what it may cost is
+    said before it is started.
     """
 
     kind: str
@@ -25,11 +35,20 @@ class ExecutionPlace:
     inherits: bool = False
     gives_devices: bool = False
     try_it: str | None = None
+    rent: Rent | None = None
 
     @property
     def is_local(self) -> bool:
         """Whether this is the machine that profkit was called on, without anything between."""
         return self.kind == "local"
+
+    @property
+    def cost(self) -> str | None:
+        """What it may cost, in a sentence; None where it is not rented."""
+        if (rent := self.rent) is None:
+            return None
+        most = f"at most {rent.price * rent.limit:.2f} $ a container"
+        return f"{self.title}: {most}: {rent.price:.2g} $/s for {rent.limit:g} s at most; {rent.source}"
 
     def refuse_devices(self) -> None:
         """Raises UsageError where GPUs are named for a place that is given its own."""
