@@ -244,7 +244,7 @@ def evaluate(
     from profkit.kernels.evaluation.sources.registry import make_source_request
 
     progress = progress_for(quiet=quiet)
-    where = places_of(on, on_python, send, send_env)
+    where = places_of(on, on_python, send, send_env, gpus)
     if where is not None and (replay or plan):
         asked = "replay" if replay else "plan"
         raise UsageError(f"--{asked} is done on this machine", "leave out --on")

@@ -89,8 +89,8 @@ OnOption = Annotated[
     list[str] | None,
     typer.Option(
         "--on",
-        help="Where it runs: local, ssh:HOST, docker:IMAGE, kubectl:POD, srun:ARGS, modal:GPU, 'prefix:WORDS'; "
-        "with commas: the next one where a place is not reached, or lost.",
+        help="Where it runs: local, ssh:HOST, docker:IMAGE, kubectl:POD, ray:ADDRESS, srun:ARGS, modal:GPU, "
+        "'prefix:WORDS'; with commas: the next one where a place is not reached, or lost.",
         metavar="PLACE",
         rich_help_panel=ELSEWHERE,
     ),
@@ -138,6 +138,7 @@ def places_of(
     python: str | None,
     send: list[Path] | None = None,
     send_env: list[str] | None = None,
+    gpus: str = "",
 ) -> tuple[tuple[ExecutionPlace, ...], Sending] | None:
     """Where it is to run, and what may go there; None for here. Raises UsageError."""
     from profkit.core.errors import UsageError
@@ -151,6 +152,8 @@ def places_of(
     from profkit.execution.places.parse import parse_places
 
     places = parse_places(on)
+    for place in places if gpus else ():
+        place.refuse_devices()
     if all(place.is_local for place in places) and len(places) == 1:
         return None
     return places, Sending(tuple(send or ()), read_environment(send_env or ()), python)

@@ -227,7 +227,7 @@ def sweep(
     from profkit.kernels.sweep.request import SweepOptions, TimingOptions, make_request
 
     choices = _parse_choices(profile)
-    where = places_of(on, on_python, send, send_env)
+    where = places_of(on, on_python, send, send_env, gpus)
     _check_results(results, again=again and resume is None)
     if resume is not None:
         _check_resume(context)

@@ -75,12 +75,17 @@ class PlaceSlots:
         return self.workers[worker].host
 
     def connect(self, work: SlotWork, progress: Progress) -> None:
-        """Start the slots; a place that is not reached is passed over. Raises what the last one raised if all are."""
+        """Start the slots; a place that is not reached is passed over. Raises what the last one raised if all are.
+
+        Raises also UsageError where GPUs are named for a place that is given its own.
+        """
         paths = [*map(Path, work.files), *self.sending.paths]
         # Files of the user's own, with what git tracks beside them: they may import it.
         self._tree = workload_tree((), paths) if paths else None
         missed: PlaceUnreachable | PlaceLost | None = None
         for place in self.places:
+            if any(env.get("CUDA_VISIBLE_DEVICES") for env in work.environments):
+                place.refuse_devices()
             if place.rent is not None and len(work.environments) > 1:
                 raise UsageError(
                     f"each worker of {place.title} would rent a container of its own with all of its GPUs",
@@ -179,7 +184,7 @@ class PlaceSlots:
 def format_places(places: Sequence[ExecutionPlace], sending: Sending) -> str:
     """The options of a command line that name these places, as far as they may be shown."""
     titles = [place.title for place in places]
-    whole = all(title.startswith(("ssh:", "srun:", "modal:")) or title == "local" for title in titles)
+    whole = all(title.startswith(("ssh:", "srun:", "modal:", "ray:")) or title == "local" for title in titles)
     python = f" --on-python {shlex.quote(sending.python)}" if sending.python else ""
     return f"--on {shlex.quote(','.join(titles)) if whole else 'PLACES'}{python}"
 

@@ -230,8 +230,9 @@ def test_what_cannot_be_asked_of_other_places_is_refused_before_a_folder_is_made
         (),
         ("--device", "cpu", "--profile", "fastest"),
         ("--device", "cpu", "--gpus", "0"),
+        ("--device", "cuda", "--gpus", "0,1"),
     ):
-        said = profkit("sweep", "--on", "ssh:gpu1", *words, cwd=tmp_path)
+        said = profkit("sweep", "--on", "ray:auto" if "0,1" in words else "ssh:gpu1", *words, cwd=tmp_path)
         assert said.code == 2, said.err
     assert list(tmp_path.iterdir()) == []
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from profkit.core.errors import UsageError
+
 
 @dataclass(frozen=True)
 class Rent:
@@ -21,8 +23,9 @@ class ExecutionPlace:
     The shell is always the last word, `sh` alone, so that no word of ours is quoted for somebody's login shell. `start`
     is empty for `local`. `title` is what people and results call it. `patience`: seconds until it answers; a queue may
     let it wait. `inherits`: what runs there gets this process's environment, so that secrets are taken out of it first.
-    `try_it` is a line that shows whether it can be reached. `rent`: it costs money by the second, so its client is
-    given the time to end it, and what it may cost is said before it is started.
+    `gives_devices`: who starts the shell says which GPUs it sees. `try_it` is a line that shows whether it can be
+    reached. `rent`: it costs money by the second, so its client is given the time to end it, and what it may cost is
+    said before it is started.
     """
 
     kind: str
@@ -30,6 +33,7 @@ class ExecutionPlace:
     start: tuple[str, ...] = ()
     patience: float = 60.0
     inherits: bool = False
+    gives_devices: bool = False
     try_it: str | None = None
     rent: Rent | None = None
 
@@ -45,3 +49,11 @@ class ExecutionPlace:
             return None
         most = f"at most {rent.price * rent.limit:.2f} $ a container"
         return f"{self.title}: {most}: {rent.price:.2g} $/s for {rent.limit:g} s at most; {rent.source}"
+
+    def refuse_devices(self) -> None:
+        """Raises UsageError where GPUs are named for a place that is given its own."""
+        if self.gives_devices:
+            raise UsageError(
+                f"{self.title} is given its GPUs there, and --gpus can name none",
+                "leave out --gpus, and name one place for each GPU: --on 'ray:--gpus 1 auto,ray:--gpus 1 auto'",
+            )
