@@ -89,8 +89,8 @@ OnOption = Annotated[
     list[str] | None,
     typer.Option(
         "--on",
-        help="Where it runs: local, ssh:HOST, docker:IMAGE, kubectl:POD, srun:ARGS, 'prefix:WORDS'; "
-        "with commas: the next one where a place is not reached, or lost.",
+        help="Where it runs: local, ssh:HOST, docker:IMAGE, kubectl:POD, ray:ADDRESS, srun:ARGS, modal:GPU, "
+        "'prefix:WORDS'; with commas: the next one where a place is not reached, or lost.",
         metavar="PLACE",
         rich_help_panel=ELSEWHERE,
     ),
@@ -138,12 +138,9 @@ def places_of(
     python: str | None,
     send: list[Path] | None = None,
     send_env: list[str] | None = None,
-    gpus: str | None = None,
+    gpus: str = "",
 ) -> tuple[tuple[ExecutionPlace, ...], Sending] | None:
-    """Where it is to run, and what may go there; None for here. Raises UsageError.
-
-    `gpus` are the numbers of --gpus: a place out of a queue has the devices that it was given.
-    """
+    """Where it is to run, and what may go there; None for here. Raises UsageError."""
     from profkit.core.errors import UsageError
 
     if not on:
@@ -155,13 +152,10 @@ def places_of(
     from profkit.execution.places.parse import parse_places
 
     places = parse_places(on)
+    for place in places if gpus else ():
+        place.refuse_devices()
     if all(place.is_local for place in places) and len(places) == 1:
         return None
-    if gpus and (queued := [place.title for place in places if place.queues]):
-        raise UsageError(
-            f"{queued[0]} is given its GPU by the queue, and --gpus numbers them",
-            f"--on {queued[0]},{queued[0]}",
-        )
     return places, Sending(tuple(send or ()), read_environment(send_env or ()), python)
 
 

@@ -23,7 +23,10 @@ from profkit.cli.options import (
 from profkit.cli.profile import DepthOption
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from profkit.core.types import SweepDocument
+    from profkit.execution.places.place import ExecutionPlace
     from profkit.kernels.sweep.request import SweepRequest
 
 EXAMPLES = """
@@ -249,7 +252,7 @@ def sweep(
         )
         request = make_request(options, make_folder=not plan, elsewhere=where is not None)
     if plan:
-        _show_plan(request, format, places=len(where[0]) if where is not None else 0)
+        _show_plan(request, format, where[0] if where is not None else ())
         return
     from profkit.kernels.sweep.outputs import write_records
     from profkit.kernels.sweep.run import run_sweep
@@ -324,7 +327,7 @@ def _show(document: SweepDocument, folder: Path, format: OutputFormat, *, detail
         print_view(view(document, folder), format, details=details)
 
 
-def _show_plan(request: SweepRequest, format: OutputFormat, *, places: int) -> None:
+def _show_plan(request: SweepRequest, format: OutputFormat, places: Sequence[ExecutionPlace]) -> None:
     from profkit.kernels.sweep.plan import plan_sweep, plan_text
 
     plan = plan_sweep(request, places)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic, sleep
 
-from profkit.core.errors import MachineError
+from profkit.core.errors import MachineError, UsageError
 from profkit.core.progress import Progress, Silent
 from profkit.core.types import Json
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
@@ -86,18 +86,30 @@ class PlaceSlots:
         return self.workers[worker].host
 
     def connect(self, work: SlotWork, progress: Progress) -> None:
-        """Start the slots; a place that is not reached is passed over. Raises what the last one raised if all are."""
+        """Start the slots; a place that is not reached is passed over. Raises what the last one raised if all are.
+
+        Raises also UsageError where GPUs are named for a place that is given its own.
+        """
         paths = [*map(Path, work.files), *self.sending.paths]
         # Files of the user's own, with what git tracks beside them: they may import it.
         self._tree = workload_tree((), paths) if paths else None
         self._note = progress.note
         for place in self.places:
+            if any(env.get("CUDA_VISIBLE_DEVICES") for env in work.environments):
+                place.refuse_devices()
+            if place.rent is not None and len(work.environments) > 1:
+                raise UsageError(
+                    f"each worker of {place.title} would rent a container of its own with all of its GPUs",
+                    "--on modal:H100,modal:H100 without --gpus: two containers with a GPU each",
+                )
             self._slots += [_Slot(place, *each) for each in enumerate(_data_of_slots(work))]
         by_place = [*self._by_place()]
         for place, slots in by_place:
             if place.queues:  # one that is served late lets no other wait
                 self._begin_to_join(place, slots, at_once=True)
         for place, slots in by_place:
+            if place.cost is not None:
+                progress.note(place.cost)
             if not place.queues:
                 self._connect_place(place, slots, progress)
         self._gather([slots[0] for place, slots in by_place if place.queues], progress)
@@ -241,7 +253,7 @@ class _Notes(Silent):
 def format_places(places: Sequence[ExecutionPlace], sending: Sending) -> str:
     """The options of a command line that name these places, as far as they may be shown."""
     titles = [place.title for place in places]
-    whole = all(title.startswith(("ssh:", "srun:")) or title == "local" for title in titles)
+    whole = all(title.startswith(("ssh:", "srun:", "modal:", "ray:")) or title == "local" for title in titles)
     python = f" --on-python {shlex.quote(sending.python)}" if sending.python else ""
     return f"--on {shlex.quote(','.join(titles)) if whole else 'PLACES'}{python}"
 

@@ -38,10 +38,11 @@ class ProfiledElsewhere:
 
     def first_at(self, title: str | None, files: Sequence[Path]) -> ProfiledElsewhere | None:
         """The same with the place of that title before the others; None where that, or each, is this machine."""
+        measured = {place.title: place for place in self.places}.get(title or "")
         elsewhere = [place for place in self.places if not place.is_local]
-        if title == "local" or not elsewhere:
+        if not elsewhere or (measured is not None and measured.is_local):
             return None
-        places = sorted(elsewhere, key=lambda place: place.title != title)
+        places = sorted(elsewhere, key=lambda place: place is not measured)
         return ProfiledElsewhere(tuple(places), replace(self.sending, paths=(*self.sending.paths, *files)))
 
 

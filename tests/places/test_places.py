@@ -13,7 +13,7 @@ def started(text: str) -> list[list[str]]:
 
 
 def test_every_place_starts_one_bare_shell() -> None:
-    texts = ("ssh:gpu1", "docker:cuda:12", "kubectl:pod-0", "srun:--gres=gpu:1", "prefix:env -i")
+    texts = ("ssh:gpu1", "docker:cuda:12", "kubectl:pod-0", "srun:--gres=gpu:1", "ray:auto", "prefix:env -i")
     assert {start[-1] for text in texts for start in started(text)} == {"sh"}
 
 
@@ -64,7 +64,7 @@ def test_a_prefix_with_a_token_is_called_by_its_program() -> None:
         "local:x",
         "prefix:'",
         "ray:",
-        "modal:H100",
+        "modal:",
         "SSH:a",
     ],
 )

@@ -268,9 +268,10 @@ def test_what_cannot_be_asked_of_other_places_is_refused_before_a_folder_is_made
         (),
         ("--device", "cpu", "--profile", "fastest"),
         ("--device", "cpu", "--gpus", "0"),
+        ("--device", "cuda", "--gpus", "0,1"),
         ("--device", "cuda", "--gpus", "0,1", "--on", "srun:--gres=gpu:1"),
     ):
-        said = profkit("sweep", "--on", "ssh:gpu1", *words, cwd=tmp_path)
+        said = profkit("sweep", "--on", "ray:auto" if "0,1" in words else "ssh:gpu1", *words, cwd=tmp_path)
         assert said.code == 2, said.err
     assert list(tmp_path.iterdir()) == []
 
@@ -281,6 +282,8 @@ def test_a_plan_for_other_places_counts_their_workers_and_asks_none_of_them(tmp_
     assert said.code == 0, said.err
     plan = said.json()
     assert (plan["workers"], plan["free_bytes"], plan["too_large"]) == (4, None, 0)
+    rented = profkit(*words[:-2], "--on", "modal:H100,modal:H100", cwd=tmp_path).out
+    assert rented.count("modal:H100: at most") == 2
     assert list(tmp_path.iterdir()) == []
 
 

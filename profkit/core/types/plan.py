@@ -76,6 +76,7 @@ class Plan:
     backend: BackendName
     depth: Depth
     passes: tuple[PassPlan, ...]
+    notes: tuple[str, ...] = ()  # what the place adds: what it may cost
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ BOOT = Path(__file__).with_name("boot.py")
 _SECRET = re.compile(
     r"TOKEN|SECRET|PASSW|PASSPHRASE|_KEY|APIKEY|CRED|COOKIE|PRIVATE|WEBHOOK|DSN", re.IGNORECASE
 )
+_FIX = re.compile(r"(.*) \(fix: (.*)\)", re.DOTALL)  # how a client's last words may end
 _FAULTS: dict[int, type[ProfkitError]] = {
     fault.exit_code: fault for fault in (UsageError, MachineError, WorkloadError, Interrupted)
 }
@@ -85,7 +86,7 @@ class Connection:
         try:
             self._open()
         except BaseException:
-            self._child.close()
+            self.close()
             raise
         finally:
             self._look, self._child.look_seconds = _nothing, LOOK_SECONDS
@@ -205,8 +206,11 @@ class Connection:
         self._child.finish(TIDY_SECONDS)
 
     def close(self) -> None:
-        """End it, and with it what runs there; what has told its result or its fault gets the same moment."""
-        if self._told:
+        """End it, and with it what runs there; what has told its result or its fault gets the same moment.
+
+        So does the client of a place that costs money: it ends that place.
+        """
+        if self._told or self.place.rent is not None:
             self.finish()
         self._child.close()
 
@@ -259,7 +263,8 @@ class Connection:
     def _unreachable(self, ended: WorkerEnded) -> PlaceUnreachable:
         if ended.status is JobStatus.timeout:
             return PlaceUnreachable(f"{self.place.title} did not answer: {ended}", self.place.try_it)
-        return PlaceUnreachable(f"{self.place.title} cannot be reached: {ended}", self.place.try_it)
+        reason, fix = _split_fix(ended)
+        return PlaceUnreachable(f"{self.place.title} cannot be reached: {reason}", fix or self.place.try_it)
 
     def _no_python(self, versions: str) -> PlaceUnreachable:
         name = self._python or "python3"
@@ -285,7 +290,14 @@ class _AsLost:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, WorkerEnded):
             self._connection.ended = error.status is not JobStatus.cancelled
-            raise PlaceLost(f"{self._place.title} was lost: {error}", self._place.try_it) from error
+            reason, fix = _split_fix(error)
+            raise PlaceLost(f"{self._place.title} was lost: {reason}", fix or self._place.try_it) from error
+
+
+def _split_fix(ended: WorkerEnded) -> tuple[str, str | None]:
+    """The reason, and the line that fixes it where the client's last words hold one."""
+    match = _FIX.fullmatch(str(ended))
+    return (match[1], match[2]) if match else (str(ended), None)
 
 
 def _nothing() -> None: ...

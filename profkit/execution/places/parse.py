@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Sequence
 
 from profkit.core.errors import UsageError
-from profkit.execution.places import containers, slurm, ssh
+from profkit.execution.places import containers, modal, ray_cluster, slurm, ssh
 from profkit.execution.places.place import ExecutionPlace
 
 LOCAL = ExecutionPlace("local", "local")
@@ -22,6 +22,8 @@ MAKERS: dict[str, Callable[[Sequence[str]], ExecutionPlace]] = {
     "ssh": ssh.shell_on,
     "docker": containers.shell_in_image,
     "kubectl": containers.shell_in_pod,
+    "modal": modal.shell_in_container,
+    "ray": ray_cluster.shell_in_actor,
     "srun": slurm.shell_in_task,
     "prefix": _shell_behind,
 }
@@ -42,7 +44,9 @@ def _parse_place(text: str) -> ExecutionPlace:
         return LOCAL
     kind, _, rest = text.partition(":")
     if kind not in MAKERS:
-        choices = "local, ssh:HOST, docker:IMAGE, kubectl:POD, srun:ARGS, prefix:WORDS"
+        choices = (
+            "local, ssh:HOST, docker:IMAGE, kubectl:POD, ray:ADDRESS, srun:ARGS, modal:GPU, prefix:WORDS"
+        )
         raise UsageError(f"there is no place {text!r}; there are {choices}", "--on ssh:HOST")
     try:
         words = shlex.split(rest)

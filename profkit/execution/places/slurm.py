@@ -31,6 +31,7 @@ def shell_in_task(words: Sequence[str]) -> ExecutionPlace:
         QUEUE_SECONDS,
         inherits=True,
         try_it=f"srun {shlex.join(words)} python3 -V",
+        gives_devices=True,
         queues=True,
         telling=" CANCELLED AT ",
     )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
 
 from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import CaseResult, GridPoint
+from profkit.execution.places.place import ExecutionPlace
 from profkit.kernels.operations.check import CHUNK
 from profkit.kernels.operations.operation import DTYPES
 from profkit.kernels.operations.registry import OPERATIONS
@@ -40,16 +41,16 @@ _CPU = {"torch.compile": (1.5, 1e-7), "": (0.02, 1e-7)}
 Line = tuple[float, float]
 
 
-def plan_sweep(request: SweepRequest, places: int = 0) -> dict[str, Any]:
+def plan_sweep(request: SweepRequest, places: Sequence[ExecutionPlace] = ()) -> dict[str, Any]:
     """The plan as plain data. `seconds` and `bytes` are estimates; `free_bytes` is None where nobody tells.
 
-    `places`: on how many other machines; 0: here. They are not asked, so that nothing is known of their memory.
+    `places`: on which other machines; none: here. They are not asked, so that nothing is known of their memory.
     """
     grid = request.grid
     points = grid.points()
     largest = max(points, key=needed_bytes)
     free = None if places else _free_memory(request)
-    workers = max(1, places) * (1 if request.serial else max(1, len(request.gpus)))
+    workers = max(1, len(places)) * (1 if request.serial else max(1, len(request.gpus)))
     skipped = [point for point in points if too_large(point, free) is not None]
     return {
         "schema": SCHEMA,
@@ -71,6 +72,7 @@ def plan_sweep(request: SweepRequest, places: int = 0) -> dict[str, Any]:
         "bytes": needed_bytes(largest),
         "free_bytes": free,
         "too_large": sum(len(grid.implementations_of(point.operation)) for point in skipped),
+        "costs": [place.cost for place in places if place.cost is not None],
     }
 
 
@@ -99,6 +101,7 @@ def plan_text(plan: dict[str, Any]) -> str:
     ]
     if plan["too_large"]:
         lines.append(f"  {plural(plan['too_large'], 'case')} will not fit into the memory, and be skipped")
+    lines += [f"  {'cost':<16} {cost}" for cost in plan["costs"]]
     return "\n".join(lines) + "\n"
 
 

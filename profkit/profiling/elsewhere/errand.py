@@ -91,6 +91,8 @@ def do_errand(errand: Errand, place: ExecutionPlace, progress: Progress, arrived
 
 
 def _connect(connection: Connection, errand: Errand, progress: Progress) -> None:
+    if connection.place.cost is not None:
+        progress.note(connection.place.cost)
     progress.begin("connect", connection.place.title)
     connection.open(progress)
     version = ".".join(map(str, connection.hello["version"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -76,9 +76,26 @@ def plan_elsewhere(
     errand = _errand_of("plan", options, sending)
 
     def ask(place: ExecutionPlace) -> Plan:
-        return from_plain_data(Plan, do_errand(errand, place, progress, None))
+        plan = from_plain_data(Plan, do_errand(errand, place, progress, None))
+        return replace(plan, notes=(*plan.notes, *_costs(plan, place)))
 
     return try_places(places, ask, lambda: make_plan(options), progress)
+
+
+def _costs(plan: Plan, place: ExecutionPlace) -> Iterator[str]:
+    """What the passes of a plan may cost at a place that is rented; an upper limit stands in its own sentence."""
+    if place.rent is None or place.cost is None:
+        return
+    passes = [planned for planned in plan.passes if planned.skipped is None]
+    seconds = sum(planned.seconds for planned in passes if planned.seconds is not None)
+    times = sum(planned.cost or 0.0 for planned in passes if planned.seconds is None)
+    sums = [
+        f"about {seconds * place.rent.price:.2g} $" if seconds else "",
+        f"about {times * place.rent.price:.2g} $ for each second that a plain run takes" if times else "",
+    ]
+    if any(sums):
+        yield f"These passes: {', and '.join(filter(None, sums))}, beside the container's start."
+    yield f"{place.cost}."
 
 
 def record_elsewhere(

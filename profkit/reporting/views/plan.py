@@ -34,7 +34,7 @@ def view(plan: Plan) -> View:
     blocks = tuple(_pass(planned) for planned in plan.passes)
     return View(
         f"Plan: {plan.backend}, depth {plan.depth}. Nothing was run.",
-        (*blocks, Section("In all", (), headline=_total(plan))),
+        (*blocks, Section("In all", tuple(map(Paragraph, plan.notes)), headline=_total(plan))),
     )
 
 

@@ -192,7 +192,7 @@ def place_option(document: RunDocument) -> str:
     """
     if document.place is None:
         return ""
-    whole = document.place.startswith(("ssh:", "srun:"))
+    whole = document.place.startswith(("ssh:", "srun:", "ray:"))
     return f"--on {shlex.quote(document.place) if whole else 'PLACE'} "
 
 

@@ -1,0 +1,243 @@
+"""The program behind `modal:GPU`: it rents one container of Modal, and its pipes are those of a shell in there.
+
+    python -m profkit.execution.places.modal_shell REQUEST sh
+
+It uses the `modal` package and the token of whoever calls it; neither gets into the container. Nothing may go on
+costing money, so the container ends in each of these ways:
+
+- standard input ends, or a signal comes: this program ends it;
+- this program or its line dies: the container's own command hears no beat any more, and ends;
+- its time is over: Modal ends it, and counts idle time by itself, too.
+
+Its last words are the reason and, in brackets, the line that fixes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import queue
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+BEAT_SECONDS, SILENCE_SECONDS = 15.0, 60
+WATCH = f"while IFS= read -r -t {SILENCE_SECONDS} _; do :; done"  # the container's own command
+GRACE_SECONDS = 5.0  # for the shell there to end by itself
+# The counters' tool of this CUDA is 2025.2.1: others have found that later ones return NaN for many of them at Modal.
+BASE, PYTHON = "nvidia/cuda:12.9.1-devel-ubuntu24.04", "3.12"
+PROGRAMS = ("cuda-nsight-compute-12-9", "cuda-nsight-systems-12-9")
+DRIVER = {"NVIDIA_DRIVER_CAPABILITIES": "all"}  # the library by which counters are read is part of it
+LIBRARIES = ("torch==2.13.0", "numpy", "psutil", "pyyaml", "capstone")
+NAMES = {
+    "A100": r"A100\b.*40GB",
+    "A100-80GB": r"A100\b.*80GB",
+}  # what the device calls itself; else its name alone
+QUERY = ("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
+INTERRUPTED = 130
+LONGEST = 160  # characters of what Modal says
+
+
+class _Fault(Exception):
+    """Why there is no shell, and the line that fixes it."""
+
+    def __init__(self, reason: str, fix: str) -> None:
+        super().__init__(reason)
+        self.fix = fix
+
+
+class _Input:
+    """Reads standard input from the start, so that its end is noticed at any time: then all ends."""
+
+    def __init__(self) -> None:
+        self.pieces: queue.Queue[bytes] = queue.Queue(64)
+        self.open, self.over = threading.Event(), threading.Event()  # there is a shell; it has ended
+        threading.Thread(target=self._listen, name="input", daemon=True).start()
+
+    def _listen(self) -> None:
+        while piece := os.read(0, 1 << 16):
+            self.pieces.put(piece)
+        self.pieces.put(b"")
+        if not (self.open.is_set() and self.over.wait(GRACE_SECONDS)):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def main(words: Sequence[str]) -> int:
+    """Rent the container that the first word asks for, and run the others in it. The exit code of the shell."""
+    request, command = json.loads(words[0]), words[1:]
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    here = os.getcwd()
+    sys.path[:] = [*(path for path in sys.path if path not in ("", here)), here]  # a modal.py may lie here
+    try:
+        pipe = _Input()
+        modal = _load_client()
+        try:
+            return _rent(modal, request, command, pipe)
+        except KeyboardInterrupt:
+            raise
+        except Exception as error:
+            raise error if isinstance(error, _Fault) else _explain(error, request) from error
+    except _Fault as fault:
+        print(f"{fault} (fix: {fault.fix})", file=sys.stderr, flush=True)
+        return 3
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _load_client() -> Any:
+    try:
+        return importlib.import_module("modal")
+    except ImportError as error:
+        absent = isinstance(error, ModuleNotFoundError) and error.name == "modal"
+        reason = "the package modal is not installed" if absent else f"modal cannot be loaded: {error}"
+        raise _Fault(reason, f"{sys.executable} -m pip install 'modal>=1.6,<2'") from error
+
+
+def _rent(modal: Any, request: dict[str, Any], command: Sequence[str], pipe: _Input) -> int:
+    app, code = modal.App("profkit"), INTERRUPTED  # Modal's block keeps a KeyboardInterrupt to itself
+    with app.run():  # Modal ends what is in it when its client falls silent
+        container = modal.Sandbox.create(
+            "bash",
+            "-c",
+            WATCH,
+            app=app,
+            image=_image(modal, request["image"]),
+            gpu=request["gpu"],
+            cpu=(request["cores"],) * 2,  # asked for, and the most: so the price is an upper limit
+            memory=(request["memory"],) * 2,
+            timeout=request["timeout"],
+            idle_timeout=2 * SILENCE_SECONDS,
+        )
+        try:
+            threading.Thread(target=_beat, args=(container, pipe.over), name="beat", daemon=True).start()
+            _check_device(container, request)
+            code = _relay(container, command, pipe)
+        except KeyboardInterrupt:
+            raise
+        except Exception as error:
+            if isinstance(error, _Fault) or (ended := _code_of(container)) is None:
+                raise
+            raise _ended(ended, request) from error
+        finally:
+            pipe.over.set()
+            with contextlib.suppress(Exception):
+                container.terminate()
+    return code
+
+
+def _image(modal: Any, name: str | None) -> Any:
+    """The image that was named, or one with CUDA, its profilers and torch: Modal builds it once for an account."""
+    if name is not None:
+        return modal.Image.from_registry(name).entrypoint([])
+    base = modal.Image.from_registry(BASE, add_python=PYTHON).entrypoint([])
+    return base.apt_install(*PROGRAMS).pip_install(*LIBRARIES).env(DRIVER)
+
+
+def _check_device(container: Any, request: dict[str, Any]) -> None:
+    """Raise _Fault where the container has other GPUs than were asked for."""
+    asked, count = request["device"], request["count"]
+    query = container.exec(*QUERY)
+    present = [line.strip() for line in query.stdout.read().splitlines() if line.strip()]
+    pattern = NAMES.get(asked, rf"\b{asked}\b")
+    if len(present) != count or not all(re.search(pattern, name) for name in present):
+        came = ", ".join(present) or "no GPU that answers"
+        raise _Fault(
+            f"Modal gave {came} where {count} x {asked} was asked for", "try again, or name that GPU"
+        )
+
+
+def _relay(container: Any, command: Sequence[str], pipe: _Input) -> int:
+    shell = container.exec(*command, text=False)
+    pipe.open.set()
+    for work, words in ((_write, (shell.stdin, pipe)), (_copy, (shell.stderr, 2))):
+        threading.Thread(target=work, args=words, name=work.__name__, daemon=True).start()
+    _copy(shell.stdout, 1)
+    code: int = shell.wait()
+    if code and (ended := _code_of(container)) is not None:
+        raise RuntimeError(f"the container ended with {ended}")
+    return code
+
+
+def _code_of(container: Any) -> int | None:
+    """How it ended, which takes Modal a moment to know; None where it goes on."""
+    deadline = time.monotonic() + GRACE_SECONDS
+    while (code := container.poll()) is None and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return None if code is None else int(code)
+
+
+def _write(stdin: Any, pipe: _Input) -> None:
+    """What comes in goes to the shell, all that waits in one call, since each is a round trip.
+
+    Where that cannot be, the shell's output ends, and tells why; the input is still read to its end.
+    """
+    reads, last = True, False
+    while not last:
+        pieces = [pipe.pieces.get()]
+        while not pipe.pieces.empty():
+            pieces.append(pipe.pieces.get())
+        last = not pieces[-1]
+        try:
+            if reads:
+                stdin.write(b"".join(pieces))
+                if last:
+                    stdin.write_eof()
+                stdin.drain()
+        except Exception:
+            reads = False
+
+
+def _copy(stream: Any, target: int) -> None:
+    for piece in stream:
+        rest = memoryview(piece)
+        while rest:
+            rest = rest[os.write(target, rest) :]
+
+
+def _beat(container: Any, over: threading.Event) -> None:
+    while True:
+        with contextlib.suppress(Exception):  # where no beat arrives the container ends
+            container.stdin.write(b"\n")
+            container.stdin.drain()
+        if over.wait(BEAT_SECONDS):
+            return
+
+
+def _ended(code: int, request: dict[str, Any]) -> _Fault:
+    if code == 124:
+        seconds = request["timeout"]
+        return _Fault(
+            f"the {seconds} s of the container are over", f"--on 'modal:--timeout {4 * seconds} GPU'"
+        )
+    return _Fault(
+        f"the container ended with {code}, and not by profkit", "modal container list, or try again"
+    )
+
+
+def _explain(error: Exception, request: dict[str, Any]) -> _Fault:
+    """Modal's own faults, with what to do about them."""
+    words = " ".join(str(error).split())[:LONGEST] or type(error).__name__
+    kinds = {kind.__name__ for kind in type(error).__mro__}  # not all versions have all of them
+    if "AuthError" in kinds:
+        return _Fault(f"Modal does not know you: {words}", f"{sys.executable} -m modal setup")
+    if "ResourceExhaustedError" in kinds:
+        limits = "another GPU, or later; your limits: https://modal.com/settings/usage"
+        return _Fault(f"Modal has no {request['device']} for you: {words}", limits)
+    if "VersionError" in kinds:
+        return _Fault(words, f"{sys.executable} -m pip install -U 'modal>=1.6,<2'")
+    if kinds & {"ConnectionError", "OSError"}:
+        return _Fault(f"Modal cannot be reached: {words}", "https://status.modal.com, and your network")
+    return _Fault(f"Modal says {type(error).__name__}: {words}", "https://modal.com/apps has its log")
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    sys.stderr.flush()
+    os._exit(code)  # a thread waits for standard input
