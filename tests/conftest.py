@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # `python` and `python3` in a script are the Python of the tests, also where its environment is not activated.
+# Stand-ins for a GPU all have the same UUID, and tests run side by side.
+os.environ["PROFKIT_LOCKS"] = ""
 os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
 
 

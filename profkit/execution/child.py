@@ -27,6 +27,7 @@ LOG_LIMIT = 4 << 20  # bytes
 LONGEST_ANSWER = 16 << 20  # bytes
 END_SECONDS = 10.0  # for the kernel to take away a process that was killed: one that a driver holds may stay
 PATIENCE_SECONDS = 300.0  # for a process that may end by itself
+ASKED_SECONDS = 5.0  # for what ends when it is asked, before it is killed
 LOOK_SECONDS = 0.05
 CLOSED_SECONDS, CLOSED_SECONDS_LATER = (
     1.0,
@@ -50,7 +51,8 @@ class ChildProcess:
     It is started by `start`, again and again. The thread that starts it must live as long as it does: on Linux it ends
     with that thread. `log` takes its standard error; `env` is set on top of this process's environment, of which it
     does not get what `without` names. Orphans are not its own where it is known that it starts no processes. While it
-    is waited for, its log is cut each `look_seconds`.
+    is waited for, its log is cut each `look_seconds`, and `look` called. `asks`: it gets SIGTERM
+    before it is killed, and some seconds to end. `telling`: what stands in the line that says why it ended.
     """
 
     def __init__(
@@ -63,10 +65,14 @@ class ChildProcess:
         starts_others: bool = True,
         without: Collection[str] = (),
         look_seconds: float = CLOSED_SECONDS,
+        look: Callable[[], None] = lambda: None,
+        asks: bool = False,
+        telling: str = "",
     ) -> None:
         self._argv, self._env, self._log, self._inherited = list(argv), dict(env), log, tuple(inherited)
         self._starts_others, self._without = starts_others, frozenset(without)
-        self._look_seconds = look_seconds
+        self.look_seconds, self._look, self._asks = look_seconds, look, asks
+        self._telling = telling
         self._child: subprocess.Popen[bytes] | None = None
         self._tree: ProcessTree | None = None
         self._unread = b""
@@ -161,9 +167,7 @@ class ChildProcess:
         if child is not None and child.stdin is not None:
             with contextlib.suppress(OSError):
                 child.stdin.close()
-            deadline = monotonic() + patience
-            while not self.closed and _is_alive(child) and monotonic() < deadline:
-                sleep(LOOK_SECONDS)
+            _wait_until_ended(child, patience, lambda: self.closed)
         self.close()
 
     def close(self) -> None:
@@ -176,6 +180,9 @@ class ChildProcess:
         child, self._child = self._child, None
         if child is None or self._tree is None:
             return
+        if self._asks and _is_alive(child):
+            child.terminate()
+            _wait_until_ended(child, ASKED_SECONDS)
         self._tree.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(END_SECONDS)
@@ -212,13 +219,14 @@ class ChildProcess:
         assert child.stdout is not None
         if is_enough(self._unread):
             return
-        deadline, look = monotonic() + timeout, self._look_seconds
+        deadline, look = monotonic() + timeout, self.look_seconds
         with _Selector() as ready:
             ready.register(child.stdout, selectors.EVENT_READ)
             while not is_enough(self._unread):
                 left = deadline - monotonic()
                 if not ready.select(max(0.0, min(left, look))):
                     self.cut_log()
+                    self._look()
                     if self._child is not child:  # another thread closed the pipe: that wakes nobody
                         raise _closed()
                     # The second look is for who slept meanwhile himself: a Ctrl-Z, a laptop that was closed.
@@ -241,22 +249,32 @@ class ChildProcess:
         kills = kills_for_memory()
         if status == -signal.SIGKILL and None not in (kills, self._kills) and kills != self._kills:
             return WorkerEnded(JobStatus.out_of_memory, "the kernel ended its process where memory ran out")
-        words = self._last_words()
+        words = self.last_words()
         return WorkerEnded(
             JobStatus.crash, f"its process {describe_status(status)}" + (f": {words}" if words else "")
         )
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
+        """The last line that it has printed for people, or nothing."""
         with contextlib.suppress(OSError), self._log.open("rb") as log:
             log.seek(0, os.SEEK_END)
             log.seek(max(self._log_start, log.tell() - LAST_BYTES))
             lines = log.read().decode(errors="replace").strip().splitlines()
-            return lines[-1][:300] if lines else ""
+            telling = [line for line in lines if self._telling in line]
+            return (telling or lines)[-1][:300] if lines else ""
         return ""
 
 
 def _closed() -> WorkerEnded:
     return WorkerEnded(JobStatus.cancelled, "the worker was closed")
+
+
+def _wait_until_ended(
+    child: subprocess.Popen[bytes], seconds: float, is_enough: Callable[[], bool] = lambda: False
+) -> None:
+    deadline = monotonic() + seconds
+    while not is_enough() and _is_alive(child) and monotonic() < deadline:
+        sleep(LOOK_SECONDS)
 
 
 def _is_alive(child: subprocess.Popen[bytes]) -> bool:

@@ -81,6 +81,11 @@ class WorkerClient:
         """Whether there is a process to ask."""
         return self._child.running
 
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, and none is started any more."""
+        return self._child.closed
+
     def load(self, timeout: float) -> None:
         """Start it, and let it load what takes long, without touching the device. Raises WorkerEnded."""
         self._child.start()

@@ -126,10 +126,12 @@ class WorkerPool:
     def add(self, worker: Worker) -> bool:
         """One more worker shares what is left; False where nothing is, and the worker is not taken.
 
-        Its slot is the next number. It is opened and checked as those that were there from the beginning.
+        Its slot is the next number. It is opened and checked as those that were there from the beginning. This
+        waits until `run` is called.
         """
+        self._go.wait()
         with self._queueing:
-            if self._stop.is_set() or not self._serving or not self._go.is_set():
+            if self._stop.is_set() or not self._serving:
                 return False
             self._serving += 1
             self._workers.append(worker)

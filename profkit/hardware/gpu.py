@@ -19,7 +19,7 @@ from profkit.core.errors import Fault
 from profkit.core.types import Gpu
 from profkit.hardware import tree
 from profkit.hardware.container import container_kind
-from profkit.hardware.gpu_devices import list_devices, visible_gpus
+from profkit.hardware.gpu_devices import ListedGpu, list_devices, visible_devices, visible_gpus
 from profkit.hardware.nvml import NvmlError, nvml_session
 from profkit.hardware.system import superuser_command
 
@@ -39,10 +39,19 @@ def read_gpus(environ: Mapping[str, str] | None = None, root: Path = Path("/")) 
     Empty where there is no device or no driver; never raises. `bandwidth` is memory clock x 2 (double data rate) x
     bus width / 8, which data sheets round; None for a part of a device (MIG, vGPU).
     """
+    return visible_gpus(_ask_devices(root), os.environ if environ is None else environ)
+
+
+def read_gpu_uuids(environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """The UUIDs of the same devices, in the same order; of a MIG instance its own. Never raises."""
+    devices = visible_devices(_ask_devices(Path("/")), os.environ if environ is None else environ)
+    return tuple(device.uuid for device in devices)
+
+
+def _ask_devices(root: Path) -> tuple[ListedGpu, ...]:
     # Linux inside Windows has the host's driver
     wsl = "microsoft" in (tree.read_text(root, "proc/sys/kernel/osrelease") or "").lower()
-    devices = call_with_timeout(ANSWER_SECONDS, lambda: list_devices("wsl" if wsl else None))
-    return visible_gpus(devices or (), os.environ if environ is None else environ)
+    return call_with_timeout(ANSWER_SECONDS, lambda: list_devices("wsl" if wsl else None)) or ()
 
 
 def driver_fault(environ: Mapping[str, str] | None = None, root: Path = Path("/")) -> Fault | None:

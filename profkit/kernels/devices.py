@@ -59,6 +59,15 @@ def device_names(gpus: Sequence[str], visible: str | None) -> tuple[str, ...]:
     return tuple(names[int(gpu)] for gpu in gpus)
 
 
+def worker_uuids(gpus: Sequence[str]) -> tuple[str, ...]:
+    """The UUIDs of the devices that workers here will use: those of `--gpus`, or the first that is visible."""
+    from profkit.hardware.gpu import read_gpu_uuids
+
+    uuids = read_gpu_uuids()
+    numbers = [int(gpu) for gpu in gpus] or [0]
+    return tuple(uuids[number] for number in numbers if number < len(uuids))
+
+
 def check_device(slot: int, about: Mapping[str, object], first: Mapping[str, object]) -> None:
     """Raises MachineError where a worker is on another kind of device, or has another torch, than the first one."""
     if about["device"] != first["device"]:

@@ -116,6 +116,7 @@ class Recorder:
     path and returns remarks; None where the step writes it there itself. `rescue` does so after a Ctrl-C, and returns
     where it is. `check_target` raises UsageError for a path that must not be replaced; None where a report is a file.
     `picks_kernel`: it can count one kernel alone. `follows_region`: a marked region changes what is recorded.
+    `uses_gpu`: it records a GPU, which nobody else should use meanwhile.
     """
 
     step: Callable[[RecordRequest], Step]
@@ -124,6 +125,7 @@ class Recorder:
     check_target: Callable[[Path], None] | None = None
     picks_kernel: bool = False
     follows_region: bool = True
+    uses_gpu: bool = False
 
 
 def lazy_function(name: str) -> Callable[..., Any]:

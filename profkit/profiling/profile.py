@@ -25,6 +25,8 @@ from profkit.core.run_folder import (
 )
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Depth, PassName, Plan, RunDocument, RunState, Workload
+from profkit.hardware.gpu import read_gpu_uuids
+from profkit.hardware.gpu_locks import lock_gpus
 from profkit.hardware.machine import read_machine
 from profkit.profiling.collect import RunCollector
 from profkit.profiling.evaluate_targets import judge_document, targets_for
@@ -86,6 +88,7 @@ def profile_workload(
     targets = targets_for(backend.name, options.targets, workload.name)  # before an hour is spent
     state: RunState = "complete"
     with raise_on_signals(), contextlib.ExitStack() as last:
+        last.enter_context(lock_gpus(read_gpu_uuids() if choice.gpus else (), progress))
         with defer_interrupts() as hurry:  # there is no folder without a run.json
             folder = create_run_folder(options.output, workload.name, backend.name, datetime.now()).resolve()
             last.callback(chown_to_sudo_user, folder)

@@ -13,6 +13,8 @@ from profkit.core.progress import Progress
 from profkit.core.run_folder import chown_to_sudo_user
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.status import read_status
+from profkit.hardware.gpu import read_gpu_uuids
+from profkit.hardware.gpu_locks import lock_gpus
 from profkit.hardware.machine import read_machine
 from profkit.profilers.profiler import Recorder, RecordRequest
 from profkit.profilers.registry import all_profilers, explain_fault, find_profiler
@@ -57,8 +59,13 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
     check_target(report, options.force, recorder)
     version = python_version(workload.python) if workload.python is not None else None
     machine = read_machine()
-    progress.begin(f"record with {tool}", " ".join(options.command))
-    with tempfile.TemporaryDirectory(prefix="profkit-") as folder, raise_on_signals():
+    uuids = read_gpu_uuids() if recorder.uses_gpu else ()
+    with (
+        raise_on_signals(),
+        lock_gpus(uuids, progress),
+        tempfile.TemporaryDirectory(prefix="profkit-") as folder,
+    ):
+        progress.begin(f"record with {tool}", " ".join(options.command))
         request = RecordRequest(
             options.what,
             options.command,

@@ -193,7 +193,7 @@ def test_a_profkit_that_is_killed_leaves_nothing_there(sshd: Server, project: Pa
     [
         ("docker:--gpus all image:1", "docker", "run -i --rm --init -v profkit-cache:/profkit-cache"),
         ("kubectl:-n ml pod-0", "kubectl", "exec -i -n ml pod-0 -- sh"),
-        ("srun:--gres=gpu:1", "srun", "--ntasks=1 --unbuffered --gres=gpu:1 sh"),
+        ("srun:--gres=gpu:1", "srun", "--job-name=profkit --ntasks=1 --unbuffered --gres=gpu:1 sh"),
     ],
 )
 def test_containers_pods_and_tasks_are_entered_by_their_own_programs(

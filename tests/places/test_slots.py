@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from time import monotonic
 
@@ -23,9 +24,11 @@ from profkit.execution.places.parse import parse_places
 from profkit.execution.places.place import ExecutionPlace
 from profkit.execution.places.slot import PlaceWorker
 from profkit.execution.pool import WorkerPool
+from profkit.hardware.gpu_locks import lock_gpus
 from profkit.kernels import places
 from profkit.kernels.places import RELAY, PlaceSlots, SlotWork
 from tests.cli_runner import profkit
+from tests.cuda_stand_in import nvidia as nvidia
 
 IN_HOME = Path(".cache", "profkit", "elsewhere")  # the store of a place that names no other
 JOBS = str(Path(__file__).parents[1] / "execution")
@@ -176,6 +179,41 @@ def test_on_one_host_one_worker_at_a_time_works_where_that_is_asked_for(workers:
     assert all(end <= begin + 0.02 for (_, end), (begin, _) in itertools.pairwise(spans))
 
 
+def test_a_slot_waits_for_its_gpu_there_and_says_for_whom(
+    store: Path, tmp_path: Path, nvidia: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locks = tmp_path / "locks"
+    pairs = (
+        f"PROFKIT_LOCKS={locks}",
+        f"LD_LIBRARY_PATH={nvidia}",
+        f"PROFKIT_CACHE={store}",
+        f"PYTHONPATH={JOBS}",
+    )
+    place = ExecutionPlace("prefix", "prefix:gpu", ("env", "-i", f"PATH={os.environ['PATH']}", *pairs, "sh"))
+    slots = PlaceSlots((place,), Sending(python=sys.executable))
+    notes: list[str] = []
+    try:
+        slots.connect(
+            SlotWork("made_up_jobs:plain", (), ({"CUDA_VISIBLE_DEVICES": "0"},), locks=True), Silent()
+        )
+        monkeypatch.setenv("PROFKIT_LOCKS", str(locks))
+        held = ExitStack()
+        held.enter_context(lock_gpus(["GPU-00000001-bbbb"], Silent()))
+
+        def note(text: str) -> None:
+            notes.append(text)
+            held.close()
+
+        slots._note = note
+        settled, _ = settle_all(slots.workers, {"work": {"do": "sleep", "seconds": 0.0}})
+    finally:
+        slots.close()
+    assert settled["work"].status is JobStatus.ok
+    assert notes[0].startswith("prefix:gpu: wait: GPU-00000001-bbbb is in use by profkit")
+    assert f"(pid {os.getpid()}, since " in notes[0]
+    assert notes[1].startswith("prefix:gpu: the GPU is free after ")
+
+
 @pytest.mark.torch
 def test_two_places_share_a_sweep_and_a_third_that_is_gone_costs_nothing(
     tmp_path: Path, fill_store: Callable[[Path], Path]
@@ -231,6 +269,7 @@ def test_what_cannot_be_asked_of_other_places_is_refused_before_a_folder_is_made
         ("--device", "cpu", "--profile", "fastest"),
         ("--device", "cpu", "--gpus", "0"),
         ("--device", "cuda", "--gpus", "0,1"),
+        ("--device", "cuda", "--gpus", "0,1", "--on", "srun:--gres=gpu:1"),
     ):
         said = profkit("sweep", "--on", "ray:auto" if "0,1" in words else "ssh:gpu1", *words, cwd=tmp_path)
         assert said.code == 2, said.err

@@ -10,7 +10,7 @@ import secrets
 import shlex
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,17 +64,32 @@ class Connection:
         self.ended = False  # the connection, and not by this side
         self._python, self._told = python, False
         hidden = [name for name in os.environ if place.inherits and _SECRET.search(name)]
-        self._child = ChildProcess(place.start, {}, log, without=hidden, look_seconds=LOOK_SECONDS)
+        self._look: Callable[[], None] = _nothing
+        self._child = ChildProcess(
+            place.start,
+            {},
+            log,
+            without=hidden,
+            look_seconds=LOOK_SECONDS,
+            look=lambda: self._look(),
+            asks=place.queues,
+            telling=place.telling,
+        )
         self._libraries: Tree | None = None
         self._code = profkit_tree()
 
-    def open(self) -> None:
+    def open(self, progress: Progress | None = None) -> None:
         """Start it, and find a Python there. Raises PlaceUnreachable, after which nothing of it runs."""
+        self._child.look_seconds = 1.0
+        if progress is not None:
+            self._look = _tell_of_wait(progress, self._child)
         try:
             self._open()
         except BaseException:
             self.close()
             raise
+        finally:
+            self._look, self._child.look_seconds = _nothing, LOOK_SECONDS
 
     def _open(self) -> None:
         nonce = secrets.token_hex(8)
@@ -167,6 +182,12 @@ class Connection:
                 yield event
                 if event["event"] == "result":
                     return
+
+    @property
+    def ended_because(self) -> str:
+        """Why the place ends the work: a queue asks for that at a time limit, and what was finished comes back."""
+        words, telling = self._child.last_words(), self.place.telling
+        return f"{self.place.title}: {words}" if telling and telling in words else ""
 
     def ask(self, request: Mapping[str, Any]) -> None:
         """Ask what was started. Raises PlaceLost."""
@@ -277,6 +298,23 @@ def _split_fix(ended: WorkerEnded) -> tuple[str, str | None]:
     """The reason, and the line that fixes it where the client's last words hold one."""
     match = _FIX.fullmatch(str(ended))
     return (match[1], match[2]) if match else (str(ended), None)
+
+
+def _nothing() -> None: ...
+
+
+def _tell_of_wait(progress: Progress, child: ChildProcess) -> Callable[[], None]:
+    """Says what a place prints until it answers: the first words on a line of their own, others on one that moves."""
+    begun, before = time.monotonic(), ""
+
+    def tell() -> None:
+        nonlocal before
+        if (words := child.last_words()) and words != before:
+            (progress.move if before else progress.note)(words)
+            before = words
+        progress.tick(time.monotonic() - begun)
+
+    return tell
 
 
 def _search_script(nonce: str, pythons: tuple[str, ...] | list[str]) -> bytes:

@@ -25,7 +25,8 @@ class ExecutionPlace:
     let it wait. `inherits`: what runs there gets this process's environment, so that secrets are taken out of it first.
     `gives_devices`: who starts the shell says which GPUs it sees. `try_it` is a line that shows whether it can be
     reached. `rent`: it costs money by the second, so its client is given the time to end it, and what it may cost is
-    said before it is started.
+    said before it is started. `queues`: others may be served first, for hours; it leaves the queue where it is asked
+    to end, and not where it is killed. `telling`: what stands in the line that says why it ended, if not the last.
     """
 
     kind: str
@@ -36,6 +37,8 @@ class ExecutionPlace:
     gives_devices: bool = False
     try_it: str | None = None
     rent: Rent | None = None
+    queues: bool = False
+    telling: str = ""
 
     @property
     def is_local(self) -> bool:
@@ -55,5 +58,5 @@ class ExecutionPlace:
         if self.gives_devices:
             raise UsageError(
                 f"{self.title} is given its GPUs there, and --gpus can name none",
-                "leave out --gpus, and name one place for each GPU: --on 'ray:--gpus 1 auto,ray:--gpus 1 auto'",
+                f"leave out --gpus, and name one place for each GPU: --on '{self.title},{self.title}'",
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from profkit.core.types import Json
@@ -10,15 +10,18 @@ from profkit.execution.child import WorkerEnded
 from profkit.execution.job import Batch, JobStatus
 from profkit.execution.places.connection import Connection, PlaceLost
 
+LONGEST_NOTE = 500  # characters
+
 
 class PlaceWorker:
     """A worker behind a connection that was started with `relay`. What it raises tells apart who is gone.
 
-    WorkerEnded: its process there; the slot goes on. PlaceLost: the connection; the slot is gone.
+    WorkerEnded: its process there; the slot goes on. PlaceLost: the connection; the slot is gone. `note` gets what it
+    has to say meanwhile.
     """
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection, note: Callable[[str], None] = lambda _: None) -> None:
+        self._connection, self._note = connection, note
         self.running = False
 
     @property
@@ -69,7 +72,9 @@ class PlaceWorker:
         self._connection.close()
 
     def _answer(self, *expected: str) -> dict[str, Any]:
-        answer = self._connection.answer()
+        while (answer := self._connection.answer())["event"] == "progress":
+            if isinstance(words := answer.get("words"), list) and answer.get("call") == "note":
+                self._note(f"{self.title}: {' '.join(map(str, words))[:LONGEST_NOTE]}")
         if answer["event"] == "ended":
             self.running = False
             known = answer.get("status") in {status.value for status in JobStatus}

@@ -25,7 +25,8 @@ from profkit.execution.client import WorkerClient, WorkerCommand
 from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome, JobStatus
 from profkit.execution.places.relay import OUT
 from profkit.execution.pool import WorkerPool
-from profkit.kernels.devices import check_device, device_names
+from profkit.hardware.gpu_locks import lock_gpus
+from profkit.kernels.devices import check_device, device_names, worker_uuids
 from profkit.kernels.evaluation import journal as journals
 from profkit.kernels.evaluation.journal import EvaluationJournal, make_document
 from profkit.kernels.evaluation.request import WAIT_POLICY, EvaluationRequest, was_asked
@@ -73,6 +74,8 @@ def run_evaluation(
         scratch = cleanup.enter_context(TemporaryDirectory(prefix="profkit-", ignore_cleanup_errors=True))
         # What kernels leave in that folder goes, too, where the judge is killed.
         if elsewhere is None:
+            if request.settings.device.startswith("cuda"):
+                cleanup.enter_context(lock_gpus(worker_uuids(request.gpus), progress))
             pool = _make_pool(request, log, settle, progress, {"TMPDIR": scratch})
         else:
             cleanup.callback(elsewhere.close)
@@ -218,7 +221,8 @@ def _make_pool_elsewhere(
     files = (*chosen.source.paths, *filter(None, [chosen.suite_path]))
     patient = {WAIT_POLICY: "passive"}
     judges = tuple({**patient, "CUDA_VISIBLE_DEVICES": gpu} for gpu in request.gpus) or (patient,)
-    elsewhere.connect(SlotWork(JUDGE, (f"{OUT}/logs", 0, True), judges, files), progress)
+    judge = SlotWork(JUDGE, (f"{OUT}/logs", 0, True), judges, files, locks=chosen.device.startswith("cuda"))
+    elsewhere.connect(judge, progress)
     source = replace(chosen.source, paths=tuple(map(from_here, chosen.source.paths)))
     path = from_here(chosen.suite_path) if chosen.suite_path else ""
     there = replace(request, settings=replace(chosen, source=source, suite_path=path))

@@ -18,7 +18,8 @@ from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeiling
 from profkit.execution.client import Worker
 from profkit.execution.job import JobOutcome, JobStatus
 from profkit.execution.pool import TICK_SECONDS, WorkerPool
-from profkit.kernels.devices import check_device
+from profkit.hardware.gpu_locks import lock_gpus
+from profkit.kernels.devices import check_device, worker_uuids
 from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.places import PlaceSlots
 from profkit.kernels.sweep import journal as journals
@@ -87,6 +88,8 @@ def run_sweep(
         report = _ProgressReport(progress, session, work, cases)
         clients: Sequence[Worker]
         if elsewhere is None:
+            if work and request.device == "cuda":
+                cleanup.enter_context(lock_gpus(worker_uuids(request.gpus), progress))
             precompile = Precompile((), ()) if request.serial else workers.compile_workers(request, work)
             clients = workers.measuring_workers(request)
         else:

@@ -83,7 +83,7 @@ def slot_work(request: SweepRequest) -> SlotWork:
         environments: tuple[Mapping[str, str], ...] = ({"CUDA_VISIBLE_DEVICES": ""},)
     else:
         environments = tuple({"CUDA_VISIBLE_DEVICES": gpu} for gpu in request.gpus) or ({},)
-    return SlotWork(MEASURES, arguments, environments, request.files)
+    return SlotWork(MEASURES, arguments, environments, request.files, locks=request.device == "cuda")
 
 
 def is_traced(env: Mapping[str, str]) -> bool:

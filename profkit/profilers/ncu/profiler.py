@@ -101,7 +101,7 @@ class NsightCompute:
             lazy_function("profkit.profilers.ncu.scrub.scrub_csv"),
         ),
     )
-    recorder = Recorder(recording_step, collect_report, picks_kernel=True)
+    recorder = Recorder(recording_step, collect_report, picks_kernel=True, uses_gpu=True)
 
     def explain(self, text: str, returncode: int) -> Fault | None:
         """What ncu's error means."""

@@ -98,7 +98,7 @@ class NsightSystems:
             lazy_function("profkit.profilers.scrub.scrub_text"),
         ),
     )
-    recorder = Recorder(recording_step, collect_report)
+    recorder = Recorder(recording_step, collect_report, uses_gpu=True)
 
     def explain(self, text: str, returncode: int) -> Fault | None:
         """What nsys' error means."""

@@ -78,6 +78,8 @@ def do_errand(errand: Errand, place: ExecutionPlace, progress: Progress, arrived
                 elif event["event"] == "result":
                     if files is not None:
                         files.finish()
+                    if connection.ended_because:
+                        progress.note(connection.ended_because)
                     return event.get("value")
                 else:
                     raise PlaceLost(f"{place.title} said {event['event']!r}, which was not asked")
@@ -92,7 +94,7 @@ def _connect(connection: Connection, errand: Errand, progress: Progress) -> None
     if connection.place.cost is not None:
         progress.note(connection.place.cost)
     progress.begin("connect", connection.place.title)
-    connection.open()
+    connection.open(progress)
     version = ".".join(map(str, connection.hello["version"]))
     progress.end(f"{connection.place.title}: Python {version}")
     connection.stage(errand.work, progress)

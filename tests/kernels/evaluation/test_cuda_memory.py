@@ -17,7 +17,6 @@ pytest.importorskip("torch")
 import torch
 from judging import judge_of, judge_operation
 
-from profkit.core.errors import UsageError
 from profkit.kernels.evaluation.candidate import cuda_memory
 from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.candidate.cuda_idle import ABOVE_IDLE, BusyDevice, IdleProbe
@@ -27,7 +26,6 @@ from profkit.kernels.evaluation.candidate.cuda_memory import (
     IpcHandle,
     free_blocks,
 )
-from profkit.kernels.evaluation.candidate.devices import lock_device
 from profkit.kernels.evaluation.candidate.host import HostJudgeMemory
 from profkit.runtime.region.cuda_driver import DriverError
 
@@ -246,16 +244,6 @@ def test_a_device_that_never_becomes_idle_is_given_up() -> None:
         probe_of(*[2e-3] * 10_000).wait()
     assert not probe_of(*[1.0] * 100).recover()
     assert probe_of(*[1.0] * 10).recover()
-
-
-def test_two_judges_do_not_share_a_device(tmp_path: Path) -> None:
-    first = lock_device("GPU-1", tmp_path, 0.0)
-    other = lock_device("GPU-2", tmp_path)
-    with pytest.raises(UsageError, match="GPU-1"):
-        lock_device("GPU-1", tmp_path, 0.0)
-    os.close(first)
-    os.close(other)
-    os.close(lock_device("GPU-1", tmp_path, 0.0))
 
 
 @pytest.mark.parametrize("opens", [True, False], ids=["opened", "never opened"])

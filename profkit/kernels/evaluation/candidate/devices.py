@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-import fcntl
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from time import monotonic, sleep
 from typing import Protocol
 
 import torch
 
 from profkit.analysis.evaluation.witnesses import impossible_device_rate, impossible_rate
-from profkit.core.errors import UsageError
+from profkit.core.errors import MachineError, UsageError
+from profkit.core.progress import Silent
 from profkit.core.types import MeasuredCeilings
 from profkit.execution.worker import DeviceError
+from profkit.hardware.gpu_locks import lock_gpus
 from profkit.kernels.evaluation.candidate.host import HostJudgeMemory
 from profkit.kernels.evaluation.candidate.memory import JudgeMemory
 from profkit.kernels.sweep.device import free_memory, measure_ceilings
@@ -30,7 +30,6 @@ EARLY_SHARE = (
 )
 PATIENCE, LOOK_SECONDS = 20.0, 0.5  # seconds that a judge waits for a device, and between two looks
 LONGEST_ANSWER = 2e-3  # seconds; a device that takes longer for nothing works for somebody else
-LOCKS = Path("/tmp")  # one for all users, whatever TMPDIR says
 HALF = (torch.float16, torch.bfloat16)
 
 
@@ -156,7 +155,7 @@ class CudaDevice:
             ) from error
         self._cell = torch.zeros(1, dtype=torch.uint8, device=DEVICE)
         self._properties = torch.cuda.get_device_properties(DEVICE)
-        self._lock = lock_device(str(self._properties.uuid))
+        self._lock = _lock_device(str(self._properties.uuid))
         self._arena_bytes = int(self._properties.total_memory * DEVICE_ARENA_SHARE) >> 21 << 21
         # Waking a process and waiting for the device take some 0.2 ms; of small kernels 512 fill 3 ms and more.
         most = min(1 << 32, self._arena_bytes // 4 * 3)
@@ -234,7 +233,7 @@ class CudaDevice:
 
     def close(self) -> None:
         """Another judge may have it."""
-        os.close(self._lock)
+        self._lock.close()
 
     def _ask(self) -> None:
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
@@ -248,27 +247,14 @@ def find_device(device: str) -> JudgedDevice:
     return CudaDevice() if torch.device(device).type == "cuda" else HostDevice()
 
 
-def lock_device(uuid: str, folder: Path = LOCKS, patience: float = PATIENCE) -> int:
-    """The descriptor of a lock on the device, until it is closed. Raises UsageError where another judge keeps it.
+def _lock_device(uuid: str) -> contextlib.ExitStack:
+    """A lock on the device until it is closed. Raises UsageError where another run keeps it.
 
-    A judge that was killed may need seconds to leave its device.
+    Mostly what has started this judge has it already; a judge that was killed may need seconds to leave its device.
     """
-    path, flags = folder / f"profkit-gpu-{uuid}.lock", os.O_RDONLY | os.O_CLOEXEC
+    lock = contextlib.ExitStack()
     try:
-        descriptor = os.open(path, flags)
-    except FileNotFoundError:  # in a folder of all users nobody else may create what is there
-        descriptor = os.open(path, flags | os.O_CREAT, 0o644)
-    deadline = monotonic() + patience
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return descriptor
-        except OSError:
-            if monotonic() < deadline:
-                sleep(LOOK_SECONDS)
-                continue
-            os.close(descriptor)
-            raise UsageError(
-                f"another evaluation runs on the GPU {uuid}: they would disturb each other",
-                "wait until it is done; --gpus takes another one",
-            ) from None
+        lock.enter_context(lock_gpus([uuid], Silent(), PATIENCE))
+    except MachineError as busy:
+        raise UsageError(busy.message, busy.fix) from busy
+    return lock

@@ -1,0 +1,167 @@
+"""One run of profkit at a time on each GPU of a host: a lock by the device's UUID, which all users of the host share.
+
+It is flock(2) on a file that nobody writes to: it ends with the process that has it, and the kernel says who that is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import stat
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from profkit.core.errors import MachineError
+from profkit.core.progress import Progress
+
+LOCKS = "/tmp/profkit-locks"  # whatever TMPDIR says: all users must mean one folder
+FOLDER = "PROFKIT_LOCKS"  # names another folder; empty: nothing is locked
+HELD = "PROFKIT_GPUS_HELD"  # what a process above this one has: it waits for this one, and not the other way round
+WAIT_SECONDS = 3600.0
+LOOK_SECONDS = 0.5
+TRIES = 5  # to open a file that others make or remove at this moment
+_OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # no link is followed, no pipe waited for
+
+
+class _Busy(Exception):
+    """Another process has it: the device, and its holder in words."""
+
+
+@contextlib.contextmanager
+def lock_gpus(uuids: Sequence[str], progress: Progress, patience: float = WAIT_SECONDS) -> Iterator[None]:
+    """Inside the block no other run of profkit has these devices; what is had already above is not asked for.
+
+    It has all of them or none, and says whom it waits for. Without a folder that all users can use, it says so and goes
+    on. Raises MachineError after `patience` seconds.
+    """
+    folder = os.environ.get(FOLDER, LOCKS)
+    had = os.environ.get(HELD, "")
+    wanted = sorted({_plain(uuid): uuid for uuid in uuids if uuid}.items())
+    wanted = [pair for pair in wanted if pair[0] not in had.split(",")]
+    if not wanted or not folder:
+        yield
+        return
+    try:
+        descriptors = _wait_for(folder, dict(wanted), progress, patience)
+    except OSError as error:
+        progress.note(f"no GPU is locked: {folder}: {error.strerror}; other runs of profkit may use it, too")
+        yield
+        return
+    os.environ[HELD] = ",".join(filter(None, (had, *(name for name, _ in wanted))))
+    try:
+        yield
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        os.environ.pop(HELD)
+        if had:
+            os.environ[HELD] = had
+
+
+def _wait_for(folder: str, wanted: Mapping[str, str], progress: Progress, patience: float) -> list[int]:
+    """The locked files. While one is busy none is kept, so that two runs never wait for each other."""
+    begun, shown = time.monotonic(), ""
+    while True:
+        try:
+            descriptors = _try_all(folder, wanted)
+        except _Busy as busy:
+            waited, words = time.monotonic() - begun, str(busy)
+            if waited >= patience:
+                raise MachineError(
+                    f"{words}" + (f", and was waited for {waited:.0f} s" if waited > 1 else ""),
+                    f"another GPU: CUDA_VISIBLE_DEVICES=1, or --gpus 1; {FOLDER}= (empty) takes it all the same",
+                ) from None
+            if not shown:
+                progress.begin("wait", words)
+            elif words != shown:
+                progress.move(words)
+            shown = words
+            progress.tick(waited)
+            time.sleep(min(LOOK_SECONDS, max(0.0, patience - waited)))
+            continue
+        if shown:
+            progress.end(f"the GPU is free after {time.monotonic() - begun:.0f} s")
+        return descriptors
+
+
+def _try_all(folder: str, wanted: Mapping[str, str]) -> list[int]:
+    descriptors: list[int] = []
+    with contextlib.ExitStack() as undo:
+        at = _open_folder(folder)
+        undo.callback(os.close, at)
+        failed = undo.enter_context(contextlib.ExitStack())
+        for name, uuid in wanted.items():
+            descriptor = _open_file(at, f"gpu-{name}.lock")
+            failed.callback(os.close, descriptor)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise _Busy(f"{uuid} is in use by {_holder(descriptor)}") from None
+            descriptors.append(descriptor)
+        failed.pop_all()
+    return descriptors
+
+
+def _open_folder(folder: str) -> int:
+    """The folder, made for all users where there is none. Raises OSError, also for a link."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder)
+        os.chmod(folder, 0o1777)  # as /tmp: nobody removes another user's file
+    return os.open(folder, _OPEN | os.O_DIRECTORY)
+
+
+def _open_file(folder: int, name: str) -> int:
+    """A regular file in it; whoever made it, all may read it, and thus lock it. Raises OSError."""
+    for tries in range(TRIES, 0, -1):
+        with contextlib.suppress(FileNotFoundError):
+            descriptor = os.open(name, _OPEN, dir_fd=folder)
+            break
+        try:  # only what is not there is created: Linux refuses that of another user's file (protected_regular)
+            descriptor = os.open(name, _OPEN | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder)
+        except FileExistsError:  # another run was faster
+            if tries == 1:
+                raise
+            continue
+        os.fchmod(descriptor, 0o644)
+        break
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(0, "a lock in it is no regular file")
+    return descriptor
+
+
+def _plain(uuid: str) -> str:
+    """As CUDA and NVML both call it, and as a file may be called."""
+    return re.sub(r"[^0-9a-z-]", "", uuid.lower()).removeprefix("gpu-").removeprefix("mig-")
+
+
+def _holder(descriptor: int) -> str:
+    """Who has the lock on this file, as far as the kernel tells."""
+    inode = str(os.fstat(descriptor).st_ino)
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
+            _, kind, _, _, pid, place, *_ = [word for word in line.split() if word != "->"]
+            if kind == "FLOCK" and place.rpartition(":")[2] == inode and int(pid) > 0:
+                return _describe(int(pid))
+    return "a run of profkit that cannot be seen from here, as in another container"
+
+
+def _describe(pid: int) -> str:
+    """A process in words. Of its command only the verb: what stands behind it may be secret."""
+    import psutil  # here: it costs 20 ms
+
+    try:
+        process = psutil.Process(pid)
+        words = process.cmdline()
+        at = next((at for at, word in enumerate(words) if os.path.basename(word) == "profkit"), len(words))
+        verb = " ".join(words[at + 1 : at + 2])
+        began = datetime.fromtimestamp(process.create_time())
+        day = "" if began.date() == datetime.now().date() else f"{began:%Y-%m-%d} "
+        name = f"profkit {verb}" if verb.isalpha() else "profkit"
+        return f"{name} of {process.username()} (pid {pid}, since {day}{began:%H:%M:%S})"
+    except psutil.Error:
+        return f"profkit (pid {pid})"
