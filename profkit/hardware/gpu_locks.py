@@ -57,7 +57,7 @@ def lock_gpus(uuids: Sequence[str], progress: Progress, patience: float = WAIT_S
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
-        os.environ.pop(HELD)
+        os.environ.pop(HELD, None)
         if had:
             os.environ[HELD] = had
 
