@@ -23,6 +23,8 @@ from profkit.cli.options import (
 from profkit.cli.profile import DepthOption
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from profkit.core.types import EvaluationDocument
     from profkit.kernels.evaluation.request import EvaluationRequest
 
@@ -290,7 +292,7 @@ def evaluate(
         request = make_request(
             options,
             source,
-            ("profkit", *sys.argv[1:]),
+            ("profkit", *_hide_prefixes(sys.argv[1:])),
             make_folder=not plan,
             elsewhere=where is not None,
         )
@@ -316,6 +318,25 @@ def evaluate(
         )
     _show(document, request.folder, format, details=details)
     raise typer.Exit(exit_code(document))
+
+
+def _hide_prefixes(words: Sequence[str]) -> Iterator[str]:
+    """The command line with each place by its title: the words of a prefix may hold a secret."""
+    from profkit.execution.places.parse import parse_places
+
+    is_place = False
+    for number, word in enumerate(words):
+        if word == "--":
+            yield from words[number:]
+            return
+        option, equals, value = word.partition("=")
+        if is_place:
+            yield ",".join(place.title for place in parse_places([word]))
+        elif option == "--on" and equals:
+            yield f"--on={','.join(place.title for place in parse_places([value]))}"
+        else:
+            yield word
+        is_place = word == "--on"
 
 
 def exit_code(document: EvaluationDocument) -> int:

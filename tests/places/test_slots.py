@@ -302,13 +302,16 @@ def test_an_evaluation_is_judged_at_another_place_with_what_git_tracks_beside_th
     )
     for words in (("init", "-q"), ("add", "kernels")):
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
-    on = ("--on", f"prefix:env -i HOME={tmp_path / 'home'}", "--on-python", sys.executable)
+    on = ("--on", f"prefix:env -i TOKEN=hunter2 HOME={tmp_path / 'home'}", "--on-python", sys.executable)
     words = ("evaluate", "kernels/mine.py", *on, "--device", "cpu", "--correctness-only", "--format", "json")
     said = profkit(*words, cwd=tmp_path, process=True)
     assert said.code == 0, said.err
     document = said.json()
     assert document["statuses"] == {"passed": len(document["tests"])}, document["tests"]
     assert document["complete"] is True
+    assert "prefix:env" in document["command"]
+    for file in (tmp_path / "reports").rglob("*.*"):
+        assert "hunter2" not in file.read_text(errors="replace"), file
 
 
 def test_what_an_evaluation_does_here_is_not_done_there(tmp_path: Path) -> None:

@@ -47,7 +47,8 @@ def _parse_place(text: str) -> ExecutionPlace:
         choices = (
             "local, ssh:HOST, docker:IMAGE, kubectl:POD, ray:ADDRESS, srun:ARGS, modal:GPU, prefix:WORDS"
         )
-        raise UsageError(f"there is no place {text!r}; there are {choices}", "--on ssh:HOST")
+        host = text if re.fullmatch(r"[\w.@-]+", text) else "HOST"
+        raise UsageError(f"there is no place {text!r}; there are {choices}", f"--on ssh:{host}")
     try:
         words = shlex.split(rest)
     except ValueError as error:

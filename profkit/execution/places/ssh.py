@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Sequence
 
@@ -35,7 +36,11 @@ def shell_on(words: Sequence[str]) -> ExecutionPlace:
             f"ssh:{' '.join(words)} is not one host",
             "--on ssh:HOST, with its options in ~/.ssh/config; or --on 'prefix:ssh OPTIONS HOST'",
         )
+    if re.fullmatch(r"[^/:\[]+:\d+", host):
+        raise UsageError(f"ssh:{host}: a host with a port is an address", f"--on ssh://{host}")
     program = os.environ.get(PROGRAM) or "ssh"
     options = [word for name, value in OPTIONS.items() for word in ("-o", f"{name}={value}")]
     start = (program, "-T", *options, "--", host, "sh")
-    return ExecutionPlace("ssh", f"ssh:{words[0]}", start, try_it=f"ssh {shlex.quote(host)} true")
+    return ExecutionPlace(
+        "ssh", f"ssh:{words[0]}", start, try_it=f"{shlex.quote(program)} {shlex.quote(host)} true"
+    )

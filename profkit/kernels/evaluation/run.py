@@ -133,6 +133,9 @@ def run_evaluation(
                 if counts.done:
                     finish(complete=False)
             fault.run = request.folder if journal.contents.results else None
+            if counts.done:
+                fault.message += f"\n{counts.done} of {plural(len(left), 'test')} are in {request.folder}"
+                fault.fix = resume_line
             if not journal.contents.about:  # nothing was begun: no folder is left behind
                 shutil.rmtree(request.folder, ignore_errors=True)
             raise

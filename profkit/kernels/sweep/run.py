@@ -152,6 +152,11 @@ def run_sweep(
                 if report.settled:
                     _write_all(session, progress, complete=False)
             fault.run = None if session.journal.is_empty else request.folder
+            if report.settled:
+                fault.message += (
+                    f"\n{report.settled} of {plural(cases, 'case')} of the sweep are in {request.folder}"
+                )
+                fault.fix = session.resume_line
             raise
         progress.end(f"{plural(cases, 'case')} in {session.seconds:.0f} s")
         return document

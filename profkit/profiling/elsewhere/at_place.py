@@ -62,6 +62,6 @@ def doctor(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> Non
 
 def _send(home: Home, folder: Path) -> None:
     with defer_interrupts():  # what was measured is not lost on its way
-        home.begin("bring back", folder.name)
+        home.begin("bring back", "what was measured")
         home.send_folder(folder)
         home.end("whole")

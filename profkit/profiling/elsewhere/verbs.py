@@ -10,7 +10,14 @@ from datetime import datetime
 from pathlib import Path
 
 from profkit.core.codec import from_plain_data
-from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError, WorkloadError
+from profkit.core.errors import (
+    Interrupted,
+    MachineError,
+    ProfkitError,
+    UnreadableReport,
+    UsageError,
+    WorkloadError,
+)
 from profkit.core.progress import Progress
 from profkit.core.run_folder import (
     FILE_NAME,
@@ -55,7 +62,7 @@ def profile_elsewhere(
         with _arriving(options.output) as arrived:
             try:
                 do_errand(errand, place, progress, arrived)
-            except (PlaceLost, PlaceUnreachable):
+            except (PlaceLost, PlaceUnreachable, UnreadableReport):  # nothing of what is refused is used
                 raise
             except ProfkitError as fault:
                 if (arrived / FILE_NAME).is_file():
