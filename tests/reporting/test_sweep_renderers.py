@@ -259,5 +259,8 @@ def test_what_is_to_be_minded_is_told_with_its_number_of_cases() -> None:
     assert re.search(r"Remarks +in 6 cases: launches are in these times", told)
     assert re.search(r"Throttled +in 6 cases: power cap", told)
     assert re.search(r"Devices +4 shared the cases, side by side", told)
+    assert "Places" not in told
+    there = tuple(replace(r, place=f"ssh:gpu{n % 2}") for n, r in enumerate(document.results))
+    assert re.search(r"Places +ssh:gpu0, ssh:gpu1", terminal(replace(document, results=there)))
     alone = replace(document, serial=True)
     assert re.search(r"Devices +one at a time on each host", terminal(alone))

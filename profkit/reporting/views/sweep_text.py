@@ -293,6 +293,8 @@ def measurement_facts(document: SweepDocument) -> tuple[tuple[str, str], ...]:
     if speeds:
         low, high = format_quantity(speeds[0], "Hz"), format_quantity(speeds[-1], "Hz")
         facts.append(("Clock", low if low == high else f"{low} to {high}"))
+    if places := list(dict.fromkeys(result.place for result in timed if result.place is not None)):
+        facts.append(("Places", ", ".join(places)))
     devices = {result.device for result in timed if result.device is not None}
     if len(devices) > 1 or document.serial:
         facts.append(("Devices", format_sharing(len(devices), "cases", serial=document.serial)))
