@@ -52,7 +52,7 @@ class ChildProcess:
     with that thread. `log` takes its standard error; `env` is set on top of this process's environment, of which it
     does not get what `without` names. Orphans are not its own where it is known that it starts no processes. While it
     is waited for, its log is cut each `look_seconds`, and `look` called. `asks`: it gets SIGTERM
-    before it is killed, and some seconds to end. `telling`: what stands in the line that says why it ended.
+    before it is killed, and some seconds to end. `reason_mark`: what stands in the line that says why it ended.
     """
 
     def __init__(
@@ -67,12 +67,12 @@ class ChildProcess:
         look_seconds: float = CLOSED_SECONDS,
         look: Callable[[], None] = lambda: None,
         asks: bool = False,
-        telling: str = "",
+        reason_mark: str = "",
     ) -> None:
         self._argv, self._env, self._log, self._inherited = list(argv), dict(env), log, tuple(inherited)
         self._starts_others, self._without = starts_others, frozenset(without)
         self.look_seconds, self._look, self._asks = look_seconds, look, asks
-        self._telling = telling
+        self._reason_mark = reason_mark
         self._child: subprocess.Popen[bytes] | None = None
         self._tree: ProcessTree | None = None
         self._unread = b""
@@ -260,8 +260,8 @@ class ChildProcess:
             log.seek(0, os.SEEK_END)
             log.seek(max(self._log_start, log.tell() - LAST_BYTES))
             lines = log.read().decode(errors="replace").strip().splitlines()
-            telling = [line for line in lines if self._telling in line]
-            return (telling or lines)[-1][:300] if lines else ""
+            reasons = [line for line in lines if self._reason_mark in line]
+            return (reasons or lines)[-1][:300] if lines else ""
         return ""
 
 

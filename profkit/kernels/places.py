@@ -21,6 +21,7 @@ from profkit.execution.places.place import ExecutionPlace
 from profkit.execution.places.slot import PlaceWorker
 
 RELAY = "profkit.execution.places.relay:relay"
+SHOWN_WHOLE = {"local", "ssh", "srun", "modal", "ray"}  # kinds whose title is all that was typed
 AGAIN_SECONDS = 30.0  # between two tries to reach a place that is missing
 GATHER_SECONDS = 3.0  # that the first worker waits for others out of a queue
 TICK_SECONDS = 0.2
@@ -253,7 +254,7 @@ class _Notes(Silent):
 def format_places(places: Sequence[ExecutionPlace], sending: Sending) -> str:
     """The options of a command line that name these places, as far as they may be shown."""
     titles = [place.title for place in places]
-    whole = all(title.startswith(("ssh:", "srun:", "modal:", "ray:")) or title == "local" for title in titles)
+    whole = all(place.kind in SHOWN_WHOLE for place in places)
     python = f" --on-python {shlex.quote(sending.python)}" if sending.python else ""
     return f"--on {shlex.quote(','.join(titles)) if whole else 'PLACES'}{python}"
 

@@ -73,7 +73,7 @@ class Connection:
             look_seconds=LOOK_SECONDS,
             look=lambda: self._look(),
             asks=place.queues,
-            telling=place.telling,
+            reason_mark=place.reason_mark,
         )
         self._libraries: Tree | None = None
         self._code = profkit_tree()
@@ -82,7 +82,7 @@ class Connection:
         """Start it, and find a Python there. Raises PlaceUnreachable, after which nothing of it runs."""
         self._child.look_seconds = 1.0
         if progress is not None:
-            self._look = _tell_of_wait(progress, self._child)
+            self._look = _show_wait(progress, self._child)
         try:
             self._open()
         except BaseException:
@@ -186,8 +186,8 @@ class Connection:
     @property
     def ended_because(self) -> str:
         """Why the place ends the work: a queue asks for that at a time limit, and what was finished comes back."""
-        words, telling = self._child.last_words(), self.place.telling
-        return f"{self.place.title}: {words}" if telling and telling in words else ""
+        words, reason_mark = self._child.last_words(), self.place.reason_mark
+        return f"{self.place.title}: {words}" if reason_mark and reason_mark in words else ""
 
     def ask(self, request: Mapping[str, Any]) -> None:
         """Ask what was started. Raises PlaceLost."""
@@ -303,7 +303,7 @@ def _split_fix(ended: WorkerEnded) -> tuple[str, str | None]:
 def _nothing() -> None: ...
 
 
-def _tell_of_wait(progress: Progress, child: ChildProcess) -> Callable[[], None]:
+def _show_wait(progress: Progress, child: ChildProcess) -> Callable[[], None]:
     """Says what a place prints until it answers: the first words on a line of their own, others on one that moves."""
     begun, before = time.monotonic(), ""
 

@@ -25,7 +25,7 @@ def shell_in_image(words: Sequence[str]) -> ExecutionPlace:
         (*run, *words, "sh"),
         PULL_SECONDS,
         try_it=f"docker run --rm {shlex.join(words)} python3 -V",
-        telling="docker: ",  # a hint at its help comes after it
+        reason_mark="docker: ",  # a hint at its help comes after it
     )
 
 

@@ -26,7 +26,7 @@ class ExecutionPlace:
     `gives_devices`: who starts the shell says which GPUs it sees. `try_it` is a line that shows whether it can be
     reached. `rent`: it costs money by the second, so its client is given the time to end it, and what it may cost is
     said before it is started. `queues`: others may be served first, for hours; it leaves the queue where it is asked
-    to end, and not where it is killed. `telling`: what stands in the line that says why it ended, if not the last.
+    to end, and not where it is killed. `reason_mark`: what stands in the line that says why it ended, if not the last.
     """
 
     kind: str
@@ -38,7 +38,7 @@ class ExecutionPlace:
     try_it: str | None = None
     rent: Rent | None = None
     queues: bool = False
-    telling: str = ""
+    reason_mark: str = ""
 
     @property
     def is_local(self) -> bool:

@@ -33,5 +33,5 @@ def shell_in_task(words: Sequence[str]) -> ExecutionPlace:
         try_it=f"srun {shlex.join(words)} python3 -V",
         gives_devices=True,
         queues=True,
-        telling=" CANCELLED AT ",
+        reason_mark=" CANCELLED AT ",
     )
