@@ -10,6 +10,7 @@ conversations at once, their order is not known.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,12 +18,18 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
+import pytest
+
 from profkit.generation.clients.client import Message
 
 Dialect = Literal["openai", "anthropic"]
 Ending = Literal["end", "length", "refused"]
 PIECE = 40  # characters that are sent at a time
 MODEL = "made-up-1"
+# Not pytest.importorskip: to load them takes two seconds, and every process that collects tests would.
+needs_packages = pytest.mark.skipif(
+    not all(map(importlib.util.find_spec, ("openai", "anthropic"))), reason="needs pip install 'profkit[llm]'"
+)
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ import pytest
 
 from profkit.generation.clients.addresses import server_of
 from profkit.generation.clients.anthropic_client import AnthropicClient
-from profkit.generation.clients.api_client import ApiClient, Asking
+from profkit.generation.clients.api_client import ApiClient
+from profkit.generation.clients.asking import Asking, Patience
 from profkit.generation.clients.client import Answer, Cancelled, Message, ModelFailed
 from profkit.generation.clients.keys import Key, learn_secret
 from profkit.generation.clients.openai_client import OpenAIClient
-from profkit.generation.clients.retries import Patience
 from tests.generation.model_server import (
     MODEL,
     ModelServer,
@@ -26,6 +26,7 @@ from tests.generation.model_server import (
     cut,
     cut_at_length,
     failed,
+    needs_packages,
     no_credit,
     overloaded,
     rate_limited,
@@ -35,8 +36,7 @@ from tests.generation.model_server import (
     without_option,
 )
 
-pytest.importorskip("openai")
-pytest.importorskip("anthropic")
+pytestmark = needs_packages
 
 KEY = "sk-made-up-0123456789abcdefghijklmnop"
 TALK = (Message("system", "Write kernels."), Message("user", "Write a kernel for relu, in Triton."))

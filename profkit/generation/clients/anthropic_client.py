@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from profkit.generation.clients.addresses import http_options
-from profkit.generation.clients.api_client import ApiClient, Asking, Piece
+from profkit.generation.clients.api_client import ApiClient, Piece
+from profkit.generation.clients.asking import Asking
 from profkit.generation.clients.client import Message, StopCause
 from profkit.generation.clients.keys import Key
 from profkit.generation.clients.packages import load_package

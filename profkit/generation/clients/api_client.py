@@ -14,34 +14,16 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from profkit.generation.clients.asking import CHARACTERS_PER_TOKEN, Asking, estimate_tokens
 from profkit.generation.clients.client import Answer, Cancelled, Message, ModelFailed, StopCause
 from profkit.generation.clients.faults import RequestFault, fault_of
 from profkit.generation.clients.remedies import failure_of
-from profkit.generation.clients.retries import GaveUp, Patience, ask_again
+from profkit.generation.clients.retries import GaveUp, ask_again
 
-CHARACTERS_PER_TOKEN = 4
 _REPORT_SECONDS = 0.2
-
-
-@dataclass(frozen=True)
-class Asking:
-    """How a model is asked. `temperature` is the service's own where it is None.
-
-    `first_seconds` may pass until the first piece of an answer comes, since a model may think and a server load it;
-    `seconds` between two pieces.
-    """
-
-    model: str
-    server: str  # host and port
-    key_variable: str
-    answer_tokens: int = 16384
-    temperature: float | None = None
-    first_seconds: float = 600.0
-    seconds: float = 120.0
-    patience: Patience = field(default_factory=Patience)
 
 
 @dataclass(frozen=True)
@@ -229,8 +211,3 @@ class _Reading:
         with contextlib.suppress(Exception):
             network = self._stream.response.extensions["network_stream"]
             network.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
-
-
-def estimate_tokens(messages: Sequence[Message]) -> int:
-    """How many tokens a conversation has, by its length."""
-    return math.ceil(sum(len(message.text) for message in messages) / CHARACTERS_PER_TOKEN)

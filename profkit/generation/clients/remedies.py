@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from profkit.core.formatting import plural
+from profkit.generation.clients.asking import Asking
 from profkit.generation.clients.client import ModelFailed
 from profkit.generation.clients.faults import FaultKind, RequestFault
-
-if TYPE_CHECKING:
-    from profkit.generation.clients.api_client import Asking
 
 _SENTENCES: dict[FaultKind, str] = {
     "rate-limit": "{server} limits the rate of requests",

@@ -6,8 +6,9 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from profkit.generation.clients.asking import Patience
 from profkit.generation.clients.client import Answer, Cancelled
 from profkit.generation.clients.faults import FaultKind, RequestFault
 
@@ -19,16 +20,6 @@ WORDS: dict[FaultKind, str] = {
     "silence": "no answer",
     "cut": "the answer was cut off",
 }
-
-
-@dataclass(frozen=True)
-class Patience:
-    """How often a request is tried, and how long after its first fault another try may begin; times in seconds."""
-
-    tries: int = 8
-    seconds: float = 600.0
-    first_wait: float = 1.0  # doubled each time, where the service asks for nothing
-    longest_wait: float = 60.0
 
 
 class GaveUp(Exception):
