@@ -199,7 +199,8 @@ def _render_documents(
 
 def _short_view(document: RunDocument) -> View:
     """A run; of a sweep among others what fits a screen."""
-    from profkit.reporting.views import run, sweep_check
+    from profkit.reporting.views import run
+    from profkit.reporting.views.sweep import check as sweep_check
 
     return sweep_check.view(document) if sweep_check.is_sweep(document) else run.view(document)
 

@@ -15,7 +15,8 @@ from profkit.reporting import junit, markdown, terminal
 from profkit.reporting import view as blocks
 from profkit.reporting.html import page
 from profkit.reporting.view import Block, Section, Status, View, plain_text
-from profkit.reporting.views import checks, comparison, history, night, plan, run, sweep, sweep_check
+from profkit.reporting.views import checks, comparison, history, night, plan, run, sweep
+from profkit.reporting.views.sweep import check as sweep_check
 from tests import gpu_documents
 from tests import sweep_documents as sweeps
 from tests.regression.history.entries import entry, value

@@ -1,0 +1,1 @@
+"""A generation of kernels as blocks."""
