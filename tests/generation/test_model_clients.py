@@ -15,6 +15,7 @@ from profkit.generation.clients.asking import Asking, Patience
 from profkit.generation.clients.client import Answer, Cancelled, Message, ModelFailed
 from profkit.generation.clients.keys import Key, learn_secret
 from profkit.generation.clients.openai_client import OpenAIClient
+from profkit.generation.clients.spending import Ledger
 from tests.generation.model_server import (
     MODEL,
     ModelServer,
@@ -40,7 +41,7 @@ pytestmark = needs_packages
 
 KEY = "sk-made-up-0123456789abcdefghijklmnop"
 TALK = (Message("system", "Write kernels."), Message("user", "Write a kernel for relu, in Triton."))
-CLIENTS: dict[str, Callable[[Asking, Key, str | None], ApiClient]] = {
+CLIENTS: dict[str, Callable[[Asking, Key, str | None, Ledger], ApiClient]] = {
     "openai": OpenAIClient,
     "anthropic": AnthropicClient,
 }
@@ -51,12 +52,12 @@ def dialect(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def client_of(dialect: str, server: ModelServer, **fields: object) -> ApiClient:
+def client_of(dialect: str, server: ModelServer, ledger: Ledger | None = None, **fields: object) -> ApiClient:
     url = server.openai_url if dialect == "openai" else server.anthropic_url
     given = {"first_seconds": 10.0, "seconds": 10.0, "patience": Patience(first_wait=0.01), **fields}
     asking = Asking(MODEL, server_of(url), f"{dialect.upper()}_API_KEY", **given)  # type: ignore[arg-type]
     learn_secret(KEY)
-    return CLIENTS[dialect](asking, Key(asking.key_variable, KEY), url)
+    return CLIENTS[dialect](asking, Key(asking.key_variable, KEY), url, ledger or Ledger())
 
 
 def ask(dialect: str, script: Script, **fields: object) -> tuple[Answer, list[str], list[Request]]:

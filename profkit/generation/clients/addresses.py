@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,7 +19,9 @@ def server_of(url: str) -> str:
 def is_local(url: str) -> bool:
     """Whether an address is of this machine."""
     host = urlsplit(url).hostname or ""
-    return host in ("localhost", "::1") or host.endswith(".localhost") or host.startswith("127.")
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost" or host.endswith(".localhost")
 
 
 def http_options(url: str | None) -> dict[str, Any]:

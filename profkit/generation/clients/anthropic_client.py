@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from profkit.generation.clients.addresses import http_options
-from profkit.generation.clients.api_client import ApiClient, Piece
+from profkit.generation.clients.api_client import ApiClient
 from profkit.generation.clients.asking import Asking
 from profkit.generation.clients.client import Message, StopCause
 from profkit.generation.clients.keys import Key
 from profkit.generation.clients.packages import load_package
+from profkit.generation.clients.pieces import Piece
+from profkit.generation.clients.spending import Ledger
 
 _STOPS: dict[str, StopCause] = {
     "max_tokens": "length",
@@ -24,8 +26,8 @@ _INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_token
 class AnthropicClient(ApiClient):
     """A model that is asked with the package `anthropic`. `base_url` is None for Anthropic's own service."""
 
-    def __init__(self, asking: Asking, key: Key, base_url: str | None) -> None:
-        super().__init__("anthropic", asking)
+    def __init__(self, asking: Asking, key: Key, base_url: str | None, ledger: Ledger) -> None:
+        super().__init__("anthropic", asking, ledger)
         anthropic = load_package("anthropic")
         self._api = anthropic.Anthropic(
             **{"auth_token" if key.variable == BEARER else "api_key": key.value},
@@ -34,6 +36,11 @@ class AnthropicClient(ApiClient):
             timeout=anthropic.Timeout(asking.first_seconds + 5, connect=30.0),
             http_client=anthropic.DefaultHttpxClient(**http_options(base_url)),
         )
+
+    @property
+    def api(self) -> Any:
+        """The package's own client."""
+        return self._api
 
     def open_stream(self, messages: Sequence[Message]) -> Any:
         """Send a conversation; what the system says is no message of it here."""

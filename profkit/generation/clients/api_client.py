@@ -7,42 +7,31 @@ and `close` works at once, also while a name is looked up or a server thinks.
 from __future__ import annotations
 
 import contextlib
-import math
 import queue
 import socket
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from profkit.generation.clients.asking import CHARACTERS_PER_TOKEN, Asking, estimate_tokens
-from profkit.generation.clients.client import Answer, Cancelled, Message, ModelFailed, StopCause
+from profkit.generation.clients.asking import Asking
+from profkit.generation.clients.client import Answer, Cancelled, Message, ModelFailed
 from profkit.generation.clients.faults import RequestFault, fault_of
+from profkit.generation.clients.pieces import PartialAnswer, Piece
 from profkit.generation.clients.remedies import failure_of
 from profkit.generation.clients.retries import GaveUp, ask_again
+from profkit.generation.clients.spending import Ledger
 
 _REPORT_SECONDS = 0.2
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A part of a streamed answer: some text, or what became known of it."""
-
-    text: str = ""
-    thinking: str = ""  # that is no part of the answer
-    stop: StopCause | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    is_last: bool = False  # the service said that it is over
+_LIST_SECONDS = 20.0
 
 
 class ApiClient(ABC):
     """What the clients of all services have in common."""
 
-    def __init__(self, provider: str, asking: Asking) -> None:
-        self._provider, self.asking = provider, asking
+    def __init__(self, provider: str, asking: Asking, ledger: Ledger) -> None:
+        self._provider, self.asking, self._ledger = provider, asking, ledger
         self._closed = threading.Event()
         self._lock = threading.Lock()
         self._under_way: set[_Reading] = set()
@@ -77,6 +66,21 @@ class ApiClient(ABC):
         for reading in under_way:
             reading.end()
 
+    def list_models(self) -> list[str]:
+        """The names that the service lists, its newest first where it says so. Raises ModelFailed."""
+        try:
+            return [str(model.id) for model in self.api.models.list(timeout=_LIST_SECONDS).data]
+        except Exception as error:
+            fault = fault_of(error, was_there=False)
+            if fault is None:
+                raise
+            raise failure_of(fault, 1, self._provider, self.asking) from None
+
+    @property
+    @abstractmethod
+    def api(self) -> Any:
+        """The package's own client."""
+
     @abstractmethod
     def open_stream(self, messages: Sequence[Message]) -> Any:
         """Send a conversation; a stream of the package, with the `response` that it reads."""
@@ -86,68 +90,47 @@ class ApiClient(ABC):
         """What a stream holds."""
 
     def _ask_once(self, messages: Sequence[Message], report: Callable[[str], None]) -> Answer:
-        reading = _Reading(self, messages)
+        reserved = self._ledger.reserve(messages, self.asking.answer_tokens, self._closed)
+        reading, partial = _Reading(self, messages), PartialAnswer(messages)
+        spent = None
         with self._lock:
             self._under_way.add(reading)
         try:
             if self._closed.is_set():
                 raise Cancelled
             reading.start()
-            return self._collect(messages, reading, report)
+            answer = self._collect(partial, reading, report)
+            spent = answer.input_tokens or 0, answer.output_tokens or 0
+            return answer
+        except (RequestFault, Cancelled) as ending:
+            ending.spent = spent = partial.spent() if reading.was_open else (0, 0)
+            raise
         finally:
+            self._ledger.settle(reserved, *(spent or partial.spent()))
             reading.end()
             with self._lock:
                 self._under_way.discard(reading)
 
-    def _collect(
-        self, messages: Sequence[Message], reading: _Reading, report: Callable[[str], None]
-    ) -> Answer:
-        """The answer out of the pieces; raises RequestFault, or Cancelled, with what it cost until then."""
-        texts: list[str] = []
-        stop: StopCause | None = None
-        went_in: int | None = None
-        came_out: int | None = None
-        length = thought = 0
-        reported = 0.0
-        limit = self.asking.first_seconds
+    def _collect(self, partial: PartialAnswer, reading: _Reading, report: Callable[[str], None]) -> Answer:
+        """The answer out of the pieces; raises what ends it before its time."""
+        limit, reported = self.asking.first_seconds, 0.0
         while True:
             piece = reading.next(limit)
             if isinstance(piece, Piece):
-                self._was_there = True
-                limit = self.asking.seconds
-                texts.append(piece.text)
-                length, thought = length + len(piece.text), thought + len(piece.thinking)
-                stop = piece.stop or stop
-                went_in = went_in if piece.input_tokens is None else piece.input_tokens
-                came_out = came_out if piece.output_tokens is None else piece.output_tokens
-                if length + thought and time.monotonic() - reported > _REPORT_SECONDS:
+                self._was_there, limit = True, self.asking.seconds
+                partial.add(piece)
+                if partial.progress and time.monotonic() - reported > _REPORT_SECONDS:
                     reported = time.monotonic()
-                    report(f"{length:,} characters" if length else f"thinking, {thought:,} characters")
+                    report(partial.progress)
                 if not piece.is_last:
                     continue
-            text = "".join(texts)
-            guess_in, guess_out = (
-                estimate_tokens(messages),
-                math.ceil((length + thought) / CHARACTERS_PER_TOKEN),
-            )
-            if (piece is None or isinstance(piece, Piece)) and stop is not None:
-                known = went_in is not None and came_out is not None
-                return Answer(
-                    text,
-                    stop,
-                    guess_in if went_in is None else went_in,
-                    guess_out if came_out is None else came_out,
-                    estimated=not known,
-                )
-            ending = RequestFault("cut", f"after {length:,} characters") if piece is None else piece
-            if reading.was_open and isinstance(ending, RequestFault) and ending.kind == "connection":
-                ending.kind = "cut"
-            if reading.was_open and isinstance(ending, RequestFault):
-                ending.input_tokens, ending.output_tokens = went_in or guess_in, max(came_out or 0, guess_out)
-            elif reading.was_open and isinstance(ending, Cancelled):
-                ending.spent = went_in or guess_in, max(came_out or 0, guess_out)
-            assert not isinstance(ending, Piece)
-            raise ending
+            elif isinstance(piece, RequestFault) and piece.kind == "connection" and reading.was_open:
+                piece.kind = "cut"
+            if isinstance(piece, BaseException):
+                raise piece
+            if partial.stop is None:
+                raise RequestFault("cut", f"after {partial.length:,} characters")
+            return partial.answer(partial.stop)
 
     def read(self, messages: Sequence[Message]) -> Iterator[Any]:
         """Its stream, and then its pieces; raises RequestFault. For the thread that reads."""

@@ -86,15 +86,14 @@ _WORDS: tuple[tuple[str, FaultKind], ...] = (
 
 @dataclass
 class RequestFault(Exception):
-    """One request that brought no answer. `wait` is in seconds, as the service asks; tokens are what it cost."""
+    """One request that brought no answer. `wait` is in seconds, as the service asks; `spent` tokens, in and out."""
 
     kind: FaultKind
     detail: str = ""  # the service's own words, without keys
     status: int | None = None
     wait: float | None = None
     body: str = ""
-    input_tokens: int = 0
-    output_tokens: int = 0
+    spent: tuple[int, int] = (0, 0)
 
     @property
     def passes(self) -> bool:

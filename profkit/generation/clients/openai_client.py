@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from profkit.generation.clients.addresses import http_options
-from profkit.generation.clients.api_client import ApiClient, Piece
+from profkit.generation.clients.api_client import ApiClient
 from profkit.generation.clients.asking import Asking
 from profkit.generation.clients.client import Message, StopCause
 from profkit.generation.clients.faults import RequestFault, fault_of
 from profkit.generation.clients.keys import Key
 from profkit.generation.clients.packages import load_package
+from profkit.generation.clients.pieces import Piece
+from profkit.generation.clients.spending import Ledger
 
 _STOPS: dict[str, StopCause] = {"length": "length", "content_filter": "refused"}
 _BROKEN_OFF = ("error", "abort", "network_error")  # reasons of servers and gateways that gave up
@@ -23,11 +25,16 @@ _LENGTHS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max
 class OpenAIClient(ApiClient):
     """A model that is asked with the package `openai`. `base_url` is None for OpenAI's own service."""
 
-    def __init__(self, asking: Asking, key: Key, base_url: str | None) -> None:
-        super().__init__("openai", asking)
+    def __init__(self, asking: Asking, key: Key, base_url: str | None, ledger: Ledger) -> None:
+        super().__init__("openai", asking, ledger)
         self._api = open_api(key, base_url, asking)
         self._length = "max_completion_tokens" if base_url is None else "max_tokens"
         self._asks_for_usage = True
+
+    @property
+    def api(self) -> Any:
+        """The package's own client."""
+        return self._api
 
     def open_stream(self, messages: Sequence[Message]) -> Any:
         """Send a conversation; once more, without or with another name, where the server refuses an option."""

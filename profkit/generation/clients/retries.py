@@ -49,7 +49,7 @@ def ask_again(
         except RequestFault as fault:
             now = time.monotonic()
             first_fault = now if first_fault is None else first_fault
-            went_in, came_out = went_in + fault.input_tokens, came_out + fault.output_tokens
+            went_in, came_out = went_in + fault.spent[0], came_out + fault.spent[1]
             wait = next_wait(patience, number, fault.wait)
             left = patience.seconds - (now - first_fault)
             if not fault.passes or number + 1 == patience.tries or wait > left:
