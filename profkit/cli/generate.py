@@ -43,6 +43,7 @@ WITH_RESUME = (
     "max_tokens",
     "max_cost",
     "prices",
+    "base_url",
     "key_env",
     "details",
     "format",
@@ -56,7 +57,8 @@ ProviderOption = Annotated[
     ),
 ]
 ModelOption = Annotated[
-    str | None, typer.Option(help="The model, as its provider names it.", metavar="NAME", rich_help_panel=MODEL)
+    str | None,
+    typer.Option(help="The model, as its provider names it.", metavar="NAME", rich_help_panel=MODEL),
 ]
 BaseUrlOption = Annotated[
     str | None,
@@ -83,7 +85,8 @@ MaxAttemptsOption = Annotated[
     int, typer.Option(help="Attempts at each operation at most.", rich_help_panel=LIMITS)
 ]
 MaxTokensOption = Annotated[
-    int | None, typer.Option(help="Tokens of the whole generation at most, in and out.", rich_help_panel=LIMITS)
+    int | None,
+    typer.Option(help="Tokens of the whole generation at most, in and out.", rich_help_panel=LIMITS),
 ]
 MaxCostOption = Annotated[
     float | None, typer.Option(help="What it may cost, by --prices.", rich_help_panel=LIMITS)
@@ -91,7 +94,9 @@ MaxCostOption = Annotated[
 PricesOption = Annotated[
     str,
     typer.Option(
-        help="Prices of a million tokens that go in, and that come out.", metavar="IN,OUT", rich_help_panel=LIMITS
+        help="Prices of a million tokens that go in, and that come out.",
+        metavar="IN,OUT",
+        rich_help_panel=LIMITS,
     ),
 ]
 
@@ -105,7 +110,9 @@ def generate(
     context: typer.Context,
     suite: Annotated[
         str,
-        typer.Option(help="Which calls test the kernels: smoke, opinfo, torchbench, traced.", rich_help_panel=WHAT),
+        typer.Option(
+            help="Which calls test the kernels: smoke, opinfo, torchbench, traced.", rich_help_panel=WHAT
+        ),
     ] = "smoke",
     traces: Annotated[
         Path | None,
@@ -228,7 +235,7 @@ def generate(
         bool, typer.Option("--quiet", "-q", help="No progress on standard error.", rich_help_panel=OUT)
     ] = False,
 ) -> None:
-    """Let a language model write kernels: each attempt is tested, timed and profiled, and the model is told the result."""
+    """Let a language model write kernels: each is tested, timed and profiled, and the model gets the result."""
     from profkit.cli.progress import progress_for
     from profkit.core.types import GenerationLimits
     from profkit.generation.clients.registry import ClientOptions
@@ -241,7 +248,7 @@ def generate(
     if resume is not None:
         chosen = _check_resume(context)
         folder = resume
-        document = resume_generation(resume, _changed(limits, chosen), key_env, progress)
+        document = resume_generation(resume, _changed(limits, chosen), base_url, key_env, progress)
     else:
         options = GenerationOptions(
             suite=suite,
@@ -287,7 +294,9 @@ def parse_prices(text: str) -> tuple[float, float] | None:
     except ValueError:
         first = second = -1.0
     if not (0 <= first < float("inf") and 0 <= second < float("inf")):
-        raise UsageError(f"--prices {text} are not two prices", "--prices 3,15: of a million tokens in, and out")
+        raise UsageError(
+            f"--prices {text} are not two prices", "--prices 3,15: of a million tokens in, and out"
+        )
     return first, second
 
 
@@ -296,7 +305,9 @@ def _check_resume(context: typer.Context) -> frozenset[str]:
     from profkit.core.errors import UsageError
 
     sources = {name: context.get_parameter_source(name) for name in context.params}
-    typed = frozenset(name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE")
+    typed = frozenset(
+        name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"
+    )
     if settled := sorted(typed - frozenset(WITH_RESUME)):
         option = f"--{settled[0].replace('_', '-')}"
         raise UsageError(
