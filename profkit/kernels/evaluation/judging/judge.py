@@ -37,23 +37,24 @@ from profkit.core.types import (
 from profkit.execution.child import WorkerEnded
 from profkit.execution.job import Job, JobStatus
 from profkit.execution.worker import JobFinished, JobStarted, JobStep
-from profkit.kernels.evaluation.audit import audit_test
 from profkit.kernels.evaluation.candidate.answers import KernelError
 from profkit.kernels.evaluation.candidate.arguments import NotPortable
 from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.candidate.compiled import COMPILE_SECONDS, SOURCE, CompiledRival
 from profkit.kernels.evaluation.candidate.confinement import shield
 from profkit.kernels.evaluation.candidate.devices import HostDevice, JudgedDevice, find_device
-from profkit.kernels.evaluation.correctness import Errors, Incorrect
+from profkit.kernels.evaluation.judging.audit import audit_test
+from profkit.kernels.evaluation.judging.correctness import Errors, Incorrect
+from profkit.kernels.evaluation.judging.trial import Cheat, Trial, use_threads
 from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings, note_asked
 from profkit.kernels.evaluation.sources.registry import describe_untested, open_source
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
+from profkit.kernels.evaluation.suites.description import describe_operation
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
 from profkit.kernels.evaluation.timing.batches import ReferenceFailed
 from profkit.kernels.evaluation.timing.pairs import PairedTimes, Unverified
 from profkit.kernels.evaluation.timing.timed_trial import TrialTimer
-from profkit.kernels.evaluation.trial import Cheat, Trial, use_threads
 from profkit.kernels.sweep.device import describe_device
 
 STATUSES: dict[JobStatus, TestStatus] = {
@@ -143,6 +144,11 @@ class Judge:
                 *source.remarks(),
                 *describe_untested(source, chosen.source, by_name, tests, chosen.suite),
             ]
+            if chosen.describe:
+                about["described"] = [
+                    codec.to_plain_data(describe_operation(name))
+                    for name in dict.fromkeys(test.operation for test in tests)
+                ]
             if not chosen.correctness_only:
                 about["ceilings"] = codec.to_plain_data(self._device.measure_ceilings())
         return about
@@ -160,7 +166,9 @@ class Judge:
                 self._tracer = self._process(source, "tracer", kept=self._kept)
 
     def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
-        """Every test of an operation."""
+        """Every test of an operation. `shared` may name other kernels than those that it was opened with."""
+        if isinstance(shared, dict) and shared.get("source"):
+            self.use(self._suite, codec.from_plain_data(SourceRequest, shared["source"]))
         if isinstance(shared, dict) and shared.get("ceilings"):
             self._roofs = codec.from_plain_data(dict[str, MeasuredCeilings], shared["ceilings"])
         for job in jobs:

@@ -14,9 +14,14 @@ from profkit.kernels.evaluation.candidate.answers import KernelCall
 from profkit.kernels.evaluation.candidate.arguments import Encoder, Recipe, Tensor, decode
 from profkit.kernels.evaluation.candidate.client import KernelProcess, copy_storages
 from profkit.kernels.evaluation.candidate.devices import JudgedDevice
-from profkit.kernels.evaluation.correctness import Errors, Incorrect, check_call, is_right_by_far
-from profkit.kernels.evaluation.fresh_values import FreshValues, choose_values, device_of, shares_of_checks
-from profkit.kernels.evaluation.reference import (
+from profkit.kernels.evaluation.judging.correctness import Errors, Incorrect, check_call, is_right_by_far
+from profkit.kernels.evaluation.judging.fresh_values import (
+    FreshValues,
+    choose_values,
+    device_of,
+    shares_of_checks,
+)
+from profkit.kernels.evaluation.judging.reference import (
     CallReference,
     count_bytes,
     count_written,

@@ -1,0 +1,32 @@
+"""Addresses of services: what of one may be shown, and what it asks of the HTTP library."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+from typing import Any
+from urllib.parse import urlsplit
+
+
+def server_of(url: str) -> str:
+    """Host and port of an address: never a user, a password or what is asked for."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    host = f"[{host}]" if ":" in host else host
+    return f"{host}:{parts.port}" if parts.port is not None else host
+
+
+def is_local(url: str) -> bool:
+    """Whether an address is of this machine."""
+    host = urlsplit(url).hostname or ""
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost" or host.endswith(".localhost")
+
+
+def http_options(url: str | None) -> dict[str, Any]:
+    """How the HTTP library is to be used: a key goes nowhere but where the user sends it, and here past any proxy."""
+    options: dict[str, Any] = {"follow_redirects": False}
+    if url is not None and is_local(url):
+        options["mounts"] = {"all://": None}
+    return options
