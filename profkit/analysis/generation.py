@@ -220,6 +220,8 @@ def _outcome(before: Attempt, after: Attempt) -> FeedbackOutcome:
         if is_surely_faster(after.speedup, before.speedup):
             return "faster"
         return "slower" if is_surely_faster(before.speedup, after.speedup) else "undecided"
+    if after.status == "cheat":  # of which nobody knows how many tests it would pass
+        return "failing"
     return "closer" if _passed_share(after) > _passed_share(before) else "failing"
 
 

@@ -24,4 +24,6 @@ def write_generation(folder: Path, document: GenerationDocument) -> tuple[str, .
         except OSError as error:
             again = f"make room, then: {resume_line(folder)}"
             raise MachineError(f"{folder / name} cannot be written: {error.strerror}", again) from error
-    return ()
+    from profkit.reporting.report_files import write_generation_reports
+
+    return write_generation_reports(folder, document)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -144,6 +144,11 @@ def stop_text(operation: OperationAttempts, document: GenerationDocument) -> str
     if operation.stopped == "attempts":
         words = f"all {document.limits.attempts} attempts made"
     return f"{words}: {operation.reason}" if operation.reason else words
+
+
+def counted_words(counts: Iterable[tuple[int, str]]) -> str:
+    """`no attempts left (2), interrupted (1)`: of words that read badly after a number."""
+    return ", ".join(f"{words} ({number})" for number, words in counts if number)
 
 
 def words_of(scores: GenerationScores) -> str:
