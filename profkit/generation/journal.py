@@ -23,12 +23,21 @@ _PLAIN = ("language", "until", "profile_depth", "at_once")  # of a request: text
 
 
 @dataclass(frozen=True)
-class ModelName:
-    """Which model is asked, without anything secret. `server`: host and port, where it is not the provider's own."""
+class AskedModel:
+    """Which model is asked and how, without anything secret: enough to ask it again.
+
+    `server`: host and port, for people. `base_url` is empty where it holds a name or password.
+    """
 
     provider: str
     model: str
     server: str = ""
+    base_url: str = ""
+    key_env: str = ""
+    command: str = ""
+    answer_tokens: int = 16384
+    temperature: float | None = None
+    timeout: float = 120.0
 
 
 @dataclass
@@ -92,7 +101,7 @@ class GenerationJournal:
             self.changes += 1
 
 
-def create_journal(request: GenerationRequest, model: ModelName, started: str) -> GenerationJournal:
+def create_journal(request: GenerationRequest, model: AskedModel, started: str) -> GenerationJournal:
     """A new journal. Raises MachineError where it cannot be made."""
     header = {
         "started": started,
@@ -145,17 +154,24 @@ def read_request(folder: Path) -> GenerationRequest:
         ) from error
 
 
-def read_model(folder: Path) -> ModelName:
+def read_document(folder: Path) -> GenerationDocument:
+    """What the generation in `folder` knows so far. Raises UnreadableReport where there is none."""
+    path = folder / FILE
+    contents = _contents(path, files.read(path, FORMAT))
+    return make_document(contents, sum(contents.sessions))
+
+
+def read_model(folder: Path) -> AskedModel:
     """The model that was asked. Raises UnreadableReport."""
     path = folder / FILE
-    return codec.from_plain_data(ModelName, files.read(path, FORMAT).header.get("model"), "model")
+    return codec.from_plain_data(AskedModel, files.read(path, FORMAT).header.get("model"), "model")
 
 
 def make_document(contents: GenerationContents, seconds: float) -> GenerationDocument:
     """The document of a journal: operations in the order of the suite."""
     header, about = contents.header, contents.about
     settings = codec.from_plain_data(JudgeSettings, header.get("settings"), "settings")
-    model = codec.from_plain_data(ModelName, header.get("model"), "model")
+    model = codec.from_plain_data(AskedModel, header.get("model"), "model")
     operations = tuple(_operation(contents, name) for name in contents.folders)
     calls = [
         attempt.call for operation in operations for attempt in operation.attempts if not attempt.call.stored

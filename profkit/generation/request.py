@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import shutil
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -71,9 +71,9 @@ class GenerationRequest:
 
 
 def make_request(options: GenerationOptions, command: tuple[str, ...]) -> GenerationRequest:
-    """A new generation, in a folder of its own below `output`.
+    """A new generation; its folder, below `output`, is not made yet.
 
-    Raises UsageError for what makes no sense, MachineError where there is no such device or no such folder can be.
+    Raises UsageError for what makes no sense or a folder that is there, MachineError where there is no such device.
     """
     check_options(options)
     kind, gpus = choose_device(options.device, split_list(options.gpus), "this generation")
@@ -92,9 +92,12 @@ def make_request(options: GenerationOptions, command: tuple[str, ...]) -> Genera
         seed=secrets.randbits(SEED_BITS),
         timing=options.timing,
     )
-    request = GenerationRequest(
+    folder = options.output / (options.run_id or f"run_{datetime.now():%Y%m%d_%H%M%S}")
+    if folder.exists():
+        raise UsageError(f"{folder} is there already", f"profkit generate --resume {folder}, or another --run-id")
+    return GenerationRequest(
         settings,
-        options.output / (options.run_id or f"run_{datetime.now():%Y%m%d_%H%M%S}"),
+        folder,
         options.language or _usual_language(kind),
         read_until(options.until),
         options.profile_depth or ("standard" if kind == "cuda" else "gate"),
@@ -103,7 +106,6 @@ def make_request(options: GenerationOptions, command: tuple[str, ...]) -> Genera
         gpus,
         command,
     )
-    return replace(request, folder=_make_folder(request.folder))
 
 
 def check_options(options: GenerationOptions) -> None:
@@ -152,19 +154,13 @@ def _usual_language(kind: str) -> str:
     return "cpp" if shutil.which("g++") else "pytorch"
 
 
-def _make_folder(folder: Path) -> Path:
-    """The folder, which must be new. Raises UsageError where it is there already, MachineError where it cannot be."""
+def make_folder(folder: Path) -> None:
+    """The folder of a generation. Raises UsageError where it is there already, MachineError where it cannot be made."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir()
         (folder / "logs").mkdir()
     except FileExistsError as error:
-        there = folder if folder.exists() else folder.parent
-        if there.is_dir():
-            raise UsageError(
-                f"{there} is there already", f"profkit generate --resume {there}, or another --run-id"
-            ) from error
-        raise UsageError(f"{there} is no folder", "--output FOLDER") from error
+        raise UsageError(f"{error.filename} is there already", "--run-id NAME, or --output FOLDER") from error
     except OSError as error:
         raise MachineError(f"{folder} cannot be made: {error.strerror}", "--output FOLDER") from error
-    return folder

@@ -23,7 +23,7 @@ from profkit.generation.clients.client import Cancelled, ModelClient
 from profkit.generation.journal import (
     FILE,
     GenerationJournal,
-    ModelName,
+    AskedModel,
     create_journal,
     reopen_journal,
 )
@@ -49,7 +49,7 @@ WriteGeneration = Callable[[Path, GenerationDocument], Sequence[str]]
 
 def run_generation(
     request: GenerationRequest,
-    model: ModelName,
+    model: AskedModel,
     client: ModelClient,
     progress: Progress,
     write: WriteGeneration,
@@ -247,7 +247,7 @@ def _device_facts(request: GenerationRequest, about: Mapping[str, Any]) -> tuple
     )
 
 
-def _open_journal(request: GenerationRequest, model: ModelName) -> GenerationJournal:
+def _open_journal(request: GenerationRequest, model: AskedModel) -> GenerationJournal:
     if (request.folder / FILE).is_file():
         return reopen_journal(request)
     return create_journal(request, model, datetime.now(timezone.utc).isoformat(timespec="seconds"))
