@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from profkit.cli.model_options import (
+    MODELS,
+    BaseUrlOption,
+    CommandOption,
+    KeyEnvOption,
+    ModelOption,
+    ProviderOption,
+)
 from profkit.cli.options import FormatOption, OutputFormat, print_result, print_view
 
 if TYPE_CHECKING:
@@ -36,7 +44,7 @@ Keys are read from ANTHROPIC_API_KEY or OPENAI_API_KEY, or the variable that --k
 Exit codes: 0 every operation has a correct kernel; 1 one has none; 2 wrong usage; 3 this machine cannot do it, or the
 model cannot be asked; 130 interrupted, every finished attempt is kept.
 """
-WHAT, MODEL, LIMITS, HOW, OUT = "What is written", "The model", "Limits", "Measurement", "Output"
+WHAT, LIMITS, HOW, OUT = "What is written", "Limits", "Measurement", "Output"
 WITH_RESUME = (
     "resume",
     "max_attempts",
@@ -48,42 +56,12 @@ WITH_RESUME = (
     "format",
     "quiet",
 )
-ProviderOption = Annotated[
-    str | None,
-    typer.Option(
-        help="anthropic, or openai and whatever speaks like it. Default: by the key that is there.",
-        rich_help_panel=MODEL,
-    ),
-]
-ModelOption = Annotated[
-    str | None, typer.Option(help="The model, as its provider names it.", metavar="NAME", rich_help_panel=MODEL)
-]
-BaseUrlOption = Annotated[
-    str | None,
-    typer.Option(
-        help="The server, where it is not the provider's own: http://localhost:8000/v1.",
-        metavar="URL",
-        rich_help_panel=MODEL,
-    ),
-]
-KeyEnvOption = Annotated[
-    str | None,
-    typer.Option(help="The environment variable with the key.", metavar="NAME", rich_help_panel=MODEL),
-]
-CommandOption = Annotated[
-    str | None,
-    typer.Option(
-        "--command",
-        help="A program in place of a model: {prompt} is a file that it reads, {output} one that it writes.",
-        metavar="WORDS",
-        rich_help_panel=MODEL,
-    ),
-]
 MaxAttemptsOption = Annotated[
     int, typer.Option(help="Attempts at each operation at most.", rich_help_panel=LIMITS)
 ]
 MaxTokensOption = Annotated[
-    int | None, typer.Option(help="Tokens of the whole generation at most, in and out.", rich_help_panel=LIMITS)
+    int | None,
+    typer.Option(help="Tokens of the whole generation at most, in and out.", rich_help_panel=LIMITS),
 ]
 MaxCostOption = Annotated[
     float | None, typer.Option(help="What it may cost, by --prices.", rich_help_panel=LIMITS)
@@ -91,7 +69,9 @@ MaxCostOption = Annotated[
 PricesOption = Annotated[
     str,
     typer.Option(
-        help="Prices of a million tokens that go in, and that come out.", metavar="IN,OUT", rich_help_panel=LIMITS
+        help="Prices of a million tokens that go in, and that come out.",
+        metavar="IN,OUT",
+        rich_help_panel=LIMITS,
     ),
 ]
 
@@ -105,7 +85,9 @@ def generate(
     context: typer.Context,
     suite: Annotated[
         str,
-        typer.Option(help="Which calls test the kernels: smoke, opinfo, torchbench, traced.", rich_help_panel=WHAT),
+        typer.Option(
+            help="Which calls test the kernels: smoke, opinfo, torchbench, traced.", rich_help_panel=WHAT
+        ),
     ] = "smoke",
     traces: Annotated[
         Path | None,
@@ -140,7 +122,7 @@ def generate(
     key_env: KeyEnvOption = None,
     command: CommandOption = None,
     temperature: Annotated[
-        float | None, typer.Option(help="Default: the model's own.", rich_help_panel=MODEL)
+        float | None, typer.Option(help="Default: the model's own.", rich_help_panel=MODELS)
     ] = None,
     max_attempts: MaxAttemptsOption = 5,
     until: Annotated[
@@ -287,7 +269,9 @@ def parse_prices(text: str) -> tuple[float, float] | None:
     except ValueError:
         first = second = -1.0
     if not (0 <= first < float("inf") and 0 <= second < float("inf")):
-        raise UsageError(f"--prices {text} are not two prices", "--prices 3,15: of a million tokens in, and out")
+        raise UsageError(
+            f"--prices {text} are not two prices", "--prices 3,15: of a million tokens in, and out"
+        )
     return first, second
 
 
@@ -296,7 +280,9 @@ def _check_resume(context: typer.Context) -> frozenset[str]:
     from profkit.core.errors import UsageError
 
     sources = {name: context.get_parameter_source(name) for name in context.params}
-    typed = frozenset(name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE")
+    typed = frozenset(
+        name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"
+    )
     if settled := sorted(typed - frozenset(WITH_RESUME)):
         option = f"--{settled[0].replace('_', '-')}"
         raise UsageError(

@@ -6,27 +6,28 @@ from typing import Annotated
 
 import typer
 
-MODELS = "Language model"
+MODELS = "The model"
 ProviderOption = Annotated[
     str | None,
     typer.Option(
         "--provider",
-        help="Whose interface is spoken, or `command` (default: by the key that is there; with --base-url openai).",
-        metavar="[anthropic|openai|command]",
+        help="Whose interface is spoken: anthropic, or openai and whatever speaks like it. Default: by the key that is "
+        "there; with --base-url openai.",
+        metavar="[anthropic|openai]",
         rich_help_panel=MODELS,
     ),
 ]
 ModelOption = Annotated[
     str | None,
     typer.Option(
-        "--model", help="The model, by its name at the service.", metavar="NAME", rich_help_panel=MODELS
+        "--model", help="The model, as its provider names it.", metavar="NAME", rich_help_panel=MODELS
     ),
 ]
 BaseUrlOption = Annotated[
     str | None,
     typer.Option(
         "--base-url",
-        help="Another server that speaks the interface: vLLM, llama.cpp, a gateway.",
+        help="The server, where it is not the provider's own (vLLM, llama.cpp, a gateway): http://localhost:8000/v1.",
         metavar="URL",
         rich_help_panel=MODELS,
     ),
@@ -35,7 +36,7 @@ KeyEnvOption = Annotated[
     str | None,
     typer.Option(
         "--key-env",
-        help="The variable that holds the key (default: ANTHROPIC_API_KEY, OPENAI_API_KEY).",
+        help="The environment variable with the key. Default: ANTHROPIC_API_KEY, OPENAI_API_KEY.",
         metavar="NAME",
         rich_help_panel=MODELS,
     ),
@@ -44,8 +45,7 @@ CommandOption = Annotated[
     str | None,
     typer.Option(
         "--command",
-        help="A program instead of a model, such as 'my-agent {prompt} {output}': paths of the prompt's file and of "
-        "the one that it writes.",
+        help="A program in place of a model: {prompt} is a file that it reads, {output} one that it writes.",
         metavar="WORDS",
         rich_help_panel=MODELS,
     ),

@@ -22,8 +22,8 @@ from profkit.core.types import GenerationDocument, MeasuredCeilings
 from profkit.generation.clients.client import Cancelled, ModelClient
 from profkit.generation.journal import (
     FILE,
-    GenerationJournal,
     AskedModel,
+    GenerationJournal,
     create_journal,
     reopen_journal,
 )
