@@ -19,11 +19,13 @@ from profkit.analysis.evaluation.feedback import (
 )
 from profkit.analysis.evaluation.operations import operation_results
 from profkit.analysis.generation import best_attempt
+from profkit.analysis.insights import HOST_RULES
 from profkit.core.errors import MachineError
 from profkit.core.types import (
     Attempt,
     EvaluationDocument,
     GenerationLimits,
+    Insight,
     ModelCall,
     RunDocument,
     Speedup,
@@ -222,7 +224,7 @@ class OperationLoop:
             evaluation=self._relative(judged.folder),
             profile=profile,
             bottleneck=bottleneck_of(run) if run is not None else None,
-            insights=run.insights if run is not None else (),
+            insights=_insights(run) if run is not None else (),
             evaluated_seconds=judged.seconds,
             profiled_seconds=judged.profiled_seconds,
         )
@@ -310,9 +312,16 @@ def _with_profile(kernel: JudgedKernel, judged: _Judged) -> JudgedKernel:
         kernel,
         limit=bottleneck_of(judged.run),
         hottest=hottest_places(judged.run),
-        insights=judged.run.insights,
+        insights=_insights(judged.run),
         profiled=judged.profiled.test.arguments,
     )
+
+
+def _insights(run: RunDocument) -> tuple[Insight, ...]:
+    """Those that speak of what is timed: of a kernel on a GPU that is the GPU's time alone, and no launching."""
+    if not run.kernels:
+        return run.insights
+    return tuple(insight for insight in run.insights if insight.rule not in HOST_RULES)
 
 
 def _timed_call(result: TestResult) -> TimedCall:
