@@ -89,10 +89,11 @@ class Linker:
         """`relu_attempt_3.py`; `-` where there is none."""
         return self.span(PurePosixPath(attempt.file).name or "-", attempt.file)
 
-    def files(self, attempt: Attempt) -> Text:
+    def files(self, operation: OperationAttempts, attempt: Attempt) -> Text:
         """All that an attempt has, by what it is."""
         pages = (
             ("kernel", attempt.file),
+            ("answer", f"{operation.folder}/{operation.folder}_attempt_{attempt.number}_answer.md"),
             ("feedback", attempt.feedback),
             ("evaluation", f"{attempt.evaluation}/{PAGE}" if attempt.evaluation else ""),
             ("profile", f"{attempt.profile}/{PAGE}" if attempt.profile else ""),
@@ -237,7 +238,7 @@ def attempts_section(operations: Sequence[OperationAttempts], links: Linker) -> 
             attempt_speed(each),
             percent(each.bound_share),
             shorten(each.reason or each.bottleneck or "", 160),
-            links.files(each),
+            links.files(one, each),
         )
         for one, each in pairs[:_MANY]
     ]

@@ -196,6 +196,23 @@ def resume_line(folder: Path | str) -> str:
     return f"profkit generate --resume {shlex.quote(str(folder))}"
 
 
+def continue_line(document: GenerationDocument, folder: Path | str) -> str | None:
+    """The line that goes on: with what is left, with twice the budget that is spent, or with twice the attempts for
+    what has no correct kernel. None where there is nothing to go on with."""
+    ends = {operation.stopped for operation in document.operations}
+    limits, line = document.limits, resume_line(folder)
+    if not document.complete or "failed" in ends:
+        return line
+    if "budget" in ends and limits.tokens is not None:
+        return f"{line} --max-tokens {2 * limits.tokens}"
+    if "budget" in ends and limits.cost is not None:
+        return f"{line} --max-cost {2 * limits.cost:g}"
+    unsolved = [one for one in document.operations if kept_attempt(one) is None]
+    if any(operation.stopped == "attempts" for operation in unsolved):
+        return f"{line} --max-attempts {2 * limits.attempts}"
+    return None
+
+
 def kept_line(operation: OperationAttempts) -> str:
     """What is kept of an operation, in a few words."""
     kept = kept_attempt(operation)

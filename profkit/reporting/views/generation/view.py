@@ -53,10 +53,10 @@ from profkit.reporting.views.generation.tables import (
 from profkit.reporting.views.generation.text import (
     STOPPED,
     asked_model,
+    continue_line,
     counted_words,
     evaluate_line,
     head_line,
-    resume_line,
     title,
     whole_spending,
     words_of,
@@ -175,8 +175,8 @@ def _next_steps(
     lines = []
     if scores.solved:
         lines.append(evaluate_line(document, where))
-    if not document.complete:
-        lines.append(resume_line(where))
+    if (line := continue_line(document, where)) is not None:
+        lines.append(line)
     if lines:
         yield Section("Next", (Commands(tuple(lines)),), anchor="next")
 
