@@ -8,6 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from profkit.cli.model_options import (
+    LIMITS,
+    MODELS,
+    BaseUrlOption,
+    CommandOption,
+    KeyEnvOption,
+    MaxAttemptsOption,
+    MaxCostOption,
+    MaxTokensOption,
+    ModelOption,
+    PricesOption,
+    ProviderOption,
+    parse_prices,
+)
 from profkit.cli.options import FormatOption, OutputFormat, print_result, print_view
 
 if TYPE_CHECKING:
@@ -36,64 +50,19 @@ Keys are read from ANTHROPIC_API_KEY or OPENAI_API_KEY, or the variable that --k
 Exit codes: 0 every operation has a correct kernel; 1 one has none; 2 wrong usage; 3 this machine cannot do it, or the
 model cannot be asked; 130 interrupted, every finished attempt is kept.
 """
-WHAT, MODEL, LIMITS, HOW, OUT = "What is written", "The model", "Limits", "Measurement", "Output"
+WHAT, HOW, OUT = "What is written", "Measurement", "Output"
 WITH_RESUME = (
     "resume",
     "max_attempts",
     "max_tokens",
     "max_cost",
     "prices",
+    "base_url",
     "key_env",
     "details",
     "format",
     "quiet",
 )
-ProviderOption = Annotated[
-    str | None,
-    typer.Option(
-        help="anthropic, or openai and whatever speaks like it. Default: by the key that is there.",
-        rich_help_panel=MODEL,
-    ),
-]
-ModelOption = Annotated[
-    str | None, typer.Option(help="The model, as its provider names it.", metavar="NAME", rich_help_panel=MODEL)
-]
-BaseUrlOption = Annotated[
-    str | None,
-    typer.Option(
-        help="The server, where it is not the provider's own: http://localhost:8000/v1.",
-        metavar="URL",
-        rich_help_panel=MODEL,
-    ),
-]
-KeyEnvOption = Annotated[
-    str | None,
-    typer.Option(help="The environment variable with the key.", metavar="NAME", rich_help_panel=MODEL),
-]
-CommandOption = Annotated[
-    str | None,
-    typer.Option(
-        "--command",
-        help="A program in place of a model: {prompt} is a file that it reads, {output} one that it writes.",
-        metavar="WORDS",
-        rich_help_panel=MODEL,
-    ),
-]
-MaxAttemptsOption = Annotated[
-    int, typer.Option(help="Attempts at each operation at most.", rich_help_panel=LIMITS)
-]
-MaxTokensOption = Annotated[
-    int | None, typer.Option(help="Tokens of the whole generation at most, in and out.", rich_help_panel=LIMITS)
-]
-MaxCostOption = Annotated[
-    float | None, typer.Option(help="What it may cost, by --prices.", rich_help_panel=LIMITS)
-]
-PricesOption = Annotated[
-    str,
-    typer.Option(
-        help="Prices of a million tokens that go in, and that come out.", metavar="IN,OUT", rich_help_panel=LIMITS
-    ),
-]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -105,7 +74,9 @@ def generate(
     context: typer.Context,
     suite: Annotated[
         str,
-        typer.Option(help="Which calls test the kernels: smoke, opinfo, torchbench, traced.", rich_help_panel=WHAT),
+        typer.Option(
+            help="Which calls test the kernels: smoke, opinfo, torchbench, traced.", rich_help_panel=WHAT
+        ),
     ] = "smoke",
     traces: Annotated[
         Path | None,
@@ -140,7 +111,7 @@ def generate(
     key_env: KeyEnvOption = None,
     command: CommandOption = None,
     temperature: Annotated[
-        float | None, typer.Option(help="Default: the model's own.", rich_help_panel=MODEL)
+        float | None, typer.Option(help="Default: the model's own.", rich_help_panel=MODELS)
     ] = None,
     max_attempts: MaxAttemptsOption = 5,
     until: Annotated[
@@ -228,7 +199,7 @@ def generate(
         bool, typer.Option("--quiet", "-q", help="No progress on standard error.", rich_help_panel=OUT)
     ] = False,
 ) -> None:
-    """Let a language model write kernels: each attempt is tested, timed and profiled, and the model is told the result."""
+    """Let a language model write kernels: each is tested, timed and profiled, and the model gets the result."""
     from profkit.cli.progress import progress_for
     from profkit.core.types import GenerationLimits
     from profkit.generation.clients.registry import ClientOptions
@@ -241,7 +212,7 @@ def generate(
     if resume is not None:
         chosen = _check_resume(context)
         folder = resume
-        document = resume_generation(resume, _changed(limits, chosen), key_env, progress)
+        document = resume_generation(resume, _changed(limits, chosen), base_url, key_env, progress)
     else:
         options = GenerationOptions(
             suite=suite,
@@ -276,27 +247,14 @@ def generate(
     raise typer.Exit(0 if all(each.best is not None for each in document.operations) else 1)
 
 
-def parse_prices(text: str) -> tuple[float, float] | None:
-    """`3,15` as two prices of a million tokens; None for nothing. Raises UsageError for what is none."""
-    from profkit.core.errors import UsageError
-
-    if not text:
-        return None
-    try:
-        first, second = (float(word) for word in text.split(","))
-    except ValueError:
-        first = second = -1.0
-    if not (0 <= first < float("inf") and 0 <= second < float("inf")):
-        raise UsageError(f"--prices {text} are not two prices", "--prices 3,15: of a million tokens in, and out")
-    return first, second
-
-
 def _check_resume(context: typer.Context) -> frozenset[str]:
     """The options that were typed. Raises UsageError where --resume stands beside what is settled already."""
     from profkit.core.errors import UsageError
 
     sources = {name: context.get_parameter_source(name) for name in context.params}
-    typed = frozenset(name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE")
+    typed = frozenset(
+        name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"
+    )
     if settled := sorted(typed - frozenset(WITH_RESUME)):
         option = f"--{settled[0].replace('_', '-')}"
         raise UsageError(

@@ -37,15 +37,19 @@ def generate_kernels(
     try:
         return _run(request, asked, made, progress), request.folder
     except ProfkitError:
-        if not (request.folder / FILE).is_file():  # nothing was begun: no folder is left behind
+        if not _has_attempts(request.folder):  # nothing was begun: no folder is left behind
             shutil.rmtree(request.folder, ignore_errors=True)
         raise
 
 
 def resume_generation(
-    folder: Path, limits: Mapping[str, object], key_env: str | None, progress: Progress
+    folder: Path,
+    limits: Mapping[str, object],
+    base_url: str | None,
+    key_env: str | None,
+    progress: Progress,
 ) -> GenerationDocument:
-    """Go on with the generation in `folder`, by its own settings but for the `limits` that are named.
+    """Go on with the generation in `folder`, by its own settings but for what is named here.
 
     Raises UnreadableReport where there is none, and as `generate_kernels`.
     """
@@ -55,7 +59,7 @@ def resume_generation(
     asked = ClientOptions(
         provider=model.provider,
         model=model.model if model.provider != "command" else None,
-        base_url=model.base_url or None,
+        base_url=base_url or model.base_url or None,
         key_env=key_env or model.key_env or None,
         command=model.command or None,
         answer_tokens=model.answer_tokens,
@@ -65,6 +69,12 @@ def resume_generation(
     before = read_document(folder)
     made = _client(asked, request, (before.input_tokens, before.output_tokens))
     return _run(request, asked, made, progress)
+
+
+def _has_attempts(folder: Path) -> bool:
+    if not (folder / FILE).is_file():
+        return False
+    return any(operation.attempts for operation in read_document(folder).operations)
 
 
 def _client(asked: ClientOptions, request: GenerationRequest, spent: tuple[int, int]) -> MadeClient:

@@ -94,7 +94,9 @@ def make_request(options: GenerationOptions, command: tuple[str, ...]) -> Genera
     )
     folder = options.output / (options.run_id or f"run_{datetime.now():%Y%m%d_%H%M%S}")
     if folder.exists():
-        raise UsageError(f"{folder} is there already", f"profkit generate --resume {folder}, or another --run-id")
+        raise UsageError(
+            f"{folder} is there already", f"profkit generate --resume {folder}, or another --run-id"
+        )
     return GenerationRequest(
         settings,
         folder,

@@ -22,8 +22,8 @@ from profkit.core.types import GenerationDocument, MeasuredCeilings
 from profkit.generation.clients.client import Cancelled, ModelClient
 from profkit.generation.journal import (
     FILE,
-    GenerationJournal,
     AskedModel,
+    GenerationJournal,
     create_journal,
     reopen_journal,
 )
@@ -122,9 +122,10 @@ class _Session:
             ) from None
         except ProfkitError as fault:
             self._end(threads)
-            self._progress.end("ended early; every attempt that was finished is kept")
-            fault.message += f"\nthe attempts are in {self._request.folder}"
-            fault.fix = f"{fault.fix}   (then: {self._resume})" if fault.fix else self._resume
+            self._progress.end("ended early")
+            if any(self._journal.contents.attempts.values()):
+                fault.message += f"\nthe attempts are in {self._request.folder}"
+                fault.fix = f"{fault.fix}   (then: {self._resume})" if fault.fix else self._resume
             raise
         document = self._write_all()
         correct = sum(operation.best is not None for operation in document.operations)

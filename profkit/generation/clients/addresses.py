@@ -7,6 +7,8 @@ import ipaddress
 from typing import Any
 from urllib.parse import urlsplit
 
+SERVERS = {"openai": "api.openai.com", "anthropic": "api.anthropic.com"}  # without --base-url
+
 
 def server_of(url: str) -> str:
     """Host and port of an address: never a user, a password or what is asked for."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from profkit.core.whole_files import replacing
 from profkit.generation.clients.client import Answer, Message, ModelClient
 
-SCHEMA = "profkit.answer/1"
+VERSION = 1  # of the files
 
 
 class StoredAnswers:
@@ -49,7 +49,7 @@ class StoredAnswers:
         answer = self._client.ask(messages, report)
         with contextlib.suppress(OSError):  # a full disk costs this answer's second use, and not the answer
             self._folder.mkdir(parents=True, exist_ok=True)
-            document = {"schema": SCHEMA, "asked_with": self._asked_with, "answer": asdict(answer)}
+            document = {"version": VERSION, "asked_with": self._asked_with, "answer": asdict(answer)}
             with replacing(path) as temporary:
                 temporary.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
         return answer
@@ -74,5 +74,5 @@ def _read(path: Path) -> Answer | None:
         answer = Answer(**document["answer"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    whole = document.get("schema") == SCHEMA and isinstance(answer.text, str)
+    whole = document.get("version") == VERSION and isinstance(answer.text, str)
     return replace(answer, seconds=0.0, retries=0, stored=True) if whole else None

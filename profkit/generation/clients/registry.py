@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from profkit.core.errors import UsageError
 from profkit.core.formatting import joined
-from profkit.generation.clients.addresses import is_local, server_of
+from profkit.generation.clients.addresses import SERVERS, is_local, server_of
 from profkit.generation.clients.answers import StoredAnswers
 from profkit.generation.clients.anthropic_client import BEARER, AnthropicClient
 from profkit.generation.clients.api_client import ApiClient
@@ -24,7 +24,6 @@ from profkit.generation.clients.spending import Ledger, Limits
 Provider = Literal["openai", "anthropic", "command"]
 _KEYS = {"openai": ("OPENAI_API_KEY",), "anthropic": ("ANTHROPIC_API_KEY", BEARER)}
 _ADDRESSES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
-_SERVERS = {"openai": "api.openai.com", "anthropic": "api.anthropic.com"}
 _MOST_NAMES = 8
 _NO_KEY = "none"  # what a server on this machine gets where the user has no key for it
 
@@ -144,7 +143,7 @@ def provider_of(options: ClientOptions) -> Provider:
 def _make_api_client(provider: str, options: ClientOptions, ledger: Ledger) -> MadeClient:
     address = options.base_url or os.environ.get(_ADDRESSES[provider]) or None
     url = None if address is None else complete_address(provider, address)
-    server = _SERVERS[provider] if url is None else server_of(url)
+    server = SERVERS[provider] if url is None else server_of(url)
     key = _key_of(provider, options, url, server)
     learn_secret(key.value)
     learn_address(url or "")

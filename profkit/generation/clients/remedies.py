@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from profkit.core.formatting import plural
+from profkit.generation.clients.addresses import SERVERS
 from profkit.generation.clients.asking import Asking
 from profkit.generation.clients.client import ModelFailed
 from profkit.generation.clients.faults import FaultKind, RequestFault
@@ -53,6 +54,8 @@ def failure_of(fault: RequestFault, tries: int, provider: str, asking: Asking) -
         sentence += f", after {plural(tries, 'try', 'tries')}"
     words = f"{fault.status}: {fault.detail}" if fault.status else fault.detail
     fix = _FIXES.get(fault.kind)
+    if fault.kind in ("absent", "address") and asking.server == SERVERS[provider]:
+        fix = "export HTTPS_PROXY=http://HOST:PORT"  # nothing but the way there can be wrong
     return ModelFailed(
         f"{sentence} ({words})" if words else sentence,
         fix.format(**values) if fix else None,

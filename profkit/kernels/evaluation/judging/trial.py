@@ -37,6 +37,7 @@ from profkit.kernels.operations.in_float64 import flat_tensors
 LARGE = 1 << 20  # bytes of arguments: of less, threads would rather wait for each other than compute
 
 SEVERAL = 33  # calls at once, for an estimate
+SECOND_CALL = "right in a first call, and wrong in a second one with other values in other memory"
 
 
 class Cheat(Exception):
@@ -119,7 +120,10 @@ class Trial:
         if native is not None:
             (second,) = rest
             if not self._is_right_by_far(process, second, native):
-                self._check(process, second, self._refer(contents[1]))
+                try:
+                    self._check(process, second, self._refer(contents[1]))
+                except Incorrect as wrong:
+                    raise Incorrect(wrong.fault, f"{SECOND_CALL}: {wrong}", wrong.errors) from None
         return errors
 
     def choose_values(self) -> FreshValues | None:
