@@ -44,7 +44,7 @@ def test_a_loop_around_it_ends_with_a_kernel_that_is_correct_and_timed() -> None
     wrong = RIGHT.replace("min=0", "max=0")
     broken = RIGHT.replace("min=0)", "min=0")
     client = Client(broken, wrong, RIGHT)
-    backend = LLMBackend(model="a-model", llm_client=client)
+    backend = LLMBackend(model="a-model", llm_client=client, budget=0.2)
     said, prompt = [], "write relu"
     for _ in range(3):
         code = backend.llm_client.ask([prompt])
@@ -69,14 +69,14 @@ def test_a_loop_around_it_ends_with_a_kernel_that_is_correct_and_timed() -> None
 
 
 def test_a_text_without_the_function_is_told_its_name() -> None:
-    correct, feedback = LLMBackend().test_kernel_correctness("relu.default", "x = 1\n", cases()[:1])
+    correct, feedback = LLMBackend(budget=0.2).test_kernel_correctness("relu.default", "x = 1\n", cases()[:1])
     assert not correct
     assert "does not define relu_kernel_impl" in feedback.format_for_llm()
 
 
 def test_a_kernel_that_ends_its_process_is_a_failed_test_with_a_text() -> None:
     code = "import os\n\ndef relu_kernel_impl(x):\n    os._exit(0)\n"
-    correct, feedback = LLMBackend().test_kernel_correctness("relu", code, cases()[:1])
+    correct, feedback = LLMBackend(budget=0.2).test_kernel_correctness("relu", code, cases()[:1])
     assert not correct
     assert feedback.compilation_error is None
     assert feedback.correctness_results[0].status == "crashed"
@@ -85,4 +85,4 @@ def test_a_kernel_that_ends_its_process_is_a_failed_test_with_a_text() -> None:
 
 def test_what_is_no_operation_is_refused() -> None:
     with pytest.raises(UsageError, match="no operation"):
-        LLMBackend().test_kernel_correctness("rleu", RIGHT, cases())
+        LLMBackend(budget=0.2).test_kernel_correctness("rleu", RIGHT, cases())
