@@ -156,8 +156,9 @@ class OperationLoop:
 
     def _judge(self, kernel: KernelFile) -> _Judged:
         """Every test of it, and the profile of the slowest where another attempt may learn from that."""
-        tools, begin = self._tools, monotonic()
+        tools = self._tools
         with tools.devices.device() as device:
+            begin = monotonic()  # what was waited for the device is no work on this kernel
             tools.report(self._task.operation, f"{kernel.file.stem}: testing")
             shutil.rmtree(kernel.folder, ignore_errors=True)  # of an attempt that was cut off
             document = device.judge(kernel)

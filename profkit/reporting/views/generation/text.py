@@ -165,6 +165,11 @@ def attempt_speed(attempt: Attempt | None) -> str:
     return speedup_text(attempt.speedup) if attempt is not None else "-"
 
 
+def tests_text(attempt: Attempt) -> str:
+    """`4 of 6`, the tests that passed; nothing where none decided anything."""
+    return f"{attempt.passed} of {attempt.tests}" if attempt.tests else ""
+
+
 def insight_text(insight: Insight) -> str:
     """The change, with the most that it can win."""
     gain = insight.gain
@@ -184,8 +189,9 @@ def last_failure(operation: OperationAttempts) -> Attempt | None:
 def evaluate_line(document: GenerationDocument, folder: Path | str) -> str:
     """The line that measures the kept kernels anew, on the tests of the same suite."""
     words = ["profkit", "evaluate", "--suite", document.suite]
-    if "--traces" in document.command[:-1]:
-        words += ["--traces", document.command[document.command.index("--traces") + 1]]
+    for option in ("--traces", "--device"):
+        if option in document.command[:-1]:
+            words += [option, document.command[document.command.index(option) + 1]]
     if document.dtype:
         words += ["--dtype", document.dtype]
     return shlex.join([*words, "--backend", "directory", "--kernels", str(folder)])

@@ -29,6 +29,7 @@ from profkit.reporting.view import (
     notes,
 )
 from profkit.reporting.views.evaluation.text import percent, speedup_text
+from profkit.reporting.views.generation.attempts import attempts_section, feedback_line, feedback_section
 from profkit.reporting.views.generation.charts import (
     LINES,
     MAP_LEGEND,
@@ -37,12 +38,9 @@ from profkit.reporting.views.generation.charts import (
     speed_charts,
     time_bar,
 )
+from profkit.reporting.views.generation.links import Linker
 from profkit.reporting.views.generation.tables import (
-    Linker,
-    attempts_section,
     cost_line,
-    feedback_line,
-    feedback_section,
     operations_section,
     ordered,
     solved_section,
