@@ -27,6 +27,7 @@ BENCH = (
     "evaluation/arguments",
     "evaluation/evaluator",
     "evaluation/judging",
+    "evaluation/llm_backend",
     "evaluation/measures",
     "kernels/operations/cuda/",
     "kernels/operations/in_float64.py",

@@ -210,7 +210,8 @@ class OperationLoop:
         )
         speedup = None
         if operation.correct and mean is not None and mean.low is not None and mean.high is not None:
-            speedup = Speedup(mean.value, mean.low, mean.high, mean.word, mean.n)
+            pairs = sum(result.speedup.pairs for result in timed if result.speedup is not None)
+            speedup = Speedup(mean.value, mean.low, mean.high, mean.word, pairs)
         return replace(
             attempt,
             status=operation.status,
