@@ -18,6 +18,7 @@ from profkit.generation.clients.openai_client import OpenAIClient
 from profkit.generation.clients.spending import Ledger
 from tests.generation.model_server import (
     MODEL,
+    Ending,
     ModelServer,
     Reply,
     Request,
@@ -97,6 +98,17 @@ def test_what_a_model_thinks_is_no_part_of_its_answer(dialect: str) -> None:
     answer, reports, _ = ask(dialect, [Reply("text", thinking="should I " * 9)])
     assert answer.text == "text"
     assert reports == ["thinking, 40 characters"]
+
+
+@pytest.mark.parametrize("stop", ["end", "length", "refused"])
+def test_a_server_that_streams_nothing_is_understood(dialect: str, stop: Ending) -> None:
+    answer, _, _ = ask(dialect, [Reply("x = 1", ending=stop, whole=True)])
+    assert (answer.text, answer.stop, answer.input_tokens, answer.output_tokens) == ("x = 1", stop, 9, 3)
+
+
+def test_tokens_that_a_gateway_counts_only_at_the_end_count(dialect: str) -> None:
+    answer, _, _ = ask(dialect, [Reply("x = 1", counted_late=True)])
+    assert (answer.input_tokens, answer.output_tokens, answer.estimated) == (9, 3, False)
 
 
 def test_tokens_are_estimated_by_length_where_the_service_counts_none(dialect: str) -> None:

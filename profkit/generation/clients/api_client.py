@@ -7,6 +7,7 @@ and `close` works at once, also while a name is looked up or a server thinks.
 from __future__ import annotations
 
 import contextlib
+import json
 import queue
 import socket
 import threading
@@ -89,6 +90,10 @@ class ApiClient(ABC):
     def pieces(self, stream: Any) -> Iterator[Piece]:
         """What a stream holds."""
 
+    @abstractmethod
+    def pieces_of_whole(self, document: Any) -> Iterator[Piece]:
+        """What the answer of a server holds that streams none, though it is asked to."""
+
     def _ask_once(self, messages: Sequence[Message], report: Callable[[str], None]) -> Answer:
         reserved = self._ledger.reserve(messages, self.asking.answer_tokens, self._closed)
         reading, partial = _Reading(self, messages), PartialAnswer(messages)
@@ -137,7 +142,10 @@ class ApiClient(ABC):
         try:
             stream = self.open_stream(messages)
             yield stream
-            yield from self.pieces(stream)
+            if stream.response.headers.get("content-type", "").startswith("application/json"):
+                yield from self.pieces_of_whole(json.loads(stream.response.read()))
+            else:
+                yield from self.pieces(stream)
         except Exception as error:
             fault = fault_of(error, was_there=self._was_there)
             if fault is None:

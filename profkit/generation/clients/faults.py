@@ -125,8 +125,8 @@ def fault_of(error: BaseException, *, was_there: bool) -> RequestFault | None:
     ):
         silent = any("Timeout" in type(cause).__name__ for cause in causes)
         return RequestFault("silence" if silent else "connection", detail)
-    if isinstance(error, json.JSONDecodeError):
-        return RequestFault("cut", "the stream holds what is no JSON")
+    if isinstance(error, (json.JSONDecodeError, KeyError)):
+        return RequestFault("cut", "the answer is not as this interface has it")
     return None
 
 

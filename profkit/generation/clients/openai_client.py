@@ -79,7 +79,7 @@ class OpenAIClient(ApiClient):
         for chunk in stream:
             usage = getattr(chunk, "usage", None)
             if usage is not None:
-                yield Piece(input_tokens=usage.prompt_tokens, output_tokens=usage.completion_tokens)
+                yield _counted(usage.prompt_tokens, usage.completion_tokens)
             for choice in (chunk.choices or ())[:1]:
                 delta = choice.delta
                 if delta is not None:
@@ -92,6 +92,21 @@ class OpenAIClient(ApiClient):
                     raise RequestFault("cut", f"the server gave up ({choice.finish_reason})")
                 if choice.finish_reason:
                     yield Piece(stop=_STOPS.get(choice.finish_reason, "end"))
+
+    def pieces_of_whole(self, document: Any) -> Iterator[Piece]:
+        """The same of an answer in one piece."""
+        usage = document.get("usage") or {}
+        yield _counted(usage.get("prompt_tokens"), usage.get("completion_tokens"))
+        for choice in document["choices"][:1]:
+            message = choice["message"]
+            text, refusal = message.get("content"), message.get("refusal")
+            stop: StopCause = "refused" if refusal else _STOPS.get(choice.get("finish_reason") or "", "end")
+            yield Piece(text or refusal or "", stop=stop)
+
+
+def _counted(input_tokens: int | None, output_tokens: int | None) -> Piece:
+    """Tokens as a server counts them; one that does not count says 0."""
+    return Piece(input_tokens=input_tokens or None, output_tokens=output_tokens or None)
 
 
 def open_api(key: Key, base_url: str | None, asking: Asking) -> Any:
