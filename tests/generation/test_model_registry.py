@@ -59,11 +59,27 @@ def test_without_a_key_the_ways_to_name_a_model_are_said() -> None:
         (ClientOptions(command="agent '{prompt}"), "no closing quotation"),
         (ClientOptions(max_cost=1.0), "needs the prices"),
         (ClientOptions(base_url="localhost:8000"), "no address of a server"),
+        (ClientOptions(base_url="http://host:port/v1"), "no address of a server"),
+        (ClientOptions(base_url="http://[host"), "no address of a server"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(options: ClientOptions, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         make_client(options)
+
+
+@pytest.mark.parametrize("key", ["sk-proj-\N{HORIZONTAL ELLIPSIS}", "export KEY=sk-1234", "sk-1\nsk-2"])
+def test_what_is_no_key_is_not_sent(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(ModelFailed, match="what OPENAI_API_KEY holds is no key") as caught:
+        make_client(ClientOptions(model="m"))
+    assert "sk-" not in caught.value.message
+
+
+def test_an_address_of_the_environment_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "localhost:8000")
+    with pytest.raises(UsageError, match="OPENAI_BASE_URL is no address of a server"):
+        make_client(ClientOptions(model="m"))
 
 
 @pytest.mark.parametrize(

@@ -111,9 +111,17 @@ def check_options(options: ClientOptions) -> None:
     if options.max_cost is not None and options.prices is None:
         raise UsageError("--max-cost needs the prices of a million tokens in and out", "--prices IN,OUT")
     if options.base_url is not None:
-        parts = urlsplit(options.base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError("--base-url is no address of a server", "--base-url http://HOST:PORT/v1")
+        _check_address("--base-url", options.base_url)
+
+
+def _check_address(name: str, address: str) -> None:
+    try:
+        parts = urlsplit(address)
+        whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        whole = False
+    if not whole:
+        raise UsageError(f"{name} is no address of a server", "--base-url http://HOST:PORT/v1")
 
 
 def provider_of(options: ClientOptions) -> Provider:
@@ -142,6 +150,8 @@ def provider_of(options: ClientOptions) -> Provider:
 
 def _make_api_client(provider: str, options: ClientOptions, ledger: Ledger) -> MadeClient:
     address = options.base_url or os.environ.get(_ADDRESSES[provider]) or None
+    if address is not None:
+        _check_address(_ADDRESSES[provider] if options.base_url is None else "--base-url", address)
     url = None if address is None else complete_address(provider, address)
     server = SERVERS[provider] if url is None else server_of(url)
     key = _key_of(provider, options, url, server)
@@ -194,6 +204,11 @@ def _key_of(provider: str, options: ClientOptions, url: str | None, server: str)
     variables = (options.key_env,) if options.key_env else _KEYS[provider]
     key = find_key(*variables)
     if key is not None:
+        if not (key.value.isascii() and key.value.isprintable()) or " " in key.value:
+            raise ModelFailed(
+                f"what {key.variable} holds is no key: it has characters that none has",
+                f"export {key.variable}=...",
+            )
         return key
     if url is not None and is_local(url) and not options.key_env:
         return Key(variables[0], _NO_KEY)
