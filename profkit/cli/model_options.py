@@ -52,7 +52,14 @@ CommandOption = Annotated[
     ),
 ]
 MaxAttemptsOption = Annotated[
-    int, typer.Option(help="Attempts at each operation at most.", rich_help_panel=LIMITS)
+    int,
+    typer.Option(
+        "--max-attempts",
+        "--llm-attempts",
+        "--llm-max-attempts",
+        help="Attempts of the model at each operation at most.",
+        rich_help_panel=LIMITS,
+    ),
 ]
 MaxTokensOption = Annotated[
     int | None,

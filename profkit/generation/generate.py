@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 from profkit.core.errors import ProfkitError
 from profkit.core.progress import Progress
 from profkit.core.types import GenerationDocument
+from profkit.generation.clients.addresses import without_secrets
 from profkit.generation.clients.registry import ClientOptions, MadeClient, make_client
 from profkit.generation.journal import FILE, AskedModel, read_document, read_model, read_request
 from profkit.generation.outputs import write_generation
@@ -31,7 +31,7 @@ def generate_kernels(
     options: GenerationOptions, asked: ClientOptions, command: tuple[str, ...], progress: Progress
 ) -> tuple[GenerationDocument, Path]:
     """A new generation and its folder. Raises as `make_request`, `make_client` and `run_generation`."""
-    request = make_request(options, command)
+    request = make_request(options, without_secrets(command))
     made = _client(asked, request, (0, 0))
     make_folder(request.folder)
     try:
@@ -100,7 +100,7 @@ def _run(
         made.client.provider,
         made.client.model,
         made.server,
-        _without_secrets(asked.base_url or ""),
+        *without_secrets([asked.base_url or ""]),
         asked.key_env or "",
         asked.command or "",
         asked.answer_tokens,
@@ -111,8 +111,3 @@ def _run(
         return run_generation(request, model, made.client, progress, write_generation)
     finally:
         made.client.close()
-
-
-def _without_secrets(address: str) -> str:
-    parts = urlsplit(address)
-    return "" if parts.username or parts.password or parts.query else address

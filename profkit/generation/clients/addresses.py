@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import re
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+_USER = re.compile(r"(\w://)[^/?#\s]*@")
+_QUERY = re.compile(r"(://[^?\s]*)\?\S*")
 SERVERS = {"openai": "api.openai.com", "anthropic": "api.anthropic.com"}  # without --base-url
 
 
@@ -16,6 +20,11 @@ def server_of(url: str) -> str:
     host = parts.hostname or ""
     host = f"[{host}]" if ":" in host else host
     return f"{host}:{parts.port}" if parts.port is not None else host
+
+
+def without_secrets(words: Sequence[str]) -> tuple[str, ...]:
+    """A command line whose addresses have no user, password or query."""
+    return tuple(_QUERY.sub(r"\1", _USER.sub(r"\1", word)) for word in words)
 
 
 def is_local(url: str) -> bool:
