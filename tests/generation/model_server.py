@@ -236,7 +236,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_json(404, {"error": {"message": f"no {self.path} here", "type": "not_found_error"}})
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
-        reply = self.model_server.reply_to(dialect, path, headers, body)
+        reply = self.model_server.reply_to(dialect, self.path, headers, body)
         self.model_server.closing.wait(reply.before)
         try:
             if reply.status != 200:

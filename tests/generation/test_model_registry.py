@@ -125,6 +125,17 @@ class TestServed:
         assert "GATEWAY_KEY" not in os.environ
         assert (made.server, made.client.provider, made.client.model) == (server.url[7:], provider, "m")
 
+    @pytest.mark.parametrize("provider", ["openai", "anthropic"])
+    def test_what_is_asked_for_with_an_address_is_sent_and_not_shown(self, provider: str) -> None:
+        with ModelServer(["text", Reply(status=400, message="no token-0123 of user-0123")]) as server:
+            url = server.url.replace("//", "//user-0123:word-0123@") + "?token=token-0123"
+            made = make_client(ClientOptions(provider=provider, model="m", base_url=url))
+            assert made.client.ask(TALK).text == "text"
+            with pytest.raises(ModelFailed, match=r"no \[key\] of \[key\]"):
+                made.client.ask(TALK)
+        assert server.requests[0].path.endswith("?token=token-0123")
+        assert made.server == server.url[7:]
+
     def test_a_bearer_token_is_sent_as_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", KEY)
         with ModelServer(["text"]) as server:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from profkit.generation.clients.addresses import http_options
+from profkit.generation.clients.addresses import address_options, http_options
 from profkit.generation.clients.api_client import ApiClient
 from profkit.generation.clients.asking import Asking
 from profkit.generation.clients.client import Message, StopCause
@@ -31,7 +31,7 @@ class AnthropicClient(ApiClient):
         anthropic = load_package("anthropic")
         self._api = anthropic.Anthropic(
             **{"auth_token" if key.variable == BEARER else "api_key": key.value},
-            base_url=base_url,
+            **address_options(base_url),
             max_retries=0,
             timeout=anthropic.Timeout(asking.first_seconds + 5, connect=30.0),
             http_client=anthropic.DefaultHttpxClient(**http_options(base_url)),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from profkit.generation.clients.addresses import http_options
+from profkit.generation.clients.addresses import address_options, http_options
 from profkit.generation.clients.api_client import ApiClient
 from profkit.generation.clients.asking import Asking
 from profkit.generation.clients.client import Message, StopCause
@@ -114,7 +114,7 @@ def open_api(key: Key, base_url: str | None, asking: Asking) -> Any:
     openai = load_package("openai")
     return openai.OpenAI(
         api_key=key.value,
-        base_url=base_url,
+        **address_options(base_url),
         max_retries=0,
         timeout=openai.Timeout(asking.first_seconds + 5, connect=30.0),
         http_client=openai.DefaultHttpxClient(**http_options(base_url)),
