@@ -76,6 +76,12 @@ def test_what_is_no_key_is_not_sent(key: str, monkeypatch: pytest.MonkeyPatch) -
     assert "sk-" not in caught.value.message
 
 
+@needs_packages
+def test_an_address_of_the_environment_is_known_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://me:word-0123@localhost:8000")
+    assert make_client(ClientOptions(model="m")).address == "http://localhost:8000/v1"
+
+
 def test_an_address_of_the_environment_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "localhost:8000")
     with pytest.raises(UsageError, match="OPENAI_BASE_URL is no address of a server"):
@@ -135,6 +141,7 @@ class TestServed:
                 made.client.ask(TALK)
         assert server.requests[0].path.endswith("?token=token-0123")
         assert made.server == server.url[7:]
+        assert made.address == server.url + ("/v1" if provider == "openai" else "")
 
     def test_a_bearer_token_is_sent_as_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", KEY)
