@@ -10,8 +10,10 @@ conversations at once, their order is not known.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -165,6 +167,7 @@ class ModelServer:
     def __init__(self, script: Script, models: Sequence[str] = (MODEL,)) -> None:
         self.requests: list[Request] = []
         self.models = tuple(models)
+        self.connections: set[socket.socket] = set()
         self._script = script
         self._lock = threading.Lock()
         self.closing = threading.Event()
@@ -194,6 +197,9 @@ class ModelServer:
         self.closing.set()
         self._http.shutdown()
         self._http.server_close()
+        for connection in list(self.connections):  # that a client keeps for its next request
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def reply_to(self, dialect: Dialect, path: str, headers: Mapping[str, str], body: Any) -> Reply:
         """The reply that is next, or that the script's function chooses."""
@@ -217,6 +223,14 @@ class _Handler(BaseHTTPRequestHandler):
     @property
     def model_server(self) -> ModelServer:
         return self.server.model_server  # type: ignore[attr-defined, no-any-return]
+
+    def setup(self) -> None:
+        super().setup()
+        self.model_server.connections.add(self.connection)
+
+    def finish(self) -> None:
+        self.model_server.connections.discard(self.connection)
+        super().finish()
 
     def do_GET(self) -> None:
         if self.path.endswith("/models"):

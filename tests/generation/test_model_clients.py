@@ -40,6 +40,7 @@ from tests.generation.model_server import (
 
 pytestmark = needs_packages
 
+WINDOW = "This model's maximum context length is 4096 tokens. However, you requested {0} in the messages, 16384 more."
 KEY = "sk-made-up-0123456789abcdefghijklmnop"
 TALK = (Message("system", "Write kernels."), Message("user", "Write a kernel for relu, in Triton."))
 CLIENTS: dict[str, Callable[[Asking, Key, str | None, Ledger], ApiClient]] = {
@@ -145,6 +146,18 @@ def test_what_passes_is_tried_again(dialect: str, reply: Reply, reported: str) -
     assert reports[0] == reported
 
 
+def test_a_proxy_is_not_asked_for_this_machine(dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert ask(dialect, ["text"])[0].text == "text"
+
+
+def test_a_connection_serves_one_request_after_another(dialect: str) -> None:
+    with ModelServer(["text"] * 20) as server:
+        client = client_of(dialect, server)
+        assert [client.ask(TALK).retries for _ in range(20)] == [0] * 20
+
+
 def test_a_stream_that_was_cut_counts_with_its_tokens(dialect: str) -> None:
     whole = ask(dialect, ["text"])[0]
     answer = ask(dialect, [cut("x" * 400), "text"])[0]
@@ -174,7 +187,7 @@ def test_patience_ends(dialect: str) -> None:
     assert not error.permanent
     error, requests = failure(dialect, [rate_limited(3600)])
     assert len(requests) == 1
-    assert "limits the rate of requests" in error.message
+    assert "limits the rate of requests, and asks to wait 3600 s (429" in error.message
 
 
 @pytest.mark.parametrize(
@@ -192,9 +205,14 @@ def test_patience_ends(dialect: str) -> None:
          f"{MODEL} does not give answers of 16,384 tokens", "--answer-tokens 4096", True),
         (Reply(status=400, kind="invalid_request_error", message="no such thing"),
          "refuses the request (400: no such thing)", None, True),
+        (Reply(status=429, code="rate_limit_exceeded", message="Request too large for m on tokens per min"),
+         f"the conversation is too long for {MODEL}", None, False),
+        (Reply(status=400, message=WINDOW.format(3616)), "does not give answers of", "--answer-tokens", True),
+        (Reply(status=400, message=WINDOW.format(5000)), "the conversation is too long", None, False),
         (Reply(status=307, headers={"location": "http://127.0.0.1:1/"}), "does not speak", "--base-url", True),
     ],
-    ids=["key", "permission", "model", "address", "context", "quota", "credit", "length", "request", "redirected"],
+    ids=["key", "permission", "model", "address", "context", "quota", "credit", "length", "request",
+         "too large", "window", "filled", "redirected"],
 )  # fmt: skip
 def test_what_does_not_pass_is_said_at_once_with_its_fix(
     dialect: str, reply: Reply, message: str, fix: str | None, permanent: bool

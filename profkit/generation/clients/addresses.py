@@ -39,7 +39,8 @@ def http_options(url: str | None) -> dict[str, Any]:
     """How the HTTP library is to be used: a key goes nowhere but where the user sends it, and here past any proxy."""
     options: dict[str, Any] = {"follow_redirects": False}
     if url is not None and is_local(url):
-        options["mounts"] = {"all://": None}
+        host = urlsplit(url).hostname or ""
+        options["mounts"] = {f"all://[{host}]" if ":" in host else f"all://{host}": None}
     return options
 
 
