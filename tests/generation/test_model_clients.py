@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import select
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -259,6 +261,15 @@ def test_closing_ends_what_is_asked_at_once(dialect: str, script: Script) -> Non
         assert 0.2 < time.monotonic() - start < 3
         with pytest.raises(Cancelled):
             client.ask(TALK)
+
+
+def test_a_server_that_is_left_sees_it_and_need_not_go_on(dialect: str) -> None:
+    with ModelServer([silence(20, "half of it")]) as server:
+        with pytest.raises(ModelFailed):
+            client_of(dialect, server, seconds=0.2, patience=Patience(tries=1)).ask(TALK)
+        (connection,) = server.connections
+        assert select.select([connection], [], [], 5)[0]
+        assert connection.recv(1, socket.MSG_PEEK) == b""
 
 
 def test_several_conversations_go_on_at_once(dialect: str) -> None:
