@@ -27,6 +27,7 @@ from profkit.core.types import (
 
 _Number = TypeVar("_Number", int, float)
 PLACES = (0.5, 1.0, 1.2, 1.5, 2.0)  # of p in fast_p
+LEAST_GAIN = 0.05  # of a later attempt over the one that is kept
 
 
 # ---------------------------------------------------------------- which is kept
@@ -45,10 +46,9 @@ def is_surely_faster(one: Speedup, other: Speedup) -> bool:
 def best_attempt(attempts: Iterable[Attempt]) -> Attempt | None:
     """The kernel that is kept; None where none is correct.
 
-    The first correct one, and in its place each later correct one that is surely faster: its 95 % interval lies above
-    that of the kept one. So no correct attempt is surely faster than what is kept, and of attempts that only chance
-    tells apart it is an earlier one: the largest of several measurements is too large. One that was timed goes before
-    one that was not.
+    The fastest correct one by its median; a later one must be faster by `LEAST_GAIN`, since the largest of several
+    measurements is too large. Intervals do not decide: on a busy machine all of them overlap, and the slower kernel is
+    not the better guess. One that was timed goes before one that was not.
     """
     kept: Attempt | None = None
     for attempt in sorted(filter(is_correct, attempts), key=lambda each: each.number):
@@ -58,7 +58,7 @@ def best_attempt(attempts: Iterable[Attempt]) -> Attempt | None:
 
 
 def _is_better(speedup: Speedup, kept: Speedup | None) -> bool:
-    return kept is None or is_surely_faster(speedup, kept)
+    return kept is None or speedup.median > kept.median * (1 + LEAST_GAIN)
 
 
 def kept_attempt(operation: OperationAttempts) -> Attempt | None:

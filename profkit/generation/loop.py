@@ -42,7 +42,7 @@ from profkit.generation.clients.client import (
 )
 from profkit.generation.journal import GenerationJournal
 from profkit.generation.judging import JudgedDevices, KernelFile
-from profkit.generation.profile_attempt import profile_attempt
+from profkit.generation.profile_attempt import NoProfile, profile_attempt
 from profkit.generation.prompt import KernelTask, first_messages
 from profkit.generation.request import GenerationRequest
 from profkit.kernels.evaluation.results.outputs import write_results
@@ -53,7 +53,10 @@ REFUSED = "The model declined to answer."
 
 @dataclass(frozen=True)
 class LoopTools:
-    """What the loops of all operations share. `report` gets an operation and what is done with it just now."""
+    """What the loops of all operations share.
+
+    `report` gets an operation and what is done with it just now, `note` what is worth a line of its own.
+    """
 
     request: GenerationRequest
     client: ModelClient
@@ -61,6 +64,7 @@ class LoopTools:
     journal: GenerationJournal
     cancel: threading.Event
     report: Callable[[str, str], None]
+    note: Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -156,8 +160,10 @@ class OperationLoop:
 
     def _judge(self, kernel: KernelFile) -> _Judged:
         """Every test of it, and the profile of the slowest where another attempt may learn from that."""
-        tools, begin = self._tools, monotonic()
+        tools = self._tools
+        tools.report(self._task.operation, f"{kernel.file.stem}: waiting for a device")
         with tools.devices.device() as device:
+            begin = monotonic()
             tools.report(self._task.operation, f"{kernel.file.stem}: testing")
             shutil.rmtree(kernel.folder, ignore_errors=True)  # of an attempt that was cut off
             document = device.judge(kernel)
@@ -166,13 +172,15 @@ class OperationLoop:
             if not self._worth_a_profile(document):
                 return judged
             tools.report(self._task.operation, f"{kernel.file.stem}: profiling")
-            profile = profile_attempt(
-                kernel.folder, tools.request.profile_depth, device.visible, tools.cancel
-            )
-        seconds = monotonic() - begin - judged.seconds
-        if profile is None:
-            return replace(judged, profiled_seconds=seconds)
-        return replace(judged, profiled=profile[0], run=profile[1], profiled_seconds=seconds)
+            try:
+                profiled, run = profile_attempt(
+                    kernel.folder, tools.request.profile_depth, device.visible, tools.cancel
+                )
+            except NoProfile as why:
+                tools.note(f"no profile of {kernel.file.name}: {why}")
+                return judged
+            seconds = monotonic() - begin - judged.seconds
+        return replace(judged, profiled=profiled, run=run, profiled_seconds=seconds)
 
     def _worth_a_profile(self, document: EvaluationDocument) -> bool:
         """Whether it is correct, timed, not at the bound, and not the last attempt."""

@@ -14,7 +14,7 @@ from profkit.core.errors import Interrupted, ProfkitError
 from profkit.core.process import run
 from profkit.core.progress import Silent
 from profkit.core.run_folder import read_run
-from profkit.core.types import EvaluationDocument, RunDocument, TestResult
+from profkit.core.types import RunDocument, TestResult
 from profkit.kernels.evaluation.journal import read_document, read_request
 from profkit.kernels.evaluation.results.outputs import write_results
 from profkit.profiling.profile_tests import profile_tests
@@ -23,35 +23,43 @@ SLOWEST = (("slowest", 1),)
 MOST_SECONDS = 1800.0
 
 
+class NoProfile(Exception):
+    """There is no profile, and why."""
+
+
 def profile_attempt(
     folder: Path, depth: str, env: Mapping[str, str], cancel: Event
-) -> tuple[TestResult, RunDocument] | None:
-    """The slowest test of the evaluation in `folder` with its run; None where there is no whole one.
+) -> tuple[TestResult, RunDocument]:
+    """The slowest test of the evaluation in `folder` with its run.
 
-    Raises Interrupted where `cancel` was set.
+    Raises NoProfile where there is no whole one, and Interrupted where `cancel` was set.
     """
     command = (sys.executable, "-m", "profkit.generation.profile_attempt", str(folder), depth)
-    run(command, env=env, log=folder / "logs" / "profile.log", timeout=MOST_SECONDS, cancel=cancel)
-    return read_profile(read_document(folder), folder)
-
-
-def read_profile(document: EvaluationDocument, folder: Path) -> tuple[TestResult, RunDocument] | None:
-    """The test that has a profile, and its run; None where there is none that can be read."""
-    for result in document.results:
+    log = folder / "profile.log"
+    outcome = run(command, env=env, log=log, timeout=MOST_SECONDS, cancel=cancel)
+    for result in read_document(folder).results:
         if result.profile is not None:
             try:
-                profiled = read_run(folder / result.profile)
-            except ProfkitError:
-                continue
-            return result, profiled
-    return None
+                return result, read_run(folder / result.profile)
+            except ProfkitError as error:
+                raise NoProfile(error.message) from error
+    lines = [line for line in outcome.output_tail.splitlines() if line.strip()]
+    raise NoProfile(f"{lines[-1].strip()[:200] if lines else outcome.ending()} ({log})")
+
+
+class _Log(Silent):
+    """Progress that only says what is worth a line: why there is no profile."""
+
+    def note(self, text: str) -> None:
+        """Into the log."""
+        print(text, flush=True)
 
 
 def main(argv: Sequence[str]) -> int:
     """Profile the slowest test of the evaluation in the folder `argv[0]`, as deep as `argv[1]`; the exit code."""
     folder = Path(argv[0])
     try:
-        profile_tests(read_request(folder), read_document(folder), SLOWEST, argv[1], Silent(), write_results)
+        profile_tests(read_request(folder), read_document(folder), SLOWEST, argv[1], _Log(), write_results)
     except Interrupted:
         return 130
     except ProfkitError as error:

@@ -89,6 +89,7 @@ class _Session:
         self._client, self._devices = client, devices
         self._cancel = threading.Event()
         self._doing: dict[str, str] = {}  # by operation, what is done just now
+        self._notes: deque[str] = deque()  # only the thread that shows progress shows them
         self._fault: BaseException | None = None
         self._written = (-1, 0.0)  # how many changes the files have, and when they were written
 
@@ -106,6 +107,8 @@ class _Session:
                 thread.start()
             while any(thread.is_alive() for thread in threads):
                 next(thread for thread in threads if thread.is_alive()).join(LOOK_SECONDS)
+                while self._notes:
+                    self._progress.note(self._notes.popleft())
                 gone = monotonic() - start
                 if gone >= next_report:
                     next_report = gone + REPORT_SECONDS
@@ -141,7 +144,13 @@ class _Session:
     def _work(self, left: deque[tuple[str, KernelTask]]) -> None:
         """One thread. What it raises ends the others, too."""
         tools = LoopTools(
-            self._request, self._client, self._devices, self._journal, self._cancel, self._doing.__setitem__
+            self._request,
+            self._client,
+            self._devices,
+            self._journal,
+            self._cancel,
+            self._doing.__setitem__,
+            self._notes.append,
         )
         while not self._cancel.is_set():
             try:

@@ -45,22 +45,17 @@ from tests.generation.documents import (
         ((correct(2, 1.5), correct(1, 1.5)), 1),  # whatever their order
     ],
 )
-def test_the_first_correct_attempt_is_kept_until_one_is_surely_faster(
+def test_the_first_correct_attempt_is_kept_until_one_is_faster_by_a_twentieth(
     attempts: tuple[Attempt, ...], kept: int | None
 ) -> None:
     best = best_attempt(attempts)
     assert (best.number if best is not None else None) == kept
 
 
-def test_no_correct_attempt_is_surely_faster_than_the_one_that_is_kept() -> None:
-    """Also where a wide interval hides the largest median."""
-    attempts = (correct(1, 1.0, 0.1), correct(2, 1.3, 0.24), correct(3, 1.15, 0.03))
-    best = best_attempt(attempts)
+def test_on_a_noisy_machine_the_faster_median_is_kept_though_no_interval_decides() -> None:
+    best = best_attempt((correct(1, 0.19, 2.0), correct(2, 0.72, 1.5)))
     assert best is not None
-    assert best.speedup is not None
-    for attempt in attempts:
-        assert attempt.speedup is not None
-        assert attempt.speedup.low <= best.speedup.high
+    assert best.number == 2
 
 
 def test_the_document_decides_which_attempt_is_kept() -> None:

@@ -15,6 +15,7 @@ from profkit.core.types import Insight, Speedup, TestResult
 
 SHOWN_FAILURES = 5  # one of each kind first
 SHOWN_TIMES = 12
+MESSAGE_LINES = 20  # of an exception: a compiler shows the code before its error
 SHOWN_INSIGHTS = 3
 SHOWN_NAME = 160  # characters of a function's name: C++ spells its templates out
 LEAST_SHARE = 0.03  # of a profile
@@ -42,13 +43,13 @@ class JudgedKernel:
 
     @property
     def decided(self) -> tuple[TestResult, ...]:
-        """The tests on which something could be decided."""
-        return tuple(result for result in self.results if result.status != "skipped")
+        """The tests on which something could be decided; what the evaluation itself lost is no fault of the kernel."""
+        return tuple(result for result in self.results if result.status not in ("skipped", "lost"))
 
     @property
     def failed(self) -> tuple[TestResult, ...]:
-        """The tests that it did not pass, but for those that the evaluation itself lost."""
-        return tuple(result for result in self.decided if result.status not in ("passed", "lost"))
+        """The tests that it did not pass."""
+        return tuple(result for result in self.decided if result.status != "passed")
 
 
 def format_feedback(kernel: JudgedKernel) -> str:
@@ -80,7 +81,7 @@ def _lines(kernel: JudgedKernel) -> Iterator[str]:
         yield from ("", "Return the whole file again, corrected.")
         return
     if not decided:
-        yield "**Nothing could be decided**: every test was skipped."
+        yield "**Nothing could be decided**: every test was skipped, or could not be carried out."
         return
     passed = len(decided) - len(failed)
     if failed:
@@ -88,7 +89,10 @@ def _lines(kernel: JudgedKernel) -> Iterator[str]:
         yield from _failures(kernel, failed)
         yield from ("", _next_for_failures(failed))
         return
-    yield f"**Correct: all {plural(len(decided), 'test')} passed.**"
+    lost = sum(result.status == "lost" for result in kernel.results)
+    yield f"**Correct: all {plural(len(decided), 'test')} passed.**" + (
+        f" {lost} more could not be carried out." if lost else ""
+    )
     yield from _times(decided)
     yield from _limits(kernel)
     yield from ("", _next_for_correct(kernel))
@@ -98,24 +102,42 @@ def _lines(kernel: JudgedKernel) -> Iterator[str]:
 
 
 def _failures(kernel: JudgedKernel, failed: Sequence[TestResult]) -> Iterator[str]:
-    yield ""
-    shown = _one_of_each_kind(failed)[:SHOWN_FAILURES]
-    for result in shown:
-        yield f"- `{result.test.arguments}`: {result.status}: {_cut(result.reason)}{_size(result)}"
-        yield from _code_lines(kernel, result.traceback)
-    if len(failed) > len(shown):
-        yield f"- {len(failed) - len(shown)} more failed."
+    """Each kind of failure once, with the arguments of the first tests that it has."""
+    groups: dict[tuple[object, ...], list[TestResult]] = {}
+    for result in failed:
+        name = result.reason if result.fault != "values" else result.test.id
+        groups.setdefault((result.status, result.fault, result.error_type, name), []).append(result)
+    shown = _one_of_each_kind(list(groups.values()))[:SHOWN_FAILURES]
+    for group in shown:
+        first = group[0]
+        more = f" and {len(group) - 1} more" if len(group) > 1 else ""
+        yield ""
+        yield f"- `{first.test.arguments}`{more}: {first.status}: {_cut(first.reason)}{_size(first)}"
+        yield from _code_lines(kernel, first.traceback)
+        yield from _message_lines(first.traceback)
+    if left := len(failed) - sum(map(len, shown)):
+        yield from ("", f"- {left} more failed.")
 
 
-def _one_of_each_kind(failed: Sequence[TestResult]) -> list[TestResult]:
-    """Each first of its kind (status, fault, exception) before the second ones; the order is kept."""
+def _one_of_each_kind(groups: Sequence[list[TestResult]]) -> list[list[TestResult]]:
+    """The first group of each kind (status, fault, exception) before the second ones; the order is kept."""
     rank: dict[tuple[object, ...], int] = {}
     ranked = []
-    for result in failed:
-        kind = (result.status, result.fault, result.error_type)
+    for group in groups:
+        kind = (group[0].status, group[0].fault, group[0].error_type)
         rank[kind] = rank.get(kind, 0) + 1
-        ranked.append((rank[kind], result))
-    return [result for _, result in sorted(ranked, key=lambda pair: pair[0])]
+        ranked.append((rank[kind], group))
+    return [group for _, group in sorted(ranked, key=lambda pair: pair[0])]
+
+
+def _message_lines(trace: str) -> Iterator[str]:
+    """An exception's message of several lines, as a compiler's: it begins at the margin, behind the frames."""
+    lines = trace.rstrip().split("\n")
+    frame = max((number for number, line in enumerate(lines) if line.startswith('  File "')), default=-1)
+    begin = next((n for n in range(frame + 1, len(lines)) if not lines[n].startswith(" ")), len(lines))
+    message = lines[begin:]
+    if frame >= 0 and len(message) > 1:
+        yield from ("", "```", *(line[:200] for line in message[-MESSAGE_LINES:]), "```")
 
 
 def _size(result: TestResult) -> str:

@@ -130,8 +130,7 @@ class Judge:
             patience = max(chosen.timeout, COMPILE_SECONDS)
             process = self._process(SOURCE, "compiled", self._kept, patience)
             self._rival = CompiledRival(process)
-        if self._device.device.type == "cuda" and chosen.source.kind != "aten":
-            self._tracer = self._process(chosen.source, "tracer", kept=self._kept)
+        self._make_tracer(chosen.source)
         described = describe_device(self._device.device)
         about: dict[str, Json] = {"device": described["device"], "versions": described["versions"]}
         if first:
@@ -161,9 +160,7 @@ class Judge:
                 self._candidate.close()
             self._settings, self._source = replace(self._settings, source=source), None
             self._candidate = self._process(source, "candidate", kept=self._kept)
-            if self._tracer is not None:
-                self._tracer.close()
-                self._tracer = self._process(source, "tracer", kept=self._kept)
+            self._make_tracer(source)
 
     def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
         """Every test of an operation. `shared` may name other kernels than those that it was opened with."""
@@ -403,6 +400,13 @@ class Judge:
         launching = describe_launches(times.seconds, device_seconds, gated=times.launch_seconds > 0)
         remarks = (own.remark if own is not None else NOTHING_RAN, launching)
         return None if own is None else own.share, tuple(filter(None, remarks))
+
+    def _make_tracer(self, source: SourceRequest) -> None:
+        """On a device, the process that shows which kernels are launched; of PyTorch's own nobody asks."""
+        if self._tracer is not None:
+            self._tracer.close()
+        traces = self._device.device.type == "cuda" and source.kind != "aten"
+        self._tracer = self._process(source, "tracer", kept=self._kept) if traces else None
 
     def _least_seconds(self, bytes_: int, flops: float | None, dtype: str) -> float | None:
         """What the hardware allows at least: by arithmetic, and by memory where no cache holds so much."""
