@@ -14,6 +14,7 @@ import contextlib
 import importlib.util
 import json
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -171,7 +172,7 @@ class ModelServer:
         self._script = script
         self._lock = threading.Lock()
         self.closing = threading.Event()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        self._http = _Server(("127.0.0.1", 0), _Handler)
         self._http.daemon_threads = True
         self._http.block_on_close = False
         self._http.model_server = self  # type: ignore[attr-defined]
@@ -215,6 +216,13 @@ class ModelServer:
             message = f"the script of this server has {len(self._script)} replies"
             reply = Reply(status=400, kind="invalid_request_error", message=message)
         return Reply(reply) if isinstance(reply, str) else reply
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that is gone is no error here; what a script's function raises is."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
