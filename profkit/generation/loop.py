@@ -48,6 +48,7 @@ from profkit.generation.request import GenerationRequest
 from profkit.kernels.evaluation.results.outputs import write_results
 
 SHOWN_ANSWER = 2000  # characters of an answer without code that the model sees again
+MOST_REPEATED = 3  # answers with the same code, one after the other: it has no other
 REFUSED = "The model declined to answer."
 
 
@@ -120,6 +121,9 @@ class OperationLoop:
                 return "reached"
             if best.bound_share is not None and best.bound_share >= AT_BOUND:
                 return "bound"
+        last = [attempt.status for attempt in self._attempts[-MOST_REPEATED:]]
+        if last == ["repeated"] * MOST_REPEATED:
+            return "repeated"
         return "attempts" if len(self._attempts) >= self._limits.attempts else ""
 
     # ---------------------------------------------------------------- one attempt

@@ -29,6 +29,7 @@ StopReason = Literal[
     "bound",  # correct, and at the least time that the hardware allows
     "reached",  # what --until asks for
     "attempts",
+    "repeated",  # the model gives the same code again and again
     "budget",  # tokens or cost
     "failed",  # the model cannot be asked
     "interrupted",

@@ -31,6 +31,7 @@ STOPPED: Mapping[StopReason, str] = {
     "bound": "at the hardware's bound",
     "reached": "fast enough",
     "attempts": "no attempts left",
+    "repeated": "the same code again",
     "budget": "budget spent",
     "failed": "model cannot be asked",
     "interrupted": "interrupted",
