@@ -54,8 +54,8 @@ def profile_tests(
 ) -> EvaluationDocument:
     """The evaluation with a run of each test that was chosen, and what it says; one that has its run already keeps it.
 
-    `write` writes the files anew after each. `passes`: those alone, of what the depth would do. A test whose profile fails costs no other one. Raises Interrupted after a
-    Ctrl-C: what is profiled stays linked.
+    `write` writes the files anew after each. `passes`: those alone, of what the depth would do. A test whose profile
+    fails costs no other one. Raises Interrupted after a Ctrl-C: what is profiled stays linked.
     """
     results = chosen_tests(document, choices)
     if not results:
