@@ -85,6 +85,15 @@ FormatOption = Annotated[
 TargetsOption = Annotated[
     Path | None, typer.Option("--targets", help="A YAML file whose targets override or add to the defaults.")
 ]
+StdinOption = Annotated[
+    str | None,
+    typer.Option(
+        "--stdin",
+        help="The file that each process of the workload reads as its standard input, `-` for profkit's own "
+        "(default: an empty one).",
+        metavar="FILE",
+    ),
+]
 OnOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -16,6 +16,7 @@ from profkit.cli.options import (
     OutputFormat,
     SendEnvOption,
     SendOption,
+    StdinOption,
     StrictOption,
     TargetsOption,
     places_of,
@@ -95,6 +96,7 @@ def profile(
             help="Exit codes of the workload that are no failure, with commas: 0,1.", metavar="CODES"
         ),
     ] = None,
+    stdin: StdinOption = None,
     plan: Annotated[
         bool, typer.Option("--plan", help="Print the passes and their expected cost; run nothing.")
     ] = False,
@@ -124,6 +126,7 @@ def profile(
         budget=budget,
         cold=cold,
         accept_exit=_exit_codes(accept_exit),
+        stdin=stdin,
     )
     elsewhere = places_of(on, on_python, send, send_env)
     progress = progress_for(quiet=quiet)

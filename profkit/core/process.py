@@ -85,6 +85,7 @@ def run(
     finish: float = 0.0,
     end_signal: int = signal.SIGINT,
     waits: Callable[[], None] | None = None,
+    stdin: Path | str | None = None,
 ) -> ProcessOutcome:
     """Run `argv` to its end and say how it went.
 
@@ -94,8 +95,10 @@ def run(
     `finish`: seconds that the child has to end what it started and to finish its files, after `end_signal` to it alone;
     only then is the rest of the tree asked. Another Ctrl-C ends that patience. `waits` is called when it begins
     after a first one.
-    stdin is empty: a workload runs several times and a pipe can be read only once.
-    Raises UsageError when `argv[0]` cannot be started; KeyboardInterrupt passes through after the tree is ended.
+    `stdin` is the file that is its standard input, from its beginning; None: an empty one, since a workload runs
+    several times and a pipe can be read only once.
+    Raises UsageError when `argv[0]` cannot be started, or `stdin` not be read; KeyboardInterrupt passes through after
+    the tree is ended.
     """
     # Here: psutil costs 20 ms that `profkit --help` need not pay
     from profkit.core.process_tree import ProcessTree
@@ -107,7 +110,7 @@ def run(
     with defer_interrupts() as hurry:
         start = time.monotonic()
         with ProcessTree.starting():
-            child = _start(argv, env, cwd)
+            child = _start(argv, env, cwd, stdin)
             tree = ProcessTree(child.pid)
         output = _OutputReader(child, log)
     timed_out = False
@@ -149,14 +152,23 @@ def run(
 
 
 def _start(
-    argv: Sequence[str], env: Mapping[str, str] | None, cwd: Path | str | None
+    argv: Sequence[str],
+    env: Mapping[str, str] | None,
+    cwd: Path | str | None,
+    stdin: Path | str | None,
 ) -> subprocess.Popen[bytes]:
+    try:
+        source = open(os.devnull if stdin is None else stdin, "rb", buffering=0)  # noqa: SIM115
+    except OSError as error:
+        raise UsageError(
+            f"the workload's standard input cannot be read: {error.strerror} ({stdin})", "--stdin FILE"
+        ) from error
     try:
         return subprocess.Popen(
             list(argv),
             env={**os.environ, **(env or {})},
             cwd=cwd,
-            stdin=subprocess.DEVNULL,
+            stdin=source,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -175,6 +187,8 @@ def _start(
         raise UsageError(f"cannot start {argv[0]}: {error.strerror}") from error
     except ValueError as error:  # an embedded null byte
         raise UsageError(f"cannot start {argv[0]!r}: {error}") from error
+    finally:
+        source.close()
 
 
 def _wait(

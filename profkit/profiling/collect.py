@@ -81,6 +81,7 @@ class RunCollector:
             progress.tick,
             progress.note,
             context.accepted,
+            context.stdin,
         )
         self.document = RunDocument(
             name=context.workload.name,

@@ -31,6 +31,7 @@ from profkit.hardware.machine import read_machine
 from profkit.profiling.collect import RunCollector
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.run_steps import require_space
+from profkit.profiling.standard_input import input_file, passed_over
 from profkit.profiling.workload import describe_workload, seems_marked
 from profkit.reporting import markdown
 from profkit.reporting.report_files import write_page
@@ -59,12 +60,13 @@ class ProfileOptions:
     budget: float | None = None  # of the whole run
     cold: bool = False  # on a device: time each call with its L2 flushed
     accept_exit: tuple[int, ...] = (0,)  # exit codes of the workload that are no failure; 0 never is
+    stdin: str | None = None  # the file that each process of the workload reads; "-": what profkit is given
 
 
 def make_plan(options: ProfileOptions) -> Plan:
     """What a run would do, as far as can be known before anything ran. Runs nothing of the workload."""
     check_options(options)
-    workload = describe_workload(options.command, options.name)
+    workload = describe_workload(options.command, options.name, options.stdin)
     choice = choose_backend(options.backend, workload, cold=options.cold)
     context = _run_context(options, options.output / "RUN", workload, choice.backend)
     return choice.backend.start(context, choice.gpus).plan(PlanState(marked=seems_marked(workload)))
@@ -79,20 +81,23 @@ def profile_workload(
     raised later leaves a run that says so, and names it (`run`). An interrupted run is returned with that state.
     """
     check_options(options)
-    workload = describe_workload(options.command, options.name)
+    workload = describe_workload(options.command, options.name, options.stdin)
     choice = choose_backend(options.backend, workload, cold=options.cold)
     backend = choice.backend
     context = _run_context(options, options.output, workload, backend)
     if choice.reason is not None:
         progress.note(choice.reason)
+    if options.stdin is None and passed_over():
+        progress.note("the workload's standard input is empty; --stdin - gives it this one in each pass")
     targets = targets_for(backend.name, options.targets, workload.name)  # before an hour is spent
     state: RunState = "complete"
     with raise_on_signals(), contextlib.ExitStack() as last:
         last.enter_context(lock_gpus(read_gpu_uuids() if choice.gpus else (), progress))
+        stdin = last.enter_context(input_file(options.stdin))
         with defer_interrupts() as hurry:  # there is no folder without a run.json
             folder = create_run_folder(options.output, workload.name, backend.name, datetime.now()).resolve()
             last.callback(chown_to_sudo_user, folder)
-            context = replace(context, folder=folder)
+            context = replace(context, folder=folder, stdin=stdin)
             run = backend.start(context, choice.gpus)
             collector = RunCollector(context, backend, run, progress, lambda d: judge_document(d, targets))
             collector.update(notes=(choice.reason,) if choice.reason is not None else ())

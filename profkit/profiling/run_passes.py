@@ -103,6 +103,7 @@ class RunSettings:
     tick: Callable[[float], None] | None = None
     note: Callable[[str], None] | None = None
     accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
+    stdin: str | None = None  # the file that each process of the workload gets as its standard input
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,7 @@ def _run_in_order(
                 tick=settings.tick,
                 note=settings.note,
                 accepted=settings.accepted,
+                stdin=settings.stdin,
             )
         except (UsageError, MachineError) as error:
             return outcomes, Fault(error.message, error.fix)
@@ -206,6 +208,7 @@ def _run_side_by_side(
                 tick=settings.tick if number == 0 else None,
                 cancel=cancel,
                 accepted=settings.accepted,
+                stdin=settings.stdin,
             )
             for number, step in enumerate(steps)
         ]
@@ -383,6 +386,7 @@ def _time_process(step: Step, settings: RunSettings, reference: ReferenceLoop) -
         timeout=settings.timeout,
         tick=settings.tick,
         accepted=settings.accepted,
+        stdin=settings.stdin,
     )
     for _ in range(REFERENCE_TURNS):
         reference.run()

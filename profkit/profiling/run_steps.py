@@ -114,13 +114,19 @@ def run_step(
     note: Callable[[str], None] | None = None,
     cancel: threading.Event | None = None,
     accepted: tuple[int, ...] = (),
+    stdin: str | None = None,
 ) -> StepOutcome:
     """Run `step`; its log goes to `folder/logs`. Conversions in `step.after` run only after a step that ended in time.
 
     A tool with a time limit of its own has `step.finish` on top of `timeout` for its report; after a Ctrl-C it has that
     too, and `note` is told that it is waited for. Raises UsageError when the command cannot be started, MachineError
-    when the folder cannot be written.
+    when the folder cannot be written, and where the tool lets a service start the workload, which passes no `stdin` on.
     """
+    if stdin is not None and step.tells is not None:
+        raise MachineError(
+            f"{step.tool or step.name} starts the workload without standard input",
+            "a workload that opens the file",
+        )
     _prepare_folder(step, folder)
     log = folder / "logs" / f"{step.name}.log"
     env = step_environment(step)
@@ -138,6 +144,7 @@ def run_step(
             finish=step.finish,
             end_signal=step.end_signal,
             waits=(lambda: note(_waiting_text(step))) if note is not None else None,
+            stdin=stdin,
         )
     finally:
         _remove_pipes(step)

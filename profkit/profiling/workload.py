@@ -13,11 +13,15 @@ from pathlib import Path
 from profkit.backends.passes import head_of
 from profkit.core.errors import UsageError
 from profkit.core.types import Workload
-from profkit.runtime.passes.command import find_interpreter
+from profkit.profiling.standard_input import CALLER, check_input
+from profkit.runtime.passes.command import find_interpreter, reads_program_from_input
 
 
-def describe_workload(command: Sequence[str], name: str | None = None) -> Workload:
-    """The workload that `command` is. Raises UsageError where it cannot be started at all."""
+def describe_workload(command: Sequence[str], name: str | None = None, stdin: str | None = None) -> Workload:
+    """The workload that `command` is, with `stdin` (a file, or "-") as its standard input.
+
+    Raises UsageError where it cannot be started at all, or would not find what it reads.
+    """
     if not command:
         raise UsageError(
             "no workload: put its command after `--`", "profkit profile -- python your_script.py"
@@ -43,11 +47,15 @@ def describe_workload(command: Sequence[str], name: str | None = None) -> Worklo
         folder = os.getcwd()
     except OSError as error:
         raise UsageError("the folder you are in is gone", "cd to one that exists") from error
-    return Workload(tuple(command), name or default_name(command), folder, find_interpreter(command))
+    check_input(command, stdin)
+    name = name or default_name(command, stdin)
+    return Workload(tuple(command), name, folder, find_interpreter(command), stdin)
 
 
-def default_name(command: Sequence[str]) -> str:
+def default_name(command: Sequence[str], stdin: str | None = None) -> str:
     """`python -O bench/x.py --n 3` is called `x`, `python -m pkg.mod` `mod`, `./prog --fast` `prog`."""
+    if stdin is not None and stdin != CALLER and reads_program_from_input(command):
+        return Path(stdin).stem
     if find_interpreter(command) is not None:
         for position, word in enumerate(command[1:], start=1):
             if word == "-m" and position + 1 < len(command):
@@ -64,7 +72,7 @@ _IMPORT = re.compile(r"\b(?:import|from)\s+profkit\b")
 
 def seems_marked(workload: Workload) -> bool:
     """Whether a script of the command names profkit: a guess for a plan that is only printed."""
-    for word in workload.command:
+    for word in (*workload.command, workload.stdin or ""):
         path = Path(workload.folder, word)
         if word.endswith(".py") and path.is_file():
             text = head_of(path).decode("utf-8", "replace")
