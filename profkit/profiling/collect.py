@@ -16,10 +16,11 @@ from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.analysis.summaries.python import summarize_allocations
 from profkit.analysis.timeline.operations import with_operations
 from profkit.backends import Backend, BackendRun, PassFindings, PlanState, RunContext
-from profkit.core.errors import Interrupted, UnreadableReport, UsageError, WorkloadError
+from profkit.core.errors import Interrupted, MachineError, UnreadableReport, UsageError, WorkloadError
 from profkit.core.formatting import format_percent, plural
 from profkit.core.progress import Progress
 from profkit.core.run_folder import write_run
+from profkit.core.run_process import own_process
 from profkit.core.signals import defer_interrupts
 from profkit.core.types import (
     Gpu,
@@ -74,6 +75,7 @@ class RunCollector:
             judge,
         )
         self._begin = time.monotonic()
+        self._pass: str | None = None  # that is carried out, or was the last one
         self._settings = RunSettings(
             context.folder,
             context.workload.folder,
@@ -90,13 +92,19 @@ class RunCollector:
             workload=context.workload,
             started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
             machine=context.machine,
+            process=own_process(),
         )
 
     def update(self, **changes: object) -> None:
         """Add to the document and write it."""
         with defer_interrupts() as hurry:
             self.document = replace(self.document, **changes)  # type: ignore[arg-type]
-            write_run(self._context.folder, self.document)
+            try:
+                write_run(self._context.folder, self.document)
+            except MachineError as error:
+                if self._pass is not None:
+                    error.message += f" (in the pass {self._pass})"
+                raise
         if hurry.is_set():
             raise KeyboardInterrupt
 
@@ -119,6 +127,7 @@ class RunCollector:
                 known = replace(known, verdicts=self._judge(self.document).verdicts)
                 plan = self._update_plan(known)
             planned = plan.passes[number]
+            self._pass = planned.name
             if planned.name == "timing":
                 known = self._collect_timing(planned, known)
             elif planned.skipped is not None or not planned.steps:

@@ -31,8 +31,7 @@ from profkit.hardware.machine import read_machine
 from profkit.profiling.collect import RunCollector
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.run_steps import require_space
-from profkit.profiling.standard_input import input_file, passed_over
-from profkit.profiling.workload import describe_workload, seems_marked
+from profkit.profiling.workload import describe_workload, input_file, passed_over, seems_marked
 from profkit.reporting import markdown
 from profkit.reporting.report_files import write_page
 from profkit.reporting.views import run as run_view
@@ -124,7 +123,7 @@ def profile_workload(
             if state == "interrupted":
                 progress.end("interrupted; what was finished is kept")
             release_space(folder)
-            document = replace(judge_document(collector.document, targets), state=state)
+            document = replace(judge_document(collector.document, targets), state=state, process=None)
             folder = Path(short_path(folder))
             if (why := write_reports(document, folder, page=page)) is not None:
                 progress.note(why)
@@ -151,8 +150,8 @@ def _write_failure(
     """
     with defer_interrupts():
         with contextlib.suppress(Exception, KeyboardInterrupt):  # first what needs no judgement
-            collector.update(state="failed", failure=failure)
-        document = replace(collector.document, state="failed", failure=failure)
+            collector.update(state="failed", failure=failure, process=None)
+        document = replace(collector.document, state="failed", failure=failure, process=None)
         with contextlib.suppress(Exception):  # a report without verdicts is worth more than none
             document = judge_document(document, targets)
         with contextlib.suppress(Exception):

@@ -19,8 +19,7 @@ from profkit.hardware.machine import read_machine
 from profkit.profilers.profiler import Recorder, RecordRequest
 from profkit.profilers.registry import all_profilers, explain_fault, find_profiler
 from profkit.profiling.run_steps import StepOutcome, entered_region, run_step
-from profkit.profiling.standard_input import input_file
-from profkit.profiling.workload import describe_workload, seems_marked
+from profkit.profiling.workload import describe_workload, input_file, seems_marked
 from profkit.runtime.passes.command import python_version
 
 

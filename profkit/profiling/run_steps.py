@@ -7,8 +7,10 @@ import glob
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -28,6 +30,7 @@ _SECRET = re.compile(
     r"TOKEN|SECRET|PASSW|PASSPHRASE|_KEY|APIKEY|CRED|AUTH|COOKIE|SESSION|PRIVATE|WEBHOOK|DSN", re.IGNORECASE
 )
 LEAST_SPACE = 64 << 20  # bytes
+FULL = 64 << 10  # bytes: with less than that a disk is full
 _LONGEST = 32 * 1024  # characters of a value: the command line has room for a megabyte
 
 
@@ -66,6 +69,7 @@ class StepOutcome:
     log: Path
     limit: float | None = None
     accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
+    full: str | None = None  # a folder of the step whose disk was full when it ended
 
     @property
     def workload_ok(self) -> bool:
@@ -160,7 +164,7 @@ def run_step(
                 cancel=cancel,
             )
     status = _workload_status(step, outcome)  # last: a conversion may be what brings it
-    return StepOutcome(step, outcome, status, log, timeout, accepted)
+    return StepOutcome(step, outcome, status, log, timeout, accepted, _full_folder(folder))
 
 
 def _waiting_text(step: Step) -> str:
@@ -188,6 +192,23 @@ def require_space(folder: Path) -> None:
             f"only {free / 1e6:.0f} MB are free where the run would be written ({folder})",
             "choose another place: --output DIR",
         )
+
+
+def full_disk_fix(folder: str) -> str:
+    """The line to type where the disk of a run's folder, or of temporary files, is full."""
+    elsewhere = "TMPDIR=FOLDER" if folder == tempfile.gettempdir() else "--output FOLDER"
+    return f"df -h {shlex.quote(folder)}; then {elsewhere} on a disk with space"
+
+
+def _full_folder(folder: Path) -> str | None:
+    """The run's folder, or that of temporary files, where nothing more can be written."""
+    for path in (str(folder), tempfile.gettempdir()):
+        with contextlib.suppress(OSError):
+            disk = os.statvfs(path)
+            blocks = disk.f_bfree if os.geteuid() == 0 else disk.f_bavail  # some are kept for root
+            if disk.f_blocks and blocks * disk.f_frsize < FULL:
+                return path
+    return None
 
 
 def _workload_status(step: Step, outcome: process.ProcessOutcome) -> int:

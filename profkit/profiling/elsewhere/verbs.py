@@ -45,8 +45,7 @@ from profkit.profiling.profile import (
 )
 from profkit.profiling.record import RecordOptions, check_target, find_recorder, record_report
 from profkit.profiling.revision import read_revision
-from profkit.profiling.standard_input import CALLER, check_input
-from profkit.profiling.workload import default_name
+from profkit.profiling.workload import CALLER, check_input, default_name
 
 _STAYS = ("output", "targets")  # options that name files of this machine
 
