@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -55,7 +56,8 @@ Exit codes: 0 every test that was decided passed; 1 a kernel is incorrect, crash
 usage; 3 this machine cannot do it; 4 some tests could not be carried out; 130 interrupted, what was done is kept.
 """
 WHAT, HOW, ON, OUT = "Tests and kernels", "Measurement", "Resuming", "Output"
-WITH_RESUME = ("resume", "again", "profile", "profile_depth", "details", "format", "quiet")
+CODE = ("file", "kernels", "suite", "traces")  # is named again where it runs again
+WITH_RESUME = ("resume", *CODE, "again", "profile", "profile_depth", "details", "format", "quiet")
 PLACES = ("on", "on_python", "send", "send_env")
 
 
@@ -241,7 +243,7 @@ def evaluate(
     """Test kernels against PyTorch: is each one correct, and how many times as fast?"""
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
-    from profkit.kernels.evaluation.journal import read_request
+    from profkit.kernels.evaluation.journal import read_document, read_request, require_code
     from profkit.kernels.evaluation.request import EvaluationOptions, PairOptions, make_request
     from profkit.kernels.evaluation.sources.registry import make_source_request
 
@@ -251,7 +253,7 @@ def evaluate(
         asked = "replay" if replay else "plan"
         raise UsageError(f"--{asked} is done on this machine", "leave out --on")
     if replay:
-        _replay(replay, file, format, quiet=quiet)
+        _replay(replay, file, _named_code(context, None), format, quiet=quiet)
         return
     choices = _parse_choices(profile)
     if correctness_only and (choices or compile):
@@ -262,6 +264,9 @@ def evaluate(
     if resume is not None:
         _check_resume(context)
         request = read_request(resume, again=again)
+        line = f"profkit evaluate --resume {shlex.quote(str(resume))}{' --again' if again else ''}"
+        needed = again or bool(choices) or not read_document(resume).complete
+        require_code(request, _named_code(context, file), line, needed=needed)
     else:
         if again:
             raise UsageError(
@@ -390,6 +395,18 @@ def _record(words: list[str], output: Path, *, plan: bool, quiet: bool) -> Path:
     return path
 
 
+def _named_code(context: typer.Context, file: Path | None) -> list[tuple[str, str]]:
+    """The code that the user named: kernels, and tests."""
+    from profkit.kernels.named_code import FILE
+
+    named = [(FILE, str(file))] if file is not None else []
+    for option in CODE[1:]:
+        source = context.get_parameter_source(option)
+        if source is not None and source.name == "COMMANDLINE":
+            named.append((f"--{option}", str(context.params[option])))
+    return named
+
+
 def _check_resume(context: typer.Context) -> None:
     """Raises UsageError where --resume stands beside what the evaluation has settled already."""
     from profkit.core.errors import UsageError
@@ -397,7 +414,7 @@ def _check_resume(context: typer.Context) -> None:
     for name in context.params:
         source = context.get_parameter_source(name)
         if name not in (*WITH_RESUME, *PLACES) and source is not None and source.name == "COMMANDLINE":
-            words = {"file": "FILE.py", "program": "a program"}
+            words = {"program": "a program"}
             option = words.get(name, f"--{name.replace('_', '-')}")
             raise UsageError(
                 f"{option} cannot be changed by --resume: an evaluation goes on by its own settings",
@@ -429,7 +446,9 @@ def _show_plan(request: EvaluationRequest, format: OutputFormat, *, quiet: bool)
         print_result(plan_text(plan))
 
 
-def _replay(test: str, folder: Path | None, format: OutputFormat, *, quiet: bool) -> None:
+def _replay(
+    test: str, folder: Path | None, named: list[tuple[str, str]], format: OutputFormat, *, quiet: bool
+) -> None:
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
     from profkit.kernels.evaluation.replay import replay_test
@@ -438,6 +457,6 @@ def _replay(test: str, folder: Path | None, format: OutputFormat, *, quiet: bool
         raise UsageError(
             "--replay needs the folder of the evaluation", f"profkit evaluate --replay {test} FOLDER"
         )
-    document = replay_test(folder, test, progress_for(quiet=quiet))
+    document = replay_test(folder, test, progress_for(quiet=quiet), named)
     _show(document, folder, format, details=True)
     raise typer.Exit(exit_code(document))

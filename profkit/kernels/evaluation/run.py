@@ -30,6 +30,7 @@ from profkit.kernels.devices import check_device, device_names, worker_uuids
 from profkit.kernels.evaluation import journal as journals
 from profkit.kernels.evaluation.journal import EvaluationJournal, make_document
 from profkit.kernels.evaluation.request import WAIT_POLICY, EvaluationRequest, was_asked
+from profkit.kernels.named_code import code_options
 from profkit.kernels.places import PlaceSlots, SlotWork, from_here
 from profkit.kernels.sweep.plan import format_duration
 
@@ -55,7 +56,8 @@ def run_evaluation(
     """
     start = monotonic()
     on = elsewhere.options if elsewhere is not None else ""
-    resume_line = f"profkit evaluate --resume {request.folder} {on}".rstrip()
+    code = code_options(request.settings.code())
+    resume_line = " ".join(filter(None, (f"profkit evaluate --resume {request.folder}", code, on)))
     with contextlib.ExitStack() as cleanup, raise_on_signals():
         journal = _open_journal(request)
         cleanup.callback(journal.close)
