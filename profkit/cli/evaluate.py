@@ -246,6 +246,7 @@ def evaluate(
     from profkit.kernels.evaluation.journal import read_document, read_request, require_code
     from profkit.kernels.evaluation.request import EvaluationOptions, PairOptions, make_request
     from profkit.kernels.evaluation.sources.registry import make_source_request
+    from profkit.runtime.passes.secrets import mask_command
 
     progress = progress_for(quiet=quiet)
     where = places_of(on, on_python, send, send_env, gpus)
@@ -297,7 +298,7 @@ def evaluate(
         request = make_request(
             options,
             source,
-            ("profkit", *_hide_prefixes(sys.argv[1:])),
+            mask_command(("profkit", *_hide_prefixes(sys.argv[1:])))[0],
             make_folder=not plan,
             elsewhere=where is not None,
         )
@@ -380,12 +381,13 @@ def _record(words: list[str], output: Path, *, plan: bool, quiet: bool) -> Path:
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
     from profkit.kernels.evaluation.recording import record_operations
+    from profkit.runtime.passes.secrets import mask_command
 
     if plan:
         raise UsageError("--plan runs no program", "--suite traced --traces TRACE.txt --plan")
     progress = progress_for(quiet=quiet)
     path = output / f"{datetime.now():%Y%m%d-%H%M%S}-operations.txt"
-    progress.begin("program", " ".join(words))
+    progress.begin("program", " ".join(mask_command(words)[0]))
     try:
         calls = record_operations(words, path, tick=progress.tick)
     except BaseException:

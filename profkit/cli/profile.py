@@ -97,6 +97,13 @@ def profile(
         ),
     ] = None,
     stdin: StdinOption = None,
+    keep_arguments: Annotated[
+        bool,
+        typer.Option(
+            "--keep-arguments",
+            help="Write also those arguments of the workload that look like secrets (--password X, --token=X).",
+        ),
+    ] = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Print the passes and their expected cost; run nothing.")
     ] = False,
@@ -127,6 +134,7 @@ def profile(
         cold=cold,
         accept_exit=_exit_codes(accept_exit),
         stdin=stdin,
+        keep_arguments=keep_arguments,
     )
     elsewhere = places_of(on, on_python, send, send_env)
     progress = progress_for(quiet=quiet)

@@ -86,6 +86,7 @@ def run(
     end_signal: int = signal.SIGINT,
     waits: Callable[[], None] | None = None,
     stdin: Path | str | None = None,
+    hidden: Sequence[str] = (),
 ) -> ProcessOutcome:
     """Run `argv` to its end and say how it went.
 
@@ -96,7 +97,7 @@ def run(
     only then is the rest of the tree asked. Another Ctrl-C ends that patience. `waits` is called when it begins
     after a first one.
     `stdin` is the file that is its standard input, from its beginning; None: an empty one, since a workload runs
-    several times and a pipe can be read only once.
+    several times and a pipe can be read only once. `hidden`: secrets that no log and no outcome shows.
     Raises UsageError when `argv[0]` cannot be started, or `stdin` not be read; KeyboardInterrupt passes through after
     the tree is ended.
     """
@@ -112,7 +113,7 @@ def run(
         with ProcessTree.starting():
             child = _start(argv, env, cwd, stdin)
             tree = ProcessTree(child.pid)
-        output = _OutputReader(child, log)
+        output = _OutputReader(child, log, hidden)
     timed_out = False
     usage: list[tuple[float, float, float]] = []
     try:
@@ -254,11 +255,13 @@ def _end(
 class _OutputReader(threading.Thread):
     """Reads the child's output so that it never blocks, keeps its beginning on disk and its end in memory."""
 
-    def __init__(self, child: subprocess.Popen[bytes], log: Path | None) -> None:
+    def __init__(self, child: subprocess.Popen[bytes], log: Path | None, hidden: Sequence[str] = ()) -> None:
         super().__init__(daemon=True)
         assert child.stdout is not None
         self._pipe: IO[bytes] = child.stdout
         self._log = log
+        self._hidden = tuple(secret.encode() for secret in hidden)
+        self._held = b""  # the end of what came: a secret may go on in what comes next
         self._tail = b""
         self.total = 0
         self.start()
@@ -274,7 +277,10 @@ class _OutputReader(threading.Thread):
                 chunk = os.read(descriptor, 65536)
             except (OSError, ValueError):
                 break
-            if not chunk:
+            last = not chunk
+            if self._hidden:
+                chunk = self._hide(chunk)
+            if not chunk and last:
                 break
             if file is not None and self.total < LOG_LIMIT:
                 try:
@@ -284,12 +290,24 @@ class _OutputReader(threading.Thread):
                     file = None
             self.total += len(chunk)
             self._tail = (self._tail + chunk)[-TAIL_BYTES:]
+            if last:
+                break
         if file is not None:
             with contextlib.suppress(OSError):
                 if self.total > LOG_LIMIT:
                     left_out = self.total - LOG_LIMIT
                     file.write(b"\n[profkit: %d more bytes; the last of them:]\n" % left_out + self._tail)
                 file.close()
+
+    def _hide(self, chunk: bytes) -> bytes:
+        """What came so far without secrets, less what the next piece may complete; all of it at the end."""
+        text = self._held + chunk
+        for secret in self._hidden:
+            text = text.replace(secret, b"***")
+        keep = max(map(len, self._hidden)) - 1 if chunk else 0
+        cut = max(0, len(text) - keep)
+        self._held = text[cut:]
+        return text[:cut]
 
     def finish(self) -> None:
         """Wait for the end of the output; a descendant that escaped with the pipe is not waited for."""

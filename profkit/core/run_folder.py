@@ -19,7 +19,7 @@ from typing import NoReturn, cast
 from profkit.core.codec import from_plain_data, json_text, short_repr, to_plain_data, valid_text
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.older_runs import add_codes
-from profkit.core.run_process import has_died
+from profkit.core.status import has_died
 from profkit.core.types import Json, RunDocument
 from profkit.core.whole_files import write_whole
 

@@ -35,6 +35,7 @@ from profkit.profiling.workload import describe_workload, input_file, passed_ove
 from profkit.reporting import markdown
 from profkit.reporting.report_files import write_page
 from profkit.reporting.views import run as run_view
+from profkit.runtime.passes.secrets import hide_values, mask_command
 
 PASSES = get_args(PassName)
 MOST_EXIT = (
@@ -60,6 +61,7 @@ class ProfileOptions:
     cold: bool = False  # on a device: time each call with its L2 flushed
     accept_exit: tuple[int, ...] = (0,)  # exit codes of the workload that are no failure; 0 never is
     stdin: str | None = None  # the file that each process of the workload reads; "-": what profkit is given
+    keep_arguments: bool = False  # write also those of the workload's arguments that look like secrets
 
 
 def make_plan(options: ProfileOptions) -> Plan:
@@ -68,7 +70,8 @@ def make_plan(options: ProfileOptions) -> Plan:
     workload = describe_workload(options.command, options.name, options.stdin)
     choice = choose_backend(options.backend, workload, cold=options.cold)
     context = _run_context(options, options.output / "RUN", workload, choice.backend)
-    return choice.backend.start(context, choice.gpus).plan(PlanState(marked=seems_marked(workload)))
+    plan = choice.backend.start(context, choice.gpus).plan(PlanState(marked=seems_marked(workload)))
+    return hide_values(plan, context.hidden)
 
 
 def profile_workload(
@@ -99,7 +102,10 @@ def profile_workload(
             context = replace(context, folder=folder, stdin=stdin)
             run = backend.start(context, choice.gpus)
             collector = RunCollector(context, backend, run, progress, lambda d: judge_document(d, targets))
-            collector.update(notes=(choice.reason,) if choice.reason is not None else ())
+            if choice.reason is not None:
+                collector.update(notes=(*collector.document.notes, choice.reason))
+            else:
+                collector.update()
         try:
             if hurry.is_set():
                 raise KeyboardInterrupt
@@ -111,13 +117,15 @@ def profile_workload(
         except ProfkitError as fault:
             progress.end("failed")
             release_space(folder)
+            fault.message = hide_values(fault.message, context.hidden)
             _write_failure(collector, folder, targets, fault.message, page=page)
             fault.message += f"\n(run: {short_path(folder)})"
             fault.run = folder
             raise
         except Exception as error:  # no folder stays "running" when nothing runs any more
             release_space(folder)
-            _write_failure(collector, folder, targets, f"{type(error).__name__}: {error}", page=page)
+            failure = hide_values(f"{type(error).__name__}: {error}", context.hidden)
+            _write_failure(collector, folder, targets, failure, page=page)
             raise
         with defer_interrupts() as hurry:  # all is measured: a Ctrl-C now must not cost the judgement
             if state == "interrupted":
@@ -132,6 +140,11 @@ def profile_workload(
         late.run = folder
         raise late
     return document, folder
+
+
+def hidden_arguments(options: ProfileOptions) -> tuple[str, ...]:
+    """What of the workload's command is written nowhere."""
+    return () if options.keep_arguments else mask_command(options.command)[1]
 
 
 def write_reports(document: RunDocument, folder: Path, *, page: bool = True) -> str | None:
@@ -192,6 +205,7 @@ def _run_context(options: ProfileOptions, folder: Path, workload: Workload, back
         timeout=options.timeout,
         accepted=tuple(code for code in options.accept_exit if code),
         budget=options.budget,
+        hidden=hidden_arguments(options),
     )
 
 

@@ -21,6 +21,7 @@ from profkit.profilers.registry import all_profilers, explain_fault, find_profil
 from profkit.profiling.run_steps import StepOutcome, entered_region, run_step
 from profkit.profiling.workload import describe_workload, input_file, seems_marked
 from profkit.runtime.passes.command import python_version
+from profkit.runtime.passes.secrets import mask_command
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
         tempfile.TemporaryDirectory(prefix="profkit-") as folder,
         input_file(options.stdin) as stdin,
     ):
-        progress.begin(f"record with {tool}", " ".join(options.command))
+        progress.begin(f"record with {tool}", " ".join(mask_command(options.command)[0]))
         request = RecordRequest(
             options.what,
             options.command,
@@ -119,6 +120,7 @@ def _record(request: RecordRequest, recorder: Recorder, progress: Progress, stdi
             tick=progress.tick,
             note=progress.note,
             stdin=stdin,
+            hidden=mask_command(request.command)[1],
         )
     except KeyboardInterrupt:
         progress.end("interrupted")

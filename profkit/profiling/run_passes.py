@@ -104,6 +104,7 @@ class RunSettings:
     note: Callable[[str], None] | None = None
     accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
     stdin: str | None = None  # the file that each process of the workload gets as its standard input
+    hidden: tuple[str, ...] = ()  # secrets among the workload's arguments, which no log shows
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,7 @@ def _run_in_order(
                 note=settings.note,
                 accepted=settings.accepted,
                 stdin=settings.stdin,
+                hidden=settings.hidden,
             )
         except (UsageError, MachineError) as error:
             return outcomes, Fault(error.message, error.fix)
@@ -209,6 +211,7 @@ def _run_side_by_side(
                 cancel=cancel,
                 accepted=settings.accepted,
                 stdin=settings.stdin,
+                hidden=settings.hidden,
             )
             for number, step in enumerate(steps)
         ]
@@ -399,6 +402,7 @@ def _time_process(step: Step, settings: RunSettings, reference: ReferenceLoop) -
         tick=settings.tick,
         accepted=settings.accepted,
         stdin=settings.stdin,
+        hidden=settings.hidden,
     )
     for _ in range(REFERENCE_TURNS):
         reference.run()

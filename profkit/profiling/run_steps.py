@@ -21,6 +21,7 @@ from profkit.core import process
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.status import read_status
 from profkit.core.types import Directive, Step
+from profkit.runtime.passes.secrets import LEAST_ANYWHERE
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OF_SESSION = re.compile(
@@ -119,6 +120,7 @@ def run_step(
     cancel: threading.Event | None = None,
     accepted: tuple[int, ...] = (),
     stdin: str | None = None,
+    hidden: tuple[str, ...] = (),
 ) -> StepOutcome:
     """Run `step`; its log goes to `folder/logs`. Conversions in `step.after` run only after a step that ended in time.
 
@@ -149,6 +151,7 @@ def run_step(
             end_signal=step.end_signal,
             waits=(lambda: note(_waiting_text(step))) if note is not None else None,
             stdin=stdin,
+            hidden=[secret for secret in hidden if len(secret) >= LEAST_ANYWHERE],
         )
     finally:
         _remove_pipes(step)

@@ -22,7 +22,7 @@ from profkit.backends import backend_names
 from profkit.core import run_folder as run
 from profkit.core.codec import json_text
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
-from profkit.core.run_process import own_process
+from profkit.core.status import own_process
 from profkit.core.types import Profile, Reading, RunDocument, Scope, Source, Summary, Table, Workload
 from tests import documents, run_schema
 
