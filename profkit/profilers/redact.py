@@ -9,23 +9,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-# Forms that the givers of tokens document: Hugging Face, GitHub, GitLab, OpenAI and Anthropic, AWS, Slack, Google;
-# and JSON web tokens, which begin with {" in base 64. One of plain hex (Weights & Biases) its variable's name tells.
-TOKEN_FORM = re.compile(
-    r"\b(?:hf_\w{12,}|gh[pousr]_\w{12,}|github_pat_\w{12,}|glpat-[\w-]{12,}|sk-[\w-]{16,}|AKIA[0-9A-Z]{16}"
-    r"|xox[abprs]-[\w-]{10,}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{4,}\.[\w-]*)"
-)
+from profkit.profilers.private_forms import IN_PATH, replace_addresses, replace_relative, replace_shares
+from profkit.runtime.passes.secrets import TOKEN_FORM, hide_secrets
+
 UUID = re.compile(r"\b(?:GPU-|MIG-)?[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b")
 ZERO = "00000000-0000-0000-0000-000000000000"
 IPV4 = re.compile(r"(?<![\w.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\w.])")
 MAC = re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}(?![\w:])")
 MAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
-LOGIN = re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
 # NAME=value of an environment; the value reaches to the end of the word.
 ASSIGNED = re.compile(
     r"\b([A-Za-z_]\w*(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|CREDENTIALS?)\w*)=([^\s\"',;}]+)"
 )
-IN_PATH = r"[^\s/\\\"'`<>|:;,*?(){}\[\]\x00-\x1f=]"
 # Two parts at least, and nothing before it that makes it a part of a word, a ratio or a web address. A blank may
 # stand inside a folder's name: only known folders are found then (as literals).
 PATH_FORM = re.compile(rf"(?:(?<![\w:/.\\~-])|(?<=-[ILoB]))(?:~|file:(?://)?)?(?:/{IN_PATH}+){{2,}}/?")
@@ -246,15 +241,24 @@ class Redactor:
             if self._pattern is None:
                 self._pattern = re.compile("|".join(map(literal_pattern, self.literals())))
             text = self._pattern.sub(lambda found: self._literal(found[0], counted), text)
-        text = TOKEN_FORM.sub(lambda _: counted(TOKEN, "<token>"), text)
+        text = hide_secrets(
+            text, lambda secret: counted(TOKEN, "<token>" if TOKEN_FORM.fullmatch(secret) else "<removed>")
+        )
         text = ASSIGNED.sub(lambda found: f"{found[1]}={counted(TOKEN, '<removed>')}", text)
-        text = LOGIN.sub(lambda _: counted(TOKEN, "<removed>"), text)
         text = UUID.sub(lambda found: found[0] if is_zero(found[0]) else counted(DEVICE, ZERO), text)
         text = MAIL.sub(lambda _: counted(USER, "<mail>"), text)
+        text = replace_addresses(
+            text,
+            lambda _: counted(ADDRESS, "<address>"),
+            lambda _: counted(HOST, "<host>"),
+            lambda path: self._path(path, counted),
+        )
         text = IPV4.sub(lambda found: self._address(found[0], counted), text)
         text = MAC.sub(lambda _: counted(ADDRESS, "<address>"), text)
+        text = replace_shares(text, lambda share: self._path(share, counted))
         text = PATH_FORM.sub(lambda found: self._path(found[0], counted), text)
         text = WINDOWS.sub(lambda found: self._path(re.sub(r"[\\/]+", "/", found[0]), counted), text)
+        text = replace_relative(text, lambda path: self._path(path, counted))
         return text, tuple(counts.items())
 
     def _literal(self, literal: str, counted: _Counted) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from profkit.core.errors import MachineError, UsageError
 from profkit.profilers.files import HEAD_BYTES
+from profkit.profilers.private_forms import without_keys
 from profkit.profilers.redact import Redactor, RemovedText
 from profkit.profilers.registry import recognise_format
 
@@ -74,5 +75,5 @@ def scrub_text(source: Path, output: Path, redactor: Redactor) -> None:
         source.open(encoding="utf-8", errors="surrogateescape", newline="") as lines,
         output.open("x", encoding="utf-8", errors="surrogateescape", newline="") as copy,
     ):
-        while line := lines.readline(LONGEST_LINE):
+        for line in without_keys(iter(lambda: lines.readline(LONGEST_LINE), "")):
             copy.write(redactor.text(line))
