@@ -55,6 +55,37 @@ _LIBRARIES = re.compile(
     r"site-packages|dist-packages|sysdeps|nptl|elf|kernel|arch|drivers|net|mm|fs|benchmark|Objects|Python|Modules)/"
 )
 
+# Fields that name a host, a person or a command, in JSON, in Python's and in lines of `name : value`
+_FIELD = re.compile(
+    r"(?<![A-Za-z])(?P<name>host(?:_?name)?|node_?name|machine_?name|computer_?name|user(?:_?name)?|login(?:_?name)?|owner|"
+    r"cmd_?line|command_?line|command|argv)(?:\\?[\"'])?\s{0,4}[:=]\s{0,4}"
+    r"(?:\\?[\"'](?P<quoted>(?:[^\"'\\\n]|\\[^\"'\n]){1,4096})\\?[\"']|(?P<plain>[^\s\"',;{}\[\]()<>]{1,256}))",
+    re.IGNORECASE,
+)
+_HOME = re.compile(
+    r"(?:/(?:export/|mnt/|data/)?(?:home|Users)/|[A-Za-z]:[\\/]{1,4}Users[\\/]{1,4})([A-Za-z][\w.-]{1,63})"
+)
+_AT_HOST = re.compile(r"(?<![\w.@+-])([a-z_][\w.-]{1,31})@([A-Za-z][\w.-]{2,63}):(?=[/~])")
+
+
+def private_fields(text: str) -> Iterator[tuple[str, str]]:
+    """What fields and paths of a text tell: ("host", name), ("user", name) and ("command", its words)."""
+    for found in _FIELD.finditer(text):
+        name, value = found["name"].lower(), found["quoted"] or found["plain"]
+        if found["quoted"] is None and name in ("host", "user", "login", "owner"):  # words of any sentence
+            continue
+        if name.startswith(("c", "a")) and not name.startswith("computer"):
+            if found["quoted"]:
+                yield "command", value
+        else:
+            yield ("user" if name.startswith(("user", "login", "owner")) else "host"), value
+    for found in _HOME.finditer(text):
+        yield "user", found[1]
+    for found in _AT_HOST.finditer(text):
+        yield "user", found[1]
+        yield "host", found[2]
+
+
 Replace = Callable[[str], str]
 
 

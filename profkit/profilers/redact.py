@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from profkit.profilers.private_forms import IN_PATH, replace_addresses, replace_relative, replace_shares
-from profkit.runtime.passes.secrets import TOKEN_FORM, hide_secrets
+from profkit.profilers.private_forms import (
+    IN_PATH,
+    private_fields,
+    replace_addresses,
+    replace_relative,
+    replace_shares,
+)
+from profkit.runtime.passes.secrets import TOKEN_FORM, hide_secrets, mask_command
 
 UUID = re.compile(r"\b(?:GPU-|MIG-)?[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b")
 ZERO = "00000000-0000-0000-0000-000000000000"
@@ -125,6 +131,18 @@ _SECRET_NAME = re.compile(
     r"TOKEN|SECRET|PASS|KEY|CRED|AUTH|COOKIE|SESSION|PRIVATE|WEBHOOK|DSN", re.IGNORECASE
 )
 
+_NAME = re.compile(r"[A-Za-z_][\w.-]{3,62}")
+# What many machines and people are called, and what is a word of reports as well
+_NO_NAMES = {
+    "root", "user", "users", "ubuntu", "debian", "admin", "test", "tests", "local", "localhost", "host", "node",
+    "none", "null", "true", "false", "self", "main", "data", "runner", "docker", "container", "build", "builder",
+    "nobody", "work", "worker", "workspace", "guest", "shared", "public", "default", "device", "devices", "cuda",
+    "model", "train", "python", "python3", "torch", "kernel", "memory", "stream", "process", "thread", "server",
+    "client", "username", "hostname", "name", "runs", "jobs", "owner", "system", "time", "args", "string", "uint",
+    "float", "char", "void", "folder", "address", "removed", "token", "mail", "command", "environment", "vscode",
+    "jovyan", "coder", "program", "function", "library", "trace", "step", "machine", "linux", "darwin",
+}  # fmt: skip
+
 _Counted = Callable[[str, str], str]  # notes a kind, and gives what is written instead
 
 
@@ -156,6 +174,8 @@ class Redactor:
         self._counts: Counter[str] = Counter()
         self._examples: dict[str, list[str]] = {}
         self._pattern: re.Pattern[str] | None = None
+        self._names: dict[str, str] = {}  # of hosts and people, that are taken out as whole words -> kind
+        self._name_pattern: re.Pattern[str] | None = None
         self._cached = lru_cache(maxsize=65536)(self._redact)
 
     def learn(self, value: str | None, kind: str, *, strong: bool = False) -> None:
@@ -171,15 +191,47 @@ class Redactor:
         self._pattern = None
         self._cached.cache_clear()
 
+    def learn_name(self, value: str | None, kind: str) -> None:
+        """Take the name of a host or a person out wherever it stands as a word; common and very short ones stay."""
+        value = (value or "").strip()
+        names = [value, value.partition(".")[0]] if kind is HOST else [value]
+        for name in names:
+            if not _NAME.fullmatch(name) or name.lower() in _NO_NAMES or IPV4.fullmatch(name):
+                continue
+            self._names.setdefault(name, kind)
+            if len(name) >= LONG_ENOUGH:
+                self._strong.add(name)
+            self._name_pattern = None
+            self._cached.cache_clear()
+
+    def learn_text(self, text: str) -> None:
+        """Learn the hosts, the people and the commands that fields and paths of the text name."""
+        for what, value in private_fields(text):
+            if what != "command":
+                self.learn_name(value, HOST if what == "host" else USER)
+            elif " " in value:
+                self.learn_command(value.split())
+
+    def learn_command(self, words: Sequence[str]) -> None:
+        """Learn the words of a command, and more so its secrets."""
+        for secret in mask_command(words)[1]:
+            self.learn(secret, TOKEN, strong=True)
+            if len(secret) < LONG_ENOUGH and _NAME.fullmatch(secret):
+                self._names.setdefault(secret, TOKEN)
+                self._name_pattern = None
+        for word in words:
+            self.learn(word, COMMAND)
+            self.learn(word.partition("=")[2], COMMAND)
+
     def learn_environment(self, text: str) -> int:
         """Learn the values of `NAME=value` lines, of a JSON object, or of a list of either; how many there were."""
         count = 0
         for name, value in environment_variables(text):
             count += 1
             if name in ("USER", "LOGNAME", "USERNAME", "SUDO_USER"):
-                self.learn(value, USER, strong=True)
+                self.learn_name(value, USER)
             elif name in ("HOSTNAME", "HOST", "COMPUTERNAME"):
-                self.learn(value, HOST, strong=True)
+                self.learn_name(value, HOST)
             elif _SECRET_NAME.search(name) is not None and not value.startswith("/"):
                 self.learn(value, TOKEN, strong=True)
             elif value.startswith(("/", "~")):
@@ -203,7 +255,7 @@ class Redactor:
         for value in self._strong:
             if value in name:
                 name = name.replace(value, "removed")
-                self.note(self._known[value])
+                self.note(self._known.get(value) or self._names[value])
         return name
 
     def note(self, kind: str, count: int = 1, example: str | None = None) -> None:
@@ -224,7 +276,8 @@ class Redactor:
 
     def literals(self) -> Mapping[str, str]:
         """What is known to be private, longest first, with its kind."""
-        return dict(sorted(self._known.items(), key=lambda item: -len(item[0])))
+        known = {name: kind for name, kind in self._names.items() if len(name) >= LONG_ENOUGH} | self._known
+        return dict(sorted(known.items(), key=lambda item: -len(item[0])))
 
     def strong(self, value: str) -> bool:
         """Whether `value` is a secret that may not even stand in a kernel's name."""
@@ -239,7 +292,9 @@ class Redactor:
 
         if self._known:
             if self._pattern is None:
-                self._pattern = re.compile("|".join(map(literal_pattern, self.literals())))
+                self._pattern = re.compile(
+                    "|".join(map(literal_pattern, sorted(self._known, key=len, reverse=True)))
+                )
             text = self._pattern.sub(lambda found: self._literal(found[0], counted), text)
         text = hide_secrets(
             text, lambda secret: counted(TOKEN, "<token>" if TOKEN_FORM.fullmatch(secret) else "<removed>")
@@ -259,7 +314,26 @@ class Redactor:
         text = PATH_FORM.sub(lambda found: self._path(found[0], counted), text)
         text = WINDOWS.sub(lambda found: self._path(re.sub(r"[\\/]+", "/", found[0]), counted), text)
         text = replace_relative(text, lambda path: self._path(path, counted))
+        if self._names:  # last: a path that a name stands in goes as a path
+            text = self._whole_names().sub(lambda found: self._name(found[0], counted), text)
         return text, tuple(counts.items())
+
+    def _whole_names(self) -> re.Pattern[str]:
+        """What finds the names that are known: long ones anywhere, short ones as whole words."""
+        if self._name_pattern is None:
+            names = sorted(self._names, key=len, reverse=True)
+            long = [re.escape(name) for name in names if len(name) >= LONG_ENOUGH]
+            short = [
+                rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])"
+                for name in names
+                if len(name) < LONG_ENOUGH
+            ]
+            self._name_pattern = re.compile("|".join((*long, *short)))
+        return self._name_pattern
+
+    def _name(self, name: str, counted: _Counted) -> str:
+        kind = self._names[name]
+        return counted(kind, f"<{_WORDS[kind]}>")
 
     def _literal(self, literal: str, counted: _Counted) -> str:
         kind = self._known.get(literal)

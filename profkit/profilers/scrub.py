@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import re
 import shlex
 import shutil
+import zlib
 from pathlib import Path
 
-from profkit.core.errors import MachineError, UsageError
-from profkit.profilers.files import HEAD_BYTES
+from profkit.core.errors import MachineError, UnreadableReport, UsageError
+from profkit.profilers.files import HEAD_BYTES, check_unpacked
 from profkit.profilers.private_forms import without_keys
 from profkit.profilers.redact import Redactor, RemovedText
 from profkit.profilers.registry import recognise_format
 
+LEARNT_PIECE = 1 << 20  # bytes
 LONGEST_LINE = 16 << 20  # characters: a longer one is cut there
 
 
@@ -30,6 +34,7 @@ def scrub_report(source: Path, output: Path, redactor: Redactor | None = None) -
             form.scrub_fix.format(name=shlex.quote(source.name)),
         )
     redactor = redactor or Redactor()
+    learn_report(source, redactor)
     temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     try:
         form.scrub(source, temporary, redactor)
@@ -47,6 +52,27 @@ def scrub_report(source: Path, output: Path, redactor: Redactor | None = None) -
         else:
             temporary.unlink(missing_ok=True)
     return redactor.removed()
+
+
+def learn_report(path: Path, redactor: Redactor) -> None:
+    """Read the report once for the private words in it, which may stand anywhere else in it too; no more than that.
+
+    Binary reports are read so by what scrubs them. What cannot be read is left to whoever reads it next.
+    """
+    try:
+        with path.open("rb") as raw:
+            packed = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            if not packed and not is_text(path):
+                return
+            content = gzip.GzipFile(fileobj=raw) if packed else raw
+            while piece := content.read(LEARNT_PIECE):
+                if packed:
+                    check_unpacked(content.tell(), raw)
+                piece += content.readline(LONGEST_LINE)
+                redactor.learn_text(re.sub(r"(?<!\\)\\/", "/", piece.decode("utf-8", "replace")))
+    except (OSError, EOFError, zlib.error, UnreadableReport):
+        return
 
 
 def _move_into_place(temporary: Path, output: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import platform
 import re
@@ -35,15 +36,18 @@ from profkit.profilers.redact import (
     OUTPUT,
     PATH,
     PROCESS,
+    TOKEN,
+    USER,
     FileLeftOut,
     Redactor,
     RemovedText,
 )
 from profkit.profilers.registry import folder_format
-from profkit.profilers.scrub import is_text, scrub_report, scrub_text
+from profkit.profilers.scrub import is_text, learn_report, scrub_report, scrub_text
 from profkit.reporting import markdown
 from profkit.reporting.report_files import write_evaluation_reports, write_page, write_sweep_reports
 from profkit.reporting.views import run as run_view
+from profkit.runtime.passes.secrets import mask_command
 
 # What profkit itself leaves beside the tools' reports: its own records, and the two forms of a flame graph.
 _OWN_FILES = re.compile(
@@ -93,8 +97,10 @@ def scrub(path: Path, output: Path | None = None) -> ScrubResult:
 
 def _scrub_run(folder: Path, output: Path) -> ScrubResult:
     redactor = Redactor()
-    if _is_sweep_folder(folder) or (folder / EVALUATION).is_file():  # errors may name this machine
-        redactor.learn(platform.node(), HOST)
+    redactor.learn_name(
+        platform.node(), HOST
+    )  # it was made here, most often, and errors may name this machine
+    redactor.learn_name(_user(), USER)
     try:
         left_out = _copy_run(folder, output, redactor)
     except OSError as error:
@@ -106,10 +112,20 @@ def _scrub_run(folder: Path, output: Path) -> ScrubResult:
     return ScrubResult(folder, output, redactor.removed(), tuple(left_out))
 
 
+def _user() -> str | None:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container's user without a name
+        return None
+
+
 def _copy_run(folder: Path, output: Path, redactor: Redactor) -> list[FileLeftOut]:
     """Copy one run's folder, and of a sweep those of its profiles."""
     run = read_run(folder)
-    document = scrub_document(run, redactor)  # first: what is private in it is private in the artifacts
+    for path in sorted(folder.rglob("*")):  # first: what is private in one file is private in each
+        if path.is_file() and not path.is_symlink() and path.name not in _REPORTS:
+            learn_report(path, redactor)
+    document = scrub_document(run, redactor)
     is_sweep = _is_sweep_folder(folder)
     is_evaluation = (folder / EVALUATION).is_file()
     output.mkdir()
@@ -243,6 +259,8 @@ def scrub_document(run: RunDocument, redactor: Redactor) -> dict[str, Any]:
     ):  # made of what was asked: nobody typed it
         command = ()
     names = public_names(run)
+    for secret in mask_command(command)[1]:
+        redactor.learn(secret, TOKEN, strong=True)
     for word in command:
         value = word.partition("=")[2] if word.startswith("-") else word
         if not any(value in name for name in names):

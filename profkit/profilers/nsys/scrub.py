@@ -377,7 +377,7 @@ def _learn_private(database: sqlite3.Connection, tables: tuple[SqliteTable, ...]
             if "environment" in str(name).lower():
                 redactor.learn_environment(as_text(value))
             elif str(name).lower() == "hostname":
-                redactor.learn(as_text(value), HOST, strong=True)
+                redactor.learn_name(as_text(value), HOST)
     for meta in _META:
         if meta in names and names[meta].has("value"):
             for name, value in database.execute(f"SELECT name, value FROM {meta}"):
@@ -386,6 +386,8 @@ def _learn_private(database: sqlite3.Connection, tables: tuple[SqliteTable, ...]
         for (value,) in database.execute("SELECT value FROM StringIds WHERE length(value) > 200"):
             if "=" in (text := as_text(value)):
                 redactor.learn_environment(text)
+        for (value,) in database.execute("SELECT value FROM StringIds"):
+            redactor.learn_text(as_text(value))
 
 
 def _learn_fact(name: str, value: str, redactor: Redactor) -> None:
@@ -393,11 +395,12 @@ def _learn_fact(name: str, value: str, redactor: Redactor) -> None:
         redactor.learn_environment(value)
         redactor.learn(value, ENVIRONMENT)
     elif "USER" in name:
-        redactor.learn(value, USER, strong=True)
+        redactor.learn_name(value, USER)
     elif "HOST" in name or "DISPLAY_NAME" in name:
-        redactor.learn(value, HOST, strong=True)
+        redactor.learn_name(value, HOST)
     elif "COMMAND" in name or "ARG" in name:
         redactor.learn(value, COMMAND)
+        redactor.learn_command(value.split())
 
 
 # ---------------------------------------------------------------- tables
