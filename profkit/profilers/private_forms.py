@@ -133,6 +133,11 @@ def replace_shares(text: str, path: Replace) -> str:
     return _UNC.sub(lambda found: path(re.sub(r"\\+", "/", found[0])), text) if "\\\\" in text else text
 
 
+def mask_shares(text: str, mask: Replace) -> str:
+    """The same with what `mask` makes of each as it is written."""
+    return _UNC.sub(lambda found: mask(found[0]), text) if "\\\\" in text else text
+
+
 def replace_relative(text: str, path: Replace) -> str:
     """The text without relative paths that name folders; those of libraries that everybody has stay."""
     if "/" not in text:

@@ -158,12 +158,19 @@ def _named_hidden(text: str, hide: Callable[[str], str]) -> Iterator[str]:
             continue
         if found[2] is None and not name.startswith("-"):  # "the token is": only an option has its value so
             continue
-        if name.lower().endswith("token") and re.fullmatch(r"[\d.]{1,9}", value):  # a number of words
+        if name.lower().endswith("token") and not _is_token(mark, value):
             continue
         yield text[done:at]
         yield hide(value)
         done = at + len(value)
     yield text[done:]
+
+
+def _is_token(mark: str, value: str) -> bool:
+    """Whether it is no number of tokens, and no line of a program: `token = ids[i]`."""
+    if re.fullmatch(r"[\d.]{1,9}", value):
+        return False
+    return "= " not in mark or (len(value) >= 16 and re.search(r"\d", value) is not None)
 
 
 def mask_command(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
