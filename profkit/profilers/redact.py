@@ -156,6 +156,14 @@ class RemovedText:
 
 
 @dataclass(frozen=True)
+class RemainingText:
+    """A kind of text that stays in a copy, and its files: a secret without a known form stays with it."""
+
+    kind: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class FileLeftOut:
     """A file that a scrubbed copy does not have, why, and what would bring its content along."""
 
@@ -176,6 +184,7 @@ class Redactor:
         self._pattern: re.Pattern[str] | None = None
         self._names: dict[str, str] = {}  # of hosts and people, that are taken out as whole words -> kind
         self._name_pattern: re.Pattern[str] | None = None
+        self._remaining: dict[str, dict[str, None]] = {}  # kind -> files
         self._cached = lru_cache(maxsize=65536)(self._redact)
 
     def learn(self, value: str | None, kind: str, *, strong: bool = False) -> None:
@@ -273,6 +282,15 @@ class Redactor:
             RemovedText(kind, self._counts[kind], tuple(self._examples.get(kind, ())))
             for kind in (*known, *others)
         )
+
+    def note_remaining(self, file: str, kinds: Iterable[str]) -> None:
+        """Remember what kinds of text stay in a file of the copy."""
+        for kind in kinds:
+            self._remaining.setdefault(kind, {})[file] = None
+
+    def remaining(self) -> tuple[RemainingText, ...]:
+        """What kinds of text stay, and where, in the order in which they were noted."""
+        return tuple(RemainingText(kind, tuple(files)) for kind, files in self._remaining.items())
 
     def literals(self) -> Mapping[str, str]:
         """What is known to be private, longest first, with its kind."""

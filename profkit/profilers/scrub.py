@@ -20,10 +20,13 @@ LEARNT_PIECE = 1 << 20  # bytes
 LONGEST_LINE = 16 << 20  # characters: a longer one is cut there
 
 
-def scrub_report(source: Path, output: Path, redactor: Redactor | None = None) -> tuple[RemovedText, ...]:
+def scrub_report(
+    source: Path, output: Path, redactor: Redactor | None = None, name: str | None = None
+) -> tuple[RemovedText, ...]:
     """Write a copy of the report at `source` to `output` without what is private, and return what was taken out.
 
-    What `redactor` knows to be private is taken out as well. Raises UnreadableReport for what is no report, UsageError
+    What `redactor` knows to be private is taken out as well; it notes what kinds of text stay, in the file that is
+    called `name`. Raises UnreadableReport for what is no report, UsageError
     for a format out of which nothing can be taken, MachineError where the copy cannot be written. Where it raises, it
     leaves nothing at `output`.
     """
@@ -51,6 +54,7 @@ def scrub_report(source: Path, output: Path, redactor: Redactor | None = None) -
             shutil.rmtree(temporary, ignore_errors=True)
         else:
             temporary.unlink(missing_ok=True)
+    redactor.note_remaining(name or source.name, form.texts)
     return redactor.removed()
 
 

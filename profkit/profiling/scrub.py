@@ -40,6 +40,7 @@ from profkit.profilers.redact import (
     USER,
     FileLeftOut,
     Redactor,
+    RemainingText,
     RemovedText,
 )
 from profkit.profilers.registry import folder_format
@@ -54,18 +55,28 @@ _OWN_FILES = re.compile(
     r"artifacts/(?:[\w.-]+\.(?:status|switch|speedscope\.json|collapsed\.txt)|[\w.-]*region\.[\w.]+\.json|"
     r"timing-\d+\.\d+\.json|cprofile\.json|tracemalloc\.json|[\w.-]+/left-out\.json)"
 )
+_OWN_TEXTS = ("names of functions and of source files",)
+# Of run.json, and of what is made of it
+_RUN_TEXTS = (
+    "names of the run, its regions, functions, kernels and ranges",
+    "sentences of profkit that quote such names",
+)
+_KERNEL_TEXTS = ("names of operations and implementations", "reasons of failures, as programs said them")
 _REPORTS = ("report.md", "report.html")  # they are made again, of the scrubbed document
 _PROFILES = "profiles"  # of a sweep: runs of single cases, each a folder like any run's
 
 
 @dataclass(frozen=True)
 class ScrubResult:
-    """Where the copy is, what was taken out of it, and which files it lacks."""
+    """Where the copy is, what was taken out of it, which files it lacks, and what kinds of text it still has."""
 
     source: Path
     output: Path
     removed: tuple[RemovedText, ...]
     left_out: tuple[FileLeftOut, ...] = ()
+    remaining: tuple[
+        RemainingText, ...
+    ] = ()  # kinds of text that stay: a secret without a known form is in these
 
 
 def scrub(path: Path, output: Path | None = None) -> ScrubResult:
@@ -87,7 +98,12 @@ def scrub(path: Path, output: Path | None = None) -> ScrubResult:
         raise UsageError(f"{output} cannot be written: there is no folder {output.absolute().parent}")
     if is_run and whole in (output.absolute(), *output.absolute().parents):
         raise UsageError(f"{output} is inside the run that it would be a copy of", "--output ANOTHER")
-    result = _scrub_run(path, output) if is_run else ScrubResult(path, output, scrub_report(path, output))
+    if is_run:
+        result = _scrub_run(path, output)
+    else:
+        redactor = Redactor()
+        removed = scrub_report(path, output, redactor)
+        result = ScrubResult(path, output, removed, remaining=redactor.remaining())
     chown_to_sudo_user(output)
     return result
 
@@ -109,7 +125,7 @@ def _scrub_run(folder: Path, output: Path) -> ScrubResult:
     except BaseException:
         shutil.rmtree(output, ignore_errors=True)
         raise
-    return ScrubResult(folder, output, redactor.removed(), tuple(left_out))
+    return ScrubResult(folder, output, redactor.removed(), tuple(left_out), redactor.remaining())
 
 
 def _user() -> str | None:
@@ -131,6 +147,7 @@ def _copy_run(folder: Path, output: Path, redactor: Redactor) -> list[FileLeftOu
     output.mkdir()
     for name in () if is_sweep else ("artifacts", "logs"):
         (output / name).mkdir()
+    redactor.note_remaining(FILE_NAME, (*_RUN_TEXTS, *(_KERNEL_TEXTS if is_sweep or is_evaluation else ())))
     left_out: list[FileLeftOut] = []
     done: set[Path] = set()  # folders that are copied as wholes, or left out
     for profile in sorted((folder / _PROFILES).glob(f"*/{FILE_NAME}")) if is_sweep else ():
@@ -183,8 +200,9 @@ def _scrub_file(file: Path, name: str, output: Path, redactor: Redactor) -> File
     try:
         if _OWN_FILES.fullmatch(name) and is_text(file):
             scrub_text(file, target, redactor)
+            redactor.note_remaining(name, _OWN_TEXTS)
         else:
-            scrub_report(file, target, redactor)
+            scrub_report(file, target, redactor, name)
     except ProfkitError as fault:
         return FileLeftOut(name, fault.message.replace(str(file), "it").partition(" (it knows")[0], fault.fix)
     return None
@@ -281,6 +299,9 @@ def scrub_document(run: RunDocument, redactor: Redactor) -> dict[str, Any]:
     document: dict[str, Any] = redact_data(renamed, list(command), shown_command, redactor, names)
     if command:
         document["workload"]["command"] = shown_command
+    document["process"] = None
+    if run.workload.stdin is not None:
+        document["workload"]["stdin"] = PurePath(run.workload.stdin).name
     if document.get("place"):
         document["place"] = document["place"].partition(":")[0]  # the rest is a host's name, mostly
     if document.get("revision"):

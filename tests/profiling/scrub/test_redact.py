@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from profkit.profilers.profiler import Format
 from profkit.profilers.redact import PATH, TOKEN, Redactor, environment_variables
+from profkit.profilers.registry import all_profilers
 
 
 @pytest.mark.parametrize(
@@ -85,6 +87,13 @@ def test_what_is_known_goes_wherever_it_stands_and_a_kernel_keeps_its_name_but_f
     assert "bell" not in told.text("at /home/ann bell")
     assert told.kernel("gated_mlp_training_kernel") == "gated_mlp_training_kernel"
     assert told.kernel("k_correct-horse") == "k_removed"
+
+
+def test_what_kinds_of_text_stay_is_said_for_every_form_of_report() -> None:
+    default = Format("a", "a", "a", None, lambda _: None, None).texts  # type: ignore[arg-type, return-value]
+    formats = [form for profiler in all_profilers() for form in profiler.formats if form.scrub is not None]
+    assert len(formats) > 15
+    assert [form.name for form in formats if form.texts == default] == []
 
 
 def test_the_list_names_kinds_and_counts_and_no_secret() -> None:

@@ -265,9 +265,9 @@ def test_nvidias_own_package_opens_a_scrubbed_report_with_everything_in_it(
 
 
 FORMS = (
-    "/u/jq/k.cu", "/jq/k.cu", "/data/jq b/k.cu", r"D:\p\jq\k.cu", "C:/jq/k.cu", r"\\srv\jq\x\k.cu", "../jq/ml/k.cu", "jq/ml/k.cu",
-    "s3://bucket/jq/x", "nas01:/jq/data/x", "password: jqjqjqjq", "--api-key jqjqjqjq", "Authorization: Bearer jqjqjqjq",
-    "https://git.acme.example/jq", "jq-7.cluster.local",
+    "/u/jq/k.cu", "/jq/k.cu", "/data/jq b/k.cu", r"D:\p\jq\k.cu", "C:/jq/k.cu", r"\\srv\jq\x\k.cu", "../jq/ml/k.cu",
+    "jq/ml/k.cu", "s3://bucket/jq/x", "nas01:/jq/data/x", "password: jqjqjqjq", "--api-key jqjqjqjq",
+    "Authorization: Bearer jqjqjqjq", "https://git.acme.example/jq", "jq-7.cluster.local",
 )  # fmt: skip
 
 
