@@ -22,6 +22,9 @@ _PUBLIC_HOST = re.compile(
 )
 # host:/path, as of NFS and scp; more than a letter, which would be a drive
 _REMOTE_PATH = re.compile(rf"(?<![\w/:.@-])((?:[\w.+-]+@)?[A-Za-z][\w.-]+):((?:/{IN_PATH}+){{2,}})", re.ASCII)
+_PATH_LIST = re.compile(
+    rf"(?<![\w:/.\\~-]):?(?:/{IN_PATH}+)+(?::+(?:/{IN_PATH}+)+)+|(?<=[=\"'\s]):(?:/{IN_PATH}+){{2,}}"
+)
 _LABELS = re.compile(
     r"(?i)(?:file|path|folder|dir|cwd|error|warning|note|in|at|from|to|of|see|open|log|fix|exec|cmd):"
 )
@@ -136,6 +139,15 @@ def replace_shares(text: str, path: Replace) -> str:
 def mask_shares(text: str, mask: Replace) -> str:
     """The same with what `mask` makes of each as it is written."""
     return _UNC.sub(lambda found: mask(found[0]), text) if "\\\\" in text else text
+
+
+def replace_path_lists(text: str, path: Replace) -> str:
+    """The text without paths with colons between them, as PATH has them; by its colon one looks like an address."""
+    if ":/" not in text:
+        return text
+    return _PATH_LIST.sub(
+        lambda found: ":".join(path(one) if one.count("/") > 1 else one for one in found[0].split(":")), text
+    )
 
 
 def replace_relative(text: str, path: Replace) -> str:

@@ -13,6 +13,7 @@ from profkit.profilers.private_forms import (
     IN_PATH,
     private_fields,
     replace_addresses,
+    replace_path_lists,
     replace_relative,
     replace_shares,
 )
@@ -328,6 +329,7 @@ class Redactor:
         )
         text = IPV4.sub(lambda found: self._address(found[0], counted), text)
         text = MAC.sub(lambda _: counted(ADDRESS, "<address>"), text)
+        text = replace_path_lists(text, lambda path: self._path(path, counted))
         text = replace_shares(text, lambda share: self._path(share, counted))
         text = PATH_FORM.sub(lambda found: self._path(found[0], counted), text)
         text = WINDOWS.sub(lambda found: self._path(re.sub(r"[\\/]+", "/", found[0]), counted), text)

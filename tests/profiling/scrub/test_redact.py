@@ -133,7 +133,7 @@ PLANTED = (
     r"\\server\Pl4nted\x.pt", r"\\\\Pl4nted\\share\\x.pt", "nas01:/Pl4nted/data/x.pt", "ann@gpu1:/vol/Pl4nted/x",
     "../Pl4nted/x.py", "./work/Pl4nted/x.py", "work/Pl4nted/x.py", "Pl4nted-7.cluster.local", "node-3.Pl4nted.internal",
     "build.Pl4nted.corp", "C:\\work\\Pl4nted\\x.cu", "/Pl4nted/net/x.py", "~/Pl4nted/x.py", "Pl4nted@example.org",
-    "PASSPHRASE='Pl4nted'",
+    "PASSPHRASE='Pl4nted'", "PATH=/usr/bin:/opt/Pl4nted/bin:/home/Pl4nted/bin", "LD_LIBRARY_PATH=:/opt/Pl4nted/lib",
 )  # fmt: skip
 
 
