@@ -87,6 +87,7 @@ def run(
     waits: Callable[[], None] | None = None,
     stdin: Path | str | None = None,
     hidden: Sequence[str] = (),
+    printed: Path | None = None,
 ) -> ProcessOutcome:
     """Run `argv` to its end and say how it went.
 
@@ -95,7 +96,7 @@ def run(
     `cancel`, once set by another thread, ends the tree and raises Interrupted (a Ctrl-C reaches only the main thread).
     `finish`: seconds that the child has to end what it started and to finish its files, after `end_signal` to it alone;
     only then is the rest of the tree asked. Another Ctrl-C ends that patience. `waits` is called when it begins
-    after a first one.
+    after a first one. `printed` takes all of stdout, and then the log and the outcome have stderr alone.
     `stdin` is the file that is its standard input, from its beginning; None: an empty one, since a workload runs
     several times and a pipe can be read only once. `hidden`: secrets that no log and no outcome shows.
     Raises UsageError when `argv[0]` cannot be started, or `stdin` not be read; KeyboardInterrupt passes through after
@@ -111,7 +112,7 @@ def run(
     with defer_interrupts() as hurry:
         start = time.monotonic()
         with ProcessTree.starting():
-            child = _start(argv, env, cwd, stdin)
+            child = _start(argv, env, cwd, stdin, printed)
             tree = ProcessTree(child.pid)
         output = _OutputReader(child, log, hidden)
     timed_out = False
@@ -157,6 +158,7 @@ def _start(
     env: Mapping[str, str] | None,
     cwd: Path | str | None,
     stdin: Path | str | None,
+    printed: Path | None,
 ) -> subprocess.Popen[bytes]:
     try:
         source = open(os.devnull if stdin is None else stdin, "rb", buffering=0)  # noqa: SIM115
@@ -165,15 +167,16 @@ def _start(
             f"the workload's standard input cannot be read: {error.strerror} ({stdin})", "--stdin FILE"
         ) from error
     try:
-        return subprocess.Popen(
-            list(argv),
-            env={**os.environ, **(env or {})},
-            cwd=cwd,
-            stdin=source,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        with printed.open("wb") if printed is not None else contextlib.nullcontext() as stdout:
+            return subprocess.Popen(
+                list(argv),
+                env={**os.environ, **(env or {})},
+                cwd=cwd,
+                stdin=source,
+                stdout=stdout or subprocess.PIPE,
+                stderr=subprocess.PIPE if stdout else subprocess.STDOUT,
+                start_new_session=True,
+            )
     except FileNotFoundError as error:
         if cwd is not None and not Path(cwd).is_dir():
             raise UsageError(
@@ -257,8 +260,9 @@ class _OutputReader(threading.Thread):
 
     def __init__(self, child: subprocess.Popen[bytes], log: Path | None, hidden: Sequence[str] = ()) -> None:
         super().__init__(daemon=True)
-        assert child.stdout is not None
-        self._pipe: IO[bytes] = child.stdout
+        pipe = child.stdout or child.stderr
+        assert pipe is not None
+        self._pipe: IO[bytes] = pipe
         self._log = log
         self._hidden = tuple(secret.encode() for secret in hidden)
         self._held = b""  # the end of what came: a secret may go on in what comes next

@@ -24,7 +24,7 @@ from profkit.evaluation.records import (
     correctness_record,
     performance_record,
 )
-from profkit.kernels.evaluation.judge import Judge
+from profkit.kernels.evaluation.judging.judge import Judge
 from profkit.kernels.evaluation.request import JudgeSettings, PairOptions
 from profkit.kernels.evaluation.sources.functions import is_running_file, request_function
 from profkit.kernels.evaluation.sources.names import main_overload, name_meaning

@@ -59,6 +59,8 @@ class ModelClient(Protocol):
 class ModelFailed(MachineError):
     """A model cannot be asked, or does not answer. `permanent`: nor would it answer another request."""
 
+    spent: tuple[int, int] = (0, 0)  # tokens that its tries cost all the same, in and out
+
     def __init__(self, message: str, fix: str | None = None, *, permanent: bool = True) -> None:
         super().__init__(message, fix)
         self.permanent = permanent
@@ -70,3 +72,5 @@ class BudgetSpent(Exception):
 
 class Cancelled(Exception):
     """The client was closed while it was asked."""
+
+    spent: tuple[int, int] = (0, 0)  # tokens that it cost until then, in and out
