@@ -28,6 +28,7 @@ from profkit.cli.options import (
     places_of,
     print_result,
     print_view,
+    typed_options,
 )
 from profkit.cli.profile import DepthOption
 
@@ -265,6 +266,7 @@ def evaluate(
     from profkit.kernels.evaluation.journal import read_document, read_request, require_code
     from profkit.kernels.evaluation.request import EvaluationOptions, PairOptions, make_request
     from profkit.kernels.evaluation.sources.registry import make_source_request
+    from profkit.kernels.named_code import FILE as CODE_FILE
     from profkit.runtime.passes.secrets import mask_command
 
     progress = progress_for(quiet=quiet)
@@ -273,7 +275,7 @@ def evaluate(
         asked = "replay" if replay else "plan"
         raise UsageError(f"--{asked} is done on this machine", "leave out --on")
     if replay:
-        _replay(replay, file, _named_code(context, None), format, quiet=quiet)
+        _replay(replay, file, typed_options(context, CODE[1:]), format, quiet=quiet)
         return
     choices = _parse_choices(profile)
     if correctness_only and (choices or compile):
@@ -286,7 +288,8 @@ def evaluate(
         request = read_request(resume, again=again)
         line = f"profkit evaluate --resume {shlex.quote(str(resume))}{' --again' if again else ''}"
         needed = again or bool(choices) or not read_document(resume).complete
-        require_code(request, _named_code(context, file), line, needed=needed)
+        named = [(CODE_FILE, str(file))] if file is not None else []
+        require_code(request, [*named, *typed_options(context, CODE[1:])], line, needed=needed)
     else:
         if again:
             raise UsageError(
@@ -420,18 +423,6 @@ def _record(words: list[str], output: Path, *, plan: bool, quiet: bool) -> Path:
         raise
     progress.end(f"{calls:,} calls of operations, in {path}")
     return path
-
-
-def _named_code(context: typer.Context, file: Path | None) -> list[tuple[str, str]]:
-    """The code that the user named: kernels, and tests."""
-    from profkit.kernels.named_code import FILE
-
-    named = [(FILE, str(file))] if file is not None else []
-    for option in CODE[1:]:
-        source = context.get_parameter_source(option)
-        if source is not None and source.name == "COMMANDLINE":
-            named.append((f"--{option}", str(context.params[option])))
-    return named
 
 
 def _check_resume(context: typer.Context) -> None:
