@@ -72,7 +72,7 @@ _AT_HOST = re.compile(r"(?<![\w.@+-])([a-z_][\w.-]{1,31})@([A-Za-z][\w.-]{2,63})
 
 
 def private_fields(text: str) -> Iterator[tuple[str, str]]:
-    """What fields and paths of a text tell: ("host", name), ("user", name) and ("command", its words)."""
+    """What fields and paths of a text tell: ("host", name), ("user", name), ("home", its owner), ("command", words)."""
     for found in _FIELD.finditer(text):
         name, value = found["name"].lower(), found["quoted"] or found["plain"]
         if found["quoted"] is None and name in ("host", "user", "login", "owner"):  # words of any sentence
@@ -83,7 +83,7 @@ def private_fields(text: str) -> Iterator[tuple[str, str]]:
         else:
             yield ("user" if name.startswith(("user", "login", "owner")) else "host"), value
     for found in _HOME.finditer(text):
-        yield "user", found[1]
+        yield "home", found[1]
     for found in _AT_HOST.finditer(text):
         yield "user", found[1]
         yield "host", found[2]

@@ -140,7 +140,8 @@ _NO_NAMES = {
     "nobody", "work", "worker", "workspace", "guest", "shared", "public", "default", "device", "devices", "cuda",
     "model", "train", "python", "python3", "torch", "kernel", "memory", "stream", "process", "thread", "server",
     "client", "username", "hostname", "name", "runs", "jobs", "owner", "system", "time", "args", "string", "uint",
-    "float", "char", "void", "folder", "address", "removed", "token", "mail", "command", "environment", "vscode",
+    "float", "char", "void", "project", "projects", "conda",
+    "folder", "address", "removed", "token", "mail", "command", "environment", "vscode",
     "jovyan", "coder", "program", "function", "library", "trace", "step", "machine", "linux", "darwin",
 }  # fmt: skip
 
@@ -201,15 +202,18 @@ class Redactor:
         self._pattern = None
         self._cached.cache_clear()
 
-    def learn_name(self, value: str | None, kind: str) -> None:
-        """Take the name of a host or a person out wherever it stands as a word; common and very short ones stay."""
+    def learn_name(self, value: str | None, kind: str, *, strong: bool = True) -> None:
+        """Take the name of a host or a person out wherever it stands as a word; common and very short ones stay.
+
+        `strong`: out of names of kernels, too.
+        """
         value = (value or "").strip()
         names = [value, value.partition(".")[0]] if kind is HOST else [value]
         for name in names:
             if not _NAME.fullmatch(name) or name.lower() in _NO_NAMES or IPV4.fullmatch(name):
                 continue
             self._names.setdefault(name, kind)
-            if len(name) >= LONG_ENOUGH:
+            if strong and len(name) >= LONG_ENOUGH:
                 self._strong.add(name)
             self._name_pattern = None
             self._cached.cache_clear()
@@ -218,7 +222,7 @@ class Redactor:
         """Learn the hosts, the people and the commands that fields and paths of the text name."""
         for what, value in private_fields(text):
             if what != "command":
-                self.learn_name(value, HOST if what == "host" else USER)
+                self.learn_name(value, HOST if what == "host" else USER, strong=what != "home")
             elif " " in value:
                 self.learn_command(value.split())
 

@@ -153,3 +153,18 @@ def test_an_address_of_version_6_goes(address: str) -> None:
     assert (
         Redactor().text(f"connect [{address}]:443, {address} and") == "connect [<address>]:443, <address> and"
     )
+
+
+def test_names_are_learnt_from_fields_and_homes_and_common_words_are_none() -> None:
+    told = Redactor()
+    told.learn_text(
+        '{"hostname": "gpu7.acme.example", "user": "annbell"}  in /home/jqx1/net and "host": "localhost"'
+    )
+    told.learn_text("/home/project/x /home/ubuntu host: pinned user: cuda")
+    assert told.text("gpu7 and gpu7.acme.example, gpu77") == "<host> and <host>, gpu77"
+    assert told.text("jqx1_step of annbell's project, pinned by localhost") == (
+        "<user>_step of <user>'s project, pinned by localhost"
+    )
+    assert (
+        told.kernel("k_annbell_jqx1") == "k_removed_jqx1"
+    )  # a path alone does not change the name of a kernel
