@@ -50,6 +50,8 @@ def test_secrets_in_a_line_for_a_shell_are_hidden_one_by_one() -> None:
     )
     assert words[2] == "curl -H 'Authorization: Bearer ***' --password *** x"
     assert values == ("abc123def", "hunter2")
+    program = "import m; m.run(token=next_token, password=ask(1)); token = ids2[0]; m.api_key = keys[3]"
+    assert mask_command(["python", "-c", program]) == (("python", "-c", program), ())
     assert (
         hide_secrets("std::token::next the token is here", lambda _: "***")
         == "std::token::next the token is here"

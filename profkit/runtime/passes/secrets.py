@@ -160,6 +160,8 @@ def _named_hidden(text: str, hide: Callable[[str], str]) -> Iterator[str]:
             continue
         if name.lower().endswith("token") and not _is_token(mark, value):
             continue
+        if text[at + len(value) : at + len(value) + 1] in ("(", "["):  # a line of a program: password=ask()
+            continue
         yield text[done:at]
         yield hide(value)
         done = at + len(value)
@@ -167,10 +169,10 @@ def _named_hidden(text: str, hide: Callable[[str], str]) -> Iterator[str]:
 
 
 def _is_token(mark: str, value: str) -> bool:
-    """Whether it is no number of tokens, and no line of a program: `token = ids[i]`."""
-    if re.fullmatch(r"[\d.]{1,9}", value):
+    """Whether it is no number of tokens, and no line of a program: `token = ids[i]`, `f(token=next_token)`."""
+    if re.fullmatch(r"[\d.]{1,9}|[A-Za-z_.]+", value):
         return False
-    return "= " not in mark or (len(value) >= 16 and re.search(r"\d", value) is not None)
+    return "= " not in mark or len(value) >= 16
 
 
 def mask_command(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
