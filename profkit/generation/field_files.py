@@ -27,10 +27,10 @@ from profkit.reporting.views.evaluation.text import percent, speedup_text
 from profkit.reporting.views.generation.text import (
     STOPPED,
     asked_model,
+    continue_line,
     cost_text,
     evaluate_line,
     head_line,
-    resume_line,
     spending_line,
     stop_text,
 )
@@ -202,8 +202,10 @@ def _readme(document: GenerationDocument, folder: Path) -> str:
         "| --- | --- |",
         "| `index.html`, `report.md` | the whole generation, to read |",
         "| `generation.json` | the same for programs |",
+        "| `attempts.jsonl` | the journal: with it a generation goes on where it ended |",
         "| `OVERALL_SUMMARY.txt` | one line for each operation |",
         f"| `{example}/{example}_attempt_1.py`, ... | the kernels, one file for each attempt |",
+        f"| `{example}/{example}_attempt_1_answer.md`, ... | what the model answered |",
         f"| `{example}/{example}_attempt_1_feedback.txt`, ... | what the model was told of each |",
         f"| `{example}/{example}_kernel_gen_summary.json` | the attempts as rows; `kept` is the one to use |",
         f"| `{example}/{example}_summary.txt`, `{example}/metadata.txt` | the same in words, and who made it where |",
@@ -235,6 +237,5 @@ def _readme(document: GenerationDocument, folder: Path) -> str:
 
 
 def _resume_lines(document: GenerationDocument, folder: Path) -> list[str]:
-    if document.complete:
-        return []
-    return ["It is not complete. This goes on with it:", "", "```bash", resume_line(folder), "```", ""]
+    line = continue_line(document, folder)
+    return ["This goes on with it:", "", "```bash", line, "```", ""] if line is not None else []

@@ -191,6 +191,7 @@ def make_document(contents: GenerationContents, seconds: float) -> GenerationDoc
         limits=codec.from_plain_data(GenerationLimits, header.get("limits", {}), "limits"),
         command=codec.from_plain_data(tuple[str, ...], header.get("command", []), "command"),
         dtype=settings.dtype,
+        floor=settings.timing.floor,
         versions=codec.from_plain_data(dict[str, str], about.get("versions", {}), "versions"),
         input_tokens=sum(call.input_tokens or 0 for call in calls),
         output_tokens=sum(call.output_tokens or 0 for call in calls),

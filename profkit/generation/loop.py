@@ -19,11 +19,13 @@ from profkit.analysis.evaluation.feedback import (
 )
 from profkit.analysis.evaluation.operations import operation_results
 from profkit.analysis.generation import best_attempt
+from profkit.analysis.insights import HOST_RULES
 from profkit.core.errors import MachineError
 from profkit.core.types import (
     Attempt,
     EvaluationDocument,
     GenerationLimits,
+    Insight,
     ModelCall,
     RunDocument,
     Speedup,
@@ -48,6 +50,7 @@ from profkit.generation.request import GenerationRequest
 from profkit.kernels.evaluation.results.outputs import write_results
 
 SHOWN_ANSWER = 2000  # characters of an answer without code that the model sees again
+MOST_REPEATED = 3  # answers with the same code, one after the other: it has no other
 REFUSED = "The model declined to answer."
 
 
@@ -120,6 +123,9 @@ class OperationLoop:
                 return "reached"
             if best.bound_share is not None and best.bound_share >= AT_BOUND:
                 return "bound"
+        last = [attempt.status for attempt in self._attempts[-MOST_REPEATED:]]
+        if last == ["repeated"] * MOST_REPEATED:
+            return "repeated"
         return "attempts" if len(self._attempts) >= self._limits.attempts else ""
 
     # ---------------------------------------------------------------- one attempt
@@ -204,7 +210,8 @@ class OperationLoop:
         )
         speedup = None
         if operation.correct and mean is not None and mean.low is not None and mean.high is not None:
-            speedup = Speedup(mean.value, mean.low, mean.high, mean.word, mean.n)
+            pairs = sum(result.speedup.pairs for result in timed if result.speedup is not None)
+            speedup = Speedup(mean.value, mean.low, mean.high, mean.word, pairs)
         return replace(
             attempt,
             status=operation.status,
@@ -218,7 +225,7 @@ class OperationLoop:
             evaluation=self._relative(judged.folder),
             profile=profile,
             bottleneck=bottleneck_of(run) if run is not None else None,
-            insights=run.insights if run is not None else (),
+            insights=_insights(run) if run is not None else (),
             evaluated_seconds=judged.seconds,
             profiled_seconds=judged.profiled_seconds,
         )
@@ -306,9 +313,16 @@ def _with_profile(kernel: JudgedKernel, judged: _Judged) -> JudgedKernel:
         kernel,
         limit=bottleneck_of(judged.run),
         hottest=hottest_places(judged.run),
-        insights=judged.run.insights,
+        insights=_insights(judged.run),
         profiled=judged.profiled.test.arguments,
     )
+
+
+def _insights(run: RunDocument) -> tuple[Insight, ...]:
+    """Those that speak of what is timed: of a kernel on a GPU that is the GPU's time alone, and no launching."""
+    if not run.kernels:
+        return run.insights
+    return tuple(insight for insight in run.insights if insight.rule not in HOST_RULES)
 
 
 def _timed_call(result: TestResult) -> TimedCall:

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from profkit.core.types import GenerationLimits
+from profkit.core.types import GenerationLimits, StopReason
 from profkit.generation.outputs import write_generation
 from profkit.reporting import markdown, terminal
 from profkit.reporting.html import page
@@ -145,6 +145,29 @@ def test_what_a_stranger_wrote_is_text_and_no_markup() -> None:
     assert problems(html) == []
     assert "\x1b" not in on_screen(view(document), details=True)
     assert "<script>" not in markdown.render(view(document))
+
+
+@pytest.mark.parametrize(
+    ("stopped", "limits", "complete", "option"),
+    [
+        ("interrupted", GenerationLimits(5), False, ""),
+        ("failed", GenerationLimits(5), True, ""),
+        ("budget", GenerationLimits(5, tokens=1000), True, " --max-tokens 2000"),
+        ("budget", GenerationLimits(5, cost=1.5), True, " --max-cost 3"),
+        ("attempts", GenerationLimits(5), True, " --max-attempts 10"),
+    ],
+)
+def test_the_line_that_goes_on_gives_what_was_missing(
+    stopped: StopReason, limits: GenerationLimits, complete: bool, option: str
+) -> None:
+    one = operation("relu.default", failed(1), stopped=stopped)
+    text = in_one_line(view(generation(one, limits=limits, complete=complete), Path("runs/a b")))
+    assert f"profkit generate --resume 'runs/a b'{option} How it" in text
+
+
+def test_what_is_solved_needs_no_line_that_goes_on() -> None:
+    one = operation("relu.default", correct(1, 1.5), stopped="attempts")
+    assert "--resume" not in in_one_line(view(generation(one), Path("runs/a")))
 
 
 # ---------------------------------------------------------------- the commands

@@ -307,3 +307,11 @@ def test_a_server_that_is_not_there_leaves_no_folder(tmp_path: Path) -> None:
 def test_json_says_what_the_journal_holds(generated: Generated) -> None:
     stored = json.loads((generated.folder / "generation.json").read_text())
     assert [each["operation"] for each in stored["operations"]] == ["relu.default"]
+
+
+def test_the_speed_of_an_attempt_has_the_pairs_of_all_its_timed_tests(generated: Generated) -> None:
+    timed = [attempt for attempt in generated.attempts if attempt["speedup"] is not None]
+    assert timed
+    for attempt in timed:
+        pairs = sum(test["speedup"]["pairs"] for test in attempt["timed"])
+        assert attempt["speedup"]["pairs"] == pairs > 1

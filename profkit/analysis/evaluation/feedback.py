@@ -57,6 +57,11 @@ def format_feedback(kernel: JudgedKernel) -> str:
     return "\n".join(_lines(kernel)).strip() + "\n"
 
 
+def calls_others(results: Sequence[TestResult]) -> bool:
+    """Whether in some timed test the kernels of others do all the work on the device."""
+    return any(result.own_share is not None and result.own_share < NO_OWN_KERNEL for result in results)
+
+
 def share_of_bound(results: Sequence[TestResult]) -> float | None:
     """The least share of the hardware's limit that a timed test reaches; None unless it is known of each."""
     shares = [
@@ -201,13 +206,10 @@ def _times(decided: Sequence[TestResult]) -> Iterator[str]:
         yield f"- `{result.test.arguments}`: {describe_speed(result.speedup)}{_seconds(result)}"
     if len(timed) > SHOWN_TIMES:
         yield f"- {len(timed) - SHOWN_TIMES} more were timed, each shorter."
-    shares = [result.own_share for result in timed if result.own_share is not None]
-    if shares and min(shares) < NO_OWN_KERNEL:
-        yield (
-            f"- {format_percent(100 * min(shares))} % of the GPU's time is in kernels of this file: it calls those of "
-            "PyTorch or its libraries."
-        )
-    for remark in dict.fromkeys(remark for result in timed for remark in result.remarks):
+    if calls_others(timed):
+        yield "- Next to none of the GPU's time is in kernels of this file: it calls those of PyTorch or its libraries."
+    remarks = {_without_numbers(remark): remark for result in reversed(timed) for remark in result.remarks}
+    for remark in reversed(remarks.values()):  # each kind once, of the test that takes longest
         yield f"- {remark}."
 
 
@@ -264,11 +266,17 @@ def _next_for_correct(kernel: JudgedKernel) -> str:
         return "It is correct. Nothing was timed."
     if share is not None and share >= AT_BOUND:
         return f"It reaches {format_percent(100 * share)} % of what the hardware allows: there is nothing left to win."
+    if calls_others(timed):
+        return "Write the arithmetic in kernels of this file: PyTorch's own can be had without it."
     slowest = min(timed, key=lambda result: result.speedup.median if result.speedup else 1.0)
     target = f"The lowest speed-up is that of `{slowest.test.arguments}`"
     if kernel.insights:
         return f"Keep it correct, and make it faster: begin with **{kernel.insights[0].title}**. {target}."
     return f"Keep it correct, and make it faster. {target}."
+
+
+def _without_numbers(text: str) -> str:
+    return re.sub(r"\d[\d.,]*", "", text)
 
 
 def _cut(text: str, most: int = SHOWN_REASON) -> str:

@@ -29,6 +29,7 @@ StopReason = Literal[
     "bound",  # correct, and at the least time that the hardware allows
     "reached",  # what --until asks for
     "attempts",
+    "repeated",  # the model gives the same code again and again
     "budget",  # tokens or cost
     "failed",  # the model cannot be asked
     "interrupted",
@@ -66,7 +67,7 @@ class Attempt:
     """One attempt at an operation.
 
     Paths are relative to the folder of the generation. `speedup` is the geometric mean over the timed tests, with its
-    95 % interval; None where the kernel is not correct, or nothing was timed.
+    95 % interval, and `pairs` those of all; None where the kernel is not correct, or nothing was timed.
     """
 
     number: int  # from 1

@@ -1,30 +1,20 @@
-"""Tables of a generation: operations, attempts, what each feedback changed, what it cost."""
+"""Tables of a generation: operations, what is solved within k attempts, what it cost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
 
 from profkit.analysis.generation import (
-    OUTCOMES as OUTCOME_ORDER,
-)
-from profkit.analysis.generation import (
-    FeedbackEffect,
-    FeedbackStep,
     Spending,
-    feedback_effects,
-    feedback_steps,
-    is_correct,
     kept_attempt,
     spending_by_attempt,
     spending_of,
     within_attempts,
 )
-from profkit.core.formatting import joined, plural, shorten
-from profkit.core.types import Attempt, GenerationDocument, OperationAttempts
+from profkit.core.formatting import plural, shorten
+from profkit.core.types import GenerationDocument, OperationAttempts
 from profkit.reporting.chart_blocks import Charts
 from profkit.reporting.ci import Case, Cases, CaseState
-from profkit.reporting.extras import PAGE
 from profkit.reporting.view import (
     Block,
     Detail,
@@ -38,71 +28,24 @@ from profkit.reporting.view import (
     StatusRow,
     TableColumn,
     Text,
-    soft,
     table,
 )
-from profkit.reporting.view import joined as joined_text
 from profkit.reporting.views.evaluation.text import format_duration, interval_text, percent, ratio
 from profkit.reporting.views.generation.charts import legend, solved_chart
+from profkit.reporting.views.generation.links import Linker
 from profkit.reporting.views.generation.text import (
-    OUTCOME_SIGNS,
-    OUTCOMES,
     STOPPED,
     attempt_speed,
     cost_text,
-    counted_words,
-    insight_text,
     last_failure,
     sign_of,
     stop_text,
+    tests_text,
     title,
     whole_spending,
 )
 
 _FEW, _MANY = 20, 400  # rows of a screen, and of a page
-_TOLD: Mapping[str, str] = {
-    "insight": "speed and insights of a correct kernel",
-    "passed": "speed of a correct kernel",
-    "incorrect": "wrong results",
-    "load-error": "it cannot be loaded",
-    "crashed": "a crash",
-    "timeout": "a time limit",
-    "out-of-memory": "too little memory",
-    "cheat": "a cheat",
-    "no-code": "no code in the answer",
-    "repeated": "the same code again",
-}
-
-
-class Linker:
-    """Makes links to files below the generation's folder: of those alone that are there."""
-
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
-
-    def span(self, words: str, path: str) -> Span:
-        """The words, with the file behind them where it is there."""
-        there = self._folder is not None and bool(path) and (self._folder / path).is_file()
-        return Span(words, link=path if there else None)
-
-    def kernel(self, attempt: Attempt) -> Text:
-        """`relu_attempt_3.py`; `-` where there is none."""
-        return self.span(PurePosixPath(attempt.file).name or "-", attempt.file)
-
-    def files(self, attempt: Attempt) -> Text:
-        """All that an attempt has, by what it is."""
-        pages = (
-            ("kernel", attempt.file),
-            ("feedback", attempt.feedback),
-            ("evaluation", f"{attempt.evaluation}/{PAGE}" if attempt.evaluation else ""),
-            ("profile", f"{attempt.profile}/{PAGE}" if attempt.profile else ""),
-        )
-        linked = [span for name, path in pages if (span := self.span(name, path)).link is not None]
-        return joined_text(
-            *(part for place, span in enumerate(linked) for part in (" " if place else "", span))
-        )
-
-
 # ---------------------------------------------------------------- operations
 
 
@@ -131,7 +74,7 @@ def unsolved_section(
             last.status,
             (one.operation,),
             shorten(last.reason, 300),
-            value=_tests_text(last),
+            value=tests_text(last),
             place=f"attempt {last.number} of {len(one.attempts)}",
             below=(
                 f"{stop_text(one, document)}",
@@ -150,10 +93,6 @@ def unsolved_section(
     )
     headline = f"{plural(len(without), 'operation')}; what is wrong with the last attempt that was tested"
     yield Section("Without a correct kernel", (body,), headline, anchor="unsolved")
-
-
-def _tests_text(attempt: Attempt) -> str:
-    return f"{attempt.passed} of {attempt.tests}" if attempt.tests else ""
 
 
 def operations_section(operations: Sequence[OperationAttempts], links: Linker) -> Iterator[Section]:
@@ -210,43 +149,6 @@ def _operation_table(operations: Sequence[OperationAttempts], links: Linker) -> 
     return table(titles, rows, words=2, note=note)
 
 
-# ---------------------------------------------------------------- attempts
-
-
-def attempts_section(operations: Sequence[OperationAttempts], links: Linker) -> Iterator[Section]:
-    """Every attempt with its files."""
-    pairs = [(one, each) for one in operations for each in one.attempts]
-    if not pairs:
-        return
-    titles = [
-        "Operation",
-        "Attempt",
-        "Status",
-        "Passed",
-        "Speed-up",
-        "Bound",
-        "Why, or what limits it",
-        "Files",
-    ]
-    rows = [
-        (
-            shorten(one.operation, 48),
-            f"{each.number} (kept)" if kept_attempt(one) == each else str(each.number),
-            Span(each.status, status=sign_of(each)),
-            _tests_text(each) or "-",
-            attempt_speed(each),
-            percent(each.bound_share),
-            shorten(each.reason or each.bottleneck or "", 160),
-            links.files(each),
-        )
-        for one, each in pairs[:_MANY]
-    ]
-    left = max(0, len(pairs) - _MANY)
-    body = table(titles, rows, words=len(titles), left=left)
-    headline = f"{plural(len(pairs), 'attempt')} with their files"
-    yield Section("Attempts", (Detail((body,), (), "Attempts"),), headline, anchor="attempts", repeats=True)
-
-
 # ---------------------------------------------------------------- within k
 
 
@@ -285,87 +187,6 @@ def solved_section(document: GenerationDocument) -> Iterator[Section]:
     chart = solved_chart(document)
     drawn = (Sourced((Paragraph(legend(chart)), Charts((chart,)))),) if chart is not None else ()
     yield Section("Solved within k attempts", (*drawn, body), anchor="within")
-
-
-# ---------------------------------------------------------------- feedback
-
-
-def feedback_section(document: GenerationDocument, links: Linker) -> Iterator[Section]:
-    """What became of each kind of feedback, and from each attempt to the next."""
-    steps = feedback_steps(document)
-    if not steps:
-        return
-    effects = feedback_effects(steps)
-    kinds = table(
-        ["What was told", "Times", "What became of it"],
-        [
-            (_TOLD.get(effect.told, effect.told), str(effect.steps), _effect_text(effect))
-            for effect in effects
-        ],
-        words=3,
-        title="By what was told",
-    )
-    one_by_one = Detail((_steps_table(steps, links),), (), "Feedback by feedback")
-    yield Section("What each feedback changed", (kinds, one_by_one), feedback_line(steps), anchor="feedback")
-
-
-def _effect_text(effect: FeedbackEffect) -> str:
-    counts = [(effect.outcomes.get(outcome, 0), OUTCOMES[outcome]) for outcome in OUTCOME_ORDER]
-    return counted_words(counts)
-
-
-def feedback_line(steps: Sequence[FeedbackStep]) -> str:
-    """`Of 10 feedbacks 2 led to a correct kernel and 1 to a faster one; 1 did harm.`"""
-    counts = {outcome: sum(step.outcome == outcome for step in steps) for outcome in OUTCOME_ORDER}
-    harm = counts["slower"] + counts["broken"]
-    parts = [f"{counts['solved']} led to a correct kernel", f"{counts['faster']} to a faster one"]
-    line = f"Of {plural(len(steps), 'feedback')} {joined(parts)}"
-    return f"{line}; {harm} did harm." if harm else f"{line}."
-
-
-def _steps_table(steps: Sequence[FeedbackStep], links: Linker) -> Block:
-    titles = [
-        "Operation",
-        "Attempts",
-        "Before",
-        "After",
-        "Changed",
-        "First insight that was told",
-        "Feedback",
-    ]
-    rows = [
-        (
-            shorten(step.operation.operation, 48),
-            f"{step.before.number} to {step.after.number}",
-            _step_text(step.before),
-            _step_text(step.after),
-            _changed_text(step),
-            _insights_text(step),
-            links.span("feedback" if step.before.feedback else "-", step.before.feedback),
-        )
-        for step in steps[:_MANY]
-    ]
-    left = max(0, len(steps) - _MANY)
-    return table(titles, rows, words=len(titles), title="From each attempt to the next", left=left)
-
-
-def _step_text(attempt: Attempt) -> Text:
-    words = attempt_speed(attempt) if is_correct(attempt) and attempt.speedup is not None else ""
-    tests = _tests_text(attempt) if not is_correct(attempt) else ""
-    return joined_text(Span(attempt.status, status=sign_of(attempt)), f" {words or tests}".rstrip())
-
-
-def _changed_text(step: FeedbackStep) -> Text:
-    word = Span(OUTCOMES[step.outcome], status=OUTCOME_SIGNS.get(step.outcome))
-    return joined_text(word, f", {ratio(step.ratio)}" if step.ratio is not None else "")
-
-
-def _insights_text(step: FeedbackStep) -> Text:
-    if step.insight is None:
-        return ""
-    more = len(step.before.insights) - 1
-    rest = soft(f" and {plural(more, 'more', 'more')}") if more else ""
-    return joined_text(shorten(insight_text(step.insight), 160), rest)
 
 
 # ---------------------------------------------------------------- spending

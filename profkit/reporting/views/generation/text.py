@@ -31,6 +31,7 @@ STOPPED: Mapping[StopReason, str] = {
     "bound": "at the hardware's bound",
     "reached": "fast enough",
     "attempts": "no attempts left",
+    "repeated": "the same code again",
     "budget": "budget spent",
     "failed": "model cannot be asked",
     "interrupted": "interrupted",
@@ -165,6 +166,11 @@ def attempt_speed(attempt: Attempt | None) -> str:
     return speedup_text(attempt.speedup) if attempt is not None else "-"
 
 
+def tests_text(attempt: Attempt) -> str:
+    """`4 of 6`, the tests that passed; nothing where none decided anything."""
+    return f"{attempt.passed} of {attempt.tests}" if attempt.tests else ""
+
+
 def insight_text(insight: Insight) -> str:
     """The change, with the most that it can win."""
     gain = insight.gain
@@ -184,8 +190,9 @@ def last_failure(operation: OperationAttempts) -> Attempt | None:
 def evaluate_line(document: GenerationDocument, folder: Path | str) -> str:
     """The line that measures the kept kernels anew, on the tests of the same suite."""
     words = ["profkit", "evaluate", "--suite", document.suite]
-    if "--traces" in document.command[:-1]:
-        words += ["--traces", document.command[document.command.index("--traces") + 1]]
+    for option in ("--traces", "--device"):
+        if option in document.command[:-1]:
+            words += [option, document.command[document.command.index(option) + 1]]
     if document.dtype:
         words += ["--dtype", document.dtype]
     return shlex.join([*words, "--backend", "directory", "--kernels", str(folder)])
@@ -194,6 +201,23 @@ def evaluate_line(document: GenerationDocument, folder: Path | str) -> str:
 def resume_line(folder: Path | str) -> str:
     """The line that goes on with it."""
     return f"profkit generate --resume {shlex.quote(str(folder))}"
+
+
+def continue_line(document: GenerationDocument, folder: Path | str) -> str | None:
+    """The line that goes on: with what is left, with twice the budget that is spent, or with twice the attempts for
+    what has no correct kernel. None where there is nothing to go on with."""
+    ends = {operation.stopped for operation in document.operations}
+    limits, line = document.limits, resume_line(folder)
+    if not document.complete or "failed" in ends:
+        return line
+    if "budget" in ends and limits.tokens is not None:
+        return f"{line} --max-tokens {2 * limits.tokens}"
+    if "budget" in ends and limits.cost is not None:
+        return f"{line} --max-cost {2 * limits.cost:g}"
+    unsolved = [one for one in document.operations if kept_attempt(one) is None]
+    if any(operation.stopped == "attempts" for operation in unsolved):
+        return f"{line} --max-attempts {2 * limits.attempts}"
+    return None
 
 
 def kept_line(operation: OperationAttempts) -> str:

@@ -29,6 +29,7 @@ from profkit.reporting.view import (
     notes,
 )
 from profkit.reporting.views.evaluation.text import percent, speedup_text
+from profkit.reporting.views.generation.attempts import attempts_section, feedback_line, feedback_section
 from profkit.reporting.views.generation.charts import (
     LINES,
     MAP_LEGEND,
@@ -37,12 +38,9 @@ from profkit.reporting.views.generation.charts import (
     speed_charts,
     time_bar,
 )
+from profkit.reporting.views.generation.links import Linker
 from profkit.reporting.views.generation.tables import (
-    Linker,
-    attempts_section,
     cost_line,
-    feedback_line,
-    feedback_section,
     operations_section,
     ordered,
     solved_section,
@@ -53,10 +51,10 @@ from profkit.reporting.views.generation.tables import (
 from profkit.reporting.views.generation.text import (
     STOPPED,
     asked_model,
+    continue_line,
     counted_words,
     evaluate_line,
     head_line,
-    resume_line,
     title,
     whole_spending,
     words_of,
@@ -175,8 +173,8 @@ def _next_steps(
     lines = []
     if scores.solved:
         lines.append(evaluate_line(document, where))
-    if not document.complete:
-        lines.append(resume_line(where))
+    if (line := continue_line(document, where)) is not None:
+        lines.append(line)
     if lines:
         yield Section("Next", (Commands(tuple(lines)),), anchor="next")
 
