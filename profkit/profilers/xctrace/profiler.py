@@ -114,6 +114,10 @@ class Xctrace:
             time_line=_TIME_LINE,
             has_stacks=True,
             facts_are_conditions=True,
+            texts=(
+                "names of functions, of encoders and of command buffers",
+                "labels of signposts",
+            ),
         ),
         Format(
             "xctrace-toc",
@@ -123,6 +127,7 @@ class Xctrace:
             _READ,
             _SCRUB_FILE,
             facts_are_conditions=True,
+            texts=("names of tables",),
         ),
         Format(
             "xctrace-document",
@@ -149,6 +154,10 @@ class Xctrace:
             time_line=_TIME_LINE,
             has_stacks=True,
             facts_are_conditions=True,
+            texts=(
+                "names of functions, of encoders and of command buffers",
+                "labels of signposts",
+            ),
         ),
     )
     recorder = Recorder(
