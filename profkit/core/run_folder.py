@@ -18,6 +18,7 @@ from typing import NoReturn, cast
 from profkit.core.codec import from_plain_data, json_text, short_repr, to_plain_data, valid_text
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.older_runs import add_codes
+from profkit.core.regular_files import open_regular, read_bounded_text
 from profkit.core.types import Json, RunDocument
 from profkit.core.whole_files import write_whole
 
@@ -160,11 +161,7 @@ def read_run(path: Path) -> RunDocument:
         if not file.is_file():
             what = f"{path} holds no {FILE_NAME}" if path.is_dir() else f"{path} is not a file"
             raise UnreadableReport(f"cannot read a run: {what}")
-        if file.stat().st_size > SIZE_LIMIT:
-            raise UnreadableReport(
-                f"cannot read {file}: larger than any run document ({SIZE_LIMIT >> 20} MiB)"
-            )
-        text = file.read_bytes().decode("utf-8-sig")
+        text = read_bounded_text(file, SIZE_LIMIT, encoding="utf-8-sig")
     except OSError as error:
         raise UnreadableReport(f"cannot read {file}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
@@ -187,7 +184,7 @@ def is_run(path: Path) -> bool:
     try:
         if not path.is_file():  # asked first, since opening a pipe would wait for its writer
             return False
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return re.search(rb'"schema"\s*:\s*"profkit\.run/', file.read(4096)) is not None
     except OSError:
         return False

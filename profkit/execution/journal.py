@@ -23,8 +23,10 @@ from time import monotonic
 from typing import Any, TypeAlias
 
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
+from profkit.core.regular_files import open_regular
 
 _encode = json.JSONEncoder(allow_nan=False).encode  # json.dumps makes another one each time
+LONGEST_LINE = 64 << 20  # bytes; an entry with all its times has some hundred thousand
 SYNC_SECONDS = 1.0  # a disk may take 30 ms for each, and a worker waits meanwhile
 
 
@@ -160,15 +162,12 @@ def _lock(path: Path, format: JournalFormat, file: int) -> None:
 
 def _lines(path: Path, format: JournalFormat) -> Iterator[tuple[int, Any, int]]:
     """Each whole line that is JSON: its number, what it says, and where it ends."""
-    if path.exists() and not path.is_file():  # a pipe would be waited for
-        return
     try:
-        with path.open("rb") as file:
-            end = 0
-            for number, line in enumerate(file, 1):
+        with open_regular(path) as file:
+            number = end = 0
+            while (line := file.readline(LONGEST_LINE)).endswith(b"\n"):
+                number += 1
                 end += len(line)
-                if not line.endswith(b"\n"):
-                    return
                 with suppress(ValueError, RecursionError):
                     yield number, json.loads(line), end
     except FileNotFoundError as error:

@@ -11,6 +11,7 @@ from typing import Any
 
 from profkit.analysis.stacks.merge import KERNEL, PYTHON, frame_label, is_python
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import read_bounded_text
 from profkit.core.types import Frame, Stacks
 
 NANO = 1e9
@@ -119,9 +120,7 @@ _SHORT_UNITS = {"seconds": "s", "nanoseconds": "ns", "microseconds": "us", "mill
 def read_speedscope(path: Path) -> tuple[Stacks, ...]:
     """Every `sampled` profile of the file. Raises UnreadableReport where it is none, too large, or damaged."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise UnreadableReport(f"{path.name} is too large to be drawn")
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(read_bounded_text(path, LARGEST))
     except OSError as error:
         raise UnreadableReport(f"{path.name} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

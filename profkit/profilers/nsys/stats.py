@@ -12,7 +12,9 @@ from pathlib import Path
 from profkit.analysis.timeline.records import Collected, Configuration, Recording, TransferKind
 from profkit.analysis.timeline.trace import build_trace
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import open_regular_text
 from profkit.core.types import ApiCall, GpuRange, GpuTrace, Kernel, KernelTime, Report, Transfer
+from profkit.profilers.files import lines_of
 from profkit.profilers.nsys.command import explain
 from profkit.profilers.nsys.database import call_name
 
@@ -297,8 +299,8 @@ def read_stats(path: Path) -> Report:
     """The trace that the tables tell. Raises UnreadableReport where all were skipped, as nsys says with exit code 0."""
     launches = LaunchRows()
     try:
-        with path.open(encoding="utf-8-sig", errors="replace") as file:
-            text = parse_tables(file, launches.take)
+        with open_regular_text(path, encoding="utf-8-sig", errors="replace") as file:
+            text = parse_tables(lines_of(file, path), launches.take)
     except OSError as error:
         raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:  # an embedded null byte in the name

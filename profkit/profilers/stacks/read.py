@@ -13,6 +13,7 @@ from profkit.analysis.stacks.merge import PYTHON, FrameTable, StackMerger
 from profkit.analysis.stacks.python_code import PythonSample, PythonTally, drawn_stack
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import plural
+from profkit.core.regular_files import open_regular_text
 from profkit.core.types import Frame, Hotspot, Profile, Report
 from profkit.profilers.files import copy_lines, lines_of
 from profkit.profilers.redact import Redactor
@@ -129,7 +130,7 @@ def _read_processes(path: Path) -> tuple[list[_Process], int]:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise UnreadableReport(f"{path} is larger than sampled stacks are ({MOST_BYTES >> 20} MiB)")
-        with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+        with open_regular_text(path, encoding="utf-8", errors="replace", newline="\n") as file:
             for line in lines_of(file, path):
                 if line.strip() and not _add_line(processes, line):
                     torn += 1

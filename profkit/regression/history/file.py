@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import quote_from_bytes
 
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
+from profkit.core.regular_files import open_regular
 from profkit.core.run_folder import chown_to_sudo_user
 from profkit.core.whole_files import replacing
 from profkit.regression.history.schema import APPLICATION, VERSION, create, migrate, version_of
@@ -174,7 +175,7 @@ def _refuse_foreign(path: Path) -> None:
     if not path.is_file():  # asked first: to open a pipe would wait for its writer
         kind = "a folder" if path.is_dir() else "no regular file"
         raise UnreadableReport(f"{path} is {kind}, not a history", "--history FILE")
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         head = file.read(100)
         size = file.seek(0, os.SEEK_END)
     if not head:
@@ -200,7 +201,7 @@ def _refuse_foreign(path: Path) -> None:
 
 def is_history(path: Path) -> bool:
     """Whether a file is a history, whole or not, by its header."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         head = file.read(72)
     return head.startswith(MAGIC) and head[68:72] == APPLICATION.to_bytes(4, "big")
 

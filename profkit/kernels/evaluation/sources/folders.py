@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from profkit.core.regular_files import read_bounded
 from profkit.kernels.evaluation.sources.source import LoadError
 from profkit.kernels.evaluation.sources.text import SUFFIX, read_text
 
@@ -76,7 +77,7 @@ def _summarized(folder: Path, files: list[Path]) -> ChosenFile | None:
     summary = folder / f"{folder.name}_kernel_gen_summary.json"
     by_name = {file.name: file for file in files}
     try:
-        rows: Any = json.loads(summary.read_bytes())
+        rows: Any = json.loads(read_bounded(summary))
     except (OSError, ValueError, RecursionError):
         return None
     correct = [
