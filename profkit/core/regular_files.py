@@ -45,7 +45,7 @@ def read_bounded(path: Path | str, most: int = DOCUMENT_BYTES) -> bytes:
             pieces.append(piece)
             left -= len(piece)
     if left <= 0:
-        raise OSError(errno.EFBIG, f"it is larger than {_size(most)}", str(path))
+        raise _too_large(path, most)
     return b"".join(pieces)
 
 
@@ -60,6 +60,13 @@ def read_start(path: Path | str, most: int) -> bytes:
     """The first `most` bytes, or all there are."""
     with open_regular(path) as file:
         return file.read(most)
+
+
+def check_regular(path: Path | str, most: int = DOCUMENT_BYTES) -> None:
+    """Before somebody else reads it whole: raises what `read_bounded` would raise, and reads nothing."""
+    with open_regular(path) as file:
+        if os.fstat(file.fileno()).st_size > most:
+            raise _too_large(path, most)
 
 
 def copy_regular(source: Path | str, target: Path) -> None:
@@ -81,5 +88,6 @@ def _not_regular(path: Path | str) -> OSError:
     return OSError(errno.EINVAL, NOT_REGULAR, str(path))
 
 
-def _size(most: int) -> str:
-    return f"{most >> 20} MiB" if most >= 1 << 20 else f"{most >> 10} KiB"
+def _too_large(path: Path | str, most: int) -> OSError:
+    size = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most >> 10} KiB"
+    return OSError(errno.EFBIG, f"it is larger than {size}", str(path))

@@ -12,6 +12,7 @@ import pytest
 
 from profkit.core import regular_files
 from profkit.core.regular_files import (
+    check_regular,
     copy_regular,
     open_regular,
     open_regular_text,
@@ -81,6 +82,7 @@ def test_every_file_comes_in_through_the_one_door() -> None:
         open_regular_text,
         read_bounded,
         read_bounded_text,
+        check_regular,
         lambda path: read_start(path, 9),
         lambda path: copy_regular(path, path.with_name("copy")),
     ],
@@ -118,6 +120,8 @@ def test_no_more_than_the_bound_is_read_however_large_the_file_is(tmp_path: Path
         file.truncate(1 << 40)  # no byte of it on the disk
     with pytest.raises(OSError, match="it is larger than 3 KiB"):
         read_bounded(large, 3 << 10)
+    with pytest.raises(OSError, match="it is larger than 64 MiB"):
+        check_regular(large)
     assert len(read_start(large, 100)) == 100
     small = tmp_path / "small"
     small.write_bytes(b"12345")
