@@ -15,7 +15,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import NoReturn, cast
 
-from profkit.core.codec import from_plain_data, json_text, short_repr, to_plain_data, valid_text
+from profkit.core.codec import (
+    LARGEST_VALUE,
+    from_plain_data,
+    json_text,
+    short_repr,
+    to_plain_data,
+    valid_text,
+)
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.older_runs import add_codes
 from profkit.core.regular_files import open_regular, read_bounded_text
@@ -167,7 +174,7 @@ def read_run(path: Path) -> RunDocument:
     except UnicodeDecodeError as error:
         raise UnreadableReport(f"cannot read {file}: not UTF-8 text, so no run document") from error
     try:
-        return run_from_json(json.loads(text, parse_constant=_refuse_constant))
+        return run_from_json(json.loads(text, parse_constant=_refuse_constant, parse_float=_read_float))
     except UnreadableReport as error:
         raise UnreadableReport(f"cannot read {file}: {error.message}", error.fix) from error
     except RecursionError as error:
@@ -212,6 +219,14 @@ def run_from_json(data: object) -> RunDocument:
     if isinstance(workload := body.get("workload"), dict):
         body["workload"] = {"name": body.get("name"), "folder": "", **workload}
     return add_codes(from_plain_data(RunDocument, body))
+
+
+def _read_float(text: str) -> float:
+    """A number that can be squared, as nothing that is measured cannot."""
+    value = float(text)
+    if not -LARGEST_VALUE <= value <= LARGEST_VALUE:
+        raise UnreadableReport(f"{short_repr(text)} is larger than any value that is measured")
+    return value
 
 
 def _refuse_constant(name: str) -> NoReturn:

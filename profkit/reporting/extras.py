@@ -55,7 +55,7 @@ def read_extras(folder: Path | None) -> Extras:
 
 
 def _files(folder: Path) -> tuple[RunFile, ...]:
-    """What lies in the folder, in the order of names; hidden files, the page itself and what is no file are left out."""
+    """What lies in the folder, in the order of names; hidden files, the page itself and what is none are left out."""
     files: list[RunFile] = []
     for at, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))

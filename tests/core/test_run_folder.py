@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from profkit.backends import backend_names
 from profkit.core import run_folder as run
-from profkit.core.codec import json_text
+from profkit.core.codec import LARGEST_VALUE, json_text
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.types import Profile, Reading, RunDocument, Scope, Source, Summary, Table, Workload
 from tests import documents, run_schema
@@ -248,7 +248,10 @@ def valid(**changes: object) -> str:
         (valid(workload=None), "workload is None"),
         (valid(tools={"perf": 6}), "tools.'perf' is 6"),
         (valid().replace('"notes": []', '"notes": [NaN]'), "NaN is no JSON number"),
-        (valid(profiles=[{"total": 1, "title": "", "unit": ""}]).replace("1,", "1e999,"), "finite"),
+        (valid(profiles=[{"total": 1, "title": "", "unit": ""}]).replace("1,", "1e999,"), "larger than any value"),
+        (valid(profiles=[{"total": 1e151, "title": "", "unit": ""}]), "larger than any value"),
+        (valid(notes=[], profiles=[{"total": 10**400, "title": "", "unit": ""}]), "finite"),
+        (valid(gpus=[{"name": "x", "index": 1 << 64}]), "64 bits"),
         (valid(profiles=[{"total": 10**400, "title": "", "unit": ""}]), "finite number"),
         (valid().replace('"notes": []', '"notes": [' + "9" * 5000 + "]"), "not whole JSON|not a text"),
         ('{"schema": "profkit.run/1", "x": ' + "[" * 200000, "nested too deeply"),
@@ -335,8 +338,9 @@ st.register_type_strategy(
         )
     ),
 )
-st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
-NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+NUMBERS = st.floats(-LARGEST_VALUE, LARGEST_VALUE)
+st.register_type_strategy(float, NUMBERS)
+st.register_type_strategy(int, st.integers(-(1 << 64), (1 << 64) - 1))
 PRESENT = st.sampled_from(["measured", "simulated", "estimated", "multiplexed"])
 SOURCES = st.builds(Source, st.text(max_size=5))
 SCOPES = st.builds(Scope, st.sampled_from(["run", "region", "function"]))
