@@ -13,7 +13,7 @@ import math
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeGuard, TypeVar, cast
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Json
@@ -48,6 +48,18 @@ def to_plain_data(value: object) -> Json:
 def _field_names(kind: Any) -> tuple[str, ...] | None:
     """Of a dataclass; None for any other type."""
     return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
+
+
+def is_finite_number(value: object) -> TypeGuard[float]:
+    """Whether a foreign value is a number that can be computed with: as a float it is finite, and so is its square.
+
+    `math.isfinite` fails on a whole number of 400 digits.
+    """
+    return (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and -LARGEST_VALUE <= value <= LARGEST_VALUE
+    )
 
 
 def json_text(document: Mapping[str, object]) -> str:
@@ -138,7 +150,7 @@ def _decode_scalar(kind: type[Any], data: Any, place: str) -> Any:
             return math.nan  # as it was before `plain` wrote it: a number that is none
         if isinstance(data, float) and math.isfinite(data):
             return data
-        if isinstance(data, int) and not isinstance(data, bool) and abs(data) <= LARGEST_VALUE:
+        if is_finite_number(data):
             return float(data)
         return _refuse(place, data, "a finite number")
     if kind is int and (not isinstance(data, int) or isinstance(data, bool) or not -_WHOLE <= data < _WHOLE):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.analysis.stacks.merge import KERNEL, PYTHON, frame_label, is_python
+from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
 from profkit.core.regular_files import read_bounded_text
 from profkit.core.types import Frame, Stacks
@@ -147,7 +148,7 @@ def _read_frame(entry: dict[str, Any]) -> Frame:
 def _read_stacks(profile: dict[str, Any], frames: list[Frame]) -> Stacks:
     weights: dict[tuple[Frame, ...], float] = {}
     for numbers, weight in zip(profile["samples"], profile["weights"], strict=True):
-        if not isfinite(weight) or weight < 0 or any(number < 0 for number in numbers):
+        if not is_finite_number(weight) or weight < 0 or any(number < 0 for number in numbers):
             raise ValueError("a sample that cannot be")
         stack = tuple(frames[number] for number in numbers)
         weights[stack] = weights.get(stack, 0.0) + weight

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
 from profkit.core.regular_files import read_bounded
 from profkit.core.types import Frame, Hotspot, Profile, Report
@@ -364,7 +365,7 @@ def _parse_function(key: object, value: object) -> _Function | None:
             int() | float() as own,
             int() | float() as cumulative,
             *rest,
-        ) if math.isfinite(own) and math.isfinite(cumulative):
+        ) if is_finite_number(own) and is_finite_number(cumulative):
             # A clock that was set back leaves a tiny negative time; it is no time at all.
             own, cumulative = max(0.0, own), max(0.0, cumulative)
             return _Function(file, line, name, primitive, calls, own, cumulative, _parse_callers(rest))
@@ -381,7 +382,7 @@ def _parse_callers(rest: Sequence[object]) -> dict[tuple[str, int, str], tuple[i
                 int(),
                 int() | float() as own,
                 int() | float() as cumulative,
-            ) if math.isfinite(own) and math.isfinite(cumulative):
+            ) if is_finite_number(own) and is_finite_number(cumulative):
                 callers[file, line, name] = (calls, max(0.0, own), max(0.0, cumulative))
     return callers
 

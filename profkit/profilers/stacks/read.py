@@ -11,6 +11,7 @@ from typing import Any
 
 from profkit.analysis.stacks.merge import PYTHON, FrameTable, StackMerger
 from profkit.analysis.stacks.python_code import PythonSample, PythonTally, drawn_stack
+from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import plural
 from profkit.core.regular_files import open_regular_text
@@ -182,9 +183,11 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
         raise ValueError("a stack within itself")
     threads = {int(number): str(name) for number, name in line.get("threads", ())}
     samples = [(int(n), int(t), bool(i), w * 1e-6, c * 1e-6, int(k)) for n, t, i, w, c, k in line["samples"]]
-    if not all(math.isfinite(wall) and math.isfinite(cpu) for _, _, _, wall, cpu, _ in samples):
+    if not all(is_finite_number(wall) and is_finite_number(cpu) for _, _, _, wall, cpu, _ in samples):
         raise ValueError("a time that is no time")
     process.seconds, process.cost = float(line["seconds"]), float(line["cost"])
+    if not is_finite_number(process.seconds) or not is_finite_number(process.cost):
+        raise ValueError("a time that is no time")
     process.entries = int(line["entries"])
     process.program, process.python = (
         str(line.get("program", process.program)),
