@@ -62,10 +62,10 @@ def read_start(path: Path | str, most: int) -> bytes:
         return file.read(most)
 
 
-def check_regular(path: Path | str, most: int = DOCUMENT_BYTES) -> None:
-    """Before somebody else reads it whole: raises what `read_bounded` would raise, and reads nothing."""
+def check_regular(path: Path | str, most: int | None = None) -> None:
+    """Before another library opens it by its name: raises what `read_bounded` would raise, and reads nothing."""
     with open_regular(path) as file:
-        if os.fstat(file.fileno()).st_size > most:
+        if most is not None and os.fstat(file.fileno()).st_size > most:
             raise _too_large(path, most)
 
 

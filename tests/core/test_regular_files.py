@@ -12,6 +12,7 @@ import pytest
 
 from profkit.core import regular_files
 from profkit.core.regular_files import (
+    DOCUMENT_BYTES,
     check_regular,
     copy_regular,
     open_regular,
@@ -121,7 +122,7 @@ def test_no_more_than_the_bound_is_read_however_large_the_file_is(tmp_path: Path
     with pytest.raises(OSError, match="it is larger than 3 KiB"):
         read_bounded(large, 3 << 10)
     with pytest.raises(OSError, match="it is larger than 64 MiB"):
-        check_regular(large)
+        check_regular(large, DOCUMENT_BYTES)
     assert len(read_start(large, 100)) == 100
     small = tmp_path / "small"
     small.write_bytes(b"12345")

@@ -14,6 +14,7 @@ from typing import Any
 
 from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.core.regular_files import copy_regular
+from profkit.core.sqlite_files import code_in, connect
 from profkit.core.types import Entry, Value
 from profkit.regression.history.file import is_history
 from profkit.regression.history.rows import (
@@ -70,9 +71,14 @@ def rescue(path: Path, target: Path) -> RescueResult:
         raise UnreadableReport(f"{path} is no history", "--history FILE")
     with tempfile.TemporaryDirectory(prefix="profkit-history-") as folder:
         copy = _repaired_copy(path, Path(folder))
-        sql = sqlite3.connect(copy, isolation_level=None)
+        sql = connect(copy, "mode=rw")
         sql.text_factory = lambda raw: raw.decode("utf-8", "replace")
         try:
+            with contextlib.suppress(sqlite3.Error):
+                if (code := code_in(sql)) is not None:
+                    raise UsageError(
+                        f"{path} holds {code}: no history has one, and it would run", "--history FILE"
+                    )
             return _copy_rows(sql, path, target)
         finally:
             sql.close()
