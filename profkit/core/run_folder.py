@@ -26,6 +26,7 @@ from profkit.core.codec import (
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.older_runs import add_codes
 from profkit.core.regular_files import open_regular, read_bounded_text
+from profkit.core.safe_folder import chown_to_sudo_user, make_folder, opened
 from profkit.core.types import Json, RunDocument
 from profkit.core.whole_files import write_whole
 
@@ -55,11 +56,9 @@ def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Pa
         for number in range(1, SAME_SECOND_LIMIT):
             folder = base / (stem if number == 1 else f"{stem}-{number}")
             try:
-                folder.mkdir()
+                make_folder(folder, ("artifacts", "logs"))
             except FileExistsError:
                 continue
-            (folder / "artifacts").mkdir()
-            (folder / "logs").mkdir()
             return folder
     except (FileExistsError, NotADirectoryError) as error:
         raise UsageError(f"cannot write runs to {base}: it is not a folder", "--output FOLDER") from error
@@ -68,23 +67,6 @@ def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Pa
     raise MachineError(
         f"cannot make a folder for this run in {base}: {SAME_SECOND_LIMIT} of this second exist"
     )
-
-
-def chown_to_sudo_user(*paths: Path) -> None:
-    """Under sudo, what was made for the caller is the caller's: files, and folders with all that is in them.
-
-    No link is followed, and a file with several names is left alone: one of them may be somebody else's.
-    """
-    user = os.environ.get("SUDO_UID", "")
-    group = os.environ.get("SUDO_GID", "")
-    if not hasattr(os, "geteuid") or os.geteuid() != 0 or not user.isdecimal() or int(user) == 0:
-        return
-    for path in paths:
-        inside = (Path(at, name) for at, folders, files in os.walk(path) for name in (*folders, *files))
-        for one in (path, *inside):
-            with contextlib.suppress(OSError, OverflowError):
-                if one.is_symlink() or one.is_dir() or one.stat().st_nlink == 1:
-                    os.chown(one, int(user), int(group) if group.isdecimal() else -1, follow_symlinks=False)
 
 
 def clean_name(name: str) -> str:
@@ -125,14 +107,14 @@ def write_run(folder: Path, document: RunDocument) -> Path:
 
 def reserve_space(folder: Path) -> None:
     """Hold back what the last words of a run need, so that a disk which fills up meanwhile cannot silence it."""
-    with contextlib.suppress(OSError):  # then there is nothing to hold back
-        (folder / RESERVE).write_bytes(bytes(RESERVE_BYTES))
+    with contextlib.suppress(OSError), opened(folder) as inside:  # else there is nothing to hold back
+        (inside / RESERVE).write_bytes(bytes(RESERVE_BYTES))
 
 
 def release_space(folder: Path) -> None:
     """Give it back: before the run is written for the last time."""
-    with contextlib.suppress(OSError):
-        (folder / RESERVE).unlink()
+    with contextlib.suppress(OSError), opened(folder) as inside:
+        (inside / RESERVE).unlink()
 
 
 def run_to_text(document: RunDocument) -> str:

@@ -23,7 +23,8 @@ from time import monotonic
 from typing import Any, TypeAlias
 
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
-from profkit.core.regular_files import open_regular
+from profkit.core.regular_files import check_regular, open_regular
+from profkit.core.safe_folder import opened
 
 _encode = json.JSONEncoder(allow_nan=False).encode  # json.dumps makes another one each time
 LONGEST_LINE = 64 << 20  # bytes; an entry with all its times has some hundred thousand
@@ -88,7 +89,9 @@ def create(path: Path, format: JournalFormat, header: Mapping[str, Any]) -> Jour
     """A new journal. Raises MachineError where it cannot be made."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        with opened(path.parent) as folder:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+            file = os.open(folder / path.name, flags, 0o644)
     except OSError as error:
         raise MachineError(f"{path} cannot be made: {error.strerror}", "--output FOLDER") from error
     _lock(path, format, file)
@@ -106,7 +109,10 @@ def reopen(
     cannot be written to.
     """
     try:
-        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        check_regular(path)
+        # no link is followed, since what stands behind the last whole line is cut off
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        file = os.open(path, flags)
     except OSError as error:
         raise MachineError(f"{path} cannot be written to: {error.strerror}", "--output FOLDER") from error
     _lock(path, format, file)

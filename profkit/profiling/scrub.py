@@ -17,11 +17,11 @@ from profkit.core.regular_files import open_regular_text, read_bounded_text
 from profkit.core.run_folder import (
     FILE_NAME,
     SIZE_LIMIT,
-    chown_to_sudo_user,
     read_run,
     run_from_json,
     run_to_json,
 )
+from profkit.core.safe_folder import chown_to_sudo_user
 from profkit.core.types import RunDocument
 from profkit.kernels.evaluation.journal import FILE as TESTS
 from profkit.kernels.evaluation.results.document import FILE as EVALUATION

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
 from profkit.core.regular_files import open_regular
-from profkit.core.run_folder import chown_to_sudo_user
+from profkit.core.safe_folder import chown_to_sudo_user
 from profkit.core.sqlite_files import code_in, connect
 from profkit.core.whole_files import replacing
 from profkit.regression.history.schema import APPLICATION, VERSION, create, migrate, version_of
