@@ -9,6 +9,7 @@ from profkit.cli import (
     compare,
     doctor,
     evaluate,
+    generate,
     history,
     history_change,
     nightly,
@@ -42,6 +43,7 @@ nightly.add_to(app)
 doctor.add_to(app)
 sweep.add_to(app)
 evaluate.add_to(app)
+generate.add_to(app)
 scrub.add_to(app)
 
 

@@ -42,7 +42,7 @@ def check(
 ) -> None:
     """Judge a report or a run by its targets."""
     from profkit.profiling.summarize import summarize_report
-    from profkit.reporting.views.sweep_check import is_sweep
+    from profkit.reporting.views.sweep.check import is_sweep
 
     with show_reading(report):
         document = summarize_report(report, targets)

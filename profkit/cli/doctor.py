@@ -6,6 +6,14 @@ from typing import Annotated
 
 import typer
 
+from profkit.cli.model_options import (
+    MODELS,
+    BaseUrlOption,
+    CommandOption,
+    KeyEnvOption,
+    ModelOption,
+    ProviderOption,
+)
 from profkit.cli.options import (
     BackendOption,
     FormatOption,
@@ -22,7 +30,10 @@ Example:  profkit doctor --backend cpu
 
 Another machine:  profkit doctor --on ssh:gpu1
 
-Exit codes: 0 the backend can be profiled; 3 it cannot be profiled at all here.
+A language model:  profkit doctor --llm --model NAME
+
+Exit codes: 0 the backend can be profiled, or the model answers; 3 it cannot be profiled at all here, or does not
+answer.
 """
 
 
@@ -37,15 +48,43 @@ def doctor(
     on_python: OnPythonOption = None,
     format: FormatOption = OutputFormat.terminal,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")] = False,
+    llm: Annotated[
+        bool,
+        typer.Option(
+            "--llm", help="Ask a language model one short question, and nothing else.", rich_help_panel=MODELS
+        ),
+    ] = False,
+    provider: ProviderOption = None,
+    model: ModelOption = None,
+    base_url: BaseUrlOption = None,
+    key_env: KeyEnvOption = None,
+    command: CommandOption = None,
 ) -> None:
     """Try every tool with a tiny measurement and say what it can do here."""
     from profkit.cli.progress import progress_for
+    from profkit.core.errors import UsageError
     from profkit.profiling.doctor import blocking_reason, diagnose
     from profkit.reporting import json
     from profkit.reporting.views.checks import view
 
     elsewhere = places_of(on, on_python)
-    if elsewhere is None:
+    asked = {
+        "provider": provider,
+        "model": model,
+        "base_url": base_url,
+        "key_env": key_env,
+        "command": command,
+    }
+    if llm:
+        if elsewhere is not None:
+            raise UsageError("a language model is asked from this machine: leave --on out")
+        from profkit.generation.clients.registry import ClientOptions
+        from profkit.generation.clients.trial import try_model
+
+        checks = try_model(ClientOptions(provider, model, base_url, key_env, command))
+    elif given := [name for name, value in asked.items() if value is not None]:
+        raise UsageError(f"--{given[0].replace('_', '-')} is of a language model", "profkit doctor --llm ...")
+    elif elsewhere is None:
         checks = diagnose(backend, progress_for(quiet=quiet))
     else:
         from profkit.profiling.elsewhere.verbs import diagnose_elsewhere
@@ -55,5 +94,7 @@ def doctor(
         print_result(json.checks(checks))
     else:
         print_view(view(checks), format)
-    if backend != "auto" and blocking_reason(backend, checks) is not None:
+    if llm and any(check.state == "refused" for check in checks):
+        raise typer.Exit(3)
+    if not llm and backend != "auto" and blocking_reason(backend, checks) is not None:
         raise typer.Exit(3)

@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from profkit.cli.model_options import (
+    BaseUrlOption,
+    CommandOption,
+    KeyEnvOption,
+    MaxAttemptsOption,
+    ModelOption,
+    ProviderOption,
+)
 from profkit.cli.options import (
     FormatOption,
     OnOption,
@@ -23,8 +31,6 @@ from profkit.cli.options import (
 from profkit.cli.profile import DepthOption
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from profkit.core.types import EvaluationDocument
     from profkit.kernels.evaluation.request import EvaluationRequest
 
@@ -39,6 +45,9 @@ profkit evaluate --suite opinfo --backend directory --kernels generated_kernels 
 Why are the slowest three slow? Each through `profkit profile`:  profkit evaluate my_kernels.py --profile slowest:3
 
 The operations of your own program, with kernels of yours:  profkit evaluate my_kernels.py --trace -- python train.py
+
+A model writes the kernels first (`profkit generate` has more options):
+profkit evaluate --backend llm --ops relu,add --model MODEL --max-attempts 3
 
 Against torch.compile, too:  profkit evaluate my_kernels.py --compile
 
@@ -105,14 +114,16 @@ def evaluate(
     backend: Annotated[
         str,
         typer.Option(
-            help="Where kernels come from: aten (PyTorch itself), directory, flag_gems. Default: by the paths.",
+            help="Where kernels come from: aten (PyTorch itself), directory, flag_gems, llm (a language model writes "
+            "them first). Default: by the paths.",
             rich_help_panel=WHAT,
         ),
     ] = "",
     kernels: Annotated[
         Path | None,
         typer.Option(
-            help="The folder of the backend directory: relu/relu.py, add__Tensor/add__Tensor_implementation_v1.py.",
+            help="The folder of the backend directory: relu/relu.py, add__Tensor/add__Tensor_implementation_v1.py; "
+            "with llm the folder for new ones.",
             metavar="FOLDER",
             rich_help_panel=WHAT,
         ),
@@ -211,6 +222,12 @@ def evaluate(
     profile_depth: Annotated[
         DepthOption, typer.Option(help="What each of those may spend.", rich_help_panel=HOW)
     ] = DepthOption.standard,
+    provider: ProviderOption = None,
+    model: ModelOption = None,
+    base_url: BaseUrlOption = None,
+    key_env: KeyEnvOption = None,
+    command: CommandOption = None,
+    max_attempts: MaxAttemptsOption = 5,
     output: Annotated[
         Path,
         typer.Option(
@@ -241,6 +258,8 @@ def evaluate(
     """Test kernels against PyTorch: is each one correct, and how many times as fast?"""
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
+    from profkit.execution.places.parse import hide_prefixes
+    from profkit.generation.clients.addresses import without_secrets
     from profkit.kernels.evaluation.journal import read_request
     from profkit.kernels.evaluation.request import EvaluationOptions, PairOptions, make_request
     from profkit.kernels.evaluation.sources.registry import make_source_request
@@ -271,6 +290,31 @@ def evaluate(
         file, words = _split_program(file, program or [], trace=trace)
         if trace:
             suite, traces = "traced", _record(words, output, plan=plan, quiet=quiet)
+        if backend == "llm":
+            if plan or where is not None:
+                raise UsageError(
+                    "kernels are generated here, and without a plan", "profkit generate, then evaluate"
+                )
+            from profkit.core.types import GenerationLimits
+            from profkit.generation.clients.registry import ClientOptions
+            from profkit.generation.generate import generate_kernels
+            from profkit.generation.request import DEFAULT_FOLDER, GenerationOptions
+
+            writing = GenerationOptions(
+                suite=suite,
+                suite_path=traces,
+                operations=ops,
+                dtype=dtype,
+                device=device,
+                gpus=gpus,
+                threads=threads,
+                timeout=timeout,
+                limits=GenerationLimits(max_attempts),
+                output=kernels or DEFAULT_FOLDER,
+            )
+            to_ask = ClientOptions(provider, model, base_url, key_env, command)
+            generated, kernels = generate_kernels(writing, to_ask, ("profkit", *sys.argv[1:]), progress)
+            backend, ops = "directory", ",".join(each.operation for each in generated.operations)
         options = EvaluationOptions(
             suite=suite,
             suite_path=traces,
@@ -292,7 +336,7 @@ def evaluate(
         request = make_request(
             options,
             source,
-            ("profkit", *_hide_prefixes(sys.argv[1:])),
+            ("profkit", *without_secrets(tuple(hide_prefixes(sys.argv[1:])))),
             make_folder=not plan,
             elsewhere=where is not None,
         )
@@ -318,25 +362,6 @@ def evaluate(
         )
     _show(document, request.folder, format, details=details)
     raise typer.Exit(exit_code(document))
-
-
-def _hide_prefixes(words: Sequence[str]) -> Iterator[str]:
-    """The command line with each place by its title: the words of a prefix may hold a secret."""
-    from profkit.execution.places.parse import parse_places
-
-    is_place = False
-    for number, word in enumerate(words):
-        if word == "--":
-            yield from words[number:]
-            return
-        option, equals, value = word.partition("=")
-        if is_place:
-            yield ",".join(place.title for place in parse_places([word]))
-        elif option == "--on" and equals:
-            yield f"--on={','.join(place.title for place in parse_places([value]))}"
-        else:
-            yield word
-        is_place = word == "--on"
 
 
 def exit_code(document: EvaluationDocument) -> int:

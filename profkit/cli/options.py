@@ -179,7 +179,7 @@ def print_document(
     Of a sweep people get a digest, unless `every_case` is wanted by itself.
     """
     if output is not OutputFormat.json and not every_case:
-        from profkit.reporting.views import sweep_check
+        from profkit.reporting.views.sweep import check as sweep_check
 
         if sweep_check.is_sweep(document):
             print_view(sweep_check.view(document), output)
@@ -199,7 +199,7 @@ def print_sweep_digest(path: Path, document: RunDocument, output: OutputFormat) 
     if output is OutputFormat.json:
         return False
     from profkit.profiling.export import read_sweep_in
-    from profkit.reporting.views.sweep_check import view
+    from profkit.reporting.views.sweep.check import view
 
     folder = path if path.is_dir() else path.parent
     print_view(view(document, read_sweep_in(folder), folder), output)

@@ -85,6 +85,7 @@ def run(
     finish: float = 0.0,
     end_signal: int = signal.SIGINT,
     waits: Callable[[], None] | None = None,
+    printed: Path | None = None,
 ) -> ProcessOutcome:
     """Run `argv` to its end and say how it went.
 
@@ -93,7 +94,7 @@ def run(
     `cancel`, once set by another thread, ends the tree and raises Interrupted (a Ctrl-C reaches only the main thread).
     `finish`: seconds that the child has to end what it started and to finish its files, after `end_signal` to it alone;
     only then is the rest of the tree asked. Another Ctrl-C ends that patience. `waits` is called when it begins
-    after a first one.
+    after a first one. `printed` takes all of stdout, and then the log and the outcome have stderr alone.
     stdin is empty: a workload runs several times and a pipe can be read only once.
     Raises UsageError when `argv[0]` cannot be started; KeyboardInterrupt passes through after the tree is ended.
     """
@@ -107,7 +108,7 @@ def run(
     with defer_interrupts() as hurry:
         start = time.monotonic()
         with ProcessTree.starting():
-            child = _start(argv, env, cwd)
+            child = _start(argv, env, cwd, printed)
             tree = ProcessTree(child.pid)
         output = _OutputReader(child, log)
     timed_out = False
@@ -149,18 +150,19 @@ def run(
 
 
 def _start(
-    argv: Sequence[str], env: Mapping[str, str] | None, cwd: Path | str | None
+    argv: Sequence[str], env: Mapping[str, str] | None, cwd: Path | str | None, printed: Path | None
 ) -> subprocess.Popen[bytes]:
     try:
-        return subprocess.Popen(
-            list(argv),
-            env={**os.environ, **(env or {})},
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        with printed.open("wb") if printed is not None else contextlib.nullcontext() as stdout:
+            return subprocess.Popen(
+                list(argv),
+                env={**os.environ, **(env or {})},
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout or subprocess.PIPE,
+                stderr=subprocess.PIPE if stdout else subprocess.STDOUT,
+                start_new_session=True,
+            )
     except FileNotFoundError as error:
         if cwd is not None and not Path(cwd).is_dir():
             raise UsageError(
@@ -242,8 +244,9 @@ class _OutputReader(threading.Thread):
 
     def __init__(self, child: subprocess.Popen[bytes], log: Path | None) -> None:
         super().__init__(daemon=True)
-        assert child.stdout is not None
-        self._pipe: IO[bytes] = child.stdout
+        pipe = child.stdout or child.stderr
+        assert pipe is not None
+        self._pipe: IO[bytes] = pipe
         self._log = log
         self._tail = b""
         self.total = 0

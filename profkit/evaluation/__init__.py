@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from profkit.evaluation.arguments import deserialize_args as deserialize_args
     from profkit.evaluation.arguments import serialize_args as serialize_args
     from profkit.evaluation.evaluator import MultiprocessingEvaluator as MultiprocessingEvaluator
+    from profkit.evaluation.feedback_info import FeedbackInfo as FeedbackInfo
     from profkit.evaluation.judging import eval_correctness_test as eval_correctness_test
     from profkit.evaluation.judging import eval_one_op as eval_one_op
     from profkit.evaluation.judging import eval_performance as eval_performance
+    from profkit.evaluation.llm_backend import LLMBackend as LLMBackend
     from profkit.evaluation.measures import cleanup_memory_and_gpu as cleanup_memory_and_gpu
     from profkit.evaluation.measures import compute_errors as compute_errors
     from profkit.evaluation.measures import cpu_bench as cpu_bench
@@ -37,6 +39,8 @@ _PLACES = {
     "EvaluationTest": "profkit.core.types",
     "deserialize_args": "profkit.evaluation.arguments",
     "serialize_args": "profkit.evaluation.arguments",
+    "FeedbackInfo": "profkit.evaluation.feedback_info",
+    "LLMBackend": "profkit.evaluation.llm_backend",
     "MultiprocessingEvaluator": "profkit.evaluation.evaluator",
     "eval_correctness_test": "profkit.evaluation.judging",
     "eval_one_op": "profkit.evaluation.judging",

@@ -24,7 +24,7 @@ from profkit.evaluation.records import (
     correctness_record,
     performance_record,
 )
-from profkit.kernels.evaluation.judge import Judge
+from profkit.kernels.evaluation.judging.judge import Judge
 from profkit.kernels.evaluation.request import JudgeSettings, PairOptions
 from profkit.kernels.evaluation.sources.functions import is_running_file, request_function
 from profkit.kernels.evaluation.sources.names import main_overload, name_meaning
@@ -41,7 +41,7 @@ def eval_correctness_test(
     is correct follows from the result in float64, and is written in the record's error message where it is not. See
     `eval_one_op` for what `op` and `impl` may be.
     """
-    ((result,), _) = _judge_tests(op, impl, (test,), (), PairOptions(), timeout)
+    ((result,), _) = judge_tests(op, impl, (test,), (), PairOptions(), timeout)
     return correctness_record(result)
 
 
@@ -58,7 +58,7 @@ def eval_performance(
     A test that is wrong, or fails, has no speed-up and is in no mean: NaN where none is left. `budget`: seconds of
     timing per test at most. See `eval_one_op`.
     """
-    _, results = _judge_tests(op, impl, (), tests, PairOptions(budget), timeout)
+    _, results = judge_tests(op, impl, (), tests, PairOptions(budget), timeout)
     return mean_speedup(results), [performance_record(result) for result in results]
 
 
@@ -84,7 +84,7 @@ def eval_one_op(
 
     Raises UsageError for what is no operation and for a kernel that cannot be taken to another process.
     """
-    correctness, performance = _judge_tests(
+    correctness, performance = judge_tests(
         op, impl, correctness_tests, performance_tests, PairOptions(budget), timeout
     )
     return (
@@ -165,7 +165,7 @@ def refuse_while_loading() -> None:
         )
 
 
-def _judge_tests(
+def judge_tests(
     op: Any,
     impl: Callable[..., Any] | str,
     correctness: Iterable[Any],

@@ -143,7 +143,7 @@ def _restorer(operation: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Ca
 
     Numbers that are multiplied a million times end as infinity or as denormals, which are slow.
     """
-    from profkit.kernels.evaluation.reference import find_operation, written_places
+    from profkit.kernels.evaluation.judging.reference import find_operation, written_places
     from profkit.kernels.operations.in_float64 import flat_tensors
 
     tensors = flat_tensors([args, kwargs])

@@ -25,6 +25,9 @@ class CorrectnessTestResult:
     max_abs_error: float = -inf
     max_rel_error: float = -inf
     test_type: str = "correctness"
+    status: str = ""  # the judge's word: passed, incorrect, crashed, ...
+    fault: str = ""  # what of an incorrect result is wrong: values, shape, dtype, ...
+    allowed_share: float | None = None  # the largest error as a share of what rounding explains
 
 
 @dataclass
@@ -46,6 +49,8 @@ class PerformanceTestResult:
     word: str = ""
     low: float | None = None
     high: float | None = None
+    status: str = ""
+    bound_ms: float | None = None  # the least time that the hardware allows
 
 
 @dataclass
@@ -74,6 +79,9 @@ def correctness_record(result: TestResult) -> CorrectnessTestResult:
         result.traceback,
         -inf if result.max_abs_error is None else result.max_abs_error,
         -inf if result.max_rel_error is None else result.max_rel_error,
+        status=result.status,
+        fault=result.fault or "",
+        allowed_share=result.allowed_share,
     )
 
 
@@ -85,6 +93,8 @@ def performance_record(result: TestResult) -> PerformanceTestResult:
         result.test.arguments,
         reference_time_ms=_milliseconds(result.reference_seconds),
         error_msg=_message(result),
+        status=result.status,
+        bound_ms=_milliseconds(result.bound_seconds),
     )
     if speedup is None:
         record.error_msg = record.error_msg or "; ".join(("not timed", *result.remarks))

@@ -14,7 +14,8 @@ from profkit.core.run_folder import FILE_NAME, run_to_json
 from profkit.core.safe_folder import chown_to_sudo_user
 from profkit.core.types import RunDocument, SweepDocument
 from profkit.core.whole_files import is_stream, write_whole
-from profkit.profiling.summarize import converted_report, read_judged
+from profkit.kernels.generation_document import generation_text, is_generation, read_generation
+from profkit.profiling.summarize import converted_report, read_judged, refuse_generation
 from profkit.reporting.view import View
 
 FOR_VIEWERS = {"html": ".html", "perfetto": ".json", "speedscope": ".json"}  # nothing to read on a terminal
@@ -72,10 +73,15 @@ def export(options: ExportOptions, progress: Progress | None = None) -> Export:
     Raises UsageError for a time line or stacks of what has none.
     """
     if options.form in ("perfetto", "speedscope"):
+        refuse_generation(options.sources[0])
         return Export(_viewer_pieces(options, progress or Silent()))
     whole = None
     if len(options.sources) == 1:
-        whole = render_kernels(options.sources[0], options.form) or _tests_of_evaluation(options)
+        whole = (
+            _render_generation(options)
+            or render_kernels(options.sources[0], options.form)
+            or _tests_of_evaluation(options)
+        )
     if whole is not None:
         return Export(iter((whole,)))
     documents: list[RunDocument] = []
@@ -107,17 +113,7 @@ def render_kernels(source: Path, form: str) -> str | None:
     For machines it is a run as any other. Raises UnreadableReport where its file is broken.
     """
     view = _view_of_kernels(source) if form in FOR_PEOPLE else None
-    if view is None:
-        return None
-    if form == "html":
-        from profkit.reporting.html.page import render
-
-        return render(view)
-    from profkit.reporting import markdown, terminal
-
-    if form == "markdown":
-        return markdown.render(view, markdown.STEP_SUMMARY)
-    return terminal.render(view, details=False)
+    return _render_view(view, form, strict=False) if view is not None else None
 
 
 def _view_of_kernels(source: Path) -> View | None:
@@ -132,6 +128,40 @@ def _view_of_kernels(source: Path) -> View | None:
 
         return view_evaluation(read_evaluation(source), source)
     return None
+
+
+def _render_generation(options: ExportOptions) -> str | None:
+    """A generation of kernels in any form that it has; None of anything else.
+
+    Its page links the files beside it only where it will lie there.
+    """
+    source = options.sources[0]
+    if not is_generation(source):
+        return None
+    document = read_generation(source)
+    folder = source if source.is_dir() else source.parent
+    if options.form == "json":
+        return generation_text(document, folder)
+    from profkit.reporting.views.generation import view
+
+    beside = options.output is not None and options.output.absolute().parent == folder.absolute()
+    return _render_view(view(document, folder, linked=beside), options.form, strict=options.strict)
+
+
+def _render_view(shown: View, form: str, *, strict: bool) -> str:
+    if form == "junit":
+        from profkit.reporting import junit
+
+        return junit.render([shown], strict=strict)
+    if form == "html":
+        from profkit.reporting.html.page import render
+
+        return render(shown)
+    from profkit.reporting import markdown, terminal
+
+    if form == "markdown":
+        return markdown.render(shown, markdown.STEP_SUMMARY)
+    return terminal.render(shown, details=False)
 
 
 def _tests_of_evaluation(options: ExportOptions) -> str | None:
@@ -200,7 +230,8 @@ def _render_documents(
 
 def _short_view(document: RunDocument) -> View:
     """A run; of a sweep among others what fits a screen."""
-    from profkit.reporting.views import run, sweep_check
+    from profkit.reporting.views import run
+    from profkit.reporting.views.sweep import check as sweep_check
 
     return sweep_check.view(document) if sweep_check.is_sweep(document) else run.view(document)
 

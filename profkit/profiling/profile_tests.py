@@ -82,7 +82,7 @@ def _profile_options(
 ) -> ProfileOptions:
     return ProfileOptions(
         command=test_command(request.folder, result.test, there=there),
-        backend=request.settings.device,
+        backend=request.settings.device.partition(":")[0],  # cuda:0 is torch's name of a device
         depth=depth,
         output=request.folder / FOLDER,
         name=f"{result.test.operation}-{result.test.id}",

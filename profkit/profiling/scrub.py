@@ -50,6 +50,7 @@ from profkit.profilers.redact import (
 )
 from profkit.profilers.registry import folder_format
 from profkit.profilers.scrub import is_text, scrub_report, scrub_text
+from profkit.profiling.summarize import refuse_generation
 from profkit.reporting import markdown
 from profkit.reporting.report_files import write_evaluation_reports, write_page, write_sweep_reports
 from profkit.reporting.views import run as run_view
@@ -82,6 +83,7 @@ def scrub(path: Path, output: Path | None = None) -> ScrubResult:
     if path.name == FILE_NAME and path.is_file():
         path = path.absolute().parent
     is_run = (path / FILE_NAME).is_file()
+    refuse_generation(path)
     whole = path.absolute()
     if output is None:
         beside = f"{path.stem}.scrubbed{path.suffix}"

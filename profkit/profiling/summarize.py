@@ -15,6 +15,7 @@ from profkit.core.run_folder import FILE_NAME, read_run
 from profkit.core.types import Report, RunDocument, Workload
 from profkit.kernels.evaluation.results.as_run import evaluation_as_run
 from profkit.kernels.evaluation.results.read_results import is_evaluation, read_evaluation
+from profkit.kernels.generation_document import is_generation
 from profkit.profilers.files import read_head
 from profkit.profilers.profiler import Conversion, Format
 from profkit.profilers.registry import explain_fault, find_profiler, recognise_format
@@ -50,7 +51,20 @@ def _judge(document: RunDocument, path: Path, targets: Path | None) -> RunDocume
         raise UnreadableReport(f"{path} holds numbers with which nothing can be computed: {error}") from error
 
 
+def refuse_generation(path: Path) -> None:
+    """Raise UnreadableReport where `path` is a generation of kernels: it has no readings, and no verdicts."""
+    if not is_generation(path):
+        return
+    folder = path if path.is_dir() else path.parent
+    raise UnreadableReport(
+        f"{path} is a generation of kernels, which only profkit report shows. To judge, compare or store its kernels, "
+        "evaluate them first",
+        f"profkit evaluate --backend directory --kernels {shlex.quote(str(folder))}",
+    )
+
+
 def _load(path: Path) -> RunDocument:
+    refuse_generation(path)
     if (path / FILE_NAME).is_file():
         return read_run(path)
     if path.name == FILE_NAME or (path.is_file() and _is_run(read_head(path))):

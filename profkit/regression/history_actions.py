@@ -16,7 +16,7 @@ from profkit.core.types import AcceptedChange, Entry
 from profkit.kernels.evaluation.results.read_results import is_evaluation
 from profkit.profilers.files import read_head
 from profkit.profilers.registry import folder_format, recognise_format
-from profkit.profiling.summarize import summarize_report
+from profkit.profiling.summarize import refuse_generation, summarize_report
 from profkit.regression.history import History, HistoryFilter, entry_of
 from profkit.regression.history.entry import ID_LENGTH
 from profkit.regression.history.imports import TOOLS, begins_like_json, import_file
@@ -94,6 +94,7 @@ def entry_at(path: Path, options: AddOptions = AddOptions()) -> Entry:
     workload, commit = options.workload, options.commit
     if workload is not None and not workload.strip():
         raise UsageError("the name of the workload is empty", "-w NAME")
+    refuse_generation(path)
     if is_run(path):
         entry = entry_of(read_run(path), path=str(path))
     elif is_evaluation(path):

@@ -262,6 +262,7 @@ class LineSeries:
 class LineChart(Block):
     """Lines over a size, both axes logarithmic. Values are in `unit`; "x" are ratios, with a line across at 1.
 
+    Of "%" the axis goes evenly from 0 to 100. `counted`: the places are 1, 2, 3, ..., as far from each other.
     `of` is what the chart is about, for those who hear its name.
     """
 
@@ -270,6 +271,7 @@ class LineChart(Block):
     series: tuple[LineSeries, ...]
     unit: str
     of: str = ""
+    counted: bool = False
 
     def plain(self) -> Sequence[Block]:
         """A table: a row for each line, a column for each place."""

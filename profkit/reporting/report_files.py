@@ -1,4 +1,4 @@
-"""The reports of a run, a sweep and an evaluation, written beside their documents: each is whole or not there at all.
+"""The reports of runs, sweeps, evaluations and generations, beside their documents: each is whole or not there at all.
 
 None of it raises but for a Ctrl-C: what was measured is kept, whatever becomes of its reports.
 """
@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from profkit.core.types import EvaluationDocument, RunDocument, SweepDocument
+from profkit.core.types import EvaluationDocument, GenerationDocument, RunDocument, SweepDocument
 from profkit.core.whole_files import write_whole
 from profkit.reporting import markdown
 from profkit.reporting.extras import PAGE, read_extras
 from profkit.reporting.html import page
 from profkit.reporting.view import View
-from profkit.reporting.views import evaluation, run, sweep
+from profkit.reporting.views import evaluation, generation, run, sweep
+
+INDEX = "index.html"  # of a generation: what a folder of many pages is opened with
 
 
 def write_page(folder: Path, document: RunDocument) -> str | None:
@@ -34,10 +36,15 @@ def write_evaluation_reports(
     return _write_both(folder, lambda: evaluation.view(document, shown or folder))
 
 
-def _write_both(folder: Path, make: Callable[[], View]) -> tuple[str, ...]:
+def write_generation_reports(folder: Path, document: GenerationDocument) -> tuple[str, ...]:
+    """The same for a generation, whose page is index.html."""
+    return _write_both(folder, lambda: generation.view(document, folder), INDEX)
+
+
+def _write_both(folder: Path, make: Callable[[], View], name: str = PAGE) -> tuple[str, ...]:
     faults = (
         _write(folder / "report.md", lambda: markdown.render(make())),
-        _write(folder / PAGE, lambda: page.render(make())),
+        _write(folder / name, lambda: page.render(make())),
     )
     return tuple(fault for fault in faults if fault is not None)
 

@@ -17,7 +17,7 @@ from profkit.kernels.sweep import journal
 from profkit.kernels.sweep.outputs import sweep_as_run, write_results
 from profkit.kernels.sweep.request import SweepGrid
 from profkit.profiling.evaluate_targets import judge_document, targets_for
-from profkit.reporting.views.sweep_check import view
+from profkit.reporting.views.sweep.check import view
 from tests import sweep_documents as sweeps
 from tests.reporting.shown import text_of
 

@@ -14,7 +14,7 @@ from profkit.reporting.html import page
 from profkit.reporting.markdown import render as render_markdown
 from profkit.reporting.report_files import write_sweep_reports
 from profkit.reporting.views.sweep import view
-from profkit.reporting.views.sweep_text import conclusions, markers, missing_cases, ratio, share_text
+from profkit.reporting.views.sweep.text import conclusions, markers, missing_cases, ratio, share_text
 from tests import sweep_documents as sweeps
 from tests.reporting.html.markup import problems
 from tests.reporting.shown import text_of

@@ -15,9 +15,11 @@ from profkit.reporting import junit, markdown, terminal
 from profkit.reporting import view as blocks
 from profkit.reporting.html import page
 from profkit.reporting.view import Block, Section, Status, View, plain_text
-from profkit.reporting.views import checks, comparison, history, night, plan, run, sweep, sweep_check
+from profkit.reporting.views import checks, comparison, generation, history, night, plan, run, sweep
+from profkit.reporting.views.sweep import check as sweep_check
 from tests import gpu_documents
 from tests import sweep_documents as sweeps
+from tests.generation.documents import every_way
 from tests.regression.history.entries import entry, value
 from tests.regression.nightly.test_night_reports import MIXED
 from tests.reporting.html import metal_pages
@@ -53,6 +55,7 @@ VIEWS: dict[str, View] = {
     "sweep": sweep.view(SWEEP, Path("reports/a-sweep")),
     "sweep without a baseline": sweep.view(sweeps.odd()["no baseline"]),
     "judged sweep": sweep_check.view(sweep_judged(SWEEP), SWEEP),
+    "generation": generation.view(every_way(), Path("generated_kernels/spring")),
     "scrubbed": checks.scrubbed_view("copy", [], []),
 }
 
@@ -119,6 +122,16 @@ def test_a_made_up_format_has_what_each_kind_says() -> None:
             "100.0 % │",
             "✗ crashed; GELU forward float32 16x256x8; CUDA; killed by SIGSEGV",
             "the device's own clock",
+        ),
+        "generation": (
+            "2 of 4 operations have a correct kernel",
+            "✗ timeout; attempt 5 of 5; _softmax.default; 1 of 6; no answer for 30 s",
+            "relu.default; relu_attempt_3.py; 1.64 x; 1.59-1.69; FASTER; 68.3 %; 5",
+            "relu.default; ✗; S 1.22; F* 1.64; F 1.67; r",  # the map
+            "3; 2 of 4; 50.0 %; 50.0 %; 25.0 %",
+            "relu.default; 2 to 3; passed 0.820 x (0.796-0.845); passed 1.64 x (1.59-1.69); faster, 2.00 x",
+            "best of several measurements",
+            "profkit generate --resume generated_kernels/spring",
         ),
         "judged sweep": (
             "1 FAIL",

@@ -197,14 +197,19 @@ def log_interval(speedup: Speedup) -> LogInterval | None:
 def mean_speedup(
     results: Iterable[TestResult], floor: float, *, against_compiled: bool = False, unchanged: int = 0
 ) -> MeanSpeedup | None:
-    """The geometric mean of the results that have a speed-up; None without any.
+    """The geometric mean of the results that have a speed-up; None without any. See `mean_of_speedups`."""
+    speedups = (result.compiled if against_compiled else result.speedup for result in results)
+    return mean_of_speedups((one for one in speedups if one is not None), floor, unchanged=unchanged)
+
+
+def mean_of_speedups(speedups: Iterable[Speedup], floor: float, *, unchanged: int = 0) -> MeanSpeedup | None:
+    """The geometric mean of them; None without any.
 
     Its interval is log mean - sqrt(sum(b^2)) / n to log mean + sqrt(sum(a^2)) / n, where that of each test lies b
     below and a above its median: that of one test is its own, and lopsided ones stay so.
     `unchanged` tests more have a speed-up of exactly 1: what failed, and falls back to PyTorch.
     """
-    speedups = [result.compiled if against_compiled else result.speedup for result in results]
-    known = [speedup for speedup in speedups if speedup is not None and speedup.median > 0]
+    known = [speedup for speedup in speedups if speedup.median > 0]
     if not known:
         return None
     n = len(known) + unchanged

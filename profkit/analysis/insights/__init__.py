@@ -81,6 +81,13 @@ RULES: tuple[Rule, ...] = (
     Rule("last-wave", gpu_launch.last_wave),
     Rule("small-kernels", gpu_launch.small_kernels),
 )
+# What these say is of the time that a host needs to give a device work, or of the host alone.
+HOST_RULES = frozenset(
+    rule.name
+    for rule in RULES
+    if rule.find.__module__.rpartition(".")[2].startswith("host")
+    or rule.find in (gpu_timeline.late_launches, gpu_timeline.host_pauses)
+)
 LEAST_GAIN = 0.01  # of the time: less is not worth a change
 
 

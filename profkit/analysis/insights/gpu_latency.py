@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from profkit.analysis.insights.evidence import KernelEvidence, RunEvidence
+from profkit.analysis.insights.gpu_memory import scatters_stores
 from profkit.analysis.insights.rule import bounded_gain, insight_on, percent_text
 from profkit.analysis.kernel_names.owner import OWN_CODE
 from profkit.analysis.summaries.bottlenecks import filled_share
@@ -127,7 +128,10 @@ def waiting_warps(run: RunEvidence) -> Iterator[Insight]:
             continue
         if unsaturated and reason != "long_scoreboard":
             continue
-        if reason in ("long_scoreboard", "lg_throttle") and kernel.below("memory.coalescing", 80.0):
+        for_memory = reason in ("long_scoreboard", "lg_throttle") or (
+            reason == "drain" and scatters_stores(kernel)
+        )
+        if for_memory and kernel.below("memory.coalescing", 80.0):
             continue  # the rule on wasted sectors says what to do
         wait = _WAITS[reason]
         evidence = (

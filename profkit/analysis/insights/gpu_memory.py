@@ -56,6 +56,11 @@ def wasted_sectors(run: RunEvidence) -> Iterator[Insight]:
         )
 
 
+def scatters_stores(kernel: KernelEvidence) -> bool:
+    """Whether its stores go to many sectors: then what a warp waits for at its end are these."""
+    return (kernel.values.get("memory.sectors_per_request.store") or 0.0) > 2 * IDEAL_SECTORS
+
+
 def _limiting_level(kernel: KernelEvidence) -> tuple[str, float, str] | None:
     """How memory limits the kernel: in words, the share of its time that follows the traffic, and "
     "how that is known."""
@@ -68,7 +73,8 @@ def _limiting_level(kernel: KernelEvidence) -> tuple[str, float, str] | None:
                 1.0,
                 "the time shrinks with the sectors at most as much as these do",
             )
-    waiting = sum(kernel.stall_share(reason) or 0.0 for reason in ("long_scoreboard", "lg_throttle"))
+    reasons = ("long_scoreboard", "lg_throttle", *(("drain",) if scatters_stores(kernel) else ()))
+    waiting = sum(kernel.stall_share(reason) or 0.0 for reason in reasons)
     if kernel.bound == "latency" and waiting >= 0.3:
         return (
             f"its warps wait for memory for {percent_text(100 * waiting)} of the time",

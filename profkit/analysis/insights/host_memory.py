@@ -166,7 +166,11 @@ def memory_bandwidth(run: RunEvidence) -> Iterator[Insight]:
 
 
 def mispredicted_branches(run: RunEvidence) -> Iterator[Insight]:
-    """Branches that depend on the data, where their mispredictions take a good part of the time."""
+    """Branches that depend on the data, where their mispredictions take a good part of the time.
+
+    A simulated predictor is a small one: it mispredicts calls through tables, as libraries dispatch, which a real one
+    learns. It is believed only of code that is there with its source.
+    """
     rate, count = run.values.get("branch.miss_rate"), run.values.get("branch.count")
     seconds = _working_seconds(run)
     if rate is None or count is None or not seconds or not _is_native(run) or not _time_is_known(run):
@@ -175,7 +179,11 @@ def mispredicted_branches(run: RunEvidence) -> Iterator[Insight]:
     clock = machine.max_mhz * 1e6 if machine is not None and machine.max_mhz else USUAL_CLOCK
     misses = count * rate / 100
     share = misses * MISPREDICTION_CYCLES / clock / seconds
-    if share < COSTS or rate < 1:
+    place = hottest_native(run, "Bcm", "branch-misses")
+    is_simulated = any(
+        one.metric == "branch.miss_rate" and one.quality == "simulated" for one in run.document.readings
+    )
+    if share < COSTS or rate < 1 or (is_simulated and place.file is None):
         return
     yield Insight(
         "mispredicted-branches",
@@ -184,7 +192,7 @@ def mispredicted_branches(run: RunEvidence) -> Iterator[Insight]:
         f"{MISPREDICTION_CYCLES} cycles each "
         f"about {percent_text(100 * min(1.0, share))} of the time",
         "Replace them by arithmetic, masks, min and max or a table; sort or group the data by case first.",
-        hottest_native(run, "Bcm", "branch-misses"),
+        place,
         Gain(min(0.9, share), "the time of an iteration", f"{MISPREDICTION_CYCLES} cycles for each of them"),
     )
 

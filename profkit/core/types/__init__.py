@@ -41,6 +41,14 @@ if TYPE_CHECKING:
     from profkit.core.types.exchange import Switch as Switch
     from profkit.core.types.exchange import TritonWork as TritonWork
     from profkit.core.types.exchange import Tuning as Tuning
+    from profkit.core.types.generation import Attempt as Attempt
+    from profkit.core.types.generation import AttemptStatus as AttemptStatus
+    from profkit.core.types.generation import GenerationDocument as GenerationDocument
+    from profkit.core.types.generation import GenerationLimits as GenerationLimits
+    from profkit.core.types.generation import ModelCall as ModelCall
+    from profkit.core.types.generation import OperationAttempts as OperationAttempts
+    from profkit.core.types.generation import StopReason as StopReason
+    from profkit.core.types.generation import TimedCall as TimedCall
     from profkit.core.types.gpu import ApiCall as ApiCall
     from profkit.core.types.gpu import Communication as Communication
     from profkit.core.types.gpu import DeviceStreams as DeviceStreams
@@ -152,6 +160,10 @@ _NAMES = {
         "TestStrength"
     ),
     "exchange": "Directive SampleSet Switch TritonWork Tuning",
+    "generation": (
+        "Attempt AttemptStatus GenerationDocument GenerationLimits ModelCall OperationAttempts StopReason "
+        "TimedCall"
+    ),
     "gpu": (
         "ApiCall Communication DeviceStreams Gpu GpuRange GpuToolLines GpuTrace HostMemory HostPauses "
         "Kernel KernelBottleneck KernelInstruction KernelTime MemoryKind StreamTime ToolRule Transfer"

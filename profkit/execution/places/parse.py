@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from profkit.core.errors import UsageError
 from profkit.execution.places import containers, modal, ray_cluster, slurm, ssh
@@ -56,3 +56,20 @@ def _parse_place(text: str) -> ExecutionPlace:
     if not words:
         raise UsageError(f"the place {text!r} says nothing behind its colon", f"--on {kind}:SOMETHING")
     return MAKERS[kind](words)
+
+
+def hide_prefixes(words: Sequence[str]) -> Iterator[str]:
+    """The command line with each place by its title: the words of a prefix may hold a secret."""
+    is_place = False
+    for number, word in enumerate(words):
+        if word == "--":
+            yield from words[number:]
+            return
+        option, equals, value = word.partition("=")
+        if is_place:
+            yield ",".join(place.title for place in parse_places([word]))
+        elif option == "--on" and equals:
+            yield f"--on={','.join(place.title for place in parse_places([value]))}"
+        else:
+            yield word
+        is_place = word == "--on"

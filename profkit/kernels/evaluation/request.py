@@ -49,6 +49,7 @@ class JudgeSettings:
     correctness_only: bool = False
     audit: bool = False
     compiled: bool = False  # also against torch.compile
+    describe: bool = False  # the judge says what the operations are, for whoever writes kernels of them
     threads: int = 0
     timeout: float = 60.0
     seed: int = 0

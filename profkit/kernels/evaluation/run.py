@@ -7,7 +7,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from itertools import groupby
 from pathlib import Path
@@ -16,27 +16,33 @@ from time import monotonic
 from typing import Any
 
 from profkit.core import codec
-from profkit.core.errors import Interrupted, MachineError, ProfkitError, UnreadableReport, UsageError
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
 from profkit.core.signals import defer_interrupts, raise_on_signals
-from profkit.core.types import EvaluationDocument, EvaluationTest, TestResult, TestStrength
-from profkit.execution.client import WorkerClient, WorkerCommand
-from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome, JobStatus
+from profkit.core.types import EvaluationDocument, EvaluationTest, TestResult
+from profkit.execution.client import WorkerClient
+from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome
 from profkit.execution.places.relay import OUT
 from profkit.execution.pool import WorkerPool
 from profkit.hardware.gpu_locks import lock_gpus
-from profkit.kernels.devices import check_device, device_names, worker_uuids
+from profkit.kernels.devices import device_names, worker_uuids
 from profkit.kernels.evaluation import journal as journals
 from profkit.kernels.evaluation.journal import EvaluationJournal, make_document
+from profkit.kernels.evaluation.judging.judge_process import (
+    JUDGE,
+    check_judge,
+    check_tests,
+    judge_command,
+    plain_settings,
+    seconds_of_a_test,
+    test_result,
+)
 from profkit.kernels.evaluation.request import WAIT_POLICY, EvaluationRequest, was_asked
 from profkit.kernels.places import PlaceSlots, SlotWork, from_here
 from profkit.kernels.sweep.plan import format_duration
 
-JUDGE = "profkit.kernels.evaluation.judge:Judge"
-COMPILE_PATIENCE = 400.0  # more, where torch.compile is asked for
 REPORT_SECONDS = 1.0  # between two lines of progress
-PATIENCE = 120.0  # seconds that the judge gets above what a kernel may take: truth in float64, a process started anew
 WriteResults = Callable[[Path, EvaluationDocument], Sequence[str]]
 
 
@@ -178,7 +184,7 @@ def list_tests(
         progress.begin("judge", f"the tests of {settings.suite} listed")
         pool.begin()
         about = pool.open(lambda: progress.tick(monotonic() - start))
-        tests = _check_tests(request, about)
+        tests = check_tests(request.settings, about)
         progress.end(plural(len(tests), "test"))
         return tests, about
 
@@ -198,20 +204,12 @@ def _make_pool(
     return WorkerPool(
         [WorkerClient(command) for command in commands],
         settle,
-        timeout=_seconds_of_a_test(request),
-        settings=_plain(request),
-        check=_check_slot,
+        timeout=seconds_of_a_test(request.settings),
+        settings=plain_settings(request.settings),
+        check=check_judge,
         note=progress.note,
         host_of=(lambda _: "") if request.serial else None,
     )
-
-
-def _check_slot(slot: int, about: Mapping[str, Any], first: Mapping[str, Any]) -> None:
-    """Raises MachineError where a judge cannot have its device, or that is of another kind than the first one."""
-    if "usage" in about:
-        raise MachineError(*about["usage"])
-    if "usage" not in first:
-        check_device(slot, about, first)
 
 
 def _make_pool_elsewhere(
@@ -232,84 +230,13 @@ def _make_pool_elsewhere(
     return WorkerPool(
         elsewhere.workers,
         settle,
-        timeout=_seconds_of_a_test(request),
-        settings=_plain(there),
+        timeout=seconds_of_a_test(request.settings),
+        settings=plain_settings(there.settings),
         moves=True,
-        check=_check_slot,
+        check=check_judge,
         note=progress.note,
         host_of=elsewhere.host_of if request.serial else None,
     )
-
-
-def judge_command(logs: Path, env: Mapping[str, str], slot: int = 0) -> WorkerCommand:
-    """How a judge is started. Its threads wait asleep, unless the user has chosen how threads wait."""
-    patient = WAIT_POLICY not in os.environ
-    waiting = {WAIT_POLICY: "passive"} if patient else {}
-    return WorkerCommand(
-        JUDGE, (str(logs), slot, patient), env={**env, **waiting}, log=logs / f"judge-{slot}.log"
-    )
-
-
-def _seconds_of_a_test(request: EvaluationRequest) -> float:
-    """What the judge gets for one test, before it counts as hanging."""
-    compiling = COMPILE_PATIENCE if request.settings.compiled else 0.0
-    return 2 * request.settings.timeout + PATIENCE + compiling
-
-
-def _check_tests(request: EvaluationRequest, about: Mapping[str, Any]) -> tuple[EvaluationTest, ...]:
-    """The tests that the judge lists. Raises UsageError where there are none, or where it cannot make any."""
-    if "usage" in about:
-        raise UsageError(*about["usage"])
-    tests = codec.from_plain_data(tuple[EvaluationTest, ...], about.get("tests", []), "tests")
-    if tests:
-        return tests
-    if about.get("without_kernel"):
-        raise UsageError(
-            f"no operation of the suite {request.settings.suite} has a kernel there",
-            "--ops NAME says what is missing"
-            + ("" if request.settings.suite == "opinfo" else "; --suite opinfo has more operations"),
-        )
-    raise UsageError(
-        f"no test of the suite {request.settings.suite} is left by these options",
-        "leave out --ops, or name others",
-    )
-
-
-def test_result(outcome: JobOutcome, *, asked: bool) -> tuple[TestResult | None, TestStrength | None]:
-    """The result of a test by the outcome of its job, and how strong the test is; None where it was not done.
-
-    What ends the judge itself is PyTorch's own kernel, or the making of arguments: no kernel of anybody runs there. But
-    one that was `asked` runs beside it, and may have ended it: no test of a kernel's is left out by what it does.
-    """
-    test = codec.from_plain_data(EvaluationTest, outcome.job.data)
-    result = TestResult(test, "lost", outcome.reason, spent=outcome.seconds, slot=outcome.slot)
-    if outcome.status is JobStatus.cancelled:
-        return None, None
-    if outcome.status is JobStatus.ok:
-        try:
-            answer = codec.from_plain_data(_Answer, outcome.value, "answer")
-        except UnreadableReport as error:
-            return replace(result, reason=f"the judge gave a wrong answer: {error.message}"), None
-        return replace(answer.result, slot=outcome.slot), answer.strength
-    if asked and outcome.status is not JobStatus.lost:
-        result = replace(result, reason=f"the judge ended while the kernel was tested: {outcome.reason}")
-    elif outcome.status is not JobStatus.lost:
-        reason = (
-            f"nothing can be decided: PyTorch's own kernel, or what makes its arguments: {outcome.reason}"
-        )
-        result = replace(result, status="skipped", reason=reason)
-    return result, None
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """What a judge says of a test."""
-
-    result: TestResult
-    strength: TestStrength | None = None
-
-
-test_result.__test__ = False  # type: ignore[attr-defined]  # for pytest
 
 
 def _open_journal(request: EvaluationRequest) -> EvaluationJournal:
@@ -317,12 +244,6 @@ def _open_journal(request: EvaluationRequest) -> EvaluationJournal:
         return journals.reopen_journal(request.folder)
     started = datetime.now(timezone.utc).isoformat(timespec="seconds")
     return journals.create_journal(request, started)
-
-
-def _plain(request: EvaluationRequest) -> Mapping[str, object]:
-    settings = codec.to_plain_data(request.settings)
-    assert isinstance(settings, dict)
-    return settings
 
 
 def _open(
@@ -341,7 +262,7 @@ def _open(
             "--output FOLDER begins a new one",
         )
     if not known or "usage" in about:
-        _check_tests(request, about)
+        check_tests(request.settings, about)
         journal.describe(about)
     tests = journal.contents.tests
     operations = {test.operation for test in tests}

@@ -1,4 +1,4 @@
-"""Several lines over one axis of sizes, both axes logarithmic: each has a colour, a mark of its own, and its letter."""
+"""Several lines over one axis of sizes or of counts: each has a colour, a mark of its own, and its letter."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def line_chart(chart: LineChart) -> str:
     ends = [end for line in chart.series if not line.spread for p in line.points for end in (p.low, p.high)]
     level = 1.0 if chart.unit == "x" else None
     values = [*(point.value for point in points), *ends, *([level] if level else [])]
-    down = logarithmic(values, 0, 1, room=1.15)
+    down = Scale(0.0, 100.0, 0, 1) if chart.unit == "%" else logarithmic(values, 0, 1, room=1.15)
     fine, named = ticks(down, chart.unit, 5)
     inner = box_for(fine, HEIGHT, below=2 * LINE + 8)
     box = Box(inner.left, inner.top, inner.right - 2 * FONT * 0.75, inner.bottom)
-    y = Scale(down.low, down.high, box.bottom, box.top, log=True)
+    y = Scale(down.low, down.high, box.bottom, box.top + (4 if not down.log else 0), log=down.log)
     places = sorted({point.at for point in points})
     x = (
-        Scale(places[0], places[-1], box.left + 6, box.right - 6, log=True)
+        Scale(places[0], places[-1], box.left + 6, box.right - 6, log=not chart.counted)
         if len(places) > 1
         else Scale(places[0] / 2, places[0] * 2, box.left, box.right, log=True)
     )

@@ -80,3 +80,29 @@ def test_a_kernel_with_hardly_any_local_memory_is_told_nothing_of_it() -> None:
     assert "register-spills" not in insights(few)
     none: Values = {**NAIVE_PRODUCT, "instructions": 154_632_192.0, "memory.spill.loads": 0.0}
     assert "register-spills" not in insights(none)
+
+
+# Triton's relu with rows and columns exchanged, 1024 x 1024 in float32 on an H100: 30 us, 5 us with coalesced accesses.
+SCATTERED_STORES: Values = {
+    **NAIVE_PRODUCT,
+    "bandwidth.dram.share": 5.2,
+    "bandwidth.l1.share": 26.8,
+    "bandwidth.l2.share": 24.1,
+    "sm.throughput": 5.3,
+    "memory.throughput": 26.8,
+    "pipe.fp32.utilization": 2.3,
+    "pipe.lsu.utilization": 1.2,
+    "issue.active": 5.3,
+    "memory.coalescing": 12.5,
+    "memory.sectors_per_request.load": 32.0,
+    "memory.sectors_per_request.store": 32.0,
+    **stalls(drain=130.0, long_scoreboard=58.1, short_scoreboard=49.6, mio_throttle=24.2, lg_throttle=12.8),
+}
+
+
+def test_warps_that_wait_for_scattered_stores_are_told_of_the_addresses_and_not_of_their_end() -> None:
+    found = insights(SCATTERED_STORES)
+    assert "waiting-warps" not in found
+    assert "32.0 sectors for each request" in found["wasted-sectors"].evidence
+    whole = {**SCATTERED_STORES, "memory.coalescing": 100.0, "memory.sectors_per_request.store": 4.0}
+    assert "Write less" in insights(whole)["waiting-warps"].title

@@ -11,7 +11,7 @@ import torch
 
 from profkit.core import codec
 from profkit.core.types import EvaluationTest, TestResult
-from profkit.kernels.evaluation.judge import Judge
+from profkit.kernels.evaluation.judging.judge import Judge
 from profkit.kernels.evaluation.request import JudgeSettings, PairOptions
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.suites.suite import Arguments

@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 import torch
 from judging import FILES, judge_of, judge_operation
 
-from profkit.kernels.evaluation.judge import Judge
+from profkit.kernels.evaluation.judging.judge import Judge
 
 KERNELS = dict(re.findall(r'@kernel\("([^"]+)"\)\ndef (\w+)', (FILES / "cheats.py").read_text()))
 HONEST = ("abs.default", "exp2.default")

@@ -15,8 +15,8 @@ import torch
 from judging import FILES, POSITIVE, judge_of, judge_operation
 
 from profkit.core.types import EvaluationTest
-from profkit.kernels.evaluation.judge import Judge
-from profkit.kernels.evaluation.reference import make_reference
+from profkit.kernels.evaluation.judging.judge import Judge
+from profkit.kernels.evaluation.judging.reference import make_reference
 from profkit.kernels.evaluation.request import PairOptions
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.suites.suite import Arguments

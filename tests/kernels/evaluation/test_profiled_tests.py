@@ -106,6 +106,20 @@ def test_a_profiled_test_has_its_link_and_its_insight_and_one_that_fails_costs_n
     assert len(asked) == 3  # only the one that failed is tried again
 
 
+def test_a_test_of_a_gpu_is_profiled_by_the_backend_of_gpus_and_not_by_torch_s_name_of_the_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[ProfileOptions] = []
+
+    def profile(wanted: ProfileOptions, progress: object) -> tuple[RunDocument, Path]:
+        asked.append(wanted)
+        raise WorkloadError("it failed by itself")
+
+    monkeypatch.setattr(drill_down, "profile_workload", profile)
+    profiled(evaluation(tmp_path, passed(a_test("relu.default"), 2.0), device="cuda:0"), "slowest")
+    assert [options.backend for options in asked] == ["cuda"]
+
+
 def test_a_ctrl_c_ends_all_profiles_and_says_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

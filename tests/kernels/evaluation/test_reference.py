@@ -12,10 +12,15 @@ pytest.importorskip("torch")
 import torch
 
 from profkit.core.types import EvaluationTest
-from profkit.kernels.evaluation.audit import audit_test
-from profkit.kernels.evaluation.correctness import Incorrect, compare
-from profkit.kernels.evaluation.judge import Judge
-from profkit.kernels.evaluation.reference import CallReference, find_operation, make_reference, written_places
+from profkit.kernels.evaluation.judging.audit import audit_test
+from profkit.kernels.evaluation.judging.correctness import Incorrect, compare
+from profkit.kernels.evaluation.judging.judge import Judge
+from profkit.kernels.evaluation.judging.reference import (
+    CallReference,
+    find_operation,
+    make_reference,
+    written_places,
+)
 from profkit.kernels.evaluation.request import JudgeSettings
 from profkit.kernels.evaluation.suites.suite import Arguments
 

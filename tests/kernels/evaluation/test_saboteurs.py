@@ -18,7 +18,7 @@ import torch
 from judging import judge_of, judge_operation
 
 from profkit.core.errors import MachineError
-from profkit.kernels.evaluation.judge import Judge
+from profkit.kernels.evaluation.judging.judge import Judge
 
 CHECKED_CALLS = 2  # that a judge leaves in the arena of a test that is not timed
 LANDLOCK = 0 if sys.platform != "linux" else ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1)

@@ -15,8 +15,8 @@ pytest.importorskip("torch")
 import torch
 
 from profkit.kernels.evaluation.candidate.arguments import Encoder, decode
-from profkit.kernels.evaluation.fresh_values import FreshValues, choose_values
-from profkit.kernels.evaluation.judge import Judge
+from profkit.kernels.evaluation.judging.fresh_values import FreshValues, choose_values
+from profkit.kernels.evaluation.judging.judge import Judge
 from profkit.kernels.evaluation.request import WAIT_POLICY, PairOptions
 from profkit.kernels.evaluation.run import judge_command
 from profkit.kernels.evaluation.timing.batches import PairedBatches

@@ -23,8 +23,8 @@ from profkit.execution.child import WorkerEnded
 from profkit.execution.job import JobStatus
 from profkit.kernels.evaluation.candidate.answers import KernelError
 from profkit.kernels.evaluation.candidate.compiled import CompiledRival
-from profkit.kernels.evaluation.correctness import Incorrect
-from profkit.kernels.evaluation.reference import count_written
+from profkit.kernels.evaluation.judging.correctness import Incorrect
+from profkit.kernels.evaluation.judging.reference import count_written
 from profkit.kernels.evaluation.sources.compiled import CompiledSource
 from profkit.kernels.evaluation.timing.pairs import PairedTimes
 

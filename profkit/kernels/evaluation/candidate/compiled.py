@@ -9,7 +9,7 @@ from profkit.core.types import Speedup
 from profkit.execution.child import WorkerEnded
 from profkit.kernels.evaluation.candidate.answers import KernelError
 from profkit.kernels.evaluation.candidate.client import KernelProcess
-from profkit.kernels.evaluation.correctness import Incorrect
+from profkit.kernels.evaluation.judging.correctness import Incorrect
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.timing.batches import ReferenceFailed
 from profkit.kernels.evaluation.timing.pairs import PairedTimes

@@ -71,7 +71,8 @@ def _find_kernels(root: Path) -> tuple[Mapping[str, _Kernel], list[str]]:
     for folder in kernel_folders(root):
         meaning = folder_meaning(folder.name)
         if meaning is None:
-            unknown.append(folder.name)
+            if any(folder.glob("*.py")):  # else it is of logs, results, or a cache
+                unknown.append(folder.name)
             continue
         kernel = _inspect(folder, meaning)
         for overload in overloads_of(meaning, kernel.signature):

@@ -65,32 +65,35 @@ def choose_file(folder: Path) -> ChosenFile:
         raise LoadError(
             f"{folder} has no kernel: no {folder.name}.py, {folder.name}_implementation_v1.py, and none like them"
         )
-    chosen = _summarized(folder, files)
+    chosen, unsuccessful = _summarized(folder, files)
     if chosen is not None:
         return chosen
     reason = f"the highest number of {len(files)} files" if len(files) > 1 else ""
-    return ChosenFile(files[-1], reason)
+    return ChosenFile(files[-1], ", and ".join(filter(None, (reason, unsuccessful))))
 
 
-def _summarized(folder: Path, files: list[Path]) -> ChosenFile | None:
-    """What the record of a generation says: its fastest correct kernel."""
+def _summarized(folder: Path, files: list[Path]) -> tuple[ChosenFile | None, str]:
+    """What the record of a generation says: the kernel that it keeps, else its fastest correct one.
+
+    With None stands that the record knows no correct one, where it knows that.
+    """
     summary = folder / f"{folder.name}_kernel_gen_summary.json"
     by_name = {file.name: file for file in files}
     try:
         rows: Any = json.loads(read_bounded(summary))
     except (OSError, ValueError, RecursionError):
-        return None
+        return None, ""
     correct = [
-        (_speedup(row), place, by_name[name])
+        (row.get("kept") is True, _speedup(row), place, by_name[name])
         for place, row in enumerate(rows if isinstance(rows, list) else ())
         if isinstance(row, dict) and row.get("is_correct") is True
         if (name := Path(str(row.get("kernel_file"))).name) in by_name
     ]
     if not correct:
-        return None
-    _, _, file = max(correct)
-    several = " and the fastest" if len(correct) > 1 else ""
-    return ChosenFile(file, f"{summary.name} says that it is correct{several}" if len(files) > 1 else "")
+        return None, f"{summary.name} says that none is correct" if rows else ""
+    kept, _, _, file = max(correct)
+    several = (" and kept" if kept else " and the fastest") if len(correct) > 1 else ""
+    return ChosenFile(file, f"{summary.name} says that it is correct{several}" if len(files) > 1 else ""), ""
 
 
 def _speedup(row: dict[str, Any]) -> float:

@@ -53,9 +53,9 @@ class StringSource(ListedSource):
         parsed = None
         with suppress(LoadError):  # loading it says what is wrong
             parsed = parse_text(text, operation)
-        # Of the names that its function may have, the one that it has; the first where it has none.
+        # Of the names that its function may have, the one that it has; the shortest where it has none.
         there = parsed.names if parsed is not None else ()
-        self._stem = next((stem for stem in stems if stem + SUFFIX in there), stems[0])
+        self._stem = next((stem for stem in stems if stem + SUFFIX in there), stems[-1])
         signature = parsed.signatures.get(self._stem + SUFFIX) if parsed is not None else None
         if path is None:
             self._folder = TemporaryDirectory(prefix="profkit-kernel-")

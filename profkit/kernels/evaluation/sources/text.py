@@ -46,15 +46,15 @@ def parse_text(text: bytes | str, name: str) -> FileText:
     """What a text says that is called `name`. Raises LoadError for what is no Python."""
     try:
         tree = ast.parse(text, name)
+        functions = {
+            node.name: _signature(node) for node in _top_level(tree) if isinstance(node, ast.FunctionDef)
+        }
+        kernels, computed = _decorated(tree, functions)
+        return FileText(frozenset(_bound_names(tree)), functions, kernels, computed)
     except SyntaxError as error:
         raise LoadError(f"{name}, line {error.lineno}: {error.msg}") from error
     except (ValueError, RecursionError, MemoryError) as error:  # a null byte, a hostile depth
         raise LoadError(f"{name} is no Python: {error}") from error
-    functions = {
-        node.name: _signature(node) for node in _top_level(tree) if isinstance(node, ast.FunctionDef)
-    }
-    kernels, computed = _decorated(tree, functions)
-    return FileText(frozenset(_bound_names(tree)), functions, kernels, computed)
 
 
 def _top_level(tree: ast.Module) -> Iterator[ast.stmt]:

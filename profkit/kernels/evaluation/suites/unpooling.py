@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from profkit.kernels.evaluation.candidate.arguments import Tensor
-from profkit.kernels.evaluation.reference import argument_of
+from profkit.kernels.evaluation.judging.reference import argument_of
 
 DIMENSIONS = {"max_unpool2d": 2, "max_unpool3d": 3}
 

@@ -22,7 +22,7 @@ from profkit.kernels.evaluation.candidate.answers import KernelError
 from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor
 from profkit.kernels.evaluation.candidate.client import KernelProcess, copy_storages
 from profkit.kernels.evaluation.candidate.devices import BatchLimits
-from profkit.kernels.evaluation.fresh_values import FreshValues
+from profkit.kernels.evaluation.judging.fresh_values import FreshValues
 from profkit.kernels.evaluation.timing.speedup import Pair
 from profkit.runtime.passes.processor_wait import MOST_WAITING
 

@@ -23,7 +23,7 @@ from profkit.core.types import Speedup
 from profkit.hardware.conditions import OtherProcesses
 from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor
 from profkit.kernels.evaluation.candidate.client import KernelProcess
-from profkit.kernels.evaluation.fresh_values import FreshValues
+from profkit.kernels.evaluation.judging.fresh_values import FreshValues
 from profkit.kernels.evaluation.request import PairOptions
 from profkit.kernels.evaluation.timing.batches import PairedBatches, threads_busy
 from profkit.kernels.evaluation.timing.speedup import (

@@ -14,11 +14,11 @@ from dataclasses import replace
 from profkit.core.types import Speedup
 from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.candidate.devices import JudgedDevice
-from profkit.kernels.evaluation.fresh_values import FreshValues
+from profkit.kernels.evaluation.judging.fresh_values import FreshValues
+from profkit.kernels.evaluation.judging.trial import Trial
 from profkit.kernels.evaluation.request import JudgeSettings
 from profkit.kernels.evaluation.timing.batches import Unlaunched, blaming, calls_in_batch, fit_gate
 from profkit.kernels.evaluation.timing.pairs import PairedTimes, time_pairs
-from profkit.kernels.evaluation.trial import Trial
 
 # That a process may gain or lose by what it has drawn, and more than was seen.
 MOST_BY_LUCK = 0.25

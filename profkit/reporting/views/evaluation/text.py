@@ -26,7 +26,7 @@ from profkit.core.types import (
     TestResult,
     TestStatus,
 )
-from profkit.reporting.views.sweep_text import format_sharing
+from profkit.reporting.views.sweep.text import format_sharing
 
 WORDS: Mapping[SpeedWord, str] = {
     "FASTER": "faster",
@@ -105,13 +105,14 @@ def state_line(document: EvaluationDocument) -> str:
     """`5,096 tests in 82 s`, and how many are left of an evaluation that was interrupted."""
     left = document.planned - len(document.results)
     tests = f"{len(document.results):,} {'test' if len(document.results) == 1 else 'tests'}"
-    line = f"{tests} in {_duration(document.seconds)}" if document.seconds else tests
+    line = f"{tests} in {format_duration(document.seconds)}" if document.seconds else tests
     if document.complete or left <= 0:
         return line if document.complete else f"{line}; interrupted"
     return f"{line}; interrupted, {left:,} left"
 
 
-def _duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
+    """`8.2 s`, `82 s`, `4.1 min`, `2.3 h`."""
     if seconds < 120:
         return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

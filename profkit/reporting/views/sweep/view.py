@@ -59,8 +59,8 @@ from profkit.reporting.view import (
     strong,
     table,
 )
-from profkit.reporting.views.sweep_cases import cases_section, roofline_section
-from profkit.reporting.views.sweep_text import (
+from profkit.reporting.views.sweep.cases import cases_section, roofline_section
+from profkit.reporting.views.sweep.text import (
     ALIKE,
     Marker,
     MissingCases,

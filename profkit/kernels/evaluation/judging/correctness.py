@@ -12,7 +12,7 @@ import torch
 from profkit.core.types import Fault
 from profkit.kernels.evaluation.candidate.arguments import DTYPES, Tensor
 from profkit.kernels.evaluation.candidate.client import KernelProcess
-from profkit.kernels.evaluation.reference import (
+from profkit.kernels.evaluation.judging.reference import (
     SAFETY,
     CallReference,
     Expected,

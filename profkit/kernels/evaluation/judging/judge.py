@@ -37,23 +37,24 @@ from profkit.core.types import (
 from profkit.execution.child import WorkerEnded
 from profkit.execution.job import Job, JobStatus
 from profkit.execution.worker import JobFinished, JobStarted, JobStep
-from profkit.kernels.evaluation.audit import audit_test
 from profkit.kernels.evaluation.candidate.answers import KernelError
 from profkit.kernels.evaluation.candidate.arguments import NotPortable
 from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.candidate.compiled import COMPILE_SECONDS, SOURCE, CompiledRival
 from profkit.kernels.evaluation.candidate.confinement import shield
 from profkit.kernels.evaluation.candidate.devices import HostDevice, JudgedDevice, find_device
-from profkit.kernels.evaluation.correctness import Errors, Incorrect
+from profkit.kernels.evaluation.judging.audit import audit_test
+from profkit.kernels.evaluation.judging.correctness import Errors, Incorrect
+from profkit.kernels.evaluation.judging.trial import Cheat, Trial, use_threads
 from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings, note_asked
 from profkit.kernels.evaluation.sources.registry import describe_untested, open_source
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
+from profkit.kernels.evaluation.suites.description import describe_operation
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
 from profkit.kernels.evaluation.timing.batches import ReferenceFailed
 from profkit.kernels.evaluation.timing.pairs import PairedTimes, Unverified
 from profkit.kernels.evaluation.timing.timed_trial import TrialTimer
-from profkit.kernels.evaluation.trial import Cheat, Trial, use_threads
 from profkit.kernels.sweep.device import describe_device
 
 STATUSES: dict[JobStatus, TestStatus] = {
@@ -129,8 +130,7 @@ class Judge:
             patience = max(chosen.timeout, COMPILE_SECONDS)
             process = self._process(SOURCE, "compiled", self._kept, patience)
             self._rival = CompiledRival(process)
-        if self._device.device.type == "cuda" and chosen.source.kind != "aten":
-            self._tracer = self._process(chosen.source, "tracer", kept=self._kept)
+        self._make_tracer(chosen.source)
         described = describe_device(self._device.device)
         about: dict[str, Json] = {"device": described["device"], "versions": described["versions"]}
         if first:
@@ -143,6 +143,11 @@ class Judge:
                 *source.remarks(),
                 *describe_untested(source, chosen.source, by_name, tests, chosen.suite),
             ]
+            if chosen.describe:
+                about["described"] = [
+                    codec.to_plain_data(describe_operation(name))
+                    for name in dict.fromkeys(test.operation for test in tests)
+                ]
             if not chosen.correctness_only:
                 about["ceilings"] = codec.to_plain_data(self._device.measure_ceilings())
         return about
@@ -155,12 +160,12 @@ class Judge:
                 self._candidate.close()
             self._settings, self._source = replace(self._settings, source=source), None
             self._candidate = self._process(source, "candidate", kept=self._kept)
-            if self._tracer is not None:
-                self._tracer.close()
-                self._tracer = self._process(source, "tracer", kept=self._kept)
+            self._make_tracer(source)
 
     def run(self, shared: Json, jobs: Sequence[Job]) -> Iterator[JobStep]:
-        """Every test of an operation."""
+        """Every test of an operation. `shared` may name other kernels than those that it was opened with."""
+        if isinstance(shared, dict) and shared.get("source"):
+            self.use(self._suite, codec.from_plain_data(SourceRequest, shared["source"]))
         if isinstance(shared, dict) and shared.get("ceilings"):
             self._roofs = codec.from_plain_data(dict[str, MeasuredCeilings], shared["ceilings"])
         for job in jobs:
@@ -395,6 +400,13 @@ class Judge:
         launching = describe_launches(times.seconds, device_seconds, gated=times.launch_seconds > 0)
         remarks = (own.remark if own is not None else NOTHING_RAN, launching)
         return None if own is None else own.share, tuple(filter(None, remarks))
+
+    def _make_tracer(self, source: SourceRequest) -> None:
+        """On a device, the process that shows which kernels are launched; of PyTorch's own nobody asks."""
+        if self._tracer is not None:
+            self._tracer.close()
+        traces = self._device.device.type == "cuda" and source.kind != "aten"
+        self._tracer = self._process(source, "tracer", kept=self._kept) if traces else None
 
     def _least_seconds(self, bytes_: int, flops: float | None, dtype: str) -> float | None:
         """What the hardware allows at least: by arithmetic, and by memory where no cache holds so much."""

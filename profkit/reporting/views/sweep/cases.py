@@ -20,7 +20,7 @@ from profkit.reporting.chart_blocks import (
 )
 from profkit.reporting.text_plots import SEVERAL
 from profkit.reporting.view import Block, Paragraph, Section, Span
-from profkit.reporting.views.sweep_text import Marker, short_name
+from profkit.reporting.views.sweep.text import Marker, short_name
 
 _SHOWN = 100  # rows that stand in the page as HTML, for paper and no script
 _NAMED = 8  # operations whose intensities a sentence names

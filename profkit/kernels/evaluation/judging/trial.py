@@ -14,9 +14,14 @@ from profkit.kernels.evaluation.candidate.answers import KernelCall
 from profkit.kernels.evaluation.candidate.arguments import Encoder, Recipe, Tensor, decode
 from profkit.kernels.evaluation.candidate.client import KernelProcess, copy_storages
 from profkit.kernels.evaluation.candidate.devices import JudgedDevice
-from profkit.kernels.evaluation.correctness import Errors, Incorrect, check_call, is_right_by_far
-from profkit.kernels.evaluation.fresh_values import FreshValues, choose_values, device_of, shares_of_checks
-from profkit.kernels.evaluation.reference import (
+from profkit.kernels.evaluation.judging.correctness import Errors, Incorrect, check_call, is_right_by_far
+from profkit.kernels.evaluation.judging.fresh_values import (
+    FreshValues,
+    choose_values,
+    device_of,
+    shares_of_checks,
+)
+from profkit.kernels.evaluation.judging.reference import (
     CallReference,
     count_bytes,
     count_written,
@@ -32,6 +37,7 @@ from profkit.kernels.operations.in_float64 import flat_tensors
 LARGE = 1 << 20  # bytes of arguments: of less, threads would rather wait for each other than compute
 
 SEVERAL = 33  # calls at once, for an estimate
+SECOND_CALL = "right in a first call, and wrong in a second one with other values in other memory"
 
 
 class Cheat(Exception):
@@ -114,7 +120,10 @@ class Trial:
         if native is not None:
             (second,) = rest
             if not self._is_right_by_far(process, second, native):
-                self._check(process, second, self._refer(contents[1]))
+                try:
+                    self._check(process, second, self._refer(contents[1]))
+                except Incorrect as wrong:
+                    raise Incorrect(wrong.fault, f"{SECOND_CALL}: {wrong}", wrong.errors) from None
         return errors
 
     def choose_values(self) -> FreshValues | None:

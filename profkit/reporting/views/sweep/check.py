@@ -27,8 +27,7 @@ from profkit.reporting.view import (
 )
 from profkit.reporting.views.run import STATUSES
 from profkit.reporting.views.run_text import WORDS, count_verdicts, worst_first
-from profkit.reporting.views.sweep import missing_rows
-from profkit.reporting.views.sweep_text import (
+from profkit.reporting.views.sweep.text import (
     case_line,
     conclusions,
     head_line,
@@ -36,6 +35,7 @@ from profkit.reporting.views.sweep_text import (
     share_text,
     short_name,
 )
+from profkit.reporting.views.sweep.view import missing_rows
 
 _REASONS = 5  # why some are not right
 _CASES = 6  # that are farthest from their roofline

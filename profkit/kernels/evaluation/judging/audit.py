@@ -16,8 +16,8 @@ import torch
 from profkit.core.types import TestStrength
 from profkit.kernels.evaluation.candidate.arguments import Tensor
 from profkit.kernels.evaluation.candidate.malloc import GARBAGE
-from profkit.kernels.evaluation.correctness import Incorrect, compare
-from profkit.kernels.evaluation.reference import CallReference, Expected
+from profkit.kernels.evaluation.judging.correctness import Incorrect, compare
+from profkit.kernels.evaluation.judging.reference import CallReference, Expected
 from profkit.kernels.operations.in_float64 import flat_tensors
 
 WATERMARK = 42

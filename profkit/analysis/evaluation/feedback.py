@@ -1,0 +1,285 @@
+"""What is wrong with a kernel, as a text for whoever writes the next one: a language model or a person.
+
+Pure: results and insights in, a text out. The first line is the outcome, the last one what to do next.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from profkit.analysis.evaluation.bottleneck import HotPlaces
+from profkit.core.formatting import format_figures, format_percent, format_quantity, plural
+from profkit.core.types import Insight, Speedup, TestResult
+
+SHOWN_FAILURES = 5  # one of each kind first
+SHOWN_TIMES = 12
+MESSAGE_LINES = 20  # of an exception: a compiler shows the code before its error
+SHOWN_INSIGHTS = 3
+SHOWN_NAME = 160  # characters of a function's name: C++ spells its templates out
+LEAST_SHARE = 0.03  # of a profile
+SHOWN_REASON = 600  # characters of one reason
+AT_BOUND = 0.9  # of what the hardware allows: the rest is not worth another attempt
+NO_OWN_KERNEL = 0.05  # of the device's time: it only calls the kernels of others
+
+
+@dataclass(frozen=True)
+class JudgedKernel:
+    """A kernel and what is known of it.
+
+    `problem`: why it could not be tested at all. `limit`, `hottest`, `insights`: of the profile of the test with the
+    arguments `profiled`.
+    """
+
+    code: str
+    file: str  # its name, as tracebacks have it
+    results: tuple[TestResult, ...] = ()
+    problem: str = ""
+    limit: str | None = None
+    hottest: HotPlaces | None = None
+    insights: tuple[Insight, ...] = ()
+    profiled: str = ""
+
+    @property
+    def decided(self) -> tuple[TestResult, ...]:
+        """The tests on which something could be decided; what the evaluation itself lost is no fault of the kernel."""
+        return tuple(result for result in self.results if result.status not in ("skipped", "lost"))
+
+    @property
+    def failed(self) -> tuple[TestResult, ...]:
+        """The tests that it did not pass."""
+        return tuple(result for result in self.decided if result.status != "passed")
+
+
+def format_feedback(kernel: JudgedKernel) -> str:
+    """The feedback on a kernel, as Markdown: outcome, failed tests, times, what limits it, what to do next."""
+    return "\n".join(_lines(kernel)).strip() + "\n"
+
+
+def calls_others(results: Sequence[TestResult]) -> bool:
+    """Whether in some timed test the kernels of others do all the work on the device."""
+    return any(result.own_share is not None and result.own_share < NO_OWN_KERNEL for result in results)
+
+
+def share_of_bound(results: Sequence[TestResult]) -> float | None:
+    """The least share of the hardware's limit that a timed test reaches; None unless it is known of each."""
+    shares = [
+        result.bound_seconds / result.seconds if result.bound_seconds and result.seconds else None
+        for result in results
+        if result.speedup is not None
+    ]
+    known = [share for share in shares if share is not None]
+    return min(known) if known and len(known) == len(shares) else None
+
+
+def _lines(kernel: JudgedKernel) -> Iterator[str]:
+    if kernel.problem:
+        yield f"**It could not be tested.** {kernel.problem}"
+        yield from _code_lines(kernel, kernel.problem)
+        return
+    decided, failed = kernel.decided, kernel.failed
+    load = next((result for result in failed if result.status == "load-error"), None)
+    if load is not None:
+        yield f"**It cannot be loaded.** {_cut(load.reason)}"
+        yield from _code_lines(kernel, load.traceback or load.reason)
+        yield from ("", "Return the whole file again, corrected.")
+        return
+    if not decided:
+        yield "**Nothing could be decided**: every test was skipped, or could not be carried out."
+        return
+    passed = len(decided) - len(failed)
+    if failed:
+        yield f"**Not correct: {passed} of {plural(len(decided), 'test')} passed.**"
+        yield from _failures(kernel, failed)
+        yield from ("", _next_for_failures(failed))
+        return
+    lost = sum(result.status == "lost" for result in kernel.results)
+    yield f"**Correct: all {plural(len(decided), 'test')} passed.**" + (
+        f" {lost} more could not be carried out." if lost else ""
+    )
+    yield from _times(decided)
+    yield from _limits(kernel)
+    yield from ("", _next_for_correct(kernel))
+
+
+# ---------------------------------------------------------------- what is wrong
+
+
+def _failures(kernel: JudgedKernel, failed: Sequence[TestResult]) -> Iterator[str]:
+    """Each kind of failure once, with the arguments of the first tests that it has."""
+    groups: dict[tuple[object, ...], list[TestResult]] = {}
+    for result in failed:
+        name = result.reason if result.fault != "values" else result.test.id
+        groups.setdefault((result.status, result.fault, result.error_type, name), []).append(result)
+    shown = _one_of_each_kind(list(groups.values()))[:SHOWN_FAILURES]
+    for group in shown:
+        first = group[0]
+        more = f" and {len(group) - 1} more" if len(group) > 1 else ""
+        yield ""
+        yield f"- `{first.test.arguments}`{more}: {first.status}: {_cut(first.reason)}{_size(first)}"
+        yield from _code_lines(kernel, first.traceback)
+        yield from _message_lines(first.traceback)
+    if left := len(failed) - sum(map(len, shown)):
+        yield from ("", f"- {left} more failed.")
+
+
+def _one_of_each_kind(groups: Sequence[list[TestResult]]) -> list[list[TestResult]]:
+    """The first group of each kind (status, fault, exception) before the second ones; the order is kept."""
+    rank: dict[tuple[object, ...], int] = {}
+    ranked = []
+    for group in groups:
+        kind = (group[0].status, group[0].fault, group[0].error_type)
+        rank[kind] = rank.get(kind, 0) + 1
+        ranked.append((rank[kind], group))
+    return [group for _, group in sorted(ranked, key=lambda pair: pair[0])]
+
+
+def _message_lines(trace: str) -> Iterator[str]:
+    """An exception's message of several lines, as a compiler's: it begins at the margin, behind the frames."""
+    lines = trace.rstrip().split("\n")
+    frame = max((number for number, line in enumerate(lines) if line.startswith('  File "')), default=-1)
+    begin = next((n for n in range(frame + 1, len(lines)) if not lines[n].startswith(" ")), len(lines))
+    message = lines[begin:]
+    if frame >= 0 and len(message) > 1:
+        yield from ("", "```", *(line[:200] for line in message[-MESSAGE_LINES:]), "```")
+
+
+def _size(result: TestResult) -> str:
+    """How large the error is, where the values are wrong."""
+    if result.fault != "values" or result.max_abs_error is None:
+        return ""
+    allowed = (
+        f", {format_figures(result.allowed_share)} times what rounding explains"
+        if result.allowed_share is not None
+        else ""
+    )
+    return f" (largest error {format_figures(result.max_abs_error)}{allowed})"
+
+
+def _code_lines(kernel: JudgedKernel, text: str) -> Iterator[str]:
+    """The line of the kernel's file that a traceback or a message names last, with the line before and after it."""
+    name = re.escape(kernel.file)
+    numbers = re.findall(rf'{name}["\']?, line (\d+)', text) or re.findall(rf"{name}:(\d+)", text)
+    code = kernel.code.splitlines()
+    if not numbers or not 0 < (number := int(numbers[-1][:9])) <= len(code):
+        return
+    yield ""
+    yield "```"
+    for at in range(max(1, number - 1), min(len(code), number + 1) + 1):
+        yield f"{'->' if at == number else '  '} {at:4d}  {code[at - 1][:200]}"
+    yield "```"
+
+
+def _next_for_failures(failed: Sequence[TestResult]) -> str:
+    statuses = {result.status for result in failed}
+    faults = {result.fault for result in failed}
+    if "cheat" in statuses:
+        return (
+            "Compute every result in the call that asks for it, from the values that the arguments have then. Keep "
+            "nothing between calls."
+        )
+    if statuses & {"crashed", "timeout", "out-of-memory"}:
+        return "It must end by returning its result: look at indices out of bounds, endless loops and sizes of buffers."
+    if faults & {"shape", "dtype", "stride", "device", "type", "count"}:
+        return "Return what PyTorch returns, to the last property: shape, dtype, strides, device, number of results."
+    if faults & {"aliasing", "mutation"}:
+        return "Change only the arguments that the schema marks as changed, and return views only where PyTorch does."
+    if "raised" in faults:
+        return "Make it run on these arguments first; speed counts only when all tests pass."
+    return "Make it correct on these arguments first; speed counts only when all tests pass."
+
+
+# ---------------------------------------------------------------- how fast it is
+
+
+def _times(decided: Sequence[TestResult]) -> Iterator[str]:
+    timed = sorted(
+        (result for result in decided if result.speedup is not None),
+        key=lambda result: -(result.seconds or 0.0),
+    )
+    if not timed:
+        return
+    yield ""
+    for result in timed[:SHOWN_TIMES]:
+        assert result.speedup is not None
+        yield f"- `{result.test.arguments}`: {describe_speed(result.speedup)}{_seconds(result)}"
+    if len(timed) > SHOWN_TIMES:
+        yield f"- {len(timed) - SHOWN_TIMES} more were timed, each shorter."
+    if calls_others(timed):
+        yield "- Next to none of the GPU's time is in kernels of this file: it calls those of PyTorch or its libraries."
+    remarks = {_without_numbers(remark): remark for result in reversed(timed) for remark in result.remarks}
+    for remark in reversed(remarks.values()):  # each kind once, of the test that takes longest
+        yield f"- {remark}."
+
+
+def describe_speed(speedup: Speedup) -> str:
+    """`0.509 times as fast as PyTorch (0.435 to 0.564): SLOWER`."""
+    low, middle, high = (format_figures(value) for value in (speedup.low, speedup.median, speedup.high))
+    return f"{middle} times as fast as PyTorch ({low} to {high}): {speedup.word}"
+
+
+def _seconds(result: TestResult) -> str:
+    if result.seconds is None:
+        return ""
+    text = f"; {format_quantity(result.seconds, 's')}"
+    if result.reference_seconds is not None:
+        text += f", PyTorch {format_quantity(result.reference_seconds, 's')}"
+    if result.bound_seconds is not None:
+        text += f", the hardware allows {format_quantity(result.bound_seconds, 's')}"
+    return text
+
+
+def _limits(kernel: JudgedKernel) -> Iterator[str]:
+    """What its profile says of the test that was profiled."""
+    hottest = kernel.hottest.shares if kernel.hottest is not None else ()
+    if kernel.limit is None and not kernel.insights and not hottest:
+        return
+    yield ""
+    yield f"Profile of `{kernel.profiled}`:" if kernel.profiled else "Its profile:"
+    yield ""
+    if kernel.limit is not None:
+        yield f"- Limited by: {kernel.limit}."
+    for name, share in hottest:
+        if share >= LEAST_SHARE and kernel.hottest is not None:
+            yield f"- {format_percent(100 * share)} % of {kernel.hottest.of}: `{_cut(name, SHOWN_NAME)}`"
+    for insight in kernel.insights[:SHOWN_INSIGHTS]:
+        gain = insight.gain
+        at_most = f" At most {format_percent(100 * gain.at_most)} % of {gain.of} can be won." if gain else ""
+        yield f"- **{insight.title}**{_place(kernel, insight)}: {insight.evidence}. {insight.change}{at_most}"
+
+
+def _place(kernel: JudgedKernel, insight: Insight) -> str:
+    """Where it is: the line of this file with its text, else the kernel or function."""
+    where, code = insight.where, kernel.code.splitlines()
+    own = where.file is not None and re.split(r"[/\\]", where.file)[-1] == kernel.file
+    if own and where.line is not None and 0 < where.line <= len(code):
+        return f", line {where.line}: `{code[where.line - 1].strip()[:120]}`"
+    name = where.kernel or where.function or where.operation
+    return f" (in `{name[:120]}`)" if name else ""
+
+
+def _next_for_correct(kernel: JudgedKernel) -> str:
+    timed = [result for result in kernel.decided if result.speedup is not None]
+    share = share_of_bound(timed)
+    if not timed:
+        return "It is correct. Nothing was timed."
+    if share is not None and share >= AT_BOUND:
+        return f"It reaches {format_percent(100 * share)} % of what the hardware allows: there is nothing left to win."
+    if calls_others(timed):
+        return "Write the arithmetic in kernels of this file: PyTorch's own can be had without it."
+    slowest = min(timed, key=lambda result: result.speedup.median if result.speedup else 1.0)
+    target = f"The lowest speed-up is that of `{slowest.test.arguments}`"
+    if kernel.insights:
+        return f"Keep it correct, and make it faster: begin with **{kernel.insights[0].title}**. {target}."
+    return f"Keep it correct, and make it faster. {target}."
+
+
+def _without_numbers(text: str) -> str:
+    return re.sub(r"\d[\d.,]*", "", text)
+
+
+def _cut(text: str, most: int = SHOWN_REASON) -> str:
+    """A text on one line, cut where it is long."""
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[:most] + " ..."

@@ -1,0 +1,140 @@
+"""What is known of a kernel that a model wrote, and the text that tells the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import isfinite, nan
+from typing import cast, get_args
+
+from profkit.analysis.evaluation.feedback import JudgedKernel, format_feedback
+from profkit.core.statistics import geometric_mean
+from profkit.core.types import (
+    STATUSES,
+    EvaluationTest,
+    Fault,
+    Speedup,
+    SpeedWord,
+    TestResult,
+    TestStatus,
+)
+from profkit.evaluation.records import CorrectnessTestResult, PerformanceTestResult
+
+KERNEL_FILE = "kernel.py"
+_BARE, _WITH_INTERVAL = 1, 2  # pairs: of a speed-up without an interval, and at least of one that has it
+
+
+@dataclass
+class FeedbackInfo:
+    """A kernel with its tests: what an attempt of a model came to.
+
+    `performance_results` are there where its speed was tested; whoever does that puts them here. `file` is what
+    tracebacks call the kernel's file.
+    """
+
+    compilation_error: str | None = None
+    correctness_results: list[CorrectnessTestResult] = field(default_factory=list)
+    performance_results: list[PerformanceTestResult] = field(default_factory=list)
+    summary: str = ""
+    kernel_code: str = ""
+    file: str = KERNEL_FILE
+
+    @property
+    def overall_speedup(self) -> float:
+        """The geometric mean over the tests that ran; 0 where none was to be timed, NaN where none of those ran."""
+        if not self.performance_results:
+            return 0.0
+        speedups = [row.speedup for row in self.performance_results if row.successfully_ran and row.speedup]
+        mean = geometric_mean(speedups)
+        return nan if mean is None else mean
+
+    @property
+    def correctness_score(self) -> float:
+        """The share of all tests that passed, timed ones too; 0 after a compilation error, and without a test."""
+        if self.compilation_error:
+            return 0.0
+        decided = [result for result in self._results() if result.status != "skipped"]
+        return sum(result.status == "passed" for result in decided) / len(decided) if decided else 0.0
+
+    @property
+    def is_correct(self) -> bool:
+        """Whether there is a test on which something could be decided, and all of those passed."""
+        return self.correctness_score == 1.0
+
+    def format_for_llm(self) -> str:
+        """The text for the next attempt: outcome, failed tests with their lines, times, and what to do."""
+        results = self._results()
+        if self.compilation_error and not any(result.status == "load-error" for result in results):
+            test = EvaluationTest("", "", "", "", "")
+            results = (TestResult(test, "load-error", self.compilation_error),)
+        return format_feedback(JudgedKernel(self.kernel_code, self.file, results))
+
+    def _results(self) -> tuple[TestResult, ...]:
+        return (
+            *map(_correctness_result, self.correctness_results),
+            *map(_performance_result, self.performance_results),
+        )
+
+
+def summarize_results(results: Sequence[TestResult]) -> str:
+    """`4 of 6 tests passed`, of those on which something could be decided."""
+    decided = [result for result in results if result.status != "skipped"]
+    return f"{sum(result.status == 'passed' for result in decided)} of {len(decided)} tests passed"
+
+
+# ---------------------------------------------------------------- from records
+
+
+def _correctness_result(row: CorrectnessTestResult) -> TestResult:
+    status = _status(row.status, passed=row.is_correct)
+    return TestResult(
+        _test(row.op_name, row.args, timed=False),
+        status,
+        _reason(row.error_msg, status),
+        cast("Fault", row.fault) if row.fault in get_args(Fault) else None,
+        max_abs_error=row.max_abs_error if isfinite(row.max_abs_error) else None,
+        max_rel_error=row.max_rel_error if isfinite(row.max_rel_error) else None,
+        allowed_share=row.allowed_share,
+        error_type=row.error_type,
+        traceback=row.traceback,
+    )
+
+
+def _performance_result(row: PerformanceTestResult) -> TestResult:
+    status = _status(row.status, passed=row.successfully_ran)
+    speedup = None
+    if row.successfully_ran and row.speedup:
+        known = row.low is not None and row.high is not None
+        low = row.low if row.low is not None else row.speedup
+        high = row.high if row.high is not None else row.speedup
+        word = cast("SpeedWord", row.word) if row.word in get_args(SpeedWord) else "AMBIGUOUS"
+        speedup = Speedup(row.speedup, low, high, word, _WITH_INTERVAL if known else _BARE)
+    return TestResult(
+        _test(row.op_name, row.args, timed=True),
+        status,
+        _reason(row.error_msg, status),
+        speedup=speedup,
+        seconds=_seconds(row.benchmark_time_ms),
+        reference_seconds=_seconds(row.reference_time_ms),
+        bound_seconds=_seconds(row.bound_ms),
+    )
+
+
+def _test(operation: str, arguments: str, *, timed: bool) -> EvaluationTest:
+    return EvaluationTest("", "", operation, "", arguments, timed=timed)
+
+
+def _status(status: str, *, passed: bool) -> TestStatus:
+    """The judge's word; of a record that somebody else made, what it says itself."""
+    if status in STATUSES:
+        return status
+    return "passed" if passed else "incorrect"
+
+
+def _reason(message: str, status: TestStatus) -> str:
+    """The message without the status before it."""
+    return "" if status == "passed" else message.removeprefix(status).removeprefix(": ")
+
+
+def _seconds(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1e3

@@ -1,0 +1,1 @@
+"""A language model writes kernels, and their evaluation tells it what to change."""

@@ -1,0 +1,85 @@
+"""Models behind Anthropic's interface for messages, which some gateways speak, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from profkit.generation.clients.addresses import http_options
+from profkit.generation.clients.api_client import ApiClient
+from profkit.generation.clients.asking import Asking
+from profkit.generation.clients.client import Message, StopCause
+from profkit.generation.clients.keys import Key
+from profkit.generation.clients.packages import load_package
+from profkit.generation.clients.pieces import Piece
+from profkit.generation.clients.spending import Ledger
+
+_STOPS: dict[str, StopCause] = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refused",
+}
+BEARER = "ANTHROPIC_AUTH_TOKEN"  # is sent as `Authorization: Bearer`, as gateways want it
+_INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+class AnthropicClient(ApiClient):
+    """A model that is asked with the package `anthropic`. `base_url` is None for Anthropic's own service."""
+
+    def __init__(self, asking: Asking, key: Key, base_url: str | None, ledger: Ledger) -> None:
+        super().__init__("anthropic", asking, ledger)
+        anthropic = load_package("anthropic")
+        self._api = anthropic.Anthropic(
+            **{"auth_token" if key.variable == BEARER else "api_key": key.value},
+            base_url=base_url,
+            max_retries=0,
+            timeout=anthropic.Timeout(asking.first_seconds + 5, connect=30.0),
+            http_client=anthropic.DefaultHttpxClient(**http_options(base_url)),
+        )
+
+    @property
+    def api(self) -> Any:
+        """The package's own client."""
+        return self._api
+
+    def open_stream(self, messages: Sequence[Message]) -> Any:
+        """Send a conversation; what the system says is no message of it here."""
+        fields: dict[str, Any] = {}
+        if system := "\n\n".join(message.text for message in messages if message.role == "system"):
+            fields["system"] = system
+        if self.asking.temperature is not None:
+            # Version 2 of the package has no parameter for it; the models that know it take it all the same
+            fields["extra_body"] = {"temperature": self.asking.temperature}
+        return self._api.messages.create(
+            model=self.asking.model,
+            max_tokens=self.asking.answer_tokens,
+            messages=[
+                {"role": message.role, "content": message.text}
+                for message in messages
+                if message.role != "system"
+            ],
+            stream=True,
+            **fields,
+        )
+
+    def pieces(self, stream: Any) -> Iterator[Piece]:
+        """What its stream holds: why the text ends counts only once the message is said to be over."""
+        stop: StopCause = "end"
+        for event in stream:
+            if event.type == "message_start":
+                usage = getattr(event.message, "usage", None)
+                yield Piece(input_tokens=_input_tokens(usage))
+            elif event.type == "content_block_delta":
+                delta = event.delta
+                yield Piece(getattr(delta, "text", None) or "", getattr(delta, "thinking", None) or "")
+            elif event.type == "message_delta":
+                stop = _STOPS.get(event.delta.stop_reason or "", "end")
+                yield Piece(output_tokens=getattr(event.usage, "output_tokens", None))
+            elif event.type == "message_stop":
+                yield Piece(stop=stop, is_last=True)
+
+
+def _input_tokens(usage: object) -> int | None:
+    """All tokens that went in, with those that the service had stored or stores."""
+    counts = [getattr(usage, name, None) for name in _INPUT]
+    return None if counts[0] is None else sum(filter(None, counts))

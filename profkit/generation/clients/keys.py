@@ -1,0 +1,154 @@
+"""Keys of a user's accounts: taken out of the environment, so that no kernel gets one, and out of every text."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+from dataclasses import dataclass, field
+from urllib.parse import quote, unquote, urlsplit
+
+from profkit.kernels.evaluation.candidate.confinement import shield
+
+# What the packages read by themselves, too: a gateway's key may stand in the headers of CUSTOM_HEADERS.
+_VARIABLES = (
+    "OPENAI_API_KEY",
+    "OPENAI_ADMIN_KEY",
+    "OPENAI_CUSTOM_HEADERS",
+    "OPENAI_WEBHOOK_SECRET",
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_CUSTOM_HEADERS",
+    "ANTHROPIC_IDENTITY_TOKEN",
+    "ANTHROPIC_WEBHOOK_SIGNING_KEY",
+)
+_LIBRARIES = ("openai", "anthropic", "httpx", "httpx2", "httpcore", "httpcore2")
+_SHORTEST = 4  # characters: what is shorter is no secret, and stands in many words
+_PART = 8  # characters of a key in a row that are taken out, too
+_GONE = "[key]"
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key, and the variable that holds it."""
+
+    variable: str
+    value: str = field(repr=False)
+
+
+class _Vault:
+    """What was taken out of the environment of this process, and what no text may show."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.taken: dict[str, str] = {}
+        self.secrets: set[str] = set()
+        self.logs_are_cleaned = False
+
+
+_vault = _Vault()
+
+
+def find_key(*variables: str) -> Key | None:
+    """The first of these variables that holds a key, in the environment or taken out of it already."""
+    for variable in variables:
+        if value := os.environ.get(variable, _vault.taken.get(variable, "")).strip():
+            return Key(variable, value)
+    return None
+
+
+def hide_keys(*variables: str) -> None:
+    """Take all keys, and what these variables hold, out of this process's environment; nobody may look into it.
+
+    A process on Linux shows the environment that it began with, so others of this user are kept from reading it.
+    """
+    with _vault.lock:
+        for variable in (*_VARIABLES, *variables):
+            if value := os.environ.pop(variable, ""):
+                _vault.taken[variable] = value
+                _learn(value.strip())
+                for line in value.split("\n"):  # headers
+                    _learn(line.partition(":")[2].strip())
+    _clean_logs()
+    shield()
+
+
+def learn_secret(value: str) -> None:
+    """From now on no text shows `value`."""
+    with _vault.lock:
+        _learn(value)
+
+
+def learn_address(url: str) -> None:
+    """From now on no text shows the user, the password, or what is asked for with `?`, of an address."""
+    parts = urlsplit(url)
+    values = [parts.username, parts.password, *re.split("[&=]", parts.query)[1::2]]
+    with _vault.lock:
+        for value in filter(None, values):
+            _learn(value)
+            _learn(unquote(value))
+
+
+def _learn(value: str) -> None:
+    if len(value) >= _SHORTEST:
+        _vault.secrets |= {value, quote(value, safe="")}
+
+
+def whole_environment() -> dict[str, str]:
+    """The environment with the keys that were taken out of it: for a program that the user names."""
+    return {**os.environ, **_vault.taken}
+
+
+def without_keys(text: str) -> str:
+    """A text without keys: neither whole, nor as services echo them (`sk-12345*******6789`), nor long parts of one."""
+    for secret in sorted(_vault.secrets, key=len, reverse=True):
+        text = text.replace(secret, _GONE)
+        if len(secret) > _PART:
+            text = _without_echoes(_without_parts(text, secret), secret)
+    return text
+
+
+def _without_parts(text: str, secret: str) -> str:
+    """Every run of at least 8 characters that the secret has, too, is taken out."""
+    pieces = []
+    place = start = 0
+    while place + _PART <= len(text):
+        end = place + _PART
+        if text[place:end] not in secret:
+            place += 1
+            continue
+        while end < len(text) and text[place : end + 1] in secret:
+            end += 1
+        pieces += [text[start:place], _GONE]
+        place = start = end
+    return "".join([*pieces, text[start:]])
+
+
+def _without_echoes(text: str, secret: str) -> str:
+    """The ends of a key around stars or dots: its first characters, its last ones, or both."""
+
+    def shorten(match: re.Match[str]) -> str:
+        head, tail = match["head"], match["tail"]
+        if not any((head and secret.startswith(head), tail and secret.endswith(tail), _GONE in head + tail)):
+            return match[0]
+        return _GONE
+
+    return re.sub(r"(?P<head>[\w\-[\]]*)(?:\*{2,}|\.{3,}|…)(?P<tail>[\w\-[\]]*)", shorten, text)
+
+
+def _clean_logs() -> None:
+    """What the packages log is cleaned before any handler has it: a user may have turned their logs on."""
+    with _vault.lock:
+        if _vault.logs_are_cleaned:
+            return
+        _vault.logs_are_cleaned = True
+    make = logging.getLogRecordFactory()
+
+    def make_clean(*arguments: object, **fields: object) -> logging.LogRecord:
+        record = make(*arguments, **fields)
+        if record.name.partition(".")[0] in _LIBRARIES:
+            record.msg, record.args, record.exc_info = without_keys(record.getMessage()), (), None
+        return record
+
+    logging.setLogRecordFactory(make_clean)

@@ -1,0 +1,202 @@
+"""The model that a user's options mean, ready to be asked, and the ledger of what that costs."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast, get_args
+from urllib.parse import urlsplit
+
+from profkit.core.errors import UsageError
+from profkit.core.formatting import joined
+from profkit.generation.clients.addresses import SERVERS, is_local, server_of
+from profkit.generation.clients.answers import StoredAnswers
+from profkit.generation.clients.anthropic_client import BEARER, AnthropicClient
+from profkit.generation.clients.api_client import ApiClient
+from profkit.generation.clients.asking import Asking, Patience
+from profkit.generation.clients.client import ModelClient, ModelFailed
+from profkit.generation.clients.command_client import CommandClient
+from profkit.generation.clients.keys import Key, find_key, hide_keys, learn_address, learn_secret
+from profkit.generation.clients.openai_client import OpenAIClient
+from profkit.generation.clients.spending import Ledger, Limits
+
+Provider = Literal["openai", "anthropic", "command"]
+_KEYS = {"openai": ("OPENAI_API_KEY",), "anthropic": ("ANTHROPIC_API_KEY", BEARER)}
+_ADDRESSES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
+_MOST_NAMES = 8
+_NO_KEY = "none"  # what a server on this machine gets where the user has no key for it
+
+
+@dataclass(frozen=True)
+class ClientOptions:
+    """Which model is asked, how, and for how much.
+
+    None is what the environment says, or no limit. Seconds: `timeout` between two pieces of an answer, `first_timeout`
+    until its first one, `command_timeout` for a run of `command`, `patience` between a request's first fault and its
+    last try. `spent` are the tokens, in and out, of what goes on here.
+    """
+
+    provider: str | None = None
+    model: str | None = None
+    base_url: str | None = None
+    key_env: str | None = None  # the variable that holds the key
+    command: str | None = None
+    answer_tokens: int = 16384
+    temperature: float | None = None
+    timeout: float = 120.0
+    first_timeout: float = 600.0
+    command_timeout: float = 1800.0
+    patience: float = 600.0
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    prices: tuple[float, float] | None = None  # of a million tokens that go in, and that come out
+    spent: tuple[int, int] = (0, 0)
+    answers: Path | None = None  # the folder that keeps them
+
+
+@dataclass(frozen=True)
+class MadeClient:
+    """A model that can be asked. `server` is its host and port, empty for a command."""
+
+    client: ModelClient
+    ledger: Ledger
+    server: str = ""
+    notes: tuple[str, ...] = ()  # what was decided for the user
+
+
+def make_client(options: ClientOptions) -> MadeClient:
+    """The model that the options mean. Keys leave the environment of this process.
+
+    Raises UsageError for options that do not go together, MachineError where a package is missing, and ModelFailed
+    where there is no key, or no model by that name can be chosen.
+    """
+    check_options(options)
+    ledger = Ledger(Limits(options.max_tokens, options.max_cost, options.prices), options.spent)
+    provider = provider_of(options)
+    if provider == "command":
+        hide_keys(*filter(None, [options.key_env]))
+        client: ModelClient = CommandClient(options.command or "", options.command_timeout)
+        made = MadeClient(client, ledger)
+        asked_with: dict[str, object] = {"command": options.command}
+    else:
+        made = _make_api_client(provider, options, ledger)
+        asked_with = {
+            "server": made.server,
+            "answer_tokens": options.answer_tokens,
+            "temperature": options.temperature,
+        }
+    if options.answers is None:
+        return made
+    return MadeClient(
+        StoredAnswers(made.client, options.answers, asked_with), ledger, made.server, made.notes
+    )
+
+
+def check_options(options: ClientOptions) -> None:
+    """Raises UsageError for options that contradict each other, or mean nothing."""
+    if options.provider is not None and options.provider not in get_args(Provider):
+        raise UsageError(
+            f"no provider is called {options.provider}", f"--provider {'|'.join(get_args(Provider))}"
+        )
+    if options.command is not None:
+        if options.provider not in (None, "command"):
+            raise UsageError(f"--command is asked, and not --provider {options.provider}: give one of them")
+        if options.model or options.base_url:
+            raise UsageError("--command chooses its model itself: leave --model and --base-url out")
+        if options.max_tokens is not None or options.max_cost is not None:
+            raise UsageError("how many tokens a --command takes nobody says: limit it with --max-attempts")
+    elif options.provider == "command":
+        raise UsageError("--provider command needs the command", '--command "my-agent {prompt} {output}"')
+    if options.max_cost is not None and options.prices is None:
+        raise UsageError("--max-cost needs the prices of a million tokens in and out", "--prices IN,OUT")
+    if options.base_url is not None:
+        parts = urlsplit(options.base_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError("--base-url is no address of a server", "--base-url http://HOST:PORT/v1")
+
+
+def provider_of(options: ClientOptions) -> Provider:
+    """Who is asked: what the user says, or else by the address, or else by the key that is there."""
+    if options.command is not None:
+        return "command"
+    if options.provider is not None:
+        return cast(Provider, options.provider)
+    if options.base_url is not None:
+        parts = urlsplit(options.base_url)
+        theirs = (parts.hostname or "").endswith("anthropic.com") or "anthropic" in parts.path.split("/")
+        return "anthropic" if theirs else "openai"
+    if options.key_env is not None:
+        return "anthropic" if "ANTHROPIC" in options.key_env.upper() else "openai"
+    provider: Provider
+    for provider in ("anthropic", "openai"):
+        if find_key(*_KEYS[provider]):
+            return provider
+    if os.environ.get("OPENAI_BASE_URL"):
+        return "openai"
+    raise ModelFailed(
+        "no model can be asked: there is no ANTHROPIC_API_KEY, no OPENAI_API_KEY, no --base-url and no --command",
+        "export ANTHROPIC_API_KEY=...",
+    )
+
+
+def _make_api_client(provider: str, options: ClientOptions, ledger: Ledger) -> MadeClient:
+    address = options.base_url or os.environ.get(_ADDRESSES[provider]) or None
+    url = None if address is None else complete_address(provider, address)
+    server = SERVERS[provider] if url is None else server_of(url)
+    key = _key_of(provider, options, url, server)
+    learn_secret(key.value)
+    learn_address(url or "")
+    make = OpenAIClient if provider == "openai" else AnthropicClient
+
+    def client_for(model: str) -> ApiClient:
+        return make(
+            Asking(
+                model,
+                server,
+                key.variable,
+                options.answer_tokens,
+                options.temperature,
+                options.first_timeout,
+                options.timeout,
+                Patience(seconds=options.patience),
+            ),
+            key,
+            url,
+            ledger,
+        )
+
+    client = client_for(options.model or "")
+    hide_keys(*filter(None, [options.key_env]))  # after the package has read its own variables
+    if options.model:
+        return MadeClient(client, ledger, server)
+    names = client.list_models()
+    if url is None or len(names) != 1:
+        listed = joined(names[:_MOST_NAMES]) + (" and others" if len(names) > _MOST_NAMES else "")
+        raise UsageError(f"name the model: {server} has {listed or 'a list of none'}", "--model NAME")
+    return MadeClient(
+        client_for(names[0]), ledger, server, (f"{names[0]} is the only model that {server} lists",)
+    )
+
+
+def complete_address(provider: str, address: str) -> str:
+    """The address as the package wants it: OpenAI's dialect stands below /v1, the other package adds that itself."""
+    parts = urlsplit(address)
+    path = parts.path.rstrip("/")
+    for end in ("/chat/completions", "/messages"):
+        path = path.removesuffix(end)
+    if provider == "anthropic":
+        path = path.removesuffix("/v1")
+    return parts._replace(path=path or ("/v1" if provider == "openai" else "")).geturl()
+
+
+def _key_of(provider: str, options: ClientOptions, url: str | None, server: str) -> Key:
+    variables = (options.key_env,) if options.key_env else _KEYS[provider]
+    key = find_key(*variables)
+    if key is not None:
+        return key
+    if url is not None and is_local(url) and not options.key_env:
+        return Key(variables[0], _NO_KEY)
+    raise ModelFailed(
+        f"there is no key for {server}: {variables[0]} is not set", f"export {variables[0]}=..."
+    )

@@ -1,0 +1,241 @@
+"""A generation in the files of the field, as BackendBench's generation of kernels leaves them.
+
+For each operation `<op>_kernel_gen_summary.json`, `<op>_summary.txt` and `metadata.txt` in its folder, and for the
+whole `OVERALL_SUMMARY.txt` and `README.md`. The kernels and their feedback lie there already. Keys are the field's;
+null where there is no number. `kept` is profkit's own: which of several correct kernels an evaluation takes.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from profkit.analysis.generation import (
+    generation_scores,
+    is_correct,
+    kept_attempt,
+    spending_of,
+    within_attempts,
+)
+from profkit.core.codec import to_plain_data
+from profkit.core.formatting import plural, shorten
+from profkit.core.types import Attempt, AttemptStatus, GenerationDocument, OperationAttempts
+from profkit.reporting.views.evaluation.text import percent, speedup_text
+from profkit.reporting.views.generation.text import (
+    STOPPED,
+    asked_model,
+    continue_line,
+    cost_text,
+    evaluate_line,
+    head_line,
+    spending_line,
+    stop_text,
+)
+
+OVERALL_SUMMARY, README = "OVERALL_SUMMARY.txt", "README.md"
+_UNLOADED: tuple[AttemptStatus, ...] = ("load-error", "no-code", "no-answer")
+_REASON = 300  # characters
+
+
+def field_files(document: GenerationDocument, folder: Path) -> Mapping[str, str]:
+    """The text of each file, by its path below the generation's `folder`."""
+    files = {}
+    for operation in document.operations:
+        name = operation.folder
+        files[f"{name}/{name}_kernel_gen_summary.json"] = _summary_rows(operation)
+        files[f"{name}/{name}_summary.txt"] = _operation_summary(document, operation)
+        files[f"{name}/metadata.txt"] = _metadata(document, operation)
+    files[OVERALL_SUMMARY] = _overall_summary(document)
+    files[README] = _readme(document, folder)
+    return files
+
+
+# ---------------------------------------------------------------- an operation
+
+
+def _summary_rows(operation: OperationAttempts) -> str:
+    kept = kept_attempt(operation)
+    rows = [_summary_row(attempt, attempt is kept) for attempt in operation.attempts]
+    return json.dumps(to_plain_data(rows), indent=2, allow_nan=False) + "\n"
+
+
+def _summary_row(attempt: Attempt, kept: bool) -> dict[str, Any]:
+    return {
+        "attempt": attempt.number,
+        "kernel_file": PurePosixPath(attempt.file).name,
+        "compilation_error": attempt.reason or attempt.status if attempt.status in _UNLOADED else None,
+        "overall_speedup": attempt.speedup.median if attempt.speedup is not None else None,
+        "correctness_score": attempt.passed / attempt.tests if attempt.tests else 0.0,
+        "is_correct": is_correct(attempt),
+        "kept": kept,
+    }
+
+
+def _operation_summary(document: GenerationDocument, operation: OperationAttempts) -> str:
+    kept = kept_attempt(operation)
+    spent = spending_of(operation.attempts)
+    lines = [
+        f"Operation: {operation.operation}",
+        f"Model: {asked_model(document)}",
+        f"Attempts: {len(operation.attempts)}",
+        f"Kept: {_kept_text(kept)}",
+        f"Ended: {stop_text(operation, document)}",
+        f"Spent: {spending_line(spent)}",
+        "",
+    ]
+    for attempt in operation.attempts:
+        lines.append(
+            f"Attempt {attempt.number}: {_attempt_text(attempt)}{'  <- kept' if attempt is kept else ''}"
+        )
+        lines += [f"    {shorten(attempt.reason, _REASON)}"] if attempt.reason else []
+        lines += [f"    kernel: {attempt.file}"] if attempt.file else []
+        lines += [f"    feedback: {attempt.feedback}"] if attempt.feedback else []
+    return "\n".join(lines) + "\n"
+
+
+def _kept_text(kept: Attempt | None) -> str:
+    if kept is None:
+        return "none is correct"
+    return f"attempt {kept.number}, {PurePosixPath(kept.file).name}, {_speed_text(kept)}"
+
+
+def _attempt_text(attempt: Attempt) -> str:
+    tests = f", {attempt.passed} of {plural(attempt.tests, 'test')} passed" if attempt.tests else ""
+    return f"{attempt.status}{tests}" + (f", {_speed_text(attempt)}" if is_correct(attempt) else "")
+
+
+def _speed_text(attempt: Attempt) -> str:
+    if attempt.speedup is None:
+        return "not timed"
+    return f"{speedup_text(attempt.speedup)} as fast as PyTorch, {attempt.speedup.word}"
+
+
+def _metadata(document: GenerationDocument, operation: OperationAttempts) -> str:
+    """Lines of `name: value`."""
+    kept = kept_attempt(operation)
+    spent = spending_of(operation.attempts)
+    facts = {
+        "operation": operation.operation,
+        "function": f"{operation.folder}_kernel_impl",
+        "suite": document.suite,
+        "dtype": document.dtype,
+        "language": document.language,
+        "device": document.device,
+        "provider": document.provider,
+        "model": document.model,
+        "server": document.server,
+        "run": document.name,
+        "started": document.started,
+        **{f"version {name}": version for name, version in document.versions.items()},
+        "attempts": len(operation.attempts),
+        "kept": PurePosixPath(kept.file).name if kept is not None else "none",
+        "stopped": operation.stopped or "not yet",
+        "input tokens": spent.input_tokens,
+        "output tokens": spent.output_tokens,
+        "cost": cost_text(spent.cost) if spent.cost is not None else None,
+    }
+    lines = [f"{name}: {value}" for name, value in facts.items() if value not in ("", None)]
+    return "\n".join(lines) + "\n"
+
+
+# ---------------------------------------------------------------- the whole
+
+
+def _overall_summary(document: GenerationDocument) -> str:
+    scores = generation_scores(document)
+    mean, whole = scores.geomean, scores.geomean_with_fallback
+    lines = [
+        f"Generation: {document.name}",
+        f"Model: {asked_model(document)}",
+        f"Suite: {document.suite}{', ' + document.dtype if document.dtype else ''}",
+        f"Device: {document.device}",
+        f"Started: {document.started}",
+        f"Complete: {'yes' if document.complete else 'no'}",
+        "",
+        f"{head_line(document, scores)}.",
+        "",
+        f"Operations with a correct kernel: {scores.solved} of {scores.operations}",
+    ]
+    if mean is not None:
+        lines.append(f"Speed-up over PyTorch (geometric mean of {mean.n}): {speedup_text(mean)}")
+    if whole is not None and mean is not None and whole.n > mean.n:
+        lines.append(f"The same with PyTorch in place of what is missing: {speedup_text(whole)}")
+    lines += ["", "Solved within k attempts (each attempt knows the feedback of those before it):"]
+    lines += [
+        f"  {row.attempts}: {row.solved} of {scores.operations} ({percent(row.share)})"
+        + "".join(f", fast_{point.p:g} {percent(point.share)}" for point in row.fast if point.p >= 1)
+        for row in within_attempts(document)
+    ]
+    lines += ["", "Operations:"]
+    width = max((len(operation.operation) for operation in document.operations), default=0)
+    for operation in document.operations:
+        kept = _kept_text(kept_attempt(operation))
+        lines.append(
+            f"  {operation.operation:<{width}}  {kept}; {plural(len(operation.attempts), 'attempt')}; "
+            f"{STOPPED[operation.stopped]}"
+        )
+    lines += ["", *(f"Note: {note}" for note in document.notes)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _readme(document: GenerationDocument, folder: Path) -> str:
+    """What lies here, and what to do with it."""
+    example = document.operations[0].folder if document.operations else "relu"
+    lines = [
+        f"# Kernels that a model wrote: {document.name}",
+        "",
+        f"{head_line(document)}.",
+        "",
+        f"{asked_model(document)} wrote kernels ({document.language}) for the suite {document.suite} on "
+        f"{document.device}; `profkit` evaluated each attempt and told the model what it found.",
+        "",
+    ]
+    if document.command:
+        lines += ["```bash", shlex.join(document.command), "```", ""]
+    lines += [
+        "## What is here",
+        "",
+        "| Path | What it is |",
+        "| --- | --- |",
+        "| `index.html`, `report.md` | the whole generation, to read |",
+        "| `generation.json` | the same for programs |",
+        "| `attempts.jsonl` | the journal: with it a generation goes on where it ended |",
+        "| `OVERALL_SUMMARY.txt` | one line for each operation |",
+        f"| `{example}/{example}_attempt_1.py`, ... | the kernels, one file for each attempt |",
+        f"| `{example}/{example}_attempt_1_answer.md`, ... | what the model answered |",
+        f"| `{example}/{example}_attempt_1_feedback.txt`, ... | what the model was told of each |",
+        f"| `{example}/{example}_kernel_gen_summary.json` | the attempts as rows; `kept` is the one to use |",
+        f"| `{example}/{example}_summary.txt`, `{example}/metadata.txt` | the same in words, and who made it where |",
+        f"| `{example}/attempt_1/`, ... | the evaluation of each attempt, with profiles where one was made |",
+        "",
+        "## Kept kernels",
+        "",
+        "| Operation | File | Speed-up over PyTorch |",
+        "| --- | --- | --- |",
+    ]
+    for operation in document.operations:
+        kept = kept_attempt(operation)
+        file = f"`{kept.file}`" if kept is not None else "none is correct"
+        speed = _speed_text(kept) if kept is not None else "-"
+        lines.append(f"| `{operation.operation}` | {file} | {speed} |")
+    lines += [
+        "",
+        "The speed-up of a kept kernel is the best of several measurements, so it is slightly high. This measures the "
+        "kept kernels anew, with other arguments:",
+        "",
+        "```bash",
+        evaluate_line(document, folder),
+        "```",
+        "",
+        *_resume_lines(document, folder),
+        "A kernel is a Python file that anybody can run: read it before you use it elsewhere.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _resume_lines(document: GenerationDocument, folder: Path) -> list[str]:
+    line = continue_line(document, folder)
+    return ["This goes on with it:", "", "```bash", line, "```", ""] if line is not None else []

@@ -1,0 +1,113 @@
+"""`profkit generate`: from options to a finished generation, new or resumed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from profkit.core.errors import ProfkitError
+from profkit.core.progress import Progress
+from profkit.core.types import GenerationDocument
+from profkit.generation.clients.addresses import without_secrets
+from profkit.generation.clients.registry import ClientOptions, MadeClient, make_client
+from profkit.generation.journal import FILE, AskedModel, read_document, read_model, read_request
+from profkit.generation.outputs import write_generation
+from profkit.generation.request import (
+    GenerationOptions,
+    GenerationRequest,
+    check_limits,
+    make_folder,
+    make_request,
+)
+from profkit.generation.run import run_generation
+
+ANSWERS = "answers"  # the folder that keeps them, in that of the generation
+
+
+def generate_kernels(
+    options: GenerationOptions, asked: ClientOptions, command: tuple[str, ...], progress: Progress
+) -> tuple[GenerationDocument, Path]:
+    """A new generation and its folder. Raises as `make_request`, `make_client` and `run_generation`."""
+    request = make_request(options, without_secrets(command))
+    made = _client(asked, request, (0, 0))
+    make_folder(request.folder)
+    try:
+        return _run(request, asked, made, progress), request.folder
+    except ProfkitError:
+        if not _has_attempts(request.folder):  # nothing was begun: no folder is left behind
+            shutil.rmtree(request.folder, ignore_errors=True)
+        raise
+
+
+def resume_generation(
+    folder: Path,
+    limits: Mapping[str, object],
+    base_url: str | None,
+    key_env: str | None,
+    progress: Progress,
+) -> GenerationDocument:
+    """Go on with the generation in `folder`, by its own settings but for what is named here.
+
+    Raises UnreadableReport where there is none, and as `generate_kernels`.
+    """
+    request, model = read_request(folder), read_model(folder)
+    request = replace(request, limits=replace(request.limits, **cast("dict[str, Any]", limits)))
+    check_limits(request.limits)
+    asked = ClientOptions(
+        provider=model.provider,
+        model=model.model if model.provider != "command" else None,
+        base_url=base_url or model.base_url or None,
+        key_env=key_env or model.key_env or None,
+        command=model.command or None,
+        answer_tokens=model.answer_tokens,
+        temperature=model.temperature,
+        timeout=model.timeout,
+    )
+    before = read_document(folder)
+    made = _client(asked, request, (before.input_tokens, before.output_tokens))
+    return _run(request, asked, made, progress)
+
+
+def _has_attempts(folder: Path) -> bool:
+    if not (folder / FILE).is_file():
+        return False
+    return any(operation.attempts for operation in read_document(folder).operations)
+
+
+def _client(asked: ClientOptions, request: GenerationRequest, spent: tuple[int, int]) -> MadeClient:
+    limits = request.limits
+    return make_client(
+        replace(
+            asked,
+            max_tokens=limits.tokens,
+            max_cost=limits.cost,
+            prices=limits.prices,
+            spent=spent,
+            answers=request.folder / ANSWERS,
+        )
+    )
+
+
+def _run(
+    request: GenerationRequest, asked: ClientOptions, made: MadeClient, progress: Progress
+) -> GenerationDocument:
+    for note in made.notes:
+        progress.note(note)
+    model = AskedModel(
+        made.client.provider,
+        made.client.model,
+        made.server,
+        without_secrets([asked.base_url or ""])[0],
+        asked.key_env or "",
+        asked.command or "",
+        asked.answer_tokens,
+        asked.temperature,
+        asked.timeout,
+    )
+    try:
+        return run_generation(request, model, made.client, progress, write_generation)
+    finally:
+        made.client.close()

@@ -1,0 +1,346 @@
+"""The loop of one operation: ask, take the code, judge it, look why it is slow, say so, and ask again."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+
+from profkit.analysis.evaluation.bottleneck import bottleneck_of, hottest_places
+from profkit.analysis.evaluation.feedback import (
+    AT_BOUND,
+    JudgedKernel,
+    describe_speed,
+    format_feedback,
+    share_of_bound,
+)
+from profkit.analysis.evaluation.operations import operation_results
+from profkit.analysis.generation import best_attempt
+from profkit.analysis.insights import HOST_RULES
+from profkit.core.errors import MachineError
+from profkit.core.types import (
+    Attempt,
+    EvaluationDocument,
+    GenerationLimits,
+    Insight,
+    ModelCall,
+    RunDocument,
+    Speedup,
+    StopReason,
+    TestResult,
+    TimedCall,
+)
+from profkit.core.whole_files import write_whole
+from profkit.generation.answer_code import FoundCode, find_code
+from profkit.generation.clients.client import (
+    Answer,
+    BudgetSpent,
+    Message,
+    ModelClient,
+    ModelFailed,
+)
+from profkit.generation.journal import GenerationJournal
+from profkit.generation.judging import JudgedDevices, KernelFile
+from profkit.generation.profile_attempt import NoProfile, profile_attempt
+from profkit.generation.prompt import KernelTask, first_messages
+from profkit.generation.request import GenerationRequest
+from profkit.kernels.evaluation.results.outputs import write_results
+
+SHOWN_ANSWER = 2000  # characters of an answer without code that the model sees again
+MOST_REPEATED = 3  # answers with the same code, one after the other: it has no other
+REFUSED = "The model declined to answer."
+
+
+@dataclass(frozen=True)
+class LoopTools:
+    """What the loops of all operations share.
+
+    `report` gets an operation and what is done with it just now, `note` what is worth a line of its own.
+    """
+
+    request: GenerationRequest
+    client: ModelClient
+    devices: JudgedDevices
+    journal: GenerationJournal
+    cancel: threading.Event
+    report: Callable[[str, str], None]
+    note: Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What is known of a kernel that was tested."""
+
+    document: EvaluationDocument
+    folder: Path
+    seconds: float
+    profiled: TestResult | None = None
+    run: RunDocument | None = None
+    profiled_seconds: float = 0.0
+
+
+class OperationLoop:
+    """The attempts at one operation."""
+
+    def __init__(self, task: KernelTask, folder: str, tools: LoopTools) -> None:
+        self._task, self._name, self._tools = task, folder, tools
+        self._folder = tools.request.folder / folder
+        self._limits: GenerationLimits = tools.request.limits
+
+    def run(self) -> None:
+        """Attempts until there is a reason to stop, which is stored.
+
+        Raises ModelFailed where no other operation can be asked either, MachineError where nothing can be judged or
+        written, Stopped and Cancelled where the generation ends.
+        """
+        operation, journal = self._task.operation, self._tools.journal
+        self._folder.mkdir(exist_ok=True)
+        try:
+            while not (reason := self._reason_to_stop()):
+                number = len(self._attempts) + 1
+                journal.add(operation, self._attempt(number))
+            journal.stop(operation, reason)
+        except BudgetSpent:
+            journal.stop(operation, "budget")
+        except ModelFailed as failed:
+            journal.stop(operation, "failed", failed.message)
+            if failed.permanent:
+                raise
+
+    @property
+    def _attempts(self) -> Sequence[Attempt]:
+        return self._tools.journal.contents.attempts.get(self._task.operation, ())
+
+    def _reason_to_stop(self) -> StopReason:
+        best, until = best_attempt(self._attempts), self._tools.request.until
+        if best is not None:
+            if not best.timed or until == "correct":
+                return "reached"
+            if until == "faster" and best.speedup is not None and best.speedup.word == "FASTER":
+                return "reached"
+            if best.bound_share is not None and best.bound_share >= AT_BOUND:
+                return "bound"
+        last = [attempt.status for attempt in self._attempts[-MOST_REPEATED:]]
+        if last == ["repeated"] * MOST_REPEATED:
+            return "repeated"
+        return "attempts" if len(self._attempts) >= self._limits.attempts else ""
+
+    # ---------------------------------------------------------------- one attempt
+
+    def _attempt(self, number: int) -> Attempt:
+        tools, operation = self._tools, self._task.operation
+        tools.report(operation, f"attempt {number}: asking")
+        answer = tools.client.ask(
+            self._conversation(), lambda words: tools.report(operation, f"attempt {number}: {words}")
+        )
+        self._write(f"attempt_{number}_answer.md", answer.text)
+        file = self._path(f"attempt_{number}.py")
+        if answer.stop == "refused":
+            found = FoundCode("", REFUSED, "no-code")
+        else:
+            found = find_code(answer.text, self._task.function, file.name, cut=answer.stop == "length")
+        attempt = Attempt(number, "no-code", self._call(answer), reason=found.problem)
+        if answer.stop == "refused":
+            attempt = replace(attempt, status="no-answer")
+        kernel = JudgedKernel(found.code, file.name, problem=found.problem)
+        if found.code:
+            self._write(f"attempt_{number}.py", found.code)
+            attempt = replace(attempt, file=self._relative(file))
+        if found.kind == "load-error":
+            attempt = replace(attempt, status="load-error")
+        elif found.kind == "code" and (same := self._same_as(found.code)):
+            problem = f"It is the same file as attempt {same}, whose result stands above: change it."
+            attempt = replace(attempt, status="repeated", reason=problem)
+            kernel = replace(kernel, problem=problem)
+        elif found.kind == "code":
+            judged = self._judge(KernelFile(operation, file, found.code, self._folder / f"attempt_{number}"))
+            attempt = self._with_results(attempt, judged)
+            kernel = _with_profile(replace(kernel, results=judged.document.results), judged)
+        feedback = self._feedback(attempt, kernel, found.remark)
+        return replace(
+            attempt, feedback=self._relative(self._write(f"attempt_{number}_feedback.txt", feedback))
+        )
+
+    def _judge(self, kernel: KernelFile) -> _Judged:
+        """Every test of it, and the profile of the slowest where another attempt may learn from that."""
+        tools = self._tools
+        tools.report(self._task.operation, f"{kernel.file.stem}: waiting for a device")
+        with tools.devices.device() as device:
+            begin = monotonic()
+            tools.report(self._task.operation, f"{kernel.file.stem}: testing")
+            shutil.rmtree(kernel.folder, ignore_errors=True)  # of an attempt that was cut off
+            document = device.judge(kernel)
+            write_results(kernel.folder, document)
+            judged = _Judged(document, kernel.folder, monotonic() - begin)
+            if not self._worth_a_profile(document):
+                return judged
+            tools.report(self._task.operation, f"{kernel.file.stem}: profiling")
+            try:
+                profiled, run = profile_attempt(
+                    kernel.folder, tools.request.profile_depth, device.visible, tools.cancel
+                )
+            except NoProfile as why:
+                tools.note(f"no profile of {kernel.file.name}: {why}")
+                return judged
+            seconds = monotonic() - begin - judged.seconds
+        return replace(judged, profiled=profiled, run=run, profiled_seconds=seconds)
+
+    def _worth_a_profile(self, document: EvaluationDocument) -> bool:
+        """Whether it is correct, timed, not at the bound, and not the last attempt."""
+        (operation,) = operation_results(document)
+        share = share_of_bound(document.results)
+        return (
+            self._tools.request.profile_depth != "none"
+            and operation.correct
+            and operation.speedup is not None
+            and (share is None or share < AT_BOUND)
+            and len(self._attempts) + 1 < self._limits.attempts
+        )
+
+    def _with_results(self, attempt: Attempt, judged: _Judged) -> Attempt:
+        (operation,) = operation_results(judged.document)
+        failure, mean = operation.first_failure, operation.speedup
+        run = judged.run
+        timed = [result for result in judged.document.results if result.speedup is not None]
+        profile = (
+            "" if judged.profiled is None else f"{self._relative(judged.folder)}/{judged.profiled.profile}"
+        )
+        speedup = None
+        if operation.correct and mean is not None and mean.low is not None and mean.high is not None:
+            pairs = sum(result.speedup.pairs for result in timed if result.speedup is not None)
+            speedup = Speedup(mean.value, mean.low, mean.high, mean.word, pairs)
+        return replace(
+            attempt,
+            status=operation.status,
+            reason=failure.reason if failure is not None else "",
+            tests=operation.counted,
+            passed=operation.passed,
+            speedup=speedup,
+            timed=tuple(map(_timed_call, timed)),
+            bound_share=share_of_bound(judged.document.results),
+            own_share=operation.own_share,
+            evaluation=self._relative(judged.folder),
+            profile=profile,
+            bottleneck=bottleneck_of(run) if run is not None else None,
+            insights=_insights(run) if run is not None else (),
+            evaluated_seconds=judged.seconds,
+            profiled_seconds=judged.profiled_seconds,
+        )
+
+    def _same_as(self, code: str) -> int | None:
+        """The earlier attempt with the same code, but for spaces at the ends of lines."""
+        for attempt in self._attempts:
+            if attempt.file and _stripped(self._read(attempt.file)) == _stripped(code):
+                return attempt.number
+        return None
+
+    def _call(self, answer: Answer) -> ModelCall:
+        prices, cost = self._limits.prices, None
+        if prices is not None and answer.input_tokens is not None and answer.output_tokens is not None:
+            cost = (answer.input_tokens * prices[0] + answer.output_tokens * prices[1]) / 1e6
+        return ModelCall(
+            answer.input_tokens,
+            answer.output_tokens,
+            answer.estimated,
+            0.0 if answer.stored and cost is not None else cost,
+            answer.seconds,
+            answer.retries,
+            answer.stop,
+            answer.stored,
+        )
+
+    # ---------------------------------------------------------------- what the model sees
+
+    def _conversation(self) -> tuple[Message, ...]:
+        """The task, then the best attempt and the last one, each with its feedback; the last two if none is correct."""
+        attempts = list(self._attempts)
+        best = best_attempt(attempts)
+        shown = attempts[-2:] if best is None else [best, *attempts[-1:]]
+        messages = list(first_messages(self._task))
+        for number in sorted({attempt.number for attempt in shown}):
+            attempt = attempts[number - 1]
+            messages.append(Message("assistant", self._answer_text(attempt)))
+            messages.append(Message("user", self._read(attempt.feedback)))
+        return tuple(messages)
+
+    def _answer_text(self, attempt: Attempt) -> str:
+        if attempt.file:
+            return f"```python\n{self._read(attempt.file).rstrip()}\n```"
+        text = self._read(self._relative(self._path(f"attempt_{attempt.number}_answer.md")))
+        return text[:SHOWN_ANSWER] or "(nothing)"
+
+    def _feedback(self, attempt: Attempt, kernel: JudgedKernel, remark: str) -> str:
+        lines = [f"Attempt {attempt.number} of {self._limits.attempts}: {attempt.status}.", ""]
+        lines += [remark, ""] if remark else []
+        lines.append(format_feedback(kernel))
+        if earlier := list(_history([*self._attempts, attempt])):
+            lines += ["So far:", "", *earlier, ""]
+        return "\n".join(lines)
+
+    # ---------------------------------------------------------------- files
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{self._name}_{name}"
+
+    def _relative(self, path: Path) -> str:
+        return path.relative_to(self._tools.request.folder).as_posix()
+
+    def _read(self, path: str) -> str:
+        try:
+            return (self._tools.request.folder / path).read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise MachineError(
+                f"{path} cannot be read: {error.strerror}", "another --run-id begins a new one"
+            ) from error
+
+    def _write(self, name: str, text: str) -> Path:
+        path = self._path(name)
+        try:
+            write_whole(path, (text.encode("utf-8", "replace").decode(),))
+        except OSError as error:
+            again = f"make room, then: profkit generate --resume {self._tools.request.folder}"
+            raise MachineError(f"{path} cannot be written: {error.strerror}", again) from error
+        return path
+
+
+def _with_profile(kernel: JudgedKernel, judged: _Judged) -> JudgedKernel:
+    if judged.run is None or judged.profiled is None:
+        return kernel
+    return replace(
+        kernel,
+        limit=bottleneck_of(judged.run),
+        hottest=hottest_places(judged.run),
+        insights=_insights(judged.run),
+        profiled=judged.profiled.test.arguments,
+    )
+
+
+def _insights(run: RunDocument) -> tuple[Insight, ...]:
+    """Those that speak of what is timed: of a kernel on a GPU that is the GPU's time alone, and no launching."""
+    if not run.kernels:
+        return run.insights
+    return tuple(insight for insight in run.insights if insight.rule not in HOST_RULES)
+
+
+def _timed_call(result: TestResult) -> TimedCall:
+    assert result.speedup is not None
+    test = result.test
+    return TimedCall(test.arguments, test.dtype, result.speedup, result.seconds, result.bound_seconds)
+
+
+def _history(attempts: Sequence[Attempt]) -> Iterator[str]:
+    """A line for each attempt, where there are several."""
+    best = best_attempt(attempts)
+    if len(attempts) > 1:
+        for attempt in attempts:
+            speed = f", {describe_speed(attempt.speedup)}" if attempt.speedup is not None else ""
+            mark = " (the best)" if best is not None and attempt.number == best.number else ""
+            passed = f", {attempt.passed} of {attempt.tests} tests passed" if attempt.tests else ""
+            yield f"- attempt {attempt.number}: {attempt.status}{passed}{speed}{mark}"
+
+
+def _stripped(code: str) -> str:
+    return "\n".join(line.rstrip() for line in code.strip().splitlines())

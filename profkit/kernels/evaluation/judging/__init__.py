@@ -1,0 +1,1 @@
+"""The judge: arguments, truth, correctness and the decision, in a process that kernels do not reach."""

@@ -1,0 +1,106 @@
+"""generation.json, schema "profkit.generation/1": a generation of kernels with its scores, and how it is read back."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from profkit.analysis.evaluation import MeanSpeedup
+from profkit.analysis.generation import GenerationScores, generation_scores, within_attempts
+from profkit.core.codec import from_plain_data, json_text, short_repr, to_plain_data
+from profkit.core.errors import UnreadableReport
+from profkit.core.types import GenerationDocument, Json
+from profkit.kernels.evaluation.results.document import load_json
+
+SCHEMA = "profkit.generation/1"
+FILE = "generation.json"
+_HEAD = 200  # bytes: in which the schema stands
+
+
+def generation_text(document: GenerationDocument, folder: Path | None = None) -> str:
+    """The document as JSON text; `folder` is where its other files lie."""
+    return json_text(generation_json(document, folder))
+
+
+def generation_json(document: GenerationDocument, folder: Path | None = None) -> dict[str, Json]:
+    """The document as plain data: what was asked for, its scores, its operations with their attempts."""
+    body = cast("dict[str, Json]", to_plain_data(document))
+    operations = body.pop("operations")
+    return {
+        "schema": SCHEMA,
+        **({"folder": str(folder)} if folder is not None else {}),
+        **body,
+        **_scores(generation_scores(document)),
+        "within": [
+            {
+                "attempts": row.attempts,
+                "solved": row.solved,
+                "share": row.share,
+                "fast_p": [{"p": point.p, "share": point.share} for point in row.fast],
+                **_mean("geomean", row.geomean),
+            }
+            for row in within_attempts(document)
+        ],
+        "operations": operations,
+    }
+
+
+def _scores(scores: GenerationScores) -> dict[str, Json]:
+    return {
+        "solved": scores.solved,
+        "attempts": scores.attempts,
+        "words": to_plain_data(scores.words),
+        **_mean("geomean", scores.geomean),
+        **_mean("geomean_with_fallback", scores.geomean_with_fallback),
+        "statuses": to_plain_data(scores.statuses),
+    }
+
+
+def _mean(name: str, mean: MeanSpeedup | None) -> dict[str, Json]:
+    """The value under `name`, its interval and the number of speed-ups behind it beside it."""
+    return {
+        name: mean.value if mean is not None else None,
+        f"{name}_low": mean.low if mean is not None else None,
+        f"{name}_high": mean.high if mean is not None else None,
+        f"{name}_n": mean.n if mean is not None else 0,
+    }
+
+
+# ---------------------------------------------------------------- reading
+
+
+def is_generation(path: Path) -> bool:
+    """True for a folder that holds the file, and for a file that begins like one; never raises."""
+    with contextlib.suppress(OSError):
+        file = path / FILE if path.is_dir() else path
+        if file.is_file():  # asked first, since opening a pipe would wait for its writer
+            with file.open("rb") as opened:
+                return b'"profkit.generation/' in opened.read(_HEAD)
+    return False
+
+
+def read_generation(path: Path) -> GenerationDocument:
+    """The generation in a folder or a file. Raises UnreadableReport for what is none."""
+    file = path / FILE if path.is_dir() else path
+    data = load_json(file)
+    try:
+        if not isinstance(data, dict):
+            raise UnreadableReport(f"it is {short_repr(data)}, not an object")
+        return generation_from_json(data)
+    except UnreadableReport as error:
+        raise UnreadableReport(f"cannot read {file}: {error.message}", error.fix) from error
+
+
+def generation_from_json(data: Mapping[str, Any]) -> GenerationDocument:
+    """The document behind parsed JSON; unknown fields and the scores are passed over, which follow from the attempts.
+
+    Raises UnreadableReport with the place that does not fit.
+    """
+    schema = data.get("schema")
+    if schema != SCHEMA:
+        newer = isinstance(schema, str) and schema.startswith("profkit.generation/")
+        fix = "upgrade profkit" if newer else None
+        raise UnreadableReport(f'not a generation: schema is {short_repr(schema)}, not "{SCHEMA}"', fix)
+    return from_plain_data(GenerationDocument, data)

@@ -1,0 +1,93 @@
+"""The record of a model's kernel: its properties, and the text for the next attempt. No torch."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from profkit.core.types import TestResult
+from profkit.evaluation import CorrectnessTestResult, FeedbackInfo, PerformanceTestResult
+from profkit.evaluation.records import correctness_record, performance_record
+from tests.evaluation_documents import a_test, failed, passed
+
+CODE = "import torch\n\n\ndef relu_kernel_impl(x):\n    return x.clamp(max=0)\n"
+
+
+def feedback_of(*results: TestResult, timed: tuple[TestResult, ...] = ()) -> FeedbackInfo:
+    return FeedbackInfo(
+        None, list(map(correctness_record, results)), list(map(performance_record, timed)), "", CODE
+    )
+
+
+def test_without_any_test_nothing_is_correct_and_nothing_fast() -> None:
+    feedback = FeedbackInfo()
+    assert (feedback.correctness_score, feedback.overall_speedup, feedback.is_correct) == (0.0, 0.0, False)
+    assert "Nothing could be decided" in feedback.format_for_llm()
+
+
+def test_the_score_counts_timed_tests_too_and_what_was_skipped_not() -> None:
+    skipped = failed(a_test("relu.default", (3,)), "skipped", "its result is random")
+    feedback = feedback_of(passed(a_test("relu.default")), skipped)
+    assert feedback.is_correct
+    feedback.performance_results = [
+        performance_record(passed(a_test("relu.default"), 2.0)),
+        performance_record(failed(a_test("relu.default"), "cheat", "wrong in 3 of 9 timed calls")),
+        performance_record(passed(a_test("relu.default"))),  # right, and not timed
+    ]
+    assert feedback.correctness_score == pytest.approx(3 / 4)
+    assert not feedback.is_correct
+    assert feedback.overall_speedup == pytest.approx(2.0)
+
+
+def test_the_speed_of_what_never_ran_is_no_number() -> None:
+    wrong = failed(a_test("relu.default"), "incorrect")
+    assert math.isnan(feedback_of(timed=(wrong,)).overall_speedup)
+
+
+def test_after_a_compilation_error_the_score_is_0_and_the_line_is_shown() -> None:
+    feedback = FeedbackInfo("kernel.py, line 5: invalid syntax", kernel_code=CODE)
+    assert (feedback.correctness_score, feedback.is_correct) == (0.0, False)
+    text = feedback.format_for_llm()
+    assert text.startswith("**It cannot be loaded.** kernel.py, line 5: invalid syntax")
+    assert "->    5      return x.clamp(max=0)" in text
+
+
+def test_failed_tests_are_told_with_their_arguments_and_what_is_wrong_with_them() -> None:
+    feedback = feedback_of(
+        passed(a_test("relu.default")),
+        failed(
+            a_test("relu.default", (8, 8)),
+            "incorrect",
+            "element (0, 3) is 0, not 2.5",
+            fault="values",
+            max_abs_error=2.5,
+            allowed_share=1e6,
+        ),
+        failed(a_test("relu.default", (1,)), "incorrect", "a tensor of [1], not []", fault="shape"),
+    )
+    text = feedback.format_for_llm()
+    assert "**Not correct: 1 of 3 tests passed.**" in text
+    assert "`((T([8, 8], f32),), {})`: incorrect: element (0, 3) is 0, not 2.5 (largest error 2.50" in text
+    assert "shape" in text.splitlines()[-1]
+
+
+def test_times_are_told_with_their_interval_and_the_hardwares_bound() -> None:
+    timed = passed(a_test("relu.default", (64, 64)), 0.5)
+    text = feedback_of(passed(a_test("relu.default")), timed=(timed,)).format_for_llm()
+    assert "**Correct: all 2 tests passed.**" in text
+    assert "0.500 times as fast as PyTorch (0.490 to 0.510): SLOWER; 200 µs, PyTorch 100 µs" in text
+    assert "the hardware allows 20.0 µs" in text
+
+
+def test_records_that_somebody_else_made_are_taken_by_what_they_say() -> None:
+    feedback = FeedbackInfo(
+        correctness_results=[CorrectnessTestResult("relu", "(x,)", False, "shapes differ")],
+        performance_results=[PerformanceTestResult("relu", "(x,)", 1.5, 2.0, 3.0, successfully_ran=True)],
+        kernel_code=CODE,
+    )
+    assert feedback.correctness_score == 0.5
+    assert feedback.overall_speedup == pytest.approx(1.5)
+    assert "`(x,)`: incorrect: shapes differ" in feedback.format_for_llm()
+    feedback.correctness_results[0].is_correct = True
+    assert "1.50 times as fast as PyTorch" in feedback.format_for_llm()

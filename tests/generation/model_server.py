@@ -1,0 +1,351 @@
+"""A scripted model on the loopback: it speaks the dialects of OpenAI and of Anthropic, and fails as real ones do.
+
+    with ModelServer(["an answer", rate_limited(1), cut("half of it"), "another answer"]) as server:
+        server.openai_url, server.anthropic_url   # what --base-url takes
+        server.requests                           # what it was sent
+
+A script is a list, of which each request takes the next reply, or a function of the request: with several
+conversations at once, their order is not known.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Literal
+
+import pytest
+
+from profkit.generation.clients.client import Message
+
+Dialect = Literal["openai", "anthropic"]
+Ending = Literal["end", "length", "refused"]
+PIECE = 40  # characters that are sent at a time
+MODEL = "made-up-1"
+# Not pytest.importorskip: to load them takes two seconds, and every process that collects tests would.
+needs_packages = pytest.mark.skipif(
+    not all(map(importlib.util.find_spec, ("openai", "anthropic"))), reason="needs pip install 'profkit[llm]'"
+)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a request gets: a status with an error, or a stream of `text` that ends, is cut or falls silent."""
+
+    text: str = ""
+    ending: Ending | None = "end"  # None: the stream is over, and nobody said why
+    usage: bool = True
+    thinking: str = ""  # comes before the text, and is no part of it
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    kind: str = ""  # of an error: its type
+    code: str = ""  # of an error, in OpenAI's dialect
+    message: str = ""  # of an error
+    late: bool = False  # the error comes in the stream, after the text
+    broken: bool = False  # the connection is closed in the midst of the stream
+    silent: float = 0.0  # seconds in which nothing comes, after the text
+    before: float = 0.0  # seconds until the first byte
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the server was sent."""
+
+    dialect: Dialect
+    path: str
+    headers: Mapping[str, str]  # names in lower case
+    body: Mapping[str, Any]
+    number: int  # from 0
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation; the system's text is a message in either dialect."""
+        system = self.body.get("system")
+        first = [Message("system", system)] if system else []
+        return (*first, *(Message(entry["role"], entry["content"]) for entry in self.body["messages"]))
+
+    @property
+    def prompt(self) -> str:
+        """The last message of the user."""
+        return self.messages[-1].text
+
+    @property
+    def text(self) -> str:
+        """The whole conversation."""
+        return "\n\n".join(message.text for message in self.messages)
+
+
+Script = Sequence[Reply | str] | Callable[[Request], Reply | str]
+
+
+def rate_limited(after: float | str | None = 0.01, *, header: str = "retry-after") -> Reply:
+    """429, with how long to wait, if anything."""
+    headers = {} if after is None else {header: str(after)}
+    return Reply(status=429, headers=headers, kind="rate_limit_error", message="Rate limit reached.")
+
+
+def no_credit() -> Reply:
+    """429 that no waiting helps against."""
+    message = "You exceeded your current quota, please check your plan and billing details."
+    return Reply(status=429, kind="insufficient_quota", code="insufficient_quota", message=message)
+
+
+def failed(status: int = 500, message: str = "Internal error", **fields: Any) -> Reply:
+    """An error of the server."""
+    return Reply(status=status, kind="api_error", message=message, **fields)
+
+
+def overloaded(text: str = "") -> Reply:
+    """An error in the midst of the stream."""
+    return Reply(text, late=True, kind="overloaded_error", message="Overloaded")
+
+
+def cut(text: str = "", *, broken: bool = True) -> Reply:
+    """A stream that ends before the answer does: the connection is closed, or just nothing more comes."""
+    return Reply(text, ending=None, broken=broken, usage=False)
+
+
+def silence(seconds: float = 30.0, text: str = "") -> Reply:
+    """A stream in which nothing comes any more."""
+    return Reply(text, ending=None, silent=seconds)
+
+
+def cut_at_length(text: str) -> Reply:
+    """An answer that ends because it may not be longer."""
+    return Reply(text, ending="length")
+
+
+def refusal(text: str = "I cannot help with that.") -> Reply:
+    """The model refuses."""
+    return Reply(text, ending="refused")
+
+
+def bad_key(key: str = "") -> Reply:
+    """401, which echoes parts of the key, as services do."""
+    echo = f"{key[:8]}{'*' * 20}{key[-4:]}" if key else "(none)"
+    return Reply(status=401, kind="authentication_error", code="invalid_api_key",
+                 message=f"Incorrect API key provided: {echo}.")  # fmt: skip
+
+
+def unknown_model(name: str = MODEL) -> Reply:
+    """404."""
+    return Reply(status=404, kind="not_found_error", code="model_not_found",
+                 message=f"The model `{name}` does not exist.")  # fmt: skip
+
+
+def context_too_long() -> Reply:
+    """400."""
+    return Reply(status=400, kind="invalid_request_error", code="context_length_exceeded",
+                 message="prompt is too long: 210000 tokens > 200000 maximum")  # fmt: skip
+
+
+def without_option(name: str) -> Callable[[Request], Reply | None]:
+    """What a server answers that does not know an option: 400 where the request has it, else None."""
+
+    def reply(request: Request) -> Reply | None:
+        if name not in request.body:
+            return None
+        return Reply(status=400, kind="invalid_request_error", code="unsupported_parameter",
+                     message=f"Unsupported parameter: '{name}' is not supported with this model.")  # fmt: skip
+
+    return reply
+
+
+class ModelServer:
+    """Serves on 127.0.0.1 until the block ends. A request beyond the script gets a 400 that says so."""
+
+    def __init__(self, script: Script, models: Sequence[str] = (MODEL,)) -> None:
+        self.requests: list[Request] = []
+        self.models = tuple(models)
+        self._script = script
+        self._lock = threading.Lock()
+        self.closing = threading.Event()
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        self._http.daemon_threads = True
+        self._http.block_on_close = False
+        self._http.model_server = self  # type: ignore[attr-defined]
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._http.server_address[1]}"
+
+    @property
+    def openai_url(self) -> str:
+        return f"{self.url}/v1"
+
+    @property
+    def anthropic_url(self) -> str:
+        return self.url
+
+    def __enter__(self) -> ModelServer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closing.set()
+        self._http.shutdown()
+        self._http.server_close()
+
+    def reply_to(self, dialect: Dialect, path: str, headers: Mapping[str, str], body: Any) -> Reply:
+        """The reply that is next, or that the script's function chooses."""
+        with self._lock:
+            number = len(self.requests)
+            request = Request(dialect, path, headers, body, number)
+            self.requests.append(request)
+        if callable(self._script):
+            reply = self._script(request)
+        elif number < len(self._script):
+            reply = self._script[number]
+        else:
+            message = f"the script of this server has {len(self._script)} replies"
+            reply = Reply(status=400, kind="invalid_request_error", message=message)
+        return Reply(reply) if isinstance(reply, str) else reply
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    @property
+    def model_server(self) -> ModelServer:
+        return self.server.model_server  # type: ignore[attr-defined, no-any-return]
+
+    def do_GET(self) -> None:
+        if self.path.endswith("/models"):
+            models = [{"id": name, "object": "model", "type": "model"} for name in self.model_server.models]
+            self._send_json(200, {"object": "list", "data": models, "has_more": False})
+        else:
+            self._send_json(404, {"error": {"message": f"no {self.path} here", "type": "not_found_error"}})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        path = self.path.partition("?")[0]
+        if path.endswith("/chat/completions"):
+            dialect: Dialect = "openai"
+        elif path == "/v1/messages":
+            dialect = "anthropic"
+        else:
+            self._send_json(404, {"error": {"message": f"no {self.path} here", "type": "not_found_error"}})
+            return
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        reply = self.model_server.reply_to(dialect, path, headers, body)
+        self.model_server.closing.wait(reply.before)
+        try:
+            if reply.status != 200:
+                self._send_json(reply.status, _error(dialect, reply), reply.headers)
+            else:
+                self._stream(dialect, reply, body)
+        except OSError:  # the client went away
+            self.close_connection = True
+
+    def _send_json(self, status: int, document: object, headers: Mapping[str, str] | None = None) -> None:
+        content = json.dumps(document).encode()
+        self.send_response(status)
+        for name, value in {**(headers or {}), "content-type": "application/json"}.items():
+            self.send_header(name, value)
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def _stream(self, dialect: Dialect, reply: Reply, body: Mapping[str, Any]) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        events = _openai_events(reply, body) if dialect == "openai" else _anthropic_events(reply, body)
+        for event in events:
+            if event is None:  # the end of the text
+                self.model_server.closing.wait(reply.silent)
+                if reply.broken:
+                    self.close_connection = True
+                    self.connection.shutdown(2)
+                    return
+                if reply.ending is None:
+                    break
+            else:
+                content = event.encode()
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(content), content))
+                self.wfile.flush()
+        self.wfile.write(b"0\r\n\r\n")
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Nothing on the terminal."""
+
+
+def _pieces(text: str) -> Iterator[str]:
+    yield from (text[start : start + PIECE] for start in range(0, len(text), PIECE))
+
+
+def _tokens(body: Mapping[str, Any], reply: Reply) -> tuple[int, int]:
+    """What went in and came out, as this server counts: its words."""
+    words = sum(len(str(entry["content"]).split()) for entry in body["messages"])
+    return words + len(str(body.get("system", "")).split()), len((reply.thinking + " " + reply.text).split())
+
+
+def _error(dialect: Dialect, reply: Reply) -> dict[str, object]:
+    error = {"type": reply.kind, "message": reply.message}
+    if dialect == "openai":
+        return {"error": {**error, "code": reply.code or None, "param": None}}
+    return {"type": "error", "error": error, "request_id": "req_made_up"}
+
+
+def _openai_events(reply: Reply, body: Mapping[str, Any]) -> Iterator[str | None]:
+    def chunk(choices: list[object], **fields: object) -> str:
+        head = {"id": "made-up", "object": "chat.completion.chunk", "created": 0, "model": body["model"]}
+        return f"data: {json.dumps({**head, 'choices': choices, **fields})}\n\n"
+
+    def choice(delta: Mapping[str, object], finish: str | None = None) -> list[object]:
+        return [{"index": 0, "delta": delta, "finish_reason": finish}]
+
+    yield chunk(choice({"role": "assistant", "content": ""}))
+    for piece in _pieces(reply.thinking):
+        yield chunk(choice({"reasoning_content": piece}))
+    for piece in _pieces(reply.text):
+        yield chunk(choice({"content": piece}))
+    yield None
+    if reply.late:
+        yield f"data: {json.dumps(_error('openai', reply))}\n\n"
+        return
+    finish = {"end": "stop", "length": "length", "refused": "content_filter"}[str(reply.ending)]
+    yield chunk(choice({}, finish))
+    if reply.usage and (body.get("stream_options") or {}).get("include_usage"):
+        went_in, came_out = _tokens(body, reply)
+        yield chunk([], usage={"prompt_tokens": went_in, "completion_tokens": came_out,
+                               "total_tokens": went_in + came_out})  # fmt: skip
+    yield "data: [DONE]\n\n"
+
+
+def _anthropic_events(reply: Reply, body: Mapping[str, Any]) -> Iterator[str | None]:
+    def event(kind: str, **fields: object) -> str:
+        return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n"
+
+    def block(index: int, kind: str, text: str) -> Iterator[str]:
+        yield event("content_block_start", index=index, content_block={"type": kind, kind: ""})
+        for piece in _pieces(text):
+            yield event("content_block_delta", index=index, delta={"type": f"{kind}_delta", kind: piece})
+
+    went_in, came_out = _tokens(body, reply)
+    counted = reply.usage or not reply.ending
+    usage = {"input_tokens": went_in, "output_tokens": 1} if counted else {}
+    yield event("message_start", message={
+        "id": "msg_made_up", "type": "message", "role": "assistant", "model": body["model"], "content": [],
+        "stop_reason": None, "stop_sequence": None, "usage": usage,
+    })  # fmt: skip
+    yield event("ping")
+    if reply.thinking:
+        yield from block(0, "thinking", reply.thinking)
+        yield event("content_block_stop", index=0)
+    yield from block(1 if reply.thinking else 0, "text", reply.text)
+    yield None
+    if reply.late:
+        yield event("error", error={"type": reply.kind, "message": reply.message})
+        return
+    yield event("content_block_stop", index=1 if reply.thinking else 0)
+    reason = {"end": "end_turn", "length": "max_tokens", "refused": "refusal"}[str(reply.ending)]
+    delta = {"stop_reason": reason, "stop_sequence": None}
+    yield event("message_delta", delta=delta, usage={"output_tokens": came_out} if counted else {})
+    yield event("message_stop")

@@ -1,0 +1,80 @@
+"""What is taken from an answer, and what the model is told where nothing can be."""
+
+from __future__ import annotations
+
+import pytest
+
+from profkit.generation.answer_code import find_code
+
+FUNCTION, FILE = "relu_kernel_impl", "relu_attempt_1.py"
+KERNEL = "import torch\n\ndef relu_kernel_impl(x):\n    return torch.clamp(x, min=0)\n"
+SLOWER = KERNEL.replace("clamp(x, min=0)", "where(x > 0, x, 0)")
+
+
+def fenced(code: str, language: str = "python", fence: str = "```") -> str:
+    return f"{fence}{language}\n{code}{fence}\n"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        fenced(KERNEL),
+        f"Here it is:\n\n{fenced(KERNEL)}\nIt clamps.",
+        fenced(KERNEL, "py"),
+        fenced(KERNEL, ""),
+        fenced(KERNEL, fence="~~~"),
+        fenced(KERNEL, fence="````"),
+        fenced(KERNEL).replace("\n", "\r\n"),
+        "1. The file:\n\n" + "".join(f"   {line}\n" for line in fenced(KERNEL).splitlines()),
+        KERNEL,
+        f"<think>\n{fenced(SLOWER)}no, slower\n</think>\n{fenced(KERNEL)}",
+        fenced("pip install torch\n", "bash") + fenced(KERNEL) + fenced("print(1)\n"),
+        fenced(KERNEL) + "Use it so:\n" + fenced("y = relu_kernel_impl(x)\n"),
+        fenced(KERNEL).rstrip("`\n"),  # all of the code is there: only the fence lacks
+    ],
+)
+def test_the_one_kernel_in_an_answer_is_taken_unchanged(answer: str) -> None:
+    found = find_code(answer, FUNCTION, FILE)
+    assert (found.kind, found.code, found.problem) == ("code", KERNEL, "")
+
+
+def test_of_two_kernels_the_last_is_taken_and_the_model_learns_it() -> None:
+    found = find_code(f"{fenced(SLOWER)}Better:\n{fenced(KERNEL)}", FUNCTION, FILE)
+    assert found.code == KERNEL
+    assert "2 code blocks" in found.remark
+
+
+@pytest.mark.parametrize(
+    ("answer", "cut", "said"),
+    [
+        ("", False, "has no code block"),
+        ("I would clamp it at zero.", False, "has no code block"),
+        ("I would", True, "cut off before its code"),
+        (fenced(KERNEL).partition(", min")[0], True, "does not end"),
+        (fenced(KERNEL).partition(", min")[0], False, "does not end"),
+        (fenced("x = 1\n") + fenced("y = 2\n"), False, "2 code blocks, and none defines `relu_kernel_impl`"),
+        (f"<think>{fenced(KERNEL)}", False, "has no code block"),
+        (fenced(KERNEL + "#" * 500_000 + "\n"), False, "characters"),
+    ],
+)
+def test_an_answer_without_a_whole_kernel_is_told_what_lacks(answer: str, cut: bool, said: str) -> None:
+    found = find_code(answer, FUNCTION, FILE, cut=cut)
+    assert (found.kind, found.code) == ("no-code", "")
+    assert said in found.problem
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import torch\n\ndef relu_kernel_impl(x:\n    return x\n", "relu_attempt_1.py, line 3"),
+        ("def relu(x):\n    return x\n", "does not define `relu_kernel_impl`; it defines `relu`"),
+        ("relu_kernel_impl\n" + "(" * 500 + "\n", "relu_attempt_1.py, line 2"),
+        ("relu_kernel_impl = 1\0\n", "relu_attempt_1.py"),
+        ("relu_kernel_impl = x" + ".y" * 20_000 + "()\n", "relu_attempt_1.py"),
+        ("@x" + ".y" * 500 + "()\ndef relu_kernel_impl(x): pass\n", "relu_attempt_1.py is no Python"),
+    ],
+)
+def test_code_that_cannot_be_loaded_is_kept_with_its_line(code: str, said: str) -> None:
+    found = find_code(fenced(code), FUNCTION, FILE)
+    assert (found.kind, found.code) == ("load-error", code)
+    assert said in found.problem

@@ -1,0 +1,192 @@
+"""A generation's folder: its document, the field's files, and what `evaluate --backend directory` takes of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import MachineError, UnreadableReport
+from profkit.core.types import GenerationDocument
+from profkit.generation.outputs import write_generation
+from profkit.kernels.evaluation.sources.folders import choose_file
+from profkit.kernels.generation_document import (
+    FILE,
+    generation_from_json,
+    generation_json,
+    is_generation,
+    read_generation,
+)
+from tests.generation.documents import correct, every_way, failed, generation, operation
+
+
+def with_kernels(folder: Path, document: GenerationDocument) -> Path:
+    """A generation's folder as the loop leaves it: kernels, feedback, evaluations, logs and answers."""
+    for each in document.operations:
+        (folder / each.folder).mkdir(parents=True)
+        for attempt in each.attempts:
+            if attempt.file:
+                code = f"def {each.folder}_kernel_impl(*args):\n    return {attempt.number}\n"
+                (folder / attempt.file).write_text(code)
+            if attempt.feedback:
+                (folder / attempt.feedback).write_text(f"attempt {attempt.number}: {attempt.status}\n")
+            if attempt.evaluation:
+                (folder / attempt.evaluation).mkdir()
+                (folder / attempt.evaluation / "other.py").write_text("1 / 0\n")
+    for name in ("logs", "answers"):
+        (folder / name).mkdir()
+        (folder / name / "1.json").write_text("{}")
+    write_generation(folder, document)
+    return folder
+
+
+def test_a_generation_is_read_back_as_it_was(tmp_path: Path) -> None:
+    for document in (every_way(), generation(), generation(operation("relu.default"), complete=False)):
+        write_generation(tmp_path, document)
+        assert read_generation(tmp_path) == document == read_generation(tmp_path / FILE)
+        assert generation_from_json(json.loads((tmp_path / FILE).read_text())) == document
+    assert is_generation(tmp_path)
+    assert is_generation(tmp_path / FILE)
+
+
+def test_the_document_has_the_scores_beside_the_attempts() -> None:
+    data = generation_json(every_way(), Path("generated_kernels/spring"))
+    assert data["schema"] == "profkit.generation/1"
+    assert data["folder"] == "generated_kernels/spring"
+    assert (data["solved"], data["attempts"], data["geomean_n"]) == (2, 14, 2)
+    assert data["within"][2]["fast_p"][2] == {"p": 1.2, "share": 0.25}  # type: ignore[index, call-overload]
+    assert data["statuses"]["repeated"] == 1  # type: ignore[index, call-overload]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "not whole JSON"),
+        ("[1]", "not an object"),
+        ('{"schema": "profkit.generation/9"}', "schema is"),
+        ('{"schema": "profkit.generation/1", "operations": [{"attempts": 3}]}', "cannot read"),
+    ],
+)
+def test_what_is_no_generation_is_refused_with_the_reason(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / FILE).write_text(text)
+    with pytest.raises(UnreadableReport, match=words):
+        read_generation(tmp_path)
+
+
+def test_other_folders_and_files_are_no_generation(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text('{"schema": "profkit.run/1"}')
+    assert not is_generation(tmp_path)
+    assert not is_generation(tmp_path / "run.json")
+    assert not is_generation(tmp_path / "absent")
+
+
+def test_the_rows_of_a_summary_are_the_fields_and_name_what_is_kept(tmp_path: Path) -> None:
+    write_generation(tmp_path, every_way())
+    rows = json.loads((tmp_path / "relu" / "relu_kernel_gen_summary.json").read_text())
+    assert list(rows[0]) == [
+        "attempt",
+        "kernel_file",
+        "compilation_error",
+        "overall_speedup",
+        "correctness_score",
+        "is_correct",
+        "kept",
+    ]
+    assert [row["is_correct"] for row in rows] == [False, True, True, True, False]
+    assert [row["kept"] for row in rows] == [False, False, True, False, False]
+    assert rows[0]["compilation_error"].startswith("line 7")
+    assert rows[1]["compilation_error"] is None
+    assert rows[2]["overall_speedup"] == 1.64
+    assert rows[0]["overall_speedup"] is None
+    rows = json.loads((tmp_path / "_softmax" / "_softmax_kernel_gen_summary.json").read_text())
+    assert rows[0]["kernel_file"] == ""
+    assert rows[2]["correctness_score"] == 0.5
+
+
+def test_the_texts_say_what_is_kept_what_was_spent_and_how_to_go_on(tmp_path: Path) -> None:
+    write_generation(tmp_path, every_way())
+    summary = (tmp_path / "OVERALL_SUMMARY.txt").read_text()
+    assert "2 of 4 operations have a correct kernel, 1 faster than PyTorch; 14 requests, " in summary
+    assert "14 requests, 30,800 tokens, cost 0.210, 4.1 min." in summary
+    assert "relu.default      attempt 3, relu_attempt_3.py, 1.64 x (1.59-1.69)" in summary
+    assert "  2: 2 of 4 (50.0 %), fast_1 0.0 %" in summary
+    assert "Note: The machine was busy" in summary
+    readme = (tmp_path / "README.md").read_text()
+    assert f"profkit generate --resume {tmp_path}" in readme
+    assert "best of several measurements" in readme
+    assert f"--suite smoke --dtype float32 --backend directory --kernels {tmp_path}" in readme
+    words = (tmp_path / "relu" / "relu_summary.txt").read_text()
+    assert (
+        "Attempt 3: passed, 6 of 6 tests passed, 1.64 x (1.59-1.69) as fast as PyTorch, FASTER  <- kept"
+        in words
+    )
+    assert "Ended: all 5 attempts made" in words
+    metadata = dict(
+        line.split(": ", 1) for line in (tmp_path / "mul" / "metadata.txt").read_text().splitlines()
+    )
+    assert metadata["operation"] == "mul.Tensor"
+    assert metadata["kept"] == "none"
+    assert metadata["function"] == "mul_kernel_impl"
+    assert metadata["stopped"] == "interrupted"
+
+
+def test_a_complete_generation_is_not_to_be_resumed(tmp_path: Path) -> None:
+    write_generation(tmp_path, generation(operation("relu.default", correct(1, 1.5))))
+    assert "--resume" not in (tmp_path / "README.md").read_text()
+
+
+def test_no_answer_of_a_model_breaks_a_text(tmp_path: Path) -> None:
+    """A reason is what a stranger's program printed."""
+    reason = "bad \x1b[31m | `x` <b>\n" + "y" * 5000 + "\ud800"
+    write_generation(tmp_path, generation(operation("relu.default", failed(1, "crashed", reason))))
+    assert max(map(len, (tmp_path / "relu" / "relu_summary.txt").read_text().splitlines())) < 400
+    read_generation(tmp_path)
+
+
+def test_a_disk_that_takes_no_more_is_told_with_the_line_that_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "relu").write_text("a file where the operation's folder should be")
+    with pytest.raises(MachineError, match="cannot be written") as raised:
+        write_generation(tmp_path, generation(operation("relu.default", correct(1, 1.5))))
+    assert raised.value.fix is not None
+    assert "profkit generate --resume" in raised.value.fix
+
+
+# ---------------------------------------------------------------- evaluate --backend directory
+
+
+def test_an_evaluation_takes_the_kept_kernel_and_not_the_one_that_chance_made_fastest(tmp_path: Path) -> None:
+    folder = with_kernels(tmp_path / "run", every_way())
+    choice = choose_file(folder / "relu")
+    assert choice.file.name == "relu_attempt_3.py"  # attempt 4 measured 1.67 x, which is not surely faster
+    assert choice.reason == "relu_kernel_gen_summary.json says that it is correct and kept"
+    choice = choose_file(folder / "_softmax")
+    assert choice.file.name == "_softmax_attempt_5.py"
+    assert choice.reason.endswith("and _softmax_kernel_gen_summary.json says that none is correct")
+
+
+@pytest.mark.torch
+def test_the_other_files_of_a_generation_do_not_disturb_an_evaluation(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from profkit.kernels.evaluation.sources.registry import make_source_request, open_source
+
+    folder = with_kernels(tmp_path / "run", every_way())
+    source = open_source(make_source_request("directory", folder))
+    assert set(source.operations()) >= {"relu.default", "add.Tensor", "mul.Tensor"}
+    assert source.load("relu.default")(0) == 3
+    assert source.load("add.Tensor")(0, 0) == 2
+    assert not [line for line in source.remarks() if "named like no operation" in line]
+
+
+@pytest.mark.torch
+def test_an_operation_of_which_no_kernel_was_made_is_not_passed_over_in_silence(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from profkit.kernels.evaluation.sources.registry import make_source_request, open_source
+    from profkit.kernels.evaluation.sources.source import LoadError
+
+    none = operation("abs.default", failed(1, "no-code", tests=0))
+    document = generation(none, operation("relu.default", correct(1, 1.5)))
+    source = open_source(make_source_request("directory", with_kernels(tmp_path / "run", document)))
+    assert source.operations() == ("abs.default", "relu.default")
+    with pytest.raises(LoadError, match="has no kernel"):
+        source.load("abs.default")

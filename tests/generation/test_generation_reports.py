@@ -1,0 +1,215 @@
+"""A generation as it is shown: the page in its folder, on a screen, and by the commands that read runs."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+import pytest
+
+from profkit.core.types import GenerationLimits, StopReason
+from profkit.generation.outputs import write_generation
+from profkit.reporting import markdown, terminal
+from profkit.reporting.html import page
+from profkit.reporting.view import View
+from profkit.reporting.views.generation import view
+from tests.cli_runner import profkit
+from tests.generation.documents import call, correct, every_way, failed, generation, operation
+from tests.generation.test_generation_files import with_kernels
+from tests.reporting.html.markup import problems
+
+
+def on_screen(shown: View, *, details: bool = False) -> str:
+    return terminal.render(shown, details=details, color=False, width=80)
+
+
+def in_one_line(shown: View) -> str:
+    return " ".join(on_screen(shown).split())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a generation, with a profile of one attempt."""
+    root = with_kernels(tmp_path_factory.mktemp("generation") / "spring", every_way())
+    for name in ("relu/attempt_2/profiles/1", "relu/attempt_2"):
+        (root / name).mkdir(exist_ok=True, parents=True)
+        (root / name / "report.html").write_text("a page")
+    assert write_generation(root, every_way()) == ()
+    return root
+
+
+# ---------------------------------------------------------------- the page
+
+
+def test_every_link_of_the_page_is_a_file_below_the_folder(folder: Path) -> None:
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    links = [unquote(link) for link in re.findall(r'<a [^>]*href="([^#"][^"]*)"', text)]
+    assert [link for link in links if not link.startswith("./") or not (folder / link).is_file()] == []
+    assert {
+        "./relu/relu_attempt_3.py",
+        "./relu/relu_attempt_2_feedback.txt",
+        "./relu/attempt_2/report.html",
+        "./relu/attempt_2/profiles/1/report.html",
+    } <= set(links)
+    assert problems(text) == []
+    assert "http://" not in text.replace("http://www.w3.org/", "")
+
+
+def test_a_page_that_lies_elsewhere_links_nothing(folder: Path, tmp_path: Path) -> None:
+    assert profkit("report", str(folder), "--format", "html", "-o", "page.html", cwd=tmp_path).code == 0
+    assert 'href="./' not in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_page_of_hundreds_of_attempts_is_small_and_quickly_made() -> None:
+    operations = [
+        operation(f"op{n}.default", *(correct(k, 0.5 + 0.01 * n + 0.2 * k) for k in range(1, 6)), best=5)
+        for n in range(150)
+    ]
+    began = time.process_time()
+    text = page.render(view(generation(*operations)))
+    assert time.process_time() - began < 5
+    assert len(text) < 2 << 20
+    assert len(on_screen(view(generation(*operations))).splitlines()) < 250
+
+
+# ---------------------------------------------------------------- what it says
+
+
+def test_a_screen_of_80_columns_holds_it() -> None:
+    for details in (False, True):
+        text = on_screen(view(every_way(), Path("generated_kernels/spring")), details=details)
+        assert max(map(len, text.splitlines())) <= 80
+    lines = [line.split() for line in text.splitlines()]
+    assert ["relu.default", "3", "of", "5", "1.64", "x", "(1.59-1.69)", "FASTER", "attempts"] in lines
+
+
+def test_without_prices_and_without_tokens_it_says_that_they_are_not_known() -> None:
+    unpriced = call(cost=None)
+    document = generation(operation("relu.default", correct(1, 1.5, call=unpriced)))
+    document = replace(document, limits=GenerationLimits(), cost=None)
+    assert "no prices were given, so the cost is not known" in in_one_line(view(document))
+    agent = call(input_tokens=None, output_tokens=None, cost=None)
+    document = generation(operation("relu.default", correct(1, 1.5, call=agent)))
+    document = replace(document, provider="command", limits=GenerationLimits(), cost=None)
+    text = in_one_line(view(document))
+    assert "1 of 1 operation has a correct kernel, 1 faster than PyTorch; 1 request, 4.1 min" in text
+    assert "tokens are not known" in text
+
+
+def test_estimated_tokens_and_retries_are_told() -> None:
+    document = generation(operation("relu.default", correct(1, 1.5, call=call(estimated=True, retries=3))))
+    text = on_screen(view(document))
+    assert "about 2,200 tokens" in text
+    assert "some of them estimated by length" in text
+    assert "Retries" in text
+
+
+def test_what_was_not_timed_has_no_speed() -> None:
+    text = on_screen(view(generation(operation("relu.default", correct(1, None)))), details=True)
+    assert "1 of 1 operation has a correct kernel, none was timed" in text
+    assert "fast_1" not in text
+    assert "best of several measurements" not in text
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        generation(),
+        generation(operation("relu.default"), complete=False),
+        generation(operation("relu.default", failed(1, "no-answer", "529", tests=0), stopped="failed")),
+        generation(operation("relu.default", correct(1, 1.0)), seconds=0.0, limits=GenerationLimits()),
+    ],
+    ids=["no operation", "no attempt", "no answer", "one attempt"],
+)
+def test_little_is_shown_in_every_format(document: object, tmp_path: Path) -> None:
+    shown = view(document, tmp_path)  # type: ignore[arg-type]
+    assert on_screen(shown).strip()
+    assert on_screen(shown, details=True).strip()
+    assert markdown.render(shown).startswith("## ")
+    assert problems(page.render(shown)) == []
+
+
+def test_what_a_stranger_wrote_is_text_and_no_markup() -> None:
+    evil = "<script>alert(1)</script> [x](javascript:1) | \x1b[31m `"
+    document = generation(
+        operation("relu.default", failed(1, "crashed", evil), failed(2, "no-answer", evil), folder="relu"),
+        model=evil,
+        notes=(evil,),
+    )
+    html = page.render(view(document))
+    assert "<script>alert" not in html
+    assert problems(html) == []
+    assert "\x1b" not in on_screen(view(document), details=True)
+    assert "<script>" not in markdown.render(view(document))
+
+
+@pytest.mark.parametrize(
+    ("stopped", "limits", "complete", "option"),
+    [
+        ("interrupted", GenerationLimits(5), False, ""),
+        ("failed", GenerationLimits(5), True, ""),
+        ("budget", GenerationLimits(5, tokens=1000), True, " --max-tokens 2000"),
+        ("budget", GenerationLimits(5, cost=1.5), True, " --max-cost 3"),
+        ("attempts", GenerationLimits(5), True, " --max-attempts 10"),
+    ],
+)
+def test_the_line_that_goes_on_gives_what_was_missing(
+    stopped: StopReason, limits: GenerationLimits, complete: bool, option: str
+) -> None:
+    one = operation("relu.default", failed(1), stopped=stopped)
+    text = in_one_line(view(generation(one, limits=limits, complete=complete), Path("runs/a b")))
+    assert f"profkit generate --resume 'runs/a b'{option} How it" in text
+
+
+def test_what_is_solved_needs_no_line_that_goes_on() -> None:
+    one = operation("relu.default", correct(1, 1.5), stopped="attempts")
+    assert "--resume" not in in_one_line(view(generation(one), Path("runs/a")))
+
+
+# ---------------------------------------------------------------- the commands
+
+
+def test_report_shows_a_generation_in_each_form(folder: Path) -> None:
+    said = profkit("report", str(folder), cwd=folder.parent)
+    assert said.code == 0
+    assert "2 of 4 operations have a correct kernel" in said.out
+    said = profkit("report", "generation.json", "--format", "json", cwd=folder)
+    assert said.json()["schema"] == "profkit.generation/1"
+    assert said.json()["solved"] == 2
+    said = profkit("report", str(folder), "--format", "markdown", cwd=folder.parent)
+    assert said.out == markdown.render(view(every_way(), folder, linked=False), markdown.STEP_SUMMARY)
+    said = profkit("report", str(folder), "--format", "junit", cwd=folder.parent)
+    suite = ElementTree.fromstring(said.out.split("\n", 1)[1])
+    assert [len(case) > 0 for case in suite.iter("testcase")] == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check", "spring"),
+        ("compare", "spring", "spring"),
+        ("summarize", "spring"),
+        ("history", "add", "spring"),
+        ("scrub", "spring"),
+        ("report", "spring", "spring"),
+        ("report", "spring", "--format", "perfetto", "-o", "trace.json"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_what_reads_runs_says_that_it_is_none_and_what_to_do(folder: Path, words: tuple[str, ...]) -> None:
+    said = profkit(*words, cwd=folder.parent)
+    assert said.code in (1, 2)
+    assert "is a generation of kernels, which only profkit report shows" in said.err + said.out
+    assert "profkit evaluate --backend directory --kernels spring" in said.err + said.out
+
+
+def test_a_broken_generation_is_told_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "generation.json").write_text('{"schema": "profkit.generation/1", "operations": 3}')
+    said = profkit("report", str(tmp_path), cwd=tmp_path)
+    assert said.code == 2
+    assert "generation.json: started is missing" in said.err
+    assert "Traceback" not in said.err

@@ -1,0 +1,105 @@
+"""Keys leave the environment, and stand in no text."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+
+import pytest
+
+from profkit.generation.clients.addresses import http_options, is_local, server_of
+from profkit.generation.clients.keys import (
+    find_key,
+    hide_keys,
+    learn_address,
+    learn_secret,
+    whole_environment,
+    without_keys,
+)
+
+KEY = "sk-proj-AbCdEfGh0123456789ijklmnop-QRSTuvwx"
+
+
+def test_a_key_leaves_the_environment_and_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", f"{KEY}\n")
+    monkeypatch.setenv("MY_KEY", "another-key")
+    hide_keys("MY_KEY")
+    assert not {"ANTHROPIC_API_KEY", "MY_KEY"} & os.environ.keys()
+    for _ in range(2):
+        key = find_key("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+        assert key is not None
+        assert (key.variable, key.value) == ("ANTHROPIC_API_KEY", KEY)
+        assert KEY not in repr(key)
+    assert whole_environment()["MY_KEY"] == "another-key"
+    assert whole_environment()["PATH"] == os.environ["PATH"]
+    assert find_key("OPENAI_API_KEY") is None
+
+
+def test_what_is_started_afterwards_has_no_key_and_cannot_look_into_this_process() -> None:
+    code = (
+        "import ctypes, os, subprocess; from profkit.generation.clients.keys import hide_keys; hide_keys();"
+        "print(subprocess.run(['env'], capture_output=True, text=True).stdout);"
+        "print('dumpable', ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
+    )
+    environment = {**os.environ, "OPENAI_API_KEY": KEY, "OPENAI_CUSTOM_HEADERS": f"x-key: {KEY}"}
+    shown = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert KEY not in shown.stdout
+    if sys.platform == "linux":
+        assert shown.stdout.endswith("dumpable 0\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        (f"Bearer {KEY} is wrong", "Bearer [key] is wrong"),
+        ("Incorrect API key provided: sk-proj-*******************uvwx.", "Incorrect API key provided: [key]."),
+        ("key sk-p...uvwx", "key [key]"),
+        ("key ****uvwx of nobody", "key [key] of nobody"),
+        ("key sk-…", "key [key]"),
+        (f"begins with {KEY[:14]}", "begins with [key]"),
+        (f"holds {KEY[5:20]} and {KEY[-9:]}", "holds [key] and [key]"),
+        ("**bold** text ... and so on", "**bold** text ... and so on"),
+        ("tokens: 12...34", "tokens: 12...34"),
+    ],
+)  # fmt: skip
+def test_a_text_is_cleaned_of_a_key_and_of_what_services_echo_of_it(text: str, cleaned: str) -> None:
+    learn_secret(KEY)
+    assert without_keys(text) == cleaned
+
+
+def test_an_address_hides_who_asks() -> None:
+    url = "http://someone:p%40ssw0rd@models.example:8080/v1?token=secret-token"
+    learn_address(url)
+    text = without_keys(f"no answer from {url}, with p@ssw0rd")
+    assert not any(part in text for part in ("someone", "p%40ssw0rd", "p@ssw0rd", "secret-token"))
+    assert server_of(url) == "models.example:8080"
+    assert server_of("https://[::1]/v1") == "[::1]"
+
+
+@pytest.mark.parametrize(
+    ("url", "local"),
+    [("http://localhost:8000/v1", True), ("http://127.0.0.1/v1", True), ("http://[::1]:1", True),
+     ("http://127.example.org", False), ("https://models.example", False)],
+)  # fmt: skip
+def test_a_server_on_this_machine_is_reached_past_any_proxy(url: str, local: bool) -> None:
+    assert is_local(url) is local
+    assert ("mounts" in http_options(url)) is local
+
+
+def test_what_a_package_logs_is_cleaned(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    before = logging.getLogRecordFactory()
+    try:
+        hide_keys()
+        with caplog.at_level(logging.DEBUG):
+            logging.getLogger("openai._base_client").debug("headers: %s", {"Authorization": f"Bearer {KEY}"})
+            logging.getLogger("somebody").debug("%s and %s", 1, 2)
+    finally:
+        logging.setLogRecordFactory(before)
+    assert caplog.messages == ["headers: {'Authorization': 'Bearer [key]'}", "1 and 2"]

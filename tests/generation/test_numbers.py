@@ -1,0 +1,165 @@
+"""What follows from attempts: which is kept, what is solved within k, what each feedback changed, what it cost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.generation import (
+    best_attempt,
+    feedback_effects,
+    feedback_steps,
+    generation_scores,
+    kept_attempt,
+    spending_by_attempt,
+    spending_of,
+    within_attempts,
+)
+from profkit.core.types import Attempt
+from tests.generation.documents import (
+    VECTORIZE,
+    call,
+    correct,
+    every_way,
+    failed,
+    generation,
+    operation,
+    speedup,
+)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "kept"),
+    [
+        ((), None),
+        ((failed(1), failed(2, "cheat")), None),
+        ((failed(1), correct(2, 0.5), failed(3)), 2),
+        ((correct(1, 1.0), correct(2, 1.5)), 2),
+        ((correct(1, 1.5), correct(2, 1.0)), 1),
+        ((correct(1, 1.50, 0.05), correct(2, 1.52, 0.05)), 1),  # chance may tell them apart
+        ((correct(1, 1.50, 0.05), correct(2, 1.55, 0.05), correct(3, 1.8, 0.05)), 3),
+        ((correct(1, None), correct(2, None)), 1),
+        ((correct(1, None), correct(2, 0.5)), 2),
+        ((correct(1, 0.5), correct(2, None)), 1),
+        ((correct(2, 1.5), correct(1, 1.5)), 1),  # whatever their order
+    ],
+)
+def test_the_first_correct_attempt_is_kept_until_one_is_faster_by_a_twentieth(
+    attempts: tuple[Attempt, ...], kept: int | None
+) -> None:
+    best = best_attempt(attempts)
+    assert (best.number if best is not None else None) == kept
+
+
+def test_on_a_noisy_machine_the_faster_median_is_kept_though_no_interval_decides() -> None:
+    best = best_attempt((correct(1, 0.19, 2.0), correct(2, 0.72, 1.5)))
+    assert best is not None
+    assert best.number == 2
+
+
+def test_the_document_decides_which_attempt_is_kept() -> None:
+    one = operation("relu.default", correct(1, 1.0), correct(2, 2.0))
+    assert kept_attempt(one) == one.attempts[1]
+    assert kept_attempt(replace(one, best=1)) == one.attempts[0]
+
+
+def test_within_k_counts_operations_that_had_fewer_attempts_in_the_denominator() -> None:
+    rows = within_attempts(every_way())
+    assert [row.solved for row in rows] == [0, 2, 2, 2, 2]
+    assert [row.share for row in rows] == [0.0, 0.5, 0.5, 0.5, 0.5]
+    fast = [{point.p: point.share for point in row.fast} for row in rows]
+    assert fast[1] == {0.5: 0.5, 1.0: 0.0, 1.2: 0.0, 1.5: 0.0, 2.0: 0.0}
+    assert fast[2] == {0.5: 0.5, 1.0: 0.25, 1.2: 0.25, 1.5: 0.25, 2.0: 0.0}
+    assert fast[0][0.5] == 0.0
+    assert rows[0].geomean is None
+    assert rows[4].geomean is not None
+    assert rows[4].geomean.value == pytest.approx((1.64 * 1.01) ** 0.5)
+
+
+def test_the_whole_interval_decides_whether_a_kernel_is_faster_than_p() -> None:
+    document = generation(operation("relu.default", correct(1, 1.03, 0.05)))
+    (row,) = within_attempts(document)
+    assert {point.p: point.share for point in row.fast} == {0.5: 1.0, 1.0: 0.0, 1.2: 0.0, 1.5: 0.0, 2.0: 0.0}
+
+
+def test_where_nothing_was_timed_there_is_no_fast_p() -> None:
+    (row,) = within_attempts(generation(operation("relu.default", correct(1, None))))
+    assert (row.share, row.fast, row.geomean) == (1.0, (), None)
+    assert within_attempts(generation(operation("relu.default"))) == ()
+    assert within_attempts(generation()) == ()
+
+
+def test_scores_count_pytorch_for_what_has_no_kernel() -> None:
+    scores = generation_scores(every_way())
+    assert (scores.operations, scores.solved, scores.attempts) == (4, 2, 14)
+    assert scores.words == {"FASTER": 1, "SAME": 1}
+    assert scores.geomean is not None
+    assert scores.geomean_with_fallback is not None
+    assert scores.geomean_with_fallback.value == pytest.approx((1.64 * 1.01) ** 0.25)
+    assert scores.geomean_with_fallback.n == 4
+    assert scores.statuses["incorrect"] == 2
+    assert scores.stopped == {
+        "attempts": 2,
+        "bound": 1,
+        "interrupted": 1,
+    }
+    assert generation_scores(generation()).geomean is None
+
+
+def test_each_feedback_has_what_it_changed() -> None:
+    steps = [step for step in feedback_steps(every_way()) if step.operation.folder == "relu"]
+    assert [step.outcome for step in steps] == ["solved", "faster", "undecided", "repeated"]
+    assert steps[1].ratio == pytest.approx(2.0)
+    assert steps[1].insight == VECTORIZE
+    assert steps[0].ratio is None
+    assert steps[0].insight is None
+    others = [step.outcome for step in feedback_steps(every_way()) if step.operation.folder == "_softmax"]
+    assert others == ["failing", "closer", "failing", "failing"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "outcome"),
+    [
+        (correct(1, 1.5), failed(2), "broken"),
+        (correct(1, 1.5), correct(2, 1.0), "slower"),
+        (correct(1, 1.5), correct(2, None), "undecided"),
+        (failed(1, tests=0), failed(2, passed=0), "failing"),
+    ],
+)
+def test_a_feedback_may_do_harm(before: Attempt, after: Attempt, outcome: str) -> None:
+    (step,) = feedback_steps(generation(operation("relu.default", before, after)))
+    assert step.outcome == outcome
+
+
+def test_effects_are_counted_by_what_was_told() -> None:
+    effects = {effect.told: effect for effect in feedback_effects(feedback_steps(every_way()))}
+    assert effects["insight"].outcomes == {"faster": 1, "undecided": 1}
+    assert effects["passed"].outcomes == {"repeated": 1}
+    assert sum(effect.steps for effect in effects.values()) == 10
+
+
+def test_a_stored_answer_costs_nothing_and_unknown_tokens_are_not_zero() -> None:
+    spent = spending_of(
+        [
+            correct(1, 1.0, call=call(retries=2, estimated=True)),
+            correct(2, 1.0, call=call(stored=True)),
+            correct(3, 1.0, call=call(input_tokens=None, output_tokens=None, cost=None)),
+        ]
+    )
+    assert (spent.attempts, spent.requests, spent.retries, spent.stored) == (3, 2, 2, 1)
+    assert (spent.input_tokens, spent.output_tokens, spent.cost) == (1500, 700, 0.015)
+    assert spent.estimated
+    assert spent.asking == 24.0
+    assert spent.evaluating == 27.0
+    none = spending_of([correct(1, 1.0, call=call(input_tokens=None, output_tokens=None, cost=None))])
+    assert (none.input_tokens, none.output_tokens, none.cost) == (None, None, None)
+
+
+def test_spending_by_attempt_adds_up_to_the_whole() -> None:
+    document = every_way()
+    rows = spending_by_attempt(document)
+    assert list(rows) == [1, 2, 3, 4, 5]
+    assert [row.attempts for row in rows.values()] == [4, 4, 2, 2, 2]
+    assert sum(row.input_tokens or 0 for row in rows.values()) == document.input_tokens
+    assert speedup(2.0).word == "FASTER"
