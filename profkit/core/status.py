@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from profkit.core.regular_files import read_start
+from profkit.core.files.regular import read_start
 
 # `"$@"` and not `exec`: the shell has to live on to see how the workload ended. The file is written whole
 # before it gets its name, so that a reader never sees half of it. The shell's own exit repeats the status for perf.

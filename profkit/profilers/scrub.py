@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from profkit.core.errors import MachineError, UsageError
-from profkit.core.regular_files import open_regular, open_regular_text
+from profkit.core.files.regular import open_regular, open_regular_text
 from profkit.profilers.files import HEAD_BYTES
 from profkit.profilers.redact import Redactor, RemovedText
 from profkit.profilers.registry import recognise_format

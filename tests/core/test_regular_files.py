@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core import regular_files
-from profkit.core.regular_files import (
+from profkit.core.files import regular as regular_files
+from profkit.core.files.regular import (
     DOCUMENT_BYTES,
     check_regular,
     copy_regular,
@@ -30,8 +30,8 @@ OTHERS = {
     "analysis/metrics/catalogue.py",
     "cli/nightly.py",
     "core/process_tree.py",
-    "core/regular_files.py",
-    "core/safe_folder.py",
+    "core/files/regular.py",
+    "core/files/safe_folder.py",
     "execution/limits.py",
     "execution/places/boot.py",
     "execution/places/connection.py",
