@@ -19,7 +19,10 @@ from tests.conftest import ROOT
 PACKAGE = ROOT / "profkit"
 FILES = sorted(PACKAGE.rglob("*.py"))
 LONGEST = 480  # lines
-HEAVY = {"torch", "triton", "numpy", "psutil", "yaml", "rich", "capstone", "pyarrow", "typer", "jinja2"}
+HEAVY = {
+    "torch", "triton", "numpy", "psutil", "yaml", "rich", "capstone", "pyarrow", "typer", "jinja2",
+    "openai", "anthropic", "httpx", "httpx2", "pydantic",
+}  # fmt: skip
 # typer makes the options; process_tree is itself loaded when the first child is started.
 HEAVY_AT_TOP = {"cli/": {"typer"}, "core/process_tree.py": {"psutil"}}
 # Only the processes that measure or judge load these: they are torch and Triton, from the first line on.

@@ -100,7 +100,7 @@ def _run(
         made.client.provider,
         made.client.model,
         made.server,
-        without_secrets([asked.base_url or ""])[0],
+        made.address,
         asked.key_env or "",
         asked.command or "",
         asked.answer_tokens,

@@ -27,7 +27,8 @@ NOT_RUN = {
     r"^\./check\.sh": "runs these tests",
     r"^profkit sweep(?!.*(?:--plan|--budget))|one_case|sweep\.nsys-rep": "takes minutes; tests/sweep has small ones",
     r"^profkit evaluate |one_test": "needs torch, which is hidden here; tests/kernels/evaluation runs it",
-    r"^profkit generate\b|generated_kernels/first": "asks a model, or shows what one wrote; tests/generation has both",
+    r"^(?:\w+=\S.* )?profkit (?:doctor --llm|generate)|generated_kernels/first|--backend llm": "asks a language model, "
+    "or shows what one wrote; tests/generation has a server",
     r"nightly sweeps\.yaml": "decides on sweeps, which take minutes; tests/nightly has small ones",
     r"--on '?(?:PLACE|ssh|docker|kubectl|ray|srun|modal|prefix)\b": "needs another machine; tests/places has ssh",
     r"^perf ": "needs a perf that may record; tests/profilers/perf reads what it writes",

@@ -10,8 +10,11 @@ conversations at once, their order is not known.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
+import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +29,8 @@ Dialect = Literal["openai", "anthropic"]
 Ending = Literal["end", "length", "refused"]
 PIECE = 40  # characters that are sent at a time
 MODEL = "made-up-1"
+FINISH = {"end": "stop", "length": "length", "refused": "content_filter"}
+REASONS = {"end": "end_turn", "length": "max_tokens", "refused": "refusal"}
 # Not pytest.importorskip: to load them takes two seconds, and every process that collects tests would.
 needs_packages = pytest.mark.skipif(
     not all(map(importlib.util.find_spec, ("openai", "anthropic"))), reason="needs pip install 'profkit[llm]'"
@@ -49,6 +54,8 @@ class Reply:
     broken: bool = False  # the connection is closed in the midst of the stream
     silent: float = 0.0  # seconds in which nothing comes, after the text
     before: float = 0.0  # seconds until the first byte
+    whole: bool = False  # in one piece, though a stream was asked for
+    counted_late: bool = False  # what went in is said at the end, and 0 before
 
 
 @dataclass(frozen=True)
@@ -161,10 +168,11 @@ class ModelServer:
     def __init__(self, script: Script, models: Sequence[str] = (MODEL,)) -> None:
         self.requests: list[Request] = []
         self.models = tuple(models)
+        self.connections: set[socket.socket] = set()
         self._script = script
         self._lock = threading.Lock()
         self.closing = threading.Event()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        self._http = _Server(("127.0.0.1", 0), _Handler)
         self._http.daemon_threads = True
         self._http.block_on_close = False
         self._http.model_server = self  # type: ignore[attr-defined]
@@ -190,6 +198,9 @@ class ModelServer:
         self.closing.set()
         self._http.shutdown()
         self._http.server_close()
+        for connection in list(self.connections):  # that a client keeps for its next request
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def reply_to(self, dialect: Dialect, path: str, headers: Mapping[str, str], body: Any) -> Reply:
         """The reply that is next, or that the script's function chooses."""
@@ -207,12 +218,27 @@ class ModelServer:
         return Reply(reply) if isinstance(reply, str) else reply
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that is gone is no error here; what a script's function raises is."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     @property
     def model_server(self) -> ModelServer:
         return self.server.model_server  # type: ignore[attr-defined, no-any-return]
+
+    def setup(self) -> None:
+        super().setup()
+        self.model_server.connections.add(self.connection)
+
+    def finish(self) -> None:
+        self.model_server.connections.discard(self.connection)
+        super().finish()
 
     def do_GET(self) -> None:
         if self.path.endswith("/models"):
@@ -232,11 +258,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_json(404, {"error": {"message": f"no {self.path} here", "type": "not_found_error"}})
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
-        reply = self.model_server.reply_to(dialect, path, headers, body)
+        reply = self.model_server.reply_to(dialect, self.path, headers, body)
         self.model_server.closing.wait(reply.before)
         try:
             if reply.status != 200:
                 self._send_json(reply.status, _error(dialect, reply), reply.headers)
+            elif reply.whole:
+                self._send_json(200, _whole(dialect, reply, body))
             else:
                 self._stream(dialect, reply, body)
         except OSError:  # the client went away
@@ -293,6 +321,17 @@ def _error(dialect: Dialect, reply: Reply) -> dict[str, object]:
     return {"type": "error", "error": error, "request_id": "req_made_up"}
 
 
+def _whole(dialect: Dialect, reply: Reply, body: Mapping[str, Any]) -> dict[str, object]:
+    went_in, came_out = _tokens(body, reply)
+    if dialect == "openai":
+        message = {"role": "assistant", "content": reply.text}
+        choice = {"index": 0, "message": message, "finish_reason": FINISH[str(reply.ending)]}
+        return {"choices": [choice], "usage": {"prompt_tokens": went_in, "completion_tokens": came_out}}
+    usage = {"input_tokens": went_in, "output_tokens": came_out}
+    content = [{"type": "text", "text": reply.text}]
+    return {"type": "message", "content": content, "stop_reason": REASONS[str(reply.ending)], "usage": usage}
+
+
 def _openai_events(reply: Reply, body: Mapping[str, Any]) -> Iterator[str | None]:
     def chunk(choices: list[object], **fields: object) -> str:
         head = {"id": "made-up", "object": "chat.completion.chunk", "created": 0, "model": body["model"]}
@@ -310,8 +349,7 @@ def _openai_events(reply: Reply, body: Mapping[str, Any]) -> Iterator[str | None
     if reply.late:
         yield f"data: {json.dumps(_error('openai', reply))}\n\n"
         return
-    finish = {"end": "stop", "length": "length", "refused": "content_filter"}[str(reply.ending)]
-    yield chunk(choice({}, finish))
+    yield chunk(choice({}, FINISH[str(reply.ending)]))
     if reply.usage and (body.get("stream_options") or {}).get("include_usage"):
         went_in, came_out = _tokens(body, reply)
         yield chunk([], usage={"prompt_tokens": went_in, "completion_tokens": came_out,
@@ -330,7 +368,7 @@ def _anthropic_events(reply: Reply, body: Mapping[str, Any]) -> Iterator[str | N
 
     went_in, came_out = _tokens(body, reply)
     counted = reply.usage or not reply.ending
-    usage = {"input_tokens": went_in, "output_tokens": 1} if counted else {}
+    usage = {"input_tokens": 0 if reply.counted_late else went_in, "output_tokens": 1} if counted else {}
     yield event("message_start", message={
         "id": "msg_made_up", "type": "message", "role": "assistant", "model": body["model"], "content": [],
         "stop_reason": None, "stop_sequence": None, "usage": usage,
@@ -345,7 +383,7 @@ def _anthropic_events(reply: Reply, body: Mapping[str, Any]) -> Iterator[str | N
         yield event("error", error={"type": reply.kind, "message": reply.message})
         return
     yield event("content_block_stop", index=1 if reply.thinking else 0)
-    reason = {"end": "end_turn", "length": "max_tokens", "refused": "refusal"}[str(reply.ending)]
-    delta = {"stop_reason": reason, "stop_sequence": None}
-    yield event("message_delta", delta=delta, usage={"output_tokens": came_out} if counted else {})
+    delta = {"stop_reason": REASONS[str(reply.ending)], "stop_sequence": None}
+    total = {"input_tokens": went_in} if reply.counted_late else {}
+    yield event("message_delta", delta=delta, usage={**total, "output_tokens": came_out} if counted else {})
     yield event("message_stop")

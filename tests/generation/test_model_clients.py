@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import select
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +20,7 @@ from profkit.generation.clients.openai_client import OpenAIClient
 from profkit.generation.clients.spending import Ledger
 from tests.generation.model_server import (
     MODEL,
+    Ending,
     ModelServer,
     Reply,
     Request,
@@ -39,6 +42,7 @@ from tests.generation.model_server import (
 
 pytestmark = needs_packages
 
+WINDOW = "This model's maximum context length is 4096 tokens. However, you requested {0} in the messages, 16384 more."
 KEY = "sk-made-up-0123456789abcdefghijklmnop"
 TALK = (Message("system", "Write kernels."), Message("user", "Write a kernel for relu, in Triton."))
 CLIENTS: dict[str, Callable[[Asking, Key, str | None, Ledger], ApiClient]] = {
@@ -99,6 +103,17 @@ def test_what_a_model_thinks_is_no_part_of_its_answer(dialect: str) -> None:
     assert reports == ["thinking, 40 characters"]
 
 
+@pytest.mark.parametrize("stop", ["end", "length", "refused"])
+def test_a_server_that_streams_nothing_is_understood(dialect: str, stop: Ending) -> None:
+    answer, _, _ = ask(dialect, [Reply("x = 1", ending=stop, whole=True)])
+    assert (answer.text, answer.stop, answer.input_tokens, answer.output_tokens) == ("x = 1", stop, 9, 3)
+
+
+def test_tokens_that_a_gateway_counts_only_at_the_end_count(dialect: str) -> None:
+    answer, _, _ = ask(dialect, [Reply("x = 1", counted_late=True)])
+    assert (answer.input_tokens, answer.output_tokens, answer.estimated) == (9, 3, False)
+
+
 def test_tokens_are_estimated_by_length_where_the_service_counts_none(dialect: str) -> None:
     answer, _, _ = ask(dialect, [Reply("x" * 41, usage=False)])
     characters = sum(len(message.text) for message in TALK)
@@ -133,6 +148,18 @@ def test_what_passes_is_tried_again(dialect: str, reply: Reply, reported: str) -
     assert reports[0] == reported
 
 
+def test_a_proxy_is_not_asked_for_this_machine(dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert ask(dialect, ["text"])[0].text == "text"
+
+
+def test_a_connection_serves_one_request_after_another(dialect: str) -> None:
+    with ModelServer(["text"] * 20) as server:
+        client = client_of(dialect, server)
+        assert [client.ask(TALK).retries for _ in range(20)] == [0] * 20
+
+
 def test_a_stream_that_was_cut_counts_with_its_tokens(dialect: str) -> None:
     whole = ask(dialect, ["text"])[0]
     answer = ask(dialect, [cut("x" * 400), "text"])[0]
@@ -162,7 +189,7 @@ def test_patience_ends(dialect: str) -> None:
     assert not error.permanent
     error, requests = failure(dialect, [rate_limited(3600)])
     assert len(requests) == 1
-    assert "limits the rate of requests" in error.message
+    assert "limits the rate of requests, and asks to wait 3600 s (429" in error.message
 
 
 @pytest.mark.parametrize(
@@ -180,9 +207,14 @@ def test_patience_ends(dialect: str) -> None:
          f"{MODEL} does not give answers of 16,384 tokens", "--answer-tokens 4096", True),
         (Reply(status=400, kind="invalid_request_error", message="no such thing"),
          "refuses the request (400: no such thing)", None, True),
+        (Reply(status=429, code="rate_limit_exceeded", message="Request too large for m on tokens per min"),
+         f"the conversation is too long for {MODEL}", None, False),
+        (Reply(status=400, message=WINDOW.format(3616)), "does not give answers of", "--answer-tokens", True),
+        (Reply(status=400, message=WINDOW.format(5000)), "the conversation is too long", None, False),
         (Reply(status=307, headers={"location": "http://127.0.0.1:1/"}), "does not speak", "--base-url", True),
     ],
-    ids=["key", "permission", "model", "address", "context", "quota", "credit", "length", "request", "redirected"],
+    ids=["key", "permission", "model", "address", "context", "quota", "credit", "length", "request",
+         "too large", "window", "filled", "redirected"],
 )  # fmt: skip
 def test_what_does_not_pass_is_said_at_once_with_its_fix(
     dialect: str, reply: Reply, message: str, fix: str | None, permanent: bool
@@ -229,6 +261,15 @@ def test_closing_ends_what_is_asked_at_once(dialect: str, script: Script) -> Non
         assert 0.2 < time.monotonic() - start < 3
         with pytest.raises(Cancelled):
             client.ask(TALK)
+
+
+def test_a_server_that_is_left_sees_it_and_need_not_go_on(dialect: str) -> None:
+    with ModelServer([silence(20, "half of it")]) as server:
+        with pytest.raises(ModelFailed):
+            client_of(dialect, server, seconds=0.2, patience=Patience(tries=1)).ask(TALK)
+        (connection,) = server.connections
+        assert select.select([connection], [], [], 5)[0]
+        assert connection.recv(1, socket.MSG_PEEK) == b""
 
 
 def test_several_conversations_go_on_at_once(dialect: str) -> None:

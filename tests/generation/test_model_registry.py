@@ -59,11 +59,33 @@ def test_without_a_key_the_ways_to_name_a_model_are_said() -> None:
         (ClientOptions(command="agent '{prompt}"), "no closing quotation"),
         (ClientOptions(max_cost=1.0), "needs the prices"),
         (ClientOptions(base_url="localhost:8000"), "no address of a server"),
+        (ClientOptions(base_url="http://host:port/v1"), "no address of a server"),
+        (ClientOptions(base_url="http://[host"), "no address of a server"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(options: ClientOptions, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         make_client(options)
+
+
+@pytest.mark.parametrize("key", ["sk-proj-\N{HORIZONTAL ELLIPSIS}", "export KEY=sk-1234", "sk-1\nsk-2"])
+def test_what_is_no_key_is_not_sent(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(ModelFailed, match="what OPENAI_API_KEY holds is no key") as caught:
+        make_client(ClientOptions(model="m"))
+    assert "sk-" not in caught.value.message
+
+
+@needs_packages
+def test_an_address_of_the_environment_is_known_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://me:word-0123@localhost:8000")
+    assert make_client(ClientOptions(model="m")).address == "http://localhost:8000/v1"
+
+
+def test_an_address_of_the_environment_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "localhost:8000")
+    with pytest.raises(UsageError, match="OPENAI_BASE_URL is no address of a server"):
+        make_client(ClientOptions(model="m"))
 
 
 @pytest.mark.parametrize(
@@ -108,6 +130,18 @@ class TestServed:
         assert KEY in (headers.get("x-api-key"), headers.get("authorization", "").removeprefix("Bearer "))
         assert "GATEWAY_KEY" not in os.environ
         assert (made.server, made.client.provider, made.client.model) == (server.url[7:], provider, "m")
+
+    @pytest.mark.parametrize("provider", ["openai", "anthropic"])
+    def test_what_is_asked_for_with_an_address_is_sent_and_not_shown(self, provider: str) -> None:
+        with ModelServer(["text", Reply(status=400, message="no token-0123 of user-0123")]) as server:
+            url = server.url.replace("//", "//user-0123:word-0123@") + "?token=token-0123"
+            made = make_client(ClientOptions(provider=provider, model="m", base_url=url))
+            assert made.client.ask(TALK).text == "text"
+            with pytest.raises(ModelFailed, match=r"no \[key\] of \[key\]"):
+                made.client.ask(TALK)
+        assert server.requests[0].path.endswith("?token=token-0123")
+        assert made.server == server.url[7:]
+        assert made.address == server.url + ("/v1" if provider == "openai" else "")
 
     def test_a_bearer_token_is_sent_as_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", KEY)

@@ -7,7 +7,7 @@ import ipaddress
 import re
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 _USER = re.compile(r"(\w://)[^/?#\s]*@")
 _QUERY = re.compile(r"(://[^?\s]*)\?\S*")
@@ -39,5 +39,14 @@ def http_options(url: str | None) -> dict[str, Any]:
     """How the HTTP library is to be used: a key goes nowhere but where the user sends it, and here past any proxy."""
     options: dict[str, Any] = {"follow_redirects": False}
     if url is not None and is_local(url):
-        options["mounts"] = {"all://": None}
+        host = urlsplit(url).hostname or ""
+        options["mounts"] = {f"all://[{host}]" if ":" in host else f"all://{host}": None}
     return options
+
+
+def address_options(url: str | None) -> dict[str, Any]:
+    """How the packages take an address: they put their own paths behind it, so what is asked for stands apart."""
+    if url is None:
+        return {"base_url": None}
+    parts = urlsplit(url)
+    return {"base_url": parts._replace(query="").geturl(), "default_query": dict(parse_qsl(parts.query))}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from profkit.generation.clients.addresses import http_options
+from profkit.generation.clients.addresses import address_options, http_options
 from profkit.generation.clients.api_client import ApiClient
 from profkit.generation.clients.asking import Asking
 from profkit.generation.clients.client import Message, StopCause
@@ -31,7 +31,7 @@ class AnthropicClient(ApiClient):
         anthropic = load_package("anthropic")
         self._api = anthropic.Anthropic(
             **{"auth_token" if key.variable == BEARER else "api_key": key.value},
-            base_url=base_url,
+            **address_options(base_url),
             max_retries=0,
             timeout=anthropic.Timeout(asking.first_seconds + 5, connect=30.0),
             http_client=anthropic.DefaultHttpxClient(**http_options(base_url)),
@@ -68,18 +68,33 @@ class AnthropicClient(ApiClient):
         for event in stream:
             if event.type == "message_start":
                 usage = getattr(event.message, "usage", None)
-                yield Piece(input_tokens=_input_tokens(usage))
+                yield Piece(input_tokens=_input_tokens(_counts(usage)))
             elif event.type == "content_block_delta":
                 delta = event.delta
                 yield Piece(getattr(delta, "text", None) or "", getattr(delta, "thinking", None) or "")
             elif event.type == "message_delta":
                 stop = _STOPS.get(event.delta.stop_reason or "", "end")
-                yield Piece(output_tokens=getattr(event.usage, "output_tokens", None))
+                counts = _counts(event.usage)
+                yield Piece(input_tokens=_input_tokens(counts), output_tokens=counts.get("output_tokens"))
             elif event.type == "message_stop":
                 yield Piece(stop=stop, is_last=True)
 
+    def pieces_of_whole(self, document: Any) -> Iterator[Piece]:
+        """The same of an answer in one piece."""
+        usage = document.get("usage") or {}
+        yield Piece(input_tokens=_input_tokens(usage), output_tokens=usage.get("output_tokens"))
+        texts = [block.get("text", "") for block in document["content"]]
+        yield Piece("".join(texts), stop=_STOPS.get(document.get("stop_reason") or "", "end"), is_last=True)
 
-def _input_tokens(usage: object) -> int | None:
-    """All tokens that went in, with those that the service had stored or stores."""
-    counts = [getattr(usage, name, None) for name in _INPUT]
-    return None if counts[0] is None else sum(filter(None, counts))
+
+def _counts(usage: object) -> dict[str, Any]:
+    """What the package's object says, also in fields that its version does not know."""
+    return {name: getattr(usage, name, None) for name in (*_INPUT, "output_tokens")}
+
+
+def _input_tokens(usage: Mapping[str, Any]) -> int | None:
+    """All tokens that went in, with those that the service had stored or stores; None where it does not count them.
+
+    Gateways say 0 at the beginning and the number at the end.
+    """
+    return sum(usage.get(name) or 0 for name in _INPUT) or None

@@ -7,6 +7,7 @@ and `close` works at once, also while a name is looked up or a server thinks.
 from __future__ import annotations
 
 import contextlib
+import json
 import queue
 import socket
 import threading
@@ -89,10 +90,14 @@ class ApiClient(ABC):
     def pieces(self, stream: Any) -> Iterator[Piece]:
         """What a stream holds."""
 
+    @abstractmethod
+    def pieces_of_whole(self, document: Any) -> Iterator[Piece]:
+        """What the answer of a server holds that streams none, though it is asked to."""
+
     def _ask_once(self, messages: Sequence[Message], report: Callable[[str], None]) -> Answer:
         reserved = self._ledger.reserve(messages, self.asking.answer_tokens, self._closed)
         reading, partial = _Reading(self, messages), PartialAnswer(messages)
-        spent = None
+        answer: Answer | None = None
         with self._lock:
             self._under_way.add(reading)
         try:
@@ -100,14 +105,17 @@ class ApiClient(ABC):
                 raise Cancelled
             reading.start()
             answer = self._collect(partial, reading, report)
-            spent = answer.input_tokens or 0, answer.output_tokens or 0
             return answer
         except (RequestFault, Cancelled) as ending:
-            ending.spent = spent = partial.spent() if reading.was_open else (0, 0)
+            ending.spent = partial.spent() if reading.was_open else (0, 0)
             raise
         finally:
-            self._ledger.settle(reserved, *(spent or partial.spent()))
-            reading.end()
+            if answer is not None:
+                spent = answer.input_tokens or 0, answer.output_tokens or 0
+            else:
+                spent = partial.spent() if reading.was_open else (0, 0)
+                reading.end()
+            self._ledger.settle(reserved, *spent)
             with self._lock:
                 self._under_way.discard(reading)
 
@@ -137,7 +145,10 @@ class ApiClient(ABC):
         try:
             stream = self.open_stream(messages)
             yield stream
-            yield from self.pieces(stream)
+            if stream.response.headers.get("content-type", "").startswith("application/json"):
+                yield from self.pieces_of_whole(json.loads(stream.response.read()))
+            else:
+                yield from self.pieces(stream)
         except Exception as error:
             fault = fault_of(error, was_there=self._was_there)
             if fault is None:
@@ -153,6 +164,7 @@ class _Reading:
         self._pieces: queue.SimpleQueue[Piece | BaseException | None] = queue.SimpleQueue()
         self._stream: Any = None
         self._ended = threading.Event()
+        self._is_read = False
         self.was_open = False  # the service has taken the request
 
     def start(self) -> None:
@@ -167,10 +179,11 @@ class _Reading:
             return RequestFault("silence", f"nothing came for {seconds:.0f} s")
 
     def end(self) -> None:
-        """End it; the thread that waits for a piece gets Cancelled."""
+        """End it before its time; the thread that waits for a piece gets Cancelled."""
         self._ended.set()
         self._pieces.put(Cancelled())
-        self._hang_up()
+        if not self._is_read:  # else its connection may be another request's by now
+            self._hang_up()
 
     def _read(self) -> None:
         try:
@@ -181,8 +194,10 @@ class _Reading:
                     self._pieces.put(piece)
                 if self._ended.is_set():
                     break
+            self._is_read = True
             self._pieces.put(None)
         except BaseException as error:
+            self._is_read = True
             self._pieces.put(error)
         finally:
             if self._stream is not None:

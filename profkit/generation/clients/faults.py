@@ -9,7 +9,7 @@ import re
 import socket
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -82,6 +82,13 @@ _WORDS: tuple[tuple[str, FaultKind], ...] = (
     ),
     (r"model.{0,200}(not found|not exist|unknown|not available)|unknown model|invalid model", "model"),
 )
+# What no waiting helps against, though it is said with the status of a rate limit.
+_WORDS_OF_LIMITS: tuple[tuple[str, FaultKind], ...] = (
+    (r"credit balance|insufficient.{0,8}(quota|funds|credit)", "quota"),
+    (r"request too large", "context"),
+)
+# It is the answer that does not fit where the conversation alone would.
+_NUMBERS = re.compile(r"maximum context length is (\d+).*?(\d+) in the (?:messages|prompt)", re.DOTALL)
 
 
 @dataclass
@@ -125,8 +132,8 @@ def fault_of(error: BaseException, *, was_there: bool) -> RequestFault | None:
     ):
         silent = any("Timeout" in type(cause).__name__ for cause in causes)
         return RequestFault("silence" if silent else "connection", detail)
-    if isinstance(error, json.JSONDecodeError):
-        return RequestFault("cut", "the stream holds what is no JSON")
+    if isinstance(error, (json.JSONDecodeError, KeyError)):
+        return RequestFault("cut", "the answer is not as this interface has it")
     return None
 
 
@@ -141,13 +148,12 @@ def fault_of_response(status: int, body: object, headers: Mapping[str, str], tex
     kind = next(kinds, None)
     if kind in (None, "server"):  # many an error has that type
         kind = _STATUSES.get(status, kind)
-    if kind in (None, "address", "rate-limit") or status in (400, 413, 422):
-        for pattern, by_words in _WORDS:
-            if re.search(pattern, words, re.IGNORECASE | re.DOTALL) and (
-                kind != "rate-limit" or by_words == "quota"
-            ):
-                kind = by_words
-                break
+    if kind == "rate-limit":
+        kind = _kind_by_words(_WORDS_OF_LIMITS, words) or kind
+    elif kind in (None, "address") or status in (400, 413, 422):
+        kind = _kind_by_words(_WORDS, words) or kind
+    if kind == "context" and (numbers := _NUMBERS.search(words)) and int(numbers[2]) < int(numbers[1]):
+        kind = "length"
     if kind is None:
         kind = "server" if status >= 500 or status == 200 else "address" if status < 400 else "request"
     return RequestFault(
@@ -157,6 +163,11 @@ def fault_of_response(status: int, body: object, headers: Mapping[str, str], tex
         asked_wait(headers),
         json.dumps(body, default=str) + words,
     )
+
+
+def _kind_by_words(words_of: Sequence[tuple[str, FaultKind]], words: str) -> FaultKind | None:
+    fitting = (kind for pattern, kind in words_of if re.search(pattern, words, re.IGNORECASE | re.DOTALL))
+    return next(fitting, None)
 
 
 def _error_of(body: object) -> Mapping[str, Any]:

@@ -23,6 +23,7 @@ _VARIABLES = (
     "ANTHROPIC_IDENTITY_TOKEN",
     "ANTHROPIC_WEBHOOK_SIGNING_KEY",
 )
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")  # which others need, too
 _LIBRARIES = ("openai", "anthropic", "httpx", "httpx2", "httpcore", "httpcore2")
 _SHORTEST = 4  # characters: what is shorter is no secret, and stands in many words
 _PART = 8  # characters of a key in a row that are taken out, too
@@ -70,6 +71,8 @@ def hide_keys(*variables: str) -> None:
                 _learn(value.strip())
                 for line in value.split("\n"):  # headers
                     _learn(line.partition(":")[2].strip())
+    for variable in _PROXIES:
+        learn_address(os.environ.get(variable, "") or os.environ.get(variable.lower(), ""))
     _clean_logs()
     shield()
 
@@ -82,7 +85,10 @@ def learn_secret(value: str) -> None:
 
 def learn_address(url: str) -> None:
     """From now on no text shows the user, the password, or what is asked for with `?`, of an address."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return
     values = [parts.username, parts.password, *re.split("[&=]", parts.query)[1::2]]
     with _vault.lock:
         for value in filter(None, values):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from profkit.generation.clients.addresses import http_options
+from profkit.generation.clients.addresses import address_options, http_options
 from profkit.generation.clients.api_client import ApiClient
 from profkit.generation.clients.asking import Asking
 from profkit.generation.clients.client import Message, StopCause
@@ -79,7 +79,7 @@ class OpenAIClient(ApiClient):
         for chunk in stream:
             usage = getattr(chunk, "usage", None)
             if usage is not None:
-                yield Piece(input_tokens=usage.prompt_tokens, output_tokens=usage.completion_tokens)
+                yield _counted(usage.prompt_tokens, usage.completion_tokens)
             for choice in (chunk.choices or ())[:1]:
                 delta = choice.delta
                 if delta is not None:
@@ -93,13 +93,28 @@ class OpenAIClient(ApiClient):
                 if choice.finish_reason:
                     yield Piece(stop=_STOPS.get(choice.finish_reason, "end"))
 
+    def pieces_of_whole(self, document: Any) -> Iterator[Piece]:
+        """The same of an answer in one piece."""
+        usage = document.get("usage") or {}
+        yield _counted(usage.get("prompt_tokens"), usage.get("completion_tokens"))
+        for choice in document["choices"][:1]:
+            message = choice["message"]
+            text, refusal = message.get("content"), message.get("refusal")
+            stop: StopCause = "refused" if refusal else _STOPS.get(choice.get("finish_reason") or "", "end")
+            yield Piece(text or refusal or "", stop=stop)
+
+
+def _counted(input_tokens: int | None, output_tokens: int | None) -> Piece:
+    """Tokens as a server counts them; one that does not count says 0."""
+    return Piece(input_tokens=input_tokens or None, output_tokens=output_tokens or None)
+
 
 def open_api(key: Key, base_url: str | None, asking: Asking) -> Any:
     """The package's own client: it tries nothing again, follows no redirection, and uses no proxy on this machine."""
     openai = load_package("openai")
     return openai.OpenAI(
         api_key=key.value,
-        base_url=base_url,
+        **address_options(base_url),
         max_retries=0,
         timeout=openai.Timeout(asking.first_seconds + 5, connect=30.0),
         http_client=openai.DefaultHttpxClient(**http_options(base_url)),

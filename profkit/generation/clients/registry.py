@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, cast, get_args
 from urllib.parse import urlsplit
 
 from profkit.core.errors import UsageError
 from profkit.core.formatting import joined
-from profkit.generation.clients.addresses import SERVERS, is_local, server_of
+from profkit.generation.clients.addresses import SERVERS, is_local, server_of, without_secrets
 from profkit.generation.clients.answers import StoredAnswers
 from profkit.generation.clients.anthropic_client import BEARER, AnthropicClient
 from profkit.generation.clients.api_client import ApiClient
@@ -57,11 +57,16 @@ class ClientOptions:
 
 @dataclass(frozen=True)
 class MadeClient:
-    """A model that can be asked. `server` is its host and port, empty for a command."""
+    """A model that can be asked.
+
+    `server` is its host and port, empty for a command; `address` what to store of it, empty for a provider's own: from
+    --base-url or the environment, without a user, a password or what is asked for.
+    """
 
     client: ModelClient
     ledger: Ledger
     server: str = ""
+    address: str = ""
     notes: tuple[str, ...] = ()  # what was decided for the user
 
 
@@ -88,9 +93,7 @@ def make_client(options: ClientOptions) -> MadeClient:
         }
     if options.answers is None:
         return made
-    return MadeClient(
-        StoredAnswers(made.client, options.answers, asked_with), ledger, made.server, made.notes
-    )
+    return replace(made, client=StoredAnswers(made.client, options.answers, asked_with))
 
 
 def check_options(options: ClientOptions) -> None:
@@ -111,9 +114,17 @@ def check_options(options: ClientOptions) -> None:
     if options.max_cost is not None and options.prices is None:
         raise UsageError("--max-cost needs the prices of a million tokens in and out", "--prices IN,OUT")
     if options.base_url is not None:
-        parts = urlsplit(options.base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError("--base-url is no address of a server", "--base-url http://HOST:PORT/v1")
+        _check_address("--base-url", options.base_url)
+
+
+def _check_address(name: str, address: str) -> None:
+    try:
+        parts = urlsplit(address)
+        whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        whole = False
+    if not whole:
+        raise UsageError(f"{name} is no address of a server", "--base-url http://HOST:PORT/v1")
 
 
 def provider_of(options: ClientOptions) -> Provider:
@@ -141,8 +152,11 @@ def provider_of(options: ClientOptions) -> Provider:
 
 
 def _make_api_client(provider: str, options: ClientOptions, ledger: Ledger) -> MadeClient:
-    address = options.base_url or os.environ.get(_ADDRESSES[provider]) or None
-    url = None if address is None else complete_address(provider, address)
+    given = options.base_url or os.environ.get(_ADDRESSES[provider]) or None
+    if given is not None:
+        _check_address(_ADDRESSES[provider] if options.base_url is None else "--base-url", given)
+    url = None if given is None else complete_address(provider, given)
+    (address,) = without_secrets([url or ""])
     server = SERVERS[provider] if url is None else server_of(url)
     key = _key_of(provider, options, url, server)
     learn_secret(key.value)
@@ -169,14 +183,13 @@ def _make_api_client(provider: str, options: ClientOptions, ledger: Ledger) -> M
     client = client_for(options.model or "")
     hide_keys(*filter(None, [options.key_env]))  # after the package has read its own variables
     if options.model:
-        return MadeClient(client, ledger, server)
+        return MadeClient(client, ledger, server, address)
     names = client.list_models()
     if url is None or len(names) != 1:
         listed = joined(names[:_MOST_NAMES]) + (" and others" if len(names) > _MOST_NAMES else "")
         raise UsageError(f"name the model: {server} has {listed or 'a list of none'}", "--model NAME")
-    return MadeClient(
-        client_for(names[0]), ledger, server, (f"{names[0]} is the only model that {server} lists",)
-    )
+    note = f"{names[0]} is the only model that {server} lists"
+    return MadeClient(client_for(names[0]), ledger, server, address, (note,))
 
 
 def complete_address(provider: str, address: str) -> str:
@@ -194,6 +207,11 @@ def _key_of(provider: str, options: ClientOptions, url: str | None, server: str)
     variables = (options.key_env,) if options.key_env else _KEYS[provider]
     key = find_key(*variables)
     if key is not None:
+        if not (key.value.isascii() and key.value.isprintable()) or " " in key.value:
+            raise ModelFailed(
+                f"what {key.variable} holds is no key: it has characters that none has",
+                f"export {key.variable}=...",
+            )
         return key
     if url is not None and is_local(url) and not options.key_env:
         return Key(variables[0], _NO_KEY)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profkit.core.formatting import plural
+from profkit.core.formatting import format_quantity, plural
 from profkit.generation.clients.addresses import SERVERS
 from profkit.generation.clients.asking import Asking
 from profkit.generation.clients.client import ModelFailed
@@ -52,6 +52,8 @@ def failure_of(fault: RequestFault, tries: int, provider: str, asking: Asking) -
     sentence = _SENTENCES[fault.kind].format(**values)
     if tries > 1:
         sentence += f", after {plural(tries, 'try', 'tries')}"
+    if fault.passes and fault.wait:
+        sentence += f", and asks to wait {format_quantity(fault.wait, 's')}"
     words = f"{fault.status}: {fault.detail}" if fault.status else fault.detail
     fix = _FIXES.get(fault.kind)
     if fault.kind in ("absent", "address") and asking.server == SERVERS[provider]:
