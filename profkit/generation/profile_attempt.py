@@ -61,7 +61,10 @@ def main(argv: Sequence[str]) -> int:
     """Profile the slowest test of the evaluation in the folder `argv[0]`, as deep as `argv[1]`; the exit code."""
     folder = Path(argv[0])
     try:
-        profile_tests(read_request(folder), read_document(folder), SLOWEST, argv[1], _Log(), write_results)
+        request, document = read_request(folder), read_document(folder)
+        on_gpu = request.settings.device.startswith("cuda")
+        passes = KERNEL_PASSES if on_gpu and argv[1] == "standard" else None
+        profile_tests(request, document, SLOWEST, argv[1], _Log(), write_results, passes=passes)
     except Interrupted:
         return 130
     except ProfkitError as error:
