@@ -65,7 +65,7 @@ def learn_report(path: Path, redactor: Redactor) -> None:
     Binary reports are read so by what scrubs them. What cannot be read is left to whoever reads it next.
     """
     try:
-        with path.open("rb") as raw:
+        with open_regular(path) as raw:
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             if not packed and not is_text(path):

@@ -25,11 +25,13 @@ from tests.conftest import ROOT
 
 PACKAGE = ROOT / "profkit"
 # What reads only the system's own files or those that are installed with the package, runs inside of the workload, or
-# is sent alone to another machine.
+# is sent alone to another machine; and what a workload is given as its standard input.
 OTHERS = {
     "analysis/metrics/catalogue.py",
     "cli/nightly.py",
+    "core/process.py",
     "core/process_tree.py",
+    "core/status.py",
     "core/files/regular.py",
     "core/files/safe_folder.py",
     "execution/limits.py",
@@ -43,6 +45,7 @@ OTHERS = {
     "hardware/tree.py",
     "kernels/operations/cuda/launch.py",
     "profilers/perf/probe.py",
+    "profiling/workload.py",
     "reporting/html/page.py",
 }
 INSIDE = ("runtime/region/", "runtime/passes/host/")
