@@ -12,6 +12,7 @@ import platform
 from collections.abc import Sequence
 from pathlib import Path
 
+from profkit.core.files.regular import read_start
 from profkit.core.types import RunProcess
 
 # `"$@"` and not `exec`: the shell has to live on to see how the workload ended. The file is written whole
@@ -43,7 +44,7 @@ def read_status(path: Path | str) -> int | None:
     A shell says 128 + n for a child that died by signal n; its own exit with such a number looks the same.
     """
     try:
-        text = Path(path).read_bytes()[:32].decode("ascii").strip()
+        text = read_start(path, 32).decode("ascii").strip()
         status = int(text)
     except (OSError, ValueError):
         return None

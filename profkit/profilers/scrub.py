@@ -11,6 +11,7 @@ import zlib
 from pathlib import Path
 
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
+from profkit.core.files.regular import open_regular, open_regular_text
 from profkit.profilers.files import HEAD_BYTES, check_unpacked
 from profkit.profilers.private_forms import without_keys
 from profkit.profilers.redact import Redactor, RemovedText
@@ -64,7 +65,7 @@ def learn_report(path: Path, redactor: Redactor) -> None:
     Binary reports are read so by what scrubs them. What cannot be read is left to whoever reads it next.
     """
     try:
-        with path.open("rb") as raw:
+        with open_regular(path) as raw:
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             if not packed and not is_text(path):
@@ -88,7 +89,7 @@ def _move_into_place(temporary: Path, output: Path) -> None:
 
 def is_text(path: Path) -> bool:
     """Whether a file begins as UTF-8 text does."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         head = file.read(HEAD_BYTES)
     if b"\0" in head:
         return False
@@ -102,7 +103,7 @@ def is_text(path: Path) -> bool:
 def scrub_text(source: Path, output: Path, redactor: Redactor) -> None:
     """Copy text line by line without what is private."""
     with (
-        source.open(encoding="utf-8", errors="surrogateescape", newline="") as lines,
+        open_regular_text(source, encoding="utf-8", errors="surrogateescape", newline="") as lines,
         output.open("x", encoding="utf-8", errors="surrogateescape", newline="") as copy,
     ):
         for line in without_keys(iter(lambda: lines.readline(LONGEST_LINE), "")):

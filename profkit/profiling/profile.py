@@ -15,9 +15,9 @@ from typing import cast, get_args
 from profkit.analysis.targets import Target
 from profkit.backends import Backend, PlanState, RunContext, choose_backend
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError
+from profkit.core.files.safe_folder import chown_to_sudo_user, without_links
 from profkit.core.progress import Progress
 from profkit.core.run_folder import (
-    chown_to_sudo_user,
     create_run_folder,
     release_space,
     reserve_space,
@@ -25,6 +25,7 @@ from profkit.core.run_folder import (
 )
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Depth, PassName, Plan, RunDocument, RunState, Workload
+from profkit.core.whole_files import write_whole
 from profkit.hardware.gpu import read_gpu_uuids
 from profkit.hardware.gpu_locks import lock_gpus
 from profkit.hardware.machine import read_machine
@@ -97,7 +98,9 @@ def profile_workload(
         last.enter_context(lock_gpus(read_gpu_uuids() if choice.gpus else (), progress))
         stdin = last.enter_context(input_file(options.stdin))
         with defer_interrupts() as hurry:  # there is no folder without a run.json
-            folder = create_run_folder(options.output, workload.name, backend.name, datetime.now()).resolve()
+            folder = without_links(
+                create_run_folder(options.output, workload.name, backend.name, datetime.now())
+            )
             last.callback(chown_to_sudo_user, folder)
             context = replace(context, folder=folder, stdin=stdin)
             run = backend.start(context, choice.gpus)
@@ -222,7 +225,7 @@ def _sampling_seconds(options: ProfileOptions, backend: Backend, depth: Depth) -
 
 def _write_text(path: Path, text: str) -> None:
     try:
-        path.write_text(text, encoding="utf-8", errors="replace")
+        write_whole(path, (text,))
     except OSError as error:
         raise MachineError(f"cannot write {path}: {error.strerror}", "--output FOLDER") from error
 

@@ -19,10 +19,10 @@ from profkit.core.errors import (
     UsageError,
     WorkloadError,
 )
+from profkit.core.files.safe_folder import chown_to_sudo_user, without_links
 from profkit.core.progress import Progress
 from profkit.core.run_folder import (
     FILE_NAME,
-    chown_to_sudo_user,
     clean_name,
     create_run_folder,
     read_run,
@@ -195,7 +195,7 @@ def _keep(
         write_run(folder, document)
         if options.targets is not None:
             document = judge_document(document, targets_for(document.backend, options.targets, document.name))
-        folder = Path(short_path(folder.resolve()))
+        folder = Path(short_path(without_links(folder)))
         if (why := write_reports(document, folder)) is not None:
             progress.note(why)
         chown_to_sudo_user(folder)
