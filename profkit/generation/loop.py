@@ -19,7 +19,7 @@ from profkit.analysis.evaluation.feedback import (
 )
 from profkit.analysis.evaluation.operations import operation_results
 from profkit.analysis.generation import best_attempt
-from profkit.analysis.insights import HOST_RULES
+from profkit.analysis.insights import kernel_insights
 from profkit.core.errors import MachineError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import (
@@ -323,7 +323,7 @@ def _insights(run: RunDocument) -> tuple[Insight, ...]:
     """Those that speak of what is timed: of a kernel on a GPU that is the GPU's time alone, and no launching."""
     if not run.kernels:
         return run.insights
-    return tuple(insight for insight in run.insights if insight.rule not in HOST_RULES)
+    return kernel_insights(run)
 
 
 def _timed_call(result: TestResult) -> TimedCall:
