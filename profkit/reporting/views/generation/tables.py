@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from profkit.analysis.generation import (
+    LEAST_GAIN,
     Spending,
     kept_attempt,
     spending_by_attempt,
@@ -143,9 +144,10 @@ def _operation_table(operations: Sequence[OperationAttempts], links: Linker) -> 
         row += [str(len(one.attempts)), STOPPED[one.stopped]]
         rows.append(row)
     note = (
-        "The kept kernel is the first correct one, or a later one that is surely faster (its 95 % interval lies "
-        "above). Bound: the least time that the hardware allows over the measured one."
+        "The kept kernel is the fastest correct one by the median; a later one must be faster by "
+        f"{percent(LEAST_GAIN)}."
     )
+    note += " Bound: the least time that the hardware allows over the measured one." if has_bound else ""
     return table(titles, rows, words=2, note=note)
 
 
