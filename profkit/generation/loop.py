@@ -21,6 +21,7 @@ from profkit.analysis.evaluation.operations import operation_results
 from profkit.analysis.generation import best_attempt
 from profkit.analysis.insights import HOST_RULES
 from profkit.core.errors import MachineError
+from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import (
     Attempt,
     EvaluationDocument,
@@ -309,7 +310,7 @@ class OperationLoop:
         try:
             if file.exists() and not (file.is_file() and file.resolve() == self._real_folder / path):
                 raise MachineError(f"{file} is no file of this generation any more", again)
-            return file.read_text(encoding="utf-8", errors="replace")
+            return read_bounded_text(file, errors="replace")
         except OSError as error:
             raise MachineError(f"{path} cannot be read: {error.strerror}", again) from error
 

@@ -131,7 +131,7 @@ def test_no_operation_is_written_through_a_link(folder: Path, tmp_path: Path) ->
         heard(folder)
 
 
-@pytest.mark.parametrize("number", [0, -1, 7, 10**400])
+@pytest.mark.parametrize("number", [0, -1, 7, 10**18])
 def test_an_attempt_that_is_not_the_next_one_is_made_again(folder: Path, number: int) -> None:
     change(folder, lambda entries: entries[3]["attempt"].update(number=number))
     assert [attempt.number for attempt in read_document(folder).operations[0].attempts] == [1]

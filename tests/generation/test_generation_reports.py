@@ -116,7 +116,7 @@ def test_the_rule_of_what_is_kept_is_the_one_that_keeps() -> None:
     )
     assert best_attempt(document.operations[0].attempts) == document.operations[0].attempts[1]
     shown = markdown.render(view(document))
-    assert "fastest correct one by the median; a later one must be faster by 5.0" in shown.replace(
+    assert "fastest correct one; a later one must be faster by a twentieth" in shown.replace(
         "\N{NO-BREAK SPACE}", " "
     )
     assert "surely faster" not in shown

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TextIO
 
 from profkit.core.errors import UnreadableReport
+from profkit.core.files.regular import open_regular, open_regular_text
 from profkit.profilers.files import lines_of
 from profkit.profilers.ncu.blocks import (
     LENGTH,
@@ -55,7 +56,7 @@ def scrub_csv(source: Path, output: Path, redactor: Redactor) -> None:
     """Copy the text to `output`; the table keeps its separator and its quotes."""
     try:
         with (
-            source.open(encoding="utf-8", errors="surrogateescape", newline="") as lines,
+            open_regular_text(source, encoding="utf-8", errors="surrogateescape", newline="") as lines,
             output.open("x", encoding="utf-8", errors="surrogateescape", newline="") as copy,
         ):
             _copy_scrubbed(lines_of(lines, source), copy, redactor)
@@ -247,7 +248,7 @@ HEADER: Rules = {
 def scrub(source: Path, output: Path, redactor: Redactor) -> None:
     """Write a scrubbed copy of the report to `output`, which must not be there yet. Raises UnreadableReport."""
     try:
-        with source.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        with open_regular(source) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             blocks = tuple(read_blocks(data))
             kernels = _learn_private(data, blocks, redactor)
             masker = Masker(redactor, kernels)
@@ -284,15 +285,13 @@ def _learn_private(data: Buffer, blocks: tuple[ReportBlock, ...], redactor: Reda
         for path, value in _find_strings(data, header.offset, header.offset + header.size, _KNOWN):
             text = value.decode("utf-8", "replace")
             if path in ((3, 3, 5), (3, 4, 5), (6, 2)):
-                redactor.learn(text, HOST, strong=True)
+                redactor.learn_name(text, HOST)
             elif path == (3, 9, 4):
                 redactor.learn_environment(text)
             elif path == (3, 9, 2):
                 redactor.learn(text, FOLDER)
             elif path in ((3, 9, 3), (3, 11)):
-                for word in split_command(text)[1] if path == (3, 11) else text.split():
-                    redactor.learn(word, COMMAND)
-                    redactor.learn(word.partition("=")[2], COMMAND)
+                redactor.learn_command(split_command(text)[1] if path == (3, 11) else text.split())
             else:
                 redactor.learn(text, PATH)
         for part in read_records(data, block):

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from profkit.core.errors import Fault
+from profkit.core.files.regular import open_regular
 from profkit.core.types import Check
 from profkit.profilers.files import HEAD_BYTES
 from profkit.profilers.profiler import Conversion, Format, Recorder, lazy_function
@@ -59,7 +60,7 @@ def has_exports(path: Path) -> bool:
 def head_of(path: Path) -> bytes:
     """The first 64 KiB; nothing where it cannot be read."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(HEAD_BYTES)
     except OSError:
         return b""
@@ -114,6 +115,10 @@ class Xctrace:
             time_line=_TIME_LINE,
             has_stacks=True,
             facts_are_conditions=True,
+            texts=(
+                "names of functions, of encoders and of command buffers",
+                "labels of signposts",
+            ),
         ),
         Format(
             "xctrace-toc",
@@ -123,6 +128,7 @@ class Xctrace:
             _READ,
             _SCRUB_FILE,
             facts_are_conditions=True,
+            texts=("names of tables",),
         ),
         Format(
             "xctrace-document",
@@ -149,6 +155,10 @@ class Xctrace:
             time_line=_TIME_LINE,
             has_stacks=True,
             facts_are_conditions=True,
+            texts=(
+                "names of functions, of encoders and of command buffers",
+                "labels of signposts",
+            ),
         ),
     )
     recorder = Recorder(

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
+from profkit.core.files.regular import read_bounded_text
 from profkit.core.formatting import plural
 from profkit.core.types import Directive, Step, Switch
 from profkit.profilers.profiler import RecordRequest
@@ -158,6 +159,6 @@ def _move(left: Path, report: Path) -> None:
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text("utf-8", "replace")
+        return read_bounded_text(path, errors="replace")
     except OSError:
         return ""

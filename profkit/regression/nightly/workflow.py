@@ -14,8 +14,9 @@ from pathlib import Path
 
 from profkit.core.codec import json_text, to_plain_data
 from profkit.core.errors import ProfkitError, UsageError
+from profkit.core.files.safe_folder import chown_to_sudo_user
 from profkit.core.progress import Progress
-from profkit.core.run_folder import chown_to_sudo_user, clean_name, release_space
+from profkit.core.run_folder import clean_name, release_space
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import MetricOutcome, Night, NightPlan, PlannedWorkload, WorkloadOutcome
 from profkit.regression.detection.confirm import ALPHA, Confirmation
@@ -44,6 +45,7 @@ from profkit.regression.nightly.session import (
     read_state,
     write_state,
 )
+from profkit.runtime.passes.secrets import mask_command
 
 PLAN_SCHEMA = "profkit.night-plan/1"
 LOOKED = 30  # nights back that are asked how long a workload took
@@ -76,7 +78,7 @@ def _plan_workload(spec: WorkloadSpec, past: Sequence[NightState]) -> PlannedWor
     costs = [planned.get("cost") for planned in passes]
     return PlannedWorkload(
         name=spec.name,
-        command=spec.command,
+        command=mask_command(spec.command)[0],
         cwd=str(spec.cwd),
         backend=str(document.get("backend") or spec.backend),
         passes=tuple(dict.fromkeys(planned["name"] for planned in passes)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shlex
@@ -11,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from profkit.core.files.regular import read_start
 
 HOST_FOLDER = Path(__file__).with_name("host")
 HostKind = Literal["cprofile", "tracemalloc", "tracemalloc-region", "torch", "simulation-window"]
@@ -33,7 +36,7 @@ class _PythonCommand:
 
     launcher: tuple[str, ...]  # with the interpreter at its end
     options: tuple[str, ...]
-    program: tuple[str, ...]  # script args, -m module args, -c code args
+    program: tuple[str, ...]  # script args, -m module args, -c code args, - args
 
 
 def host_command(
@@ -48,6 +51,8 @@ def host_command(
 
 START_FOLDER = Path(__file__).with_name("start_up")
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "make", "ninja", "xargs", "sudo"})
+_SCRIPT_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
+_INTERACTIVE = "python without a program is interactive"
 _MACHINE_CODE = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 _NO_ENVIRONMENT = {
     "E": "reads no PYTHON variables",
@@ -97,8 +102,7 @@ def _is_machine_code(command: Sequence[str]) -> bool:
     if path is None or _base_name(command[0]) in _LAUNCHERS | _SHELLS:
         return path is None
     try:
-        with open(path, "rb") as file:
-            return file.read(4).startswith(_MACHINE_CODE)
+        return read_start(path, 4).startswith(_MACHINE_CODE)
     except OSError:
         return True
 
@@ -114,6 +118,23 @@ def find_interpreter(command: Sequence[str]) -> str | None:
     ):
         return None
     return shutil.which(parsed.launcher[-1])
+
+
+def reads_program_from_input(command: Sequence[str]) -> bool:
+    """Whether a Python or a shell takes its program from standard input: `python -`, `python`, `bash -s x`, `sh`."""
+    parsed = _parse_command(command)
+    if not isinstance(parsed, str):
+        return parsed.program[0] == "-"
+    if parsed == _INTERACTIVE:
+        return True
+    if not command or _base_name(command[0]) not in _SCRIPT_SHELLS:
+        return False
+    options = list(itertools.takewhile(lambda word: word[:1] in ("-", "+") and word != "-", command[1:]))
+    letters = {letter for word in options if not word.startswith("--") for letter in word[1:]}
+    rest = command[1 + len(options) :]
+    return (
+        "c" not in letters and ("s" in letters or not rest or rest[0] == "-") and "--version" not in options
+    )
 
 
 def _parse_command(command: Sequence[str]) -> _PythonCommand | str:
@@ -146,9 +167,7 @@ def _parse_python(launcher: tuple[str, ...], words: Sequence[str]) -> _PythonCom
             options.append(word)
             position += 1
             break
-        if word == "-":
-            return "the program is read from standard input, which is empty here"
-        if not word.startswith("-"):
+        if word == "-" or not word.startswith("-"):
             break
         if word.startswith("--"):
             if word != "--check-hash-based-pycs" or position + 1 >= len(words):
@@ -165,7 +184,7 @@ def _parse_python(launcher: tuple[str, ...], words: Sequence[str]) -> _PythonCom
             return _PythonCommand(launcher, tuple(options), (*program, *words[position:]))
     rest = tuple(words[position:])
     if not rest:
-        return "python without a program is interactive"
+        return _INTERACTIVE
     return _PythonCommand(launcher, tuple(option for option in options if option != "--"), rest)
 
 
@@ -204,8 +223,7 @@ def _read_shebang(program: str) -> tuple[str, tuple[str, ...]] | None:
     if path is None:
         return None
     try:
-        with open(path, "rb") as file:
-            lines = file.read(4096).split(b"\n")
+        lines = read_start(path, 4096).split(b"\n")
     except OSError:
         return None
     if not lines[0].startswith(b"#!"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from profkit.analysis.generation import (
-    LEAST_GAIN,
     Spending,
     kept_attempt,
     spending_by_attempt,
@@ -144,10 +143,9 @@ def _operation_table(operations: Sequence[OperationAttempts], links: Linker) -> 
         row += [str(len(one.attempts)), STOPPED[one.stopped]]
         rows.append(row)
     note = (
-        "The kept kernel is the fastest correct one by the median; a later one must be faster by "
-        f"{percent(LEAST_GAIN)}."
+        "The kept kernel is the fastest correct one; a later one must be faster by a twentieth. Bound: the least "
+        "time that the hardware allows over the measured one."
     )
-    note += " Bound: the least time that the hardware allows over the measured one." if has_bound else ""
     return table(titles, rows, words=2, note=note)
 
 
