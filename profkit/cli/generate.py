@@ -22,7 +22,7 @@ from profkit.cli.model_options import (
     ProviderOption,
     parse_prices,
 )
-from profkit.cli.options import FormatOption, OutputFormat, print_result, print_view
+from profkit.cli.options import FormatOption, OutputFormat, print_result, print_view, typed_options
 
 if TYPE_CHECKING:
     from profkit.core.types import GenerationDocument, GenerationLimits
@@ -59,6 +59,9 @@ WITH_RESUME = (
     "prices",
     "base_url",
     "key_env",
+    "command",
+    "suite",
+    "traces",
     "details",
     "format",
     "quiet",
@@ -203,7 +206,7 @@ def generate(
     from profkit.cli.progress import progress_for
     from profkit.core.types import GenerationLimits
     from profkit.generation.clients.registry import ClientOptions
-    from profkit.generation.generate import generate_kernels, resume_generation
+    from profkit.generation.generate import NamedAgain, generate_kernels, resume_generation
     from profkit.generation.request import GenerationOptions
     from profkit.kernels.evaluation.request import PairOptions
 
@@ -212,7 +215,8 @@ def generate(
     if resume is not None:
         chosen = _check_resume(context)
         folder = resume
-        document = resume_generation(resume, _changed(limits, chosen), base_url, key_env, progress)
+        named = NamedAgain(base_url, key_env, command, tuple(typed_options(context, ("suite", "traces"))))
+        document = resume_generation(resume, _changed(limits, chosen), named, progress)
     else:
         options = GenerationOptions(
             suite=suite,

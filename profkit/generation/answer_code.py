@@ -13,7 +13,7 @@ from profkit.kernels.evaluation.sources.text import FileText, parse_text
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([^`\n]*)$")
 # Models that think aloud mark it so; what they try there is no answer.
 _THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-MOST_CHARACTERS = 400_000  # of a kernel: Python needs seconds to parse more
+MOST_CHARACTERS = 100_000  # of a kernel: each prompt has it once more
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from profkit.core.errors import Interrupted, ProfkitError
+from profkit.core.errors import Interrupted, ProfkitError, UsageError
 from profkit.core.progress import Progress
 from profkit.core.types import GenerationDocument
-from profkit.generation.clients.addresses import without_secrets
+from profkit.generation.clients.addresses import is_local, without_secrets
 from profkit.generation.clients.registry import ClientOptions, MadeClient, make_client
 from profkit.generation.journal import FILE, AskedModel, read_document, read_model, read_request
 from profkit.generation.outputs import write_generation
@@ -24,6 +25,7 @@ from profkit.generation.request import (
     make_request,
 )
 from profkit.generation.run import run_generation
+from profkit.kernels.named_code import Code, require_named
 from profkit.runtime.passes.secrets import mask_command
 
 ANSWERS = "answers"  # the folder that keeps them, in that of the generation
@@ -47,26 +49,36 @@ def generate_kernels(
         raise
 
 
-def resume_generation(
-    folder: Path,
-    limits: Mapping[str, object],
-    base_url: str | None,
-    key_env: str | None,
-    progress: Progress,
-) -> GenerationDocument:
-    """Go on with the generation in `folder`, by its own settings but for what is named here.
+@dataclass(frozen=True)
+class NamedAgain:
+    """What a folder names, and is run or asked only where the user names it, too."""
 
-    Raises UnreadableReport where there is none, and as `generate_kernels`.
+    base_url: str | None = None
+    key_env: str | None = None
+    command: str | None = None
+    code: tuple[Code, ...] = ()
+
+
+def resume_generation(
+    folder: Path, limits: Mapping[str, object], named: NamedAgain, progress: Progress
+) -> GenerationDocument:
+    """Go on with the generation in `folder`, by its own settings but for the `limits` that are given.
+
+    Raises UnreadableReport where there is none, UsageError where it would run or ask what was not `named` again, and as
+    `generate_kernels`.
     """
     request, model = read_request(folder), read_model(folder)
+    line = f"profkit generate --resume {shlex.quote(str(folder))}"
+    require_named(request.settings.code(), named.code, line)
+    _require_model(model, named, line)
     request = replace(request, limits=replace(request.limits, **cast("dict[str, Any]", limits)))
     check_limits(request.limits)
     asked = ClientOptions(
         provider=model.provider,
         model=model.model if model.provider != "command" else None,
-        base_url=base_url or model.base_url or None,
-        key_env=key_env or model.key_env or None,
-        command=model.command or None,
+        base_url=named.base_url or model.base_url or None,
+        key_env=named.key_env,
+        command=named.command,
         answer_tokens=model.answer_tokens,
         temperature=model.temperature,
         timeout=model.timeout,
@@ -74,6 +86,22 @@ def resume_generation(
     before = read_document(folder)
     made = _client(asked, request, (before.input_tokens, before.output_tokens))
     return _run(request, asked, made, progress)
+
+
+def _require_model(model: AskedModel, named: NamedAgain, line: str) -> None:
+    """Raises UsageError: a folder of somebody else's chooses no program that runs, and no host that gets a key."""
+    far = model.base_url if model.base_url and not is_local(model.base_url) else ""
+    wanted = (
+        ("--command", model.command, named.command),
+        ("--base-url", far, named.base_url),
+        ("--key-env", model.key_env, named.key_env),
+    )
+    missing = [f"{option} {shlex.quote(value)}" for option, value, given in wanted if value and not given]
+    if missing:
+        raise UsageError(
+            "the folder names what would be run, or would get your key; it does where you name it, too",
+            f"{line} {' '.join(missing)}",
+        )
 
 
 def _was_answered(folder: Path) -> bool:
@@ -111,7 +139,7 @@ def _run(
         made.server,
         made.address,
         asked.key_env or "",
-        asked.command or "",
+        shlex.join(mask_command(shlex.split(asked.command or ""))[0]),
         asked.answer_tokens,
         asked.temperature,
         asked.timeout,

@@ -200,8 +200,8 @@ def make_document(contents: GenerationContents, seconds: float) -> GenerationDoc
         dtype=settings.dtype,
         floor=settings.timing.floor,
         versions=codec.from_plain_data(dict[str, str], about.get("versions", {}), "versions"),
-        input_tokens=sum(call.input_tokens or 0 for call in calls),
-        output_tokens=sum(call.output_tokens or 0 for call in calls),
+        input_tokens=sum(max(0, call.input_tokens or 0) for call in calls),
+        output_tokens=sum(max(0, call.output_tokens or 0) for call in calls),
         cost=sum(costs) if costs else None,
         seconds=seconds,
         complete=bool(operations)

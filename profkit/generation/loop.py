@@ -356,7 +356,8 @@ def _history(attempts: Sequence[Attempt]) -> Iterator[str]:
         for attempt in attempts:
             speed = f", {describe_speed(attempt.speedup)}" if attempt.speedup is not None else ""
             mark = " (the best)" if best is not None and attempt.number == best.number else ""
-            passed = f", {attempt.passed} of {attempt.tests} tests passed" if attempt.tests else ""
+            tested = attempt.tests and attempt.status != "passed"
+            passed = f", {attempt.passed} of {attempt.tests} tests passed" if tested else ""
             yield f"- attempt {attempt.number}: {attempt.status}{passed}{speed}{mark}"
 
 

@@ -71,7 +71,7 @@ def test_an_answer_without_a_whole_kernel_is_told_what_lacks(answer: str, cut: b
         ("relu_kernel_impl\n" + "(" * 500 + "\n", "relu_attempt_1.py, line 2"),
         ("relu_kernel_impl = 1\0\n", "relu_attempt_1.py: source code"),  # which has no line
         (
-            "relu_kernel_impl = " + "-" * 100_000 + "1\n",
+            "relu_kernel_impl = " + "-" * 90_000 + "1\n",
             "relu_attempt_1.py is no Python: it is nested too deeply",
         ),
         ("relu_kernel_impl = x" + ".y" * 20_000 + "()\n", "relu_attempt_1.py"),

@@ -242,7 +242,7 @@ def _limits(kernel: JudgedKernel) -> Iterator[str]:
         yield f"- Limited by: {kernel.limit}."
     for name, share in hottest:
         if share >= LEAST_SHARE and kernel.hottest is not None:
-            yield f"- {format_percent(100 * share)} % of {kernel.hottest.of}: `{_cut(name, SHOWN_NAME)}`"
+            yield f"- {format_percent(100 * share)} % of {kernel.hottest.of}: `{_cut_middle(name)}`"
     for insight in kernel.insights[:SHOWN_INSIGHTS]:
         gain = insight.gain
         at_most = f" At most {format_percent(100 * gain.at_most)} % of {gain.of} can be won." if gain else ""
@@ -273,6 +273,12 @@ def _next_for_correct(kernel: JudgedKernel) -> str:
     if kernel.insights:
         return f"Keep it correct, and make it faster: begin with **{kernel.insights[0].title}**. {target}."
     return f"Keep it correct, and make it faster. {target}."
+
+
+def _cut_middle(name: str) -> str:
+    """A name that C++ spells out: templates stand in its middle, what it does at its end."""
+    half = SHOWN_NAME // 2
+    return name if len(name) <= SHOWN_NAME else f"{name[:half]} ... {name[-half:]}"
 
 
 def _without_numbers(text: str) -> str:
