@@ -10,6 +10,7 @@ from pathlib import Path
 
 from profkit.backends import PlanState, RunContext
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import read_bounded_text
 from profkit.core.types import Directive, PassName, Report, Step, Switch
 from profkit.profilers.xctrace.command import CUT, FINISH, TELL, absolute_command, explain_fault, record_argv
 from profkit.profilers.xctrace.export import TOC, export_argv
@@ -103,7 +104,7 @@ def _explain_no_export(folder: Path, step: Step) -> UnreadableReport:
 def log_of(folder: Path, log: str) -> str:
     """What a step printed, as far as its log has it; "" where there is none."""
     try:
-        return (folder / "logs" / log).read_text("utf-8", "replace")
+        return read_bounded_text(folder / "logs" / log, errors="replace")
     except OSError:
         return ""
 

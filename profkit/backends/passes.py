@@ -11,6 +11,7 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 from profkit.analysis.stacks.files import write_collapsed, write_speedscope
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import open_regular
 from profkit.core.types import (
     Counter,
     Depth,
@@ -362,7 +363,7 @@ def first_mention(workload: Workload, pattern: re.Pattern[str]) -> str | None:
 def head_of(path: Path) -> bytes:
     """The first 64 MiB of a file; empty where it cannot be read."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(_LARGEST)
     except OSError:
         return b""

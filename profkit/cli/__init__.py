@@ -17,6 +17,7 @@ from profkit.core.errors import Interrupted, MachineError, ProfkitError
 # EX_SOFTWARE of sysexits.h: a fault of profkit's own, which no input should be able to cause
 INTERNAL_ERROR = 70
 
+MOST_COLUMNS = 1000  # of a terminal; every line is filled up to its width
 BURST_SECONDS = 1.0  # two Ctrl-C within a second count as one
 
 
@@ -48,6 +49,7 @@ def _interrupt_once(number: int, frame: FrameType | None) -> None:  # noqa: ARG0
 
 def _run() -> None:
     try:
+        _bound_width()
         _run_app()
     except SystemExit as leaving:
         options = sys.modules.get("profkit.cli.options")
@@ -96,6 +98,17 @@ def _make_streams_tolerant() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def _bound_width() -> None:
+    """What says how wide the terminal is may say anything: no more than a screen can have, or it is not said."""
+    for name in ("COLUMNS", "TERMINAL_WIDTH"):  # the second one is typer's
+        said = os.environ.get(name, "")
+        if not said.isdecimal():
+            if name == "TERMINAL_WIDTH":
+                os.environ.pop(name, None)  # typer would fail on it
+        elif len(said) > 4 or int(said) > MOST_COLUMNS:
+            os.environ[name] = str(MOST_COLUMNS)
+
+
 def _run_app() -> None:
     from profkit.cli.app import app
 
@@ -123,8 +136,11 @@ def _exit_quietly(code: int = 0) -> None:
 def _error_document(fault: ProfkitError, code: int) -> str:
     """The run that met the fault, which says so itself; else the fault alone."""
     if fault.run is not None:
+        from profkit.core.regular_files import read_bounded_text
+        from profkit.core.run_folder import FILE_NAME, SIZE_LIMIT
+
         try:
-            return Path(fault.run, "run.json").read_text(encoding="utf-8")
+            return read_bounded_text(Path(fault.run, FILE_NAME), SIZE_LIMIT)
         except OSError:
             pass
     import json

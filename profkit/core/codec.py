@@ -6,7 +6,6 @@ refused with its place in the document; fields nobody knows are passed over, abs
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import json
@@ -14,11 +13,13 @@ import math
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeGuard, TypeVar, cast
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Json
 
+LARGEST_VALUE = 1e150  # in any unit: what is measured is less, and this can still be squared
+_WHOLE = 1 << 64  # Python's own numbers have no end, and one of 400 digits is none that can be computed with
 _T = TypeVar("_T")
 _Decoder: TypeAlias = Callable[[Any, str], Any]  # data, and its place in the document
 
@@ -47,6 +48,18 @@ def to_plain_data(value: object) -> Json:
 def _field_names(kind: Any) -> tuple[str, ...] | None:
     """Of a dataclass; None for any other type."""
     return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
+
+
+def is_finite_number(value: object) -> TypeGuard[float]:
+    """Whether a foreign value is a number that can be computed with: as a float it is finite, and so is its square.
+
+    `math.isfinite` fails on a whole number of 400 digits.
+    """
+    return (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and -LARGEST_VALUE <= value <= LARGEST_VALUE
+    )
 
 
 def json_text(document: Mapping[str, object]) -> str:
@@ -135,13 +148,13 @@ def _decode_scalar(kind: type[Any], data: Any, place: str) -> Any:
     if kind is float:
         if data is None:
             return math.nan  # as it was before `plain` wrote it: a number that is none
-        number = isinstance(data, (int, float)) and not isinstance(data, bool)
-        with contextlib.suppress(OverflowError):
-            if number and math.isfinite(float(data)):
-                return float(data)
+        if isinstance(data, float) and math.isfinite(data):
+            return data
+        if is_finite_number(data):
+            return float(data)
         return _refuse(place, data, "a finite number")
-    if kind is int and (not isinstance(data, int) or isinstance(data, bool)):
-        return _refuse(place, data, "a whole number")
+    if kind is int and (not isinstance(data, int) or isinstance(data, bool) or not -_WHOLE <= data < _WHOLE):
+        return _refuse(place, data, "a whole number of 64 bits")
     if kind is bool and not isinstance(data, bool):
         return _refuse(place, data, "true or false")
     if kind is str and not isinstance(data, str):

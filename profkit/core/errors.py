@@ -35,6 +35,10 @@ class UnreadableReport(UsageError):
     """A report file that is truncated, empty, foreign or hostile (exit 2)."""
 
 
+class NotANumber(ValueError):
+    """A value that is NaN or infinite: what was computed with cannot have been measured."""
+
+
 class MachineError(ProfkitError):
     """This machine cannot do it: a tool, a permission or the hardware is missing (exit 3)."""
 

@@ -15,9 +15,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import NoReturn, cast
 
-from profkit.core.codec import from_plain_data, json_text, short_repr, to_plain_data, valid_text
+from profkit.core.codec import (
+    LARGEST_VALUE,
+    from_plain_data,
+    json_text,
+    short_repr,
+    to_plain_data,
+    valid_text,
+)
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.older_runs import add_codes
+from profkit.core.regular_files import open_regular, read_bounded_text
+from profkit.core.safe_folder import chown_to_sudo_user, make_folder, opened
 from profkit.core.types import Json, RunDocument
 from profkit.core.whole_files import write_whole
 
@@ -47,11 +56,9 @@ def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Pa
         for number in range(1, SAME_SECOND_LIMIT):
             folder = base / (stem if number == 1 else f"{stem}-{number}")
             try:
-                folder.mkdir()
+                make_folder(folder, ("artifacts", "logs"))
             except FileExistsError:
                 continue
-            (folder / "artifacts").mkdir()
-            (folder / "logs").mkdir()
             return folder
     except (FileExistsError, NotADirectoryError) as error:
         raise UsageError(f"cannot write runs to {base}: it is not a folder", "--output FOLDER") from error
@@ -60,23 +67,6 @@ def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Pa
     raise MachineError(
         f"cannot make a folder for this run in {base}: {SAME_SECOND_LIMIT} of this second exist"
     )
-
-
-def chown_to_sudo_user(*paths: Path) -> None:
-    """Under sudo, what was made for the caller is the caller's: files, and folders with all that is in them.
-
-    No link is followed, and a file with several names is left alone: one of them may be somebody else's.
-    """
-    user = os.environ.get("SUDO_UID", "")
-    group = os.environ.get("SUDO_GID", "")
-    if not hasattr(os, "geteuid") or os.geteuid() != 0 or not user.isdecimal() or int(user) == 0:
-        return
-    for path in paths:
-        inside = (Path(at, name) for at, folders, files in os.walk(path) for name in (*folders, *files))
-        for one in (path, *inside):
-            with contextlib.suppress(OSError, OverflowError):
-                if one.is_symlink() or one.is_dir() or one.stat().st_nlink == 1:
-                    os.chown(one, int(user), int(group) if group.isdecimal() else -1, follow_symlinks=False)
 
 
 def clean_name(name: str) -> str:
@@ -117,14 +107,14 @@ def write_run(folder: Path, document: RunDocument) -> Path:
 
 def reserve_space(folder: Path) -> None:
     """Hold back what the last words of a run need, so that a disk which fills up meanwhile cannot silence it."""
-    with contextlib.suppress(OSError):  # then there is nothing to hold back
-        (folder / RESERVE).write_bytes(bytes(RESERVE_BYTES))
+    with contextlib.suppress(OSError), opened(folder) as inside:  # else there is nothing to hold back
+        (inside / RESERVE).write_bytes(bytes(RESERVE_BYTES))
 
 
 def release_space(folder: Path) -> None:
     """Give it back: before the run is written for the last time."""
-    with contextlib.suppress(OSError):
-        (folder / RESERVE).unlink()
+    with contextlib.suppress(OSError), opened(folder) as inside:
+        (inside / RESERVE).unlink()
 
 
 def run_to_text(document: RunDocument) -> str:
@@ -160,17 +150,13 @@ def read_run(path: Path) -> RunDocument:
         if not file.is_file():
             what = f"{path} holds no {FILE_NAME}" if path.is_dir() else f"{path} is not a file"
             raise UnreadableReport(f"cannot read a run: {what}")
-        if file.stat().st_size > SIZE_LIMIT:
-            raise UnreadableReport(
-                f"cannot read {file}: larger than any run document ({SIZE_LIMIT >> 20} MiB)"
-            )
-        text = file.read_bytes().decode("utf-8-sig")
+        text = read_bounded_text(file, SIZE_LIMIT, encoding="utf-8-sig")
     except OSError as error:
         raise UnreadableReport(f"cannot read {file}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise UnreadableReport(f"cannot read {file}: not UTF-8 text, so no run document") from error
     try:
-        return run_from_json(json.loads(text, parse_constant=_refuse_constant))
+        return run_from_json(json.loads(text, parse_constant=_refuse_constant, parse_float=_read_float))
     except UnreadableReport as error:
         raise UnreadableReport(f"cannot read {file}: {error.message}", error.fix) from error
     except RecursionError as error:
@@ -187,7 +173,7 @@ def is_run(path: Path) -> bool:
     try:
         if not path.is_file():  # asked first, since opening a pipe would wait for its writer
             return False
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return re.search(rb'"schema"\s*:\s*"profkit\.run/', file.read(4096)) is not None
     except OSError:
         return False
@@ -215,6 +201,14 @@ def run_from_json(data: object) -> RunDocument:
     if isinstance(workload := body.get("workload"), dict):
         body["workload"] = {"name": body.get("name"), "folder": "", **workload}
     return add_codes(from_plain_data(RunDocument, body))
+
+
+def _read_float(text: str) -> float:
+    """A number that can be squared, as nothing that is measured cannot."""
+    value = float(text)
+    if not -LARGEST_VALUE <= value <= LARGEST_VALUE:
+        raise UnreadableReport(f"{short_repr(text)} is larger than any value that is measured")
+    return value
 
 
 def _refuse_constant(name: str) -> NoReturn:

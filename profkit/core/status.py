@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from profkit.core.regular_files import read_start
+
 # `"$@"` and not `exec`: the shell has to live on to see how the workload ended. The file is written whole
 # before it gets its name, so that a reader never sees half of it. The shell's own exit repeats the status for perf.
 _SCRIPT = (
@@ -34,7 +36,7 @@ def read_status(path: Path | str) -> int | None:
     A shell says 128 + n for a child that died by signal n; its own exit with such a number looks the same.
     """
     try:
-        text = Path(path).read_bytes()[:32].decode("ascii").strip()
+        text = read_start(path, 32).decode("ascii").strip()
         status = int(text)
     except (OSError, ValueError):
         return None

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import secrets
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from profkit.core.safe_folder import opened
 
 
 @contextlib.contextmanager
@@ -14,13 +19,14 @@ def replacing(path: Path) -> Iterator[Path]:
 
     Where the block raises, a Ctrl-C too, the former file stays and the temporary one is removed.
     """
-    temporary = path.with_name(f".{path.name[:100]}.{os.getpid()}.tmp")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+    with opened(path.parent) as folder:
+        temporary = folder / f".{path.name[:100]}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
+        try:
+            yield temporary
+            os.replace(temporary, folder / path.name)
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
 
 
 def user_cache(name: str) -> Path | None:
@@ -35,7 +41,11 @@ def user_cache(name: str) -> Path | None:
 
 def is_stream(path: Path) -> bool:
     """/dev/stdout, a pipe: written through, since it cannot be replaced."""
-    return path.exists() and not path.is_file() and not path.is_dir()
+    try:
+        mode = path.stat().st_mode  # asked once: in between it may become another file
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 def write_whole(path: Path, pieces: Iterable[str], *, sync: bool = False) -> None:
@@ -43,9 +53,22 @@ def write_whole(path: Path, pieces: Iterable[str], *, sync: bool = False) -> Non
 
     `sync`: on the disk before it takes the former one's place. Raises OSError, and what `pieces` raise.
     """
-    there = contextlib.nullcontext(path) if is_stream(path) else replacing(path)
-    with there as target, target.open("w", encoding="utf-8", errors="replace") as file:
+    if is_stream(path):
+        with open(path, "w", encoding="utf-8", errors="replace", opener=_open_stream) as file:
+            file.writelines(pieces)
+        return
+    # `x`: made anew, so that no link that somebody put there is followed
+    with replacing(path) as target, target.open("x", encoding="utf-8", errors="replace") as file:
         file.writelines(pieces)
-        if sync and target != path:
+        if sync:
             file.flush()
             os.fsync(file.fileno())
+
+
+def _open_stream(path: str, _: int) -> int:
+    """Nothing is made and nothing cut off: where it is a file by now, that is somebody's."""
+    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.ESTALE, "it was no file, and is one now", path)
+    return handle

@@ -16,6 +16,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from profkit.core.process import describe_status
+from profkit.core.regular_files import open_regular
 from profkit.execution.job import JobStatus
 from profkit.execution.limits import kills_for_memory
 
@@ -256,7 +257,7 @@ class ChildProcess:
 
     def last_words(self) -> str:
         """The last line that it has printed for people, or nothing."""
-        with contextlib.suppress(OSError), self._log.open("rb") as log:
+        with contextlib.suppress(OSError), open_regular(self._log) as log:
             log.seek(0, os.SEEK_END)
             log.seek(max(self._log_start, log.tell() - LAST_BYTES))
             lines = log.read().decode(errors="replace").strip().splitlines()

@@ -23,8 +23,11 @@ from time import monotonic
 from typing import Any, TypeAlias
 
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
+from profkit.core.regular_files import check_regular, open_regular
+from profkit.core.safe_folder import opened
 
 _encode = json.JSONEncoder(allow_nan=False).encode  # json.dumps makes another one each time
+LONGEST_LINE = 64 << 20  # bytes; an entry with all its times has some hundred thousand
 SYNC_SECONDS = 1.0  # a disk may take 30 ms for each, and a worker waits meanwhile
 
 
@@ -86,7 +89,9 @@ def create(path: Path, format: JournalFormat, header: Mapping[str, Any]) -> Jour
     """A new journal. Raises MachineError where it cannot be made."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        with opened(path.parent) as folder:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+            file = os.open(folder / path.name, flags, 0o644)
     except OSError as error:
         raise MachineError(f"{path} cannot be made: {error.strerror}", "--output FOLDER") from error
     _lock(path, format, file)
@@ -104,7 +109,10 @@ def reopen(
     cannot be written to.
     """
     try:
-        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        check_regular(path)
+        # no link is followed, since what stands behind the last whole line is cut off
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        file = os.open(path, flags)
     except OSError as error:
         raise MachineError(f"{path} cannot be written to: {error.strerror}", "--output FOLDER") from error
     _lock(path, format, file)
@@ -160,15 +168,12 @@ def _lock(path: Path, format: JournalFormat, file: int) -> None:
 
 def _lines(path: Path, format: JournalFormat) -> Iterator[tuple[int, Any, int]]:
     """Each whole line that is JSON: its number, what it says, and where it ends."""
-    if path.exists() and not path.is_file():  # a pipe would be waited for
-        return
     try:
-        with path.open("rb") as file:
-            end = 0
-            for number, line in enumerate(file, 1):
+        with open_regular(path) as file:
+            number = end = 0
+            while (line := file.readline(LONGEST_LINE)).endswith(b"\n"):
+                number += 1
                 end += len(line)
-                if not line.endswith(b"\n"):
-                    return
                 with suppress(ValueError, RecursionError):
                     yield number, json.loads(line), end
     except FileNotFoundError as error:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from profkit.core.codec import to_plain_data
 from profkit.core.errors import ProfkitError
+from profkit.core.regular_files import read_bounded_text
 from profkit.core.types import Machine, Peaks
 from profkit.core.whole_files import user_cache, write_whole
 from profkit.hardware.peaks import SCHEMA, read_peaks
@@ -30,7 +31,7 @@ def kept_peaks(machine: Machine) -> Peaks | None:
     if identity is None or folder is None:
         return None
     try:
-        kept = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
+        kept = json.loads(read_bounded_text(folder / FILE_NAME))
         age = time.time() - kept["measured"]
         if kept["machine"] != identity or not 0 <= age < KEPT_SECONDS:
             return None

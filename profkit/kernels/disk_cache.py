@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from profkit.core.regular_files import read_bounded
 from profkit.core.whole_files import user_cache
 
 
@@ -30,7 +31,7 @@ def read_cached(name: str) -> bytes | None:
     if (where := cache_folder()) is None:
         return None
     with suppress(OSError):
-        kept = (where / name).read_bytes()
+        kept = read_bounded(where / name)
         digest, content = kept[:32], kept[32:]
         if content and hashlib.sha256(content).digest() == digest:
             return content

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from profkit.analysis.metrics.catalogue import load_yaml
 from profkit.core.errors import Fault, MachineError
+from profkit.core.regular_files import copy_regular, read_bounded_text
 from profkit.profilers.profiler import RecordRequest
 
 
@@ -82,10 +82,10 @@ def collect_file(
     known nothing happens, and the caller sees that there is no report.
     """
     if left.is_file():
-        shutil.copyfile(left, request.report)
+        copy_regular(left, request.report)
         return ()
     log = request.scratch / "logs" / "record.log"
-    text = log.read_text("utf-8", "replace") if log.is_file() else ""
+    text = read_bounded_text(log, errors="replace") if log.is_file() else ""
     if (fault := explain(f"{text}\n{remark}", 0)) is not None:
         raise MachineError(f"{tool}: {fault.reason}", fault.fix)
     return ()

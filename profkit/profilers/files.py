@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, TextIO
 
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import open_regular, open_regular_text
 
 HEAD_BYTES = 64 * 1024  # what is looked at to tell which format a file has
 LONGEST_LINE = 32 << 20  # characters; eight thousand metrics of a launch are a quarter of a million
@@ -28,7 +29,7 @@ def read_head(path: Path) -> bytes:
         if not path.is_file():
             kind = "is not a regular file" if path.exists() else "does not exist"
             raise UnreadableReport(f"{path} {kind}", f"ls -l {shlex.quote(str(path.parent))}")
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             head = file.read(HEAD_BYTES)
     except OSError as error:
         raise UnreadableReport(
@@ -54,7 +55,7 @@ def lines_of(file: TextIO, path: Path) -> Iterator[str]:
 def copy_lines(source: Path, output: Path, change: Callable[[str], str]) -> None:
     """Write each line of the text `source`, with its line end, as `change` returns it. `output` must not exist yet."""
     with (
-        source.open(encoding="utf-8", errors="surrogateescape", newline="") as lines,
+        open_regular_text(source, encoding="utf-8", errors="surrogateescape", newline="") as lines,
         output.open("x", encoding="utf-8", errors="surrogateescape", newline="") as copy,
     ):
         for line in lines_of(lines, source):

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from profkit.core.errors import Fault, MachineError, ProfkitError
+from profkit.core.regular_files import read_bounded_text
 from profkit.core.types import Directive, Report, Switch
 from profkit.profilers.programs import try_command
 
@@ -77,7 +78,7 @@ def _read_record(folder: Path) -> tuple[float, str]:
     """Seconds that the workload itself measured in its region, and what went wrong in it."""
     from profkit.runtime.region.record import decode_record
 
-    records = [decode_record(path.read_text("utf-8")) for path in folder.glob("record.*.json")]
+    records = [decode_record(read_bounded_text(path)) for path in folder.glob("record.*.json")]
     seconds = [sum(region.seconds) for record in records for region in record.regions]
     if not seconds:
         return 0.0, "the workload left no record of its region"

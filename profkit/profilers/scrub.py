@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 from profkit.core.errors import MachineError, UsageError
+from profkit.core.regular_files import open_regular, open_regular_text
 from profkit.profilers.files import HEAD_BYTES
 from profkit.profilers.redact import Redactor, RemovedText
 from profkit.profilers.registry import recognise_format
@@ -57,7 +58,7 @@ def _move_into_place(temporary: Path, output: Path) -> None:
 
 def is_text(path: Path) -> bool:
     """Whether a file begins as UTF-8 text does."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         head = file.read(HEAD_BYTES)
     if b"\0" in head:
         return False
@@ -71,7 +72,7 @@ def is_text(path: Path) -> bool:
 def scrub_text(source: Path, output: Path, redactor: Redactor) -> None:
     """Copy text line by line without what is private."""
     with (
-        source.open(encoding="utf-8", errors="surrogateescape", newline="") as lines,
+        open_regular_text(source, encoding="utf-8", errors="surrogateescape", newline="") as lines,
         output.open("x", encoding="utf-8", errors="surrogateescape", newline="") as copy,
     ):
         while line := lines.readline(LONGEST_LINE):

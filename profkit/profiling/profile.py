@@ -17,14 +17,15 @@ from profkit.backends import Backend, PlanState, RunContext, choose_backend
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError
 from profkit.core.progress import Progress
 from profkit.core.run_folder import (
-    chown_to_sudo_user,
     create_run_folder,
     release_space,
     reserve_space,
     write_run,
 )
+from profkit.core.safe_folder import chown_to_sudo_user, without_links
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Depth, PassName, Plan, RunDocument, RunState, Workload
+from profkit.core.whole_files import write_whole
 from profkit.hardware.gpu import read_gpu_uuids
 from profkit.hardware.gpu_locks import lock_gpus
 from profkit.hardware.machine import read_machine
@@ -90,7 +91,9 @@ def profile_workload(
     with raise_on_signals(), contextlib.ExitStack() as last:
         last.enter_context(lock_gpus(read_gpu_uuids() if choice.gpus else (), progress))
         with defer_interrupts() as hurry:  # there is no folder without a run.json
-            folder = create_run_folder(options.output, workload.name, backend.name, datetime.now()).resolve()
+            folder = without_links(
+                create_run_folder(options.output, workload.name, backend.name, datetime.now())
+            )
             last.callback(chown_to_sudo_user, folder)
             context = replace(context, folder=folder)
             run = backend.start(context, choice.gpus)
@@ -204,7 +207,7 @@ def _sampling_seconds(options: ProfileOptions, backend: Backend, depth: Depth) -
 
 def _write_text(path: Path, text: str) -> None:
     try:
-        path.write_text(text, encoding="utf-8", errors="replace")
+        write_whole(path, (text,))
     except OSError as error:
         raise MachineError(f"cannot write {path}: {error.strerror}", "--output FOLDER") from error
 

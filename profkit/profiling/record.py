@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import sys
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Literal
 
 from profkit.core.errors import Interrupted, MachineError, UsageError, WorkloadError
 from profkit.core.progress import Progress
-from profkit.core.run_folder import chown_to_sudo_user
+from profkit.core.safe_folder import caller_of_sudo, chown_to_sudo_user, is_shared, move_into
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.status import read_status
 from profkit.hardware.gpu import read_gpu_uuids
@@ -69,7 +71,7 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
         request = RecordRequest(
             options.what,
             options.command,
-            report,
+            _where_to_write(report, Path(folder)),
             Path(folder, "1"),
             machine,
             marked=seems_marked(workload),
@@ -77,21 +79,21 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
             kernel=options.kernel,
             timeout=options.timeout,
         )
-        recorded = _record(request, recorder, progress)
+        recorded = _record(request, recorder, progress, report)
         if recorder.follows_region and recorded.workload_ok:
             marked = entered_region([recorded.step])  # until now it was a guess
             if marked != request.marked:
                 progress.note("it marks a region: once more" if marked else "it marks no region: once more")
-                report.unlink(missing_ok=True)  # perf would keep it beside its own, as report.old
+                request.report.unlink(missing_ok=True)  # perf would keep it beside its own, as report.old
                 request = replace(request, marked=marked, scratch=Path(folder, "2"))
-                recorded = _record(request, recorder, progress)
+                recorded = _record(request, recorder, progress, report)
         try:
             for remark in recorder.collect(request) if recorder.collect is not None else ():
                 progress.note(remark)
         except MachineError:  # there may be no report because the workload failed: that is told below
             if recorded.workload_ok:
                 raise
-        chown_to_sudo_user(report)
+        _bring(request.report, report)
         _raise_faults(recorded, tool, report)
     progress.end(f"{recorded.outcome.seconds:.1f} s")
     return report
@@ -106,7 +108,28 @@ def find_recorder(tool: str) -> Recorder:
     return profiler.recorder
 
 
-def _record(request: RecordRequest, recorder: Recorder, progress: Progress) -> StepOutcome:
+def _where_to_write(report: Path, private: Path) -> Path:
+    """The report's own place; where another user may put a link there while the tool writes, one that is only ours."""
+    if sys.platform != "linux" or not is_shared(report.parent):  # elsewhere a recording may be a folder
+        return report
+    (private / "report").mkdir()
+    return private / "report" / report.name
+
+
+def _bring(written: Path, report: Path) -> None:
+    """Hand over what the tool wrote, and bring it to where it was asked for. Raises MachineError."""
+    chown_to_sudo_user(written)
+    if written == report or not written.is_file():
+        return
+    try:
+        move_into(written, report)
+    except OSError as error:
+        raise MachineError(
+            f"cannot write {report}: {error.strerror or error}", "df -h   (or choose another place)"
+        ) from error
+
+
+def _record(request: RecordRequest, recorder: Recorder, progress: Progress, asked: Path) -> StepOutcome:
     (request.scratch / "logs").mkdir(parents=True)
     step = recorder.step(request)
     try:
@@ -115,10 +138,10 @@ def _record(request: RecordRequest, recorder: Recorder, progress: Progress) -> S
         )
     except KeyboardInterrupt:
         progress.end("interrupted")
-        raise Interrupted(_save_partial_report(request, recorder)) from None
+        raise Interrupted(_save_partial_report(request, recorder, asked)) from None
 
 
-def _save_partial_report(request: RecordRequest, recorder: Recorder) -> str:
+def _save_partial_report(request: RecordRequest, recorder: Recorder, asked: Path) -> str:
     """After a Ctrl-C: bring what the tool has finished to where it was asked for, and say what there is."""
     if recorder.rescue is None:
         return "interrupted; the report may be incomplete"
@@ -126,12 +149,22 @@ def _save_partial_report(request: RecordRequest, recorder: Recorder) -> str:
         rescued = recorder.rescue(request)
         if rescued is None:
             return "interrupted; there is no report"
-        chown_to_sudo_user(rescued)
-    return f"interrupted; what was recorded until then is in {rescued}"
+        _bring(rescued, asked.with_name(rescued.name))
+        left = asked.with_name(rescued.name)
+    return f"interrupted; what was recorded until then is in {left}"
+
+
+def _may_follow(link: Path) -> bool:
+    caller = caller_of_sudo()
+    return os.geteuid() != 0 or link.lstat().st_uid in (0, *(caller[:1] if caller is not None else ()))
 
 
 def check_target(report: Path, force: bool, recorder: Recorder) -> None:
     """Raise UsageError where the report must not or cannot be left there."""
+    if report.is_symlink() and not report.exists():
+        raise UsageError(f"{report} is a link to nothing: what it names would be made", "choose another name")
+    if report.is_symlink() and not _may_follow(report):
+        raise UsageError(f"{report} is a link of another user, and root follows none", "choose another name")
     if report.exists() and not force:
         raise UsageError(f"{report} is there already", "choose another name, or add --force")
     if recorder.check_target is not None:

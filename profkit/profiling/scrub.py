@@ -13,7 +13,15 @@ from typing import Any
 from profkit.analysis.ranking.ranking import FILE as RESULTS
 from profkit.core.codec import json_text
 from profkit.core.errors import MachineError, ProfkitError, UsageError
-from profkit.core.run_folder import FILE_NAME, chown_to_sudo_user, read_run, run_from_json, run_to_json
+from profkit.core.regular_files import open_regular_text, read_bounded_text
+from profkit.core.run_folder import (
+    FILE_NAME,
+    SIZE_LIMIT,
+    read_run,
+    run_from_json,
+    run_to_json,
+)
+from profkit.core.safe_folder import chown_to_sudo_user
 from profkit.core.types import RunDocument
 from profkit.kernels.evaluation.journal import FILE as TESTS
 from profkit.kernels.evaluation.results.document import FILE as EVALUATION
@@ -28,6 +36,7 @@ from profkit.kernels.evaluation.results.read_results import read_evaluation
 from profkit.kernels.sweep.journal import FILE as JOURNAL
 from profkit.kernels.sweep.journal import read_sweep
 from profkit.kernels.sweep.workers import LOG
+from profkit.profilers.files import lines_of
 from profkit.profilers.redact import (
     COMMAND,
     FOLDER,
@@ -202,14 +211,17 @@ def _scrub_sweep_file(
 
     if source.name == RESULTS:
         try:
-            records = redact(json.loads(source.read_text(encoding="utf-8")))
+            records = redact(json.loads(read_bounded_text(source, SIZE_LIMIT)))
         except ValueError:
             fix = f"profkit sweep --resume {source.parent} writes it again"
             return FileLeftOut(source.name, "it is broken", fix)
         target.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
         return None
-    with source.open(encoding="utf-8", errors="replace") as lines, target.open("w", encoding="utf-8") as copy:
-        for line in lines:
+    with (
+        open_regular_text(source, encoding="utf-8", errors="replace") as lines,
+        target.open("w", encoding="utf-8") as copy,
+    ):
+        for line in lines_of(lines, source):
             try:
                 body = json.loads(line)
             except ValueError:  # cut off: nobody reads what follows

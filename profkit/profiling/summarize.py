@@ -10,7 +10,7 @@ from pathlib import Path
 
 from profkit.analysis.metrics import derive, formula_table, has_formulas
 from profkit.backends import backend_of_report
-from profkit.core.errors import MachineError, UnreadableReport, UsageError
+from profkit.core.errors import MachineError, NotANumber, UnreadableReport, UsageError
 from profkit.core.run_folder import FILE_NAME, read_run
 from profkit.core.types import Report, RunDocument, Workload
 from profkit.kernels.evaluation.results.as_run import evaluation_as_run
@@ -30,8 +30,7 @@ def summarize_report(path: Path, targets: Path | None = None) -> RunDocument:
     Raises UnreadableReport where `path` is nothing that profkit can read, MachineError where only a tool that is not
     here could, and UsageError for a targets file that makes no sense.
     """
-    document = _load(path)
-    return judge_document(document, targets_for(document.backend, targets, document.workload.name))
+    return _judge(_load(path), path, targets)
 
 
 def read_judged(path: Path, targets: Path | None = None) -> RunDocument:
@@ -42,7 +41,14 @@ def read_judged(path: Path, targets: Path | None = None) -> RunDocument:
     document = _load(path)
     if targets is None and document.verdicts and document.summaries:
         return document
-    return judge_document(document, targets_for(document.backend, targets, document.workload.name))
+    return _judge(document, path, targets)
+
+
+def _judge(document: RunDocument, path: Path, targets: Path | None) -> RunDocument:
+    try:
+        return judge_document(document, targets_for(document.backend, targets, document.workload.name))
+    except NotANumber as error:  # nobody measures 10^140 s, but anybody can write it
+        raise UnreadableReport(f"{path} holds numbers with which nothing can be computed: {error}") from error
 
 
 def refuse_generation(path: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
+from profkit.core.regular_files import open_regular
 from profkit.core.run_folder import FILE_NAME, is_run, read_run
 from profkit.core.types import AcceptedChange, Entry
 from profkit.kernels.evaluation.results.read_results import is_evaluation
@@ -154,7 +155,7 @@ def _content_id(path: Path) -> str:
     """
     digest = hashlib.sha256()
     for part in sorted(entry for entry in path.iterdir() if entry.is_file()) if path.is_dir() else [path]:
-        with part.open("rb") as file:
+        with open_regular(part) as file:
             while piece := file.read(1 << 20):
                 digest.update(piece)
     return digest.hexdigest()[:ID_LENGTH]

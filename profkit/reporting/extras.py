@@ -6,6 +6,7 @@ import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISREG
 
 from profkit.analysis.stacks.files import read_speedscope
 from profkit.core.errors import UnreadableReport
@@ -54,7 +55,7 @@ def read_extras(folder: Path | None) -> Extras:
 
 
 def _files(folder: Path) -> tuple[RunFile, ...]:
-    """What lies in the folder, in the order of names; hidden files, links and the page itself are left out."""
+    """What lies in the folder, in the order of names; hidden files, the page itself and what is none are left out."""
     files: list[RunFile] = []
     for at, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -62,8 +63,9 @@ def _files(folder: Path) -> tuple[RunFile, ...]:
             path = Path(at, name)
             with contextlib.suppress(OSError):
                 inside = path.relative_to(folder).as_posix()
-                if not name.startswith(".") and not path.is_symlink() and inside != PAGE:
-                    files.append(RunFile(inside, path.stat().st_size))
+                status = path.lstat()
+                if not name.startswith(".") and inside != PAGE and S_ISREG(status.st_mode):
+                    files.append(RunFile(inside, status.st_size))
         if len(files) >= _MOST:
             break
     return tuple(files)

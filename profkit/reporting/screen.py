@@ -221,10 +221,10 @@ def _text(parts: Sequence[Part]) -> Text:
 
 
 def _width() -> int:
-    """The width of the terminal (COLUMNS, where that is set); 80 where there is none, never less than 40."""
+    """The width of the terminal (COLUMNS, where that is set), 40 to 1000; 80 where there is none."""
     if not (sys.stdout.isatty() or os.environ.get("COLUMNS")):
         return WIDTH
-    return max(40, shutil.get_terminal_size((WIDTH, 24)).columns)
+    return min(1000, max(40, shutil.get_terminal_size((WIDTH, 24)).columns))
 
 
 def _safe(words: str) -> str:

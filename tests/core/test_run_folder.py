@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import math
 import os
@@ -11,6 +12,7 @@ import threading
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
+from unittest.mock import Mock
 
 import jsonschema
 import pytest
@@ -19,7 +21,7 @@ from hypothesis import strategies as st
 
 from profkit.backends import backend_names
 from profkit.core import run_folder as run
-from profkit.core.codec import json_text
+from profkit.core.codec import LARGEST_VALUE, json_text
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.types import Profile, Reading, RunDocument, Scope, Source, Summary, Table, Workload
 from tests import documents, run_schema
@@ -199,9 +201,8 @@ def test_a_full_disk_is_said_and_leaves_what_was_written(
     assert [p.name for p in tmp_path.iterdir()] == ["run.json"]
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-def test_a_disk_that_is_really_full_is_said(tmp_path: Path) -> None:
-    (tmp_path / f".run.json.{os.getpid()}.tmp").symlink_to("/dev/full")
+def test_a_disk_that_is_full_at_last_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
     with pytest.raises(MachineError, match="No space left on device"):
         run.write_run(tmp_path, documents.document())
 
@@ -248,7 +249,10 @@ def valid(**changes: object) -> str:
         (valid(workload=None), "workload is None"),
         (valid(tools={"perf": 6}), "tools.'perf' is 6"),
         (valid().replace('"notes": []', '"notes": [NaN]'), "NaN is no JSON number"),
-        (valid(profiles=[{"total": 1, "title": "", "unit": ""}]).replace("1,", "1e999,"), "finite"),
+        (valid(profiles=[{"total": 1, "title": "", "unit": ""}]).replace("1,", "1e999,"), "larger than any value"),
+        (valid(profiles=[{"total": 1e151, "title": "", "unit": ""}]), "larger than any value"),
+        (valid(notes=[], profiles=[{"total": 10**400, "title": "", "unit": ""}]), "finite"),
+        (valid(gpus=[{"name": "x", "index": 1 << 64}]), "64 bits"),
         (valid(profiles=[{"total": 10**400, "title": "", "unit": ""}]), "finite number"),
         (valid().replace('"notes": []', '"notes": [' + "9" * 5000 + "]"), "not whole JSON|not a text"),
         ('{"schema": "profkit.run/1", "x": ' + "[" * 200000, "nested too deeply"),
@@ -335,8 +339,9 @@ st.register_type_strategy(
         )
     ),
 )
-st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
-NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+NUMBERS = st.floats(-LARGEST_VALUE, LARGEST_VALUE)
+st.register_type_strategy(float, NUMBERS)
+st.register_type_strategy(int, st.integers(-(1 << 64), (1 << 64) - 1))
 PRESENT = st.sampled_from(["measured", "simulated", "estimated", "multiplexed"])
 SOURCES = st.builds(Source, st.text(max_size=5))
 SCOPES = st.builds(Scope, st.sampled_from(["run", "region", "function"]))

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from profkit.analysis.stacks.merge import KERNEL, PYTHON, frame_label, is_python
+from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import read_bounded_text
 from profkit.core.types import Frame, Stacks
 
 NANO = 1e9
@@ -119,9 +121,7 @@ _SHORT_UNITS = {"seconds": "s", "nanoseconds": "ns", "microseconds": "us", "mill
 def read_speedscope(path: Path) -> tuple[Stacks, ...]:
     """Every `sampled` profile of the file. Raises UnreadableReport where it is none, too large, or damaged."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise UnreadableReport(f"{path.name} is too large to be drawn")
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(read_bounded_text(path, LARGEST))
     except OSError as error:
         raise UnreadableReport(f"{path.name} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
@@ -148,7 +148,7 @@ def _read_frame(entry: dict[str, Any]) -> Frame:
 def _read_stacks(profile: dict[str, Any], frames: list[Frame]) -> Stacks:
     weights: dict[tuple[Frame, ...], float] = {}
     for numbers, weight in zip(profile["samples"], profile["weights"], strict=True):
-        if not isfinite(weight) or weight < 0 or any(number < 0 for number in numbers):
+        if not is_finite_number(weight) or weight < 0 or any(number < 0 for number in numbers):
             raise ValueError("a sample that cannot be")
         stack = tuple(frames[number] for number in numbers)
         weights[stack] = weights.get(stack, 0.0) + weight

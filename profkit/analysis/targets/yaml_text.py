@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from profkit.core.errors import UsageError
+from profkit.core.regular_files import read_bounded_text
 
 SIZE_LIMIT = 1 << 20  # bytes; the built-in targets take 7 KB
 MOST_DEPTH = 20  # theirs are 5 deep
@@ -86,13 +87,7 @@ class YamlValue:
 def read_yaml(path: Path) -> YamlValue:
     """The content of a YAML file. Raises UsageError, with the line, for what is no document of plain data."""
     try:
-        if not path.is_file():
-            raise UsageError(f"cannot read {path}: it is no file", "name a YAML file")
-        if path.stat().st_size > SIZE_LIMIT:
-            raise UsageError(
-                f"cannot read {path}: larger than any such file ({SIZE_LIMIT >> 10} KiB)", "name a YAML file"
-            )
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_bounded_text(path, SIZE_LIMIT, encoding="utf-8-sig")
     except OSError as error:
         raise UsageError(
             f"cannot read {path}: {error.strerror}", f"ls -l {shlex.quote(str(path))}"

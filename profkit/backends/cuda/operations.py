@@ -16,6 +16,7 @@ from pathlib import Path
 from profkit.backends import PassFindings, PlanState
 from profkit.backends.cuda.trace import EXPORT_SECONDS, NSYS_SECONDS, plain_runs
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import read_bounded_text
 from profkit.core.status import status_wrapper
 from profkit.core.types import PassPlan
 from profkit.profilers.nsys.command import export_argv, nsys_argv
@@ -67,7 +68,7 @@ def add_launchers(findings: PassFindings, folder: Path) -> PassFindings:
 def _switched_off(path: Path) -> Iterator[str]:
     """Why lines and operations were written for a part of the time only, as the workload's processes say."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_bounded_text(path).splitlines()
     except (OSError, ValueError):
         return
     for line in lines[:1000]:

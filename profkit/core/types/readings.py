@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from profkit.core.errors import NotANumber
+
 BackendName: TypeAlias = str  # one of `profkit.backends.backend_names()`
 Quality = Literal["measured", "simulated", "estimated", "multiplexed", "unavailable"]
 # The surer comes first.
@@ -129,7 +131,7 @@ class Reading:
         if self.value is not None and (
             self.value != self.value or self.value in (float("inf"), float("-inf"))
         ):
-            raise ValueError(f"{self.metric}: NaN and infinity are not values; make the reading unavailable")
+            raise NotANumber(f"{self.metric}: NaN and infinity are not values; make the reading unavailable")
         if self.value is None and not self.reason:
             raise ValueError(f"{self.metric}: an unavailable reading needs its reason")
 

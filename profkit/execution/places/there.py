@@ -20,6 +20,7 @@ from typing import IO
 
 from profkit.core.errors import ProfkitError
 from profkit.core.process import adopt_orphans
+from profkit.core.regular_files import open_regular
 from profkit.core.types import Json
 from profkit.execution.places.boot import file_hash
 
@@ -57,7 +58,7 @@ class Home:
     def send_file(self, path: Path, name: str) -> None:
         """One file."""
         self.send("file", name=name, size=path.stat().st_size, sha=file_hash(path))
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             while piece := file.read(PIECE):
                 self.send("data", data=base64.b64encode(zlib.compress(piece, 3)).decode())
 

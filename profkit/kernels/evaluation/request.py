@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from profkit.core.errors import MachineError, UsageError
+from profkit.core.regular_files import read_bounded_text
 from profkit.core.run_folder import create_run_folder
 from profkit.kernels.devices import choose_device, choose_device_elsewhere
 from profkit.kernels.evaluation.sources.source import SourceRequest
@@ -149,7 +150,7 @@ def note_asked(logs: Path, judge: int, test: str) -> None:
 def was_asked(logs: Path, judge: int, test: str) -> bool:
     """Whether the kernel of the test ran when the judge ended."""
     with suppress(OSError, ValueError):
-        return (logs / f"asked-{judge}").read_text(encoding="ascii") == test
+        return read_bounded_text(logs / f"asked-{judge}") == test
     return False
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from profkit.core.errors import UsageError
+from profkit.core.regular_files import DOCUMENT_BYTES, check_regular
 from profkit.core.types import Json
 from profkit.execution.child import WorkerEnded
 from profkit.execution.client import WorkerClient, WorkerCommand
@@ -32,6 +33,7 @@ def run_file(path: Path) -> None:
     beside = str(path.resolve().parent)
     if beside not in sys.path:
         sys.path.append(beside)
+    check_regular(path, DOCUMENT_BYTES)
     runpy.run_path(str(path))
 
 

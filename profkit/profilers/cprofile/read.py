@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import read_bounded
 from profkit.core.types import Frame, Hotspot, Profile, Report
 from profkit.profilers.redact import Redactor
 
@@ -289,7 +291,7 @@ def read_cprofile(path: Path) -> Report:
 def read_pass_notes(path: Path) -> tuple[str, ...]:
     """What the pass itself remarked (threads that it did not see, an early end); nothing where it left no facts."""
     try:
-        notes = json.loads(path.read_bytes())["notes"]
+        notes = json.loads(read_bounded(path))["notes"]
     except (OSError, ValueError, KeyError, TypeError):
         return ()
     return tuple(note for note in notes if isinstance(note, str)) if isinstance(notes, list) else ()
@@ -336,9 +338,7 @@ def import_time(functions: list[_Function]) -> Profile | None:
 
 def _read_functions(path: Path) -> list[_Function]:
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise UnreadableReport(f"{path} is larger than any cProfile file ({MOST_BYTES >> 20} MiB)")
-        data = path.read_bytes()
+        data = read_bounded(path, MOST_BYTES)
     except OSError as error:
         raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
     if not data:
@@ -365,7 +365,7 @@ def _parse_function(key: object, value: object) -> _Function | None:
             int() | float() as own,
             int() | float() as cumulative,
             *rest,
-        ) if math.isfinite(own) and math.isfinite(cumulative):
+        ) if is_finite_number(own) and is_finite_number(cumulative):
             # A clock that was set back leaves a tiny negative time; it is no time at all.
             own, cumulative = max(0.0, own), max(0.0, cumulative)
             return _Function(file, line, name, primitive, calls, own, cumulative, _parse_callers(rest))
@@ -382,7 +382,7 @@ def _parse_callers(rest: Sequence[object]) -> dict[tuple[str, int, str], tuple[i
                 int(),
                 int() | float() as own,
                 int() | float() as cumulative,
-            ) if math.isfinite(own) and math.isfinite(cumulative):
+            ) if is_finite_number(own) and is_finite_number(cumulative):
                 callers[file, line, name] = (calls, max(0.0, own), max(0.0, cumulative))
     return callers
 
@@ -390,7 +390,7 @@ def _parse_callers(rest: Sequence[object]) -> dict[tuple[str, int, str], tuple[i
 def scrub_cprofile(source: Path, output: Path, redactor: Redactor) -> None:
     """Write the profile with other folders to `output`, which must not be there yet. Raises UnreadableReport."""
     try:
-        functions = read_marshal(source.read_bytes())
+        functions = read_marshal(read_bounded(source, MOST_BYTES))
         if not isinstance(functions, dict):
             raise NotPlainData("it is no table")
         changed = {_key(key, redactor): _entry(value, redactor) for key, value in functions.items()}

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from profkit.analysis.metrics.catalogue import load_yaml
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import open_regular_text
 from profkit.core.types import Report
 from profkit.profilers.files import lines_of
 from profkit.profilers.ncu.launches import (
@@ -260,7 +261,7 @@ def read_ncu_csv(path: Path) -> Report:
     log = TableLog()
     session = ReportSession()
     try:
-        with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        with open_regular_text(path, encoding="utf-8", errors="replace", newline="") as file:
             rows = read_rows(lines_of(file, path), log)
             report = report_of(session, _read_launches(rows, log, session), FORMAT)
     except OSError as error:

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import open_regular
 from profkit.core.types import KernelInstruction, Report, Scope, ToolRule
 from profkit.profilers.ncu.blocks import (
     NEWEST,
@@ -61,7 +62,7 @@ def read_ncu_rep(path: Path) -> Report:
 def _newer_layout(path: Path) -> int | None:
     """The version of the file's layout, where it is newer than what is known here."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             version = layout_version(file.read(256))
     except (OSError, ValueError):
         return None
@@ -170,7 +171,7 @@ class _OpenReport:
 def _open_report(path: Path) -> Iterator[_OpenReport]:
     """The file at `path` after its first pass. Turns what is wrong with it into UnreadableReport."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             if not stream.read(1):
                 raise UnreadableReport(f"{path} is empty")
             with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:

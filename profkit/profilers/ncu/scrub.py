@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TextIO
 
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import open_regular, open_regular_text
 from profkit.profilers.files import lines_of
 from profkit.profilers.ncu.blocks import (
     LENGTH,
@@ -55,7 +56,7 @@ def scrub_csv(source: Path, output: Path, redactor: Redactor) -> None:
     """Copy the text to `output`; the table keeps its separator and its quotes."""
     try:
         with (
-            source.open(encoding="utf-8", errors="surrogateescape", newline="") as lines,
+            open_regular_text(source, encoding="utf-8", errors="surrogateescape", newline="") as lines,
             output.open("x", encoding="utf-8", errors="surrogateescape", newline="") as copy,
         ):
             _copy_scrubbed(lines_of(lines, source), copy, redactor)
@@ -247,7 +248,7 @@ HEADER: Rules = {
 def scrub(source: Path, output: Path, redactor: Redactor) -> None:
     """Write a scrubbed copy of the report to `output`, which must not be there yet. Raises UnreadableReport."""
     try:
-        with source.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        with open_regular(source) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             blocks = tuple(read_blocks(data))
             kernels = _learn_private(data, blocks, redactor)
             masker = Masker(redactor, kernels)

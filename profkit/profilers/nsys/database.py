@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import check_regular
+from profkit.core.sqlite_files import connect, plain_tables
 
 
 def call_name(name: str) -> str:
@@ -27,10 +28,7 @@ class Database:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
-        self.tables = frozenset(
-            str(name) for name, sql in rows if not str(sql).lstrip()[:14].upper().startswith("CREATE VIRTUAL")
-        )
+        self.tables = plain_tables(connection)
         self._columns: dict[str, frozenset[str]] = {}
 
     def columns(self, table: str) -> frozenset[str]:
@@ -81,10 +79,9 @@ def open_database(path: Path) -> Iterator[Database]:
         raise UnreadableReport(f"{path} does not exist")
     connection: sqlite3.Connection | None = None
     try:
-        connection = sqlite3.connect(_address(path), uri=True)
+        check_regular(path)
+        connection = connect(path, _mode(path))
         connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("PRAGMA cell_size_check = ON")
         connection.execute("PRAGMA cache_size = -16384")  # KiB; a table is read once, from front to back
         yield Database(connection)
     except (sqlite3.Error, OverflowError) as error:
@@ -98,11 +95,10 @@ def open_database(path: Path) -> Iterator[Database]:
             connection.close()
 
 
-def _address(path: Path) -> str:
+def _mode(path: Path) -> str:
     """`immutable` reads a locked file too, and where nothing can be written; but it does not see a WAL beside it."""
     wal = path.with_name(path.name + "-wal")
-    how = "mode=ro" if wal.is_file() and wal.stat().st_size else "mode=ro&immutable=1"
-    return f"file:{quote(str(path.absolute()))}?{how}"
+    return "mode=ro" if wal.is_file() and wal.stat().st_size else "mode=ro&immutable=1"
 
 
 def _reason(path: Path, error: Exception) -> str:

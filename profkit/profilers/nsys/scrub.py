@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import check_regular
+from profkit.core.sqlite_files import connect, plain_tables
 from profkit.profilers.redact import (
     COMMAND,
     DEVICE,
@@ -216,13 +218,11 @@ class SqliteTable:
 
 def open_copy(source: Path, work: Path) -> sqlite3.Connection:
     """A copy of the database to change, with what a log beside it holds, and with nothing in it that runs."""
-    database = sqlite3.connect(work)
+    check_regular(source)
+    database = connect(work, "mode=rwc", isolation_level="DEFERRED")
     try:
-        with contextlib.closing(
-            sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)
-        ) as original:
+        with contextlib.closing(connect(source, "mode=ro")) as original:
             original.backup(database)
-        database.execute("PRAGMA trusted_schema = OFF")
         database.execute("PRAGMA journal_mode = DELETE")
         for kind, name in database.execute(
             "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view')"
@@ -246,8 +246,9 @@ def quote_name(name: str) -> str:
 def list_tables(database: sqlite3.Connection) -> Iterator[SqliteTable]:
     """All tables but SQLite's own."""
     rows = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
+    plain = plain_tables(database)
     for name, sql in rows:
-        if name.startswith("sqlite_"):
+        if name.startswith("sqlite_") or name not in plain:
             continue
         columns = tuple(
             (row[1], row[2] or "") for row in database.execute(f"PRAGMA table_info({quote_name(name)})")

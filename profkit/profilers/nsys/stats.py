@@ -12,7 +12,9 @@ from pathlib import Path
 from profkit.analysis.timeline.records import Collected, Configuration, Recording, TransferKind
 from profkit.analysis.timeline.trace import build_trace
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import open_regular_text
 from profkit.core.types import ApiCall, GpuRange, GpuTrace, Kernel, KernelTime, Report, Transfer
+from profkit.profilers.files import lines_of
 from profkit.profilers.nsys.command import explain
 from profkit.profilers.nsys.database import call_name
 
@@ -201,24 +203,33 @@ def parse_number(text: str | None) -> float | None:
     return value if math.isfinite(value) else None
 
 
+_MOST_SECONDS = 4e9  # since 1970, as no clock says more; in ns it is a number of 64 bits
+_MOST_BYTES = 1 << 63
+
+
 def whole_number(text: str | None) -> int | None:
     """A whole number that is not negative, or None."""
     value = parse_number(text)
-    return int(value) if value is not None and value >= 0 else None
+    return int(value) if value is not None and 0 <= value < _MOST_BYTES else None
 
 
 def cell_seconds(section: StatsTable, row: dict[str, str], column: str) -> float | None:
     """A time in seconds, by the unit in its header; without one all times are ns."""
     value = parse_number(row.get(column))
     factor = _SECONDS.get(section.units.get(column, "ns").lower())
-    return None if value is None or factor is None or value < 0 else value * factor
+    if value is None or factor is None:
+        return None
+    seconds = value * factor
+    return seconds if 0 <= seconds < _MOST_SECONDS else None
 
 
 def cell_bytes(section: StatsTable, row: dict[str, str], column: str) -> int | None:
     """Bytes, by the unit in the header."""
     value = parse_number(row.get(column))
     factor = _BYTES.get(section.units.get(column, "b").lower())
-    return None if value is None or factor is None else round(value * factor)
+    if value is None or factor is None or not abs(value * factor) < _MOST_BYTES:
+        return None
+    return round(value * factor)
 
 
 def parse_triple(text: str | None) -> tuple[int, ...]:
@@ -297,8 +308,8 @@ def read_stats(path: Path) -> Report:
     """The trace that the tables tell. Raises UnreadableReport where all were skipped, as nsys says with exit code 0."""
     launches = LaunchRows()
     try:
-        with path.open(encoding="utf-8-sig", errors="replace") as file:
-            text = parse_tables(file, launches.take)
+        with open_regular_text(path, encoding="utf-8-sig", errors="replace") as file:
+            text = parse_tables(lines_of(file, path), launches.take)
     except OSError as error:
         raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:  # an embedded null byte in the name

@@ -9,6 +9,7 @@ from typing import IO
 
 from profkit.analysis.stacks.merge import FrameTable
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import open_regular
 from profkit.core.types import Frame, Report
 from profkit.profilers.json_stream import JsonStream, TruncatedJson
 from profkit.profilers.perf.samples import MergedEvents, frame_of
@@ -31,7 +32,7 @@ def read_convert_json(path: Path) -> Report:
     """
     reader = _Reader()
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             reader.read(file)
     except OSError as error:
         raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import open_regular
 
 _LITTLE, _BIG = b"PERFILE2", b"2ELIFREP"
 # One per process that ran with perf support. The folder is fixed in CPython; TMPDIR and JITDUMPDIR change nothing.
@@ -58,7 +59,7 @@ def recorded_pids(path: Path) -> frozenset[int]:
 
 def _open(path: Path) -> IO[bytes]:
     try:
-        return path.open("rb")
+        return open_regular(path)
     except OSError as error:
         raise UnreadableReport(f"{path} cannot be read: {error.strerror}") from error
 

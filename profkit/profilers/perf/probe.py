@@ -15,6 +15,7 @@ from pathlib import Path
 
 from profkit.core.errors import Fault, MachineError, UnreadableReport, UsageError
 from profkit.core.process import ProcessOutcome, run
+from profkit.core.regular_files import read_bounded_text
 from profkit.core.types import Check, Counter, Switch
 from profkit.hardware import tree
 from profkit.hardware.system import superuser_command
@@ -289,7 +290,7 @@ def _make_fault(outcome: ProcessOutcome | None, otherwise: str) -> Fault:
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text("utf-8", "replace")
+        return read_bounded_text(path, errors="replace")
     except OSError:
         return ""
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from profkit.analysis.stacks.merge import UNKNOWN
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import open_regular
 from profkit.core.types import Frame, Hotspot, Profile, ProfileKind, Report
 from profkit.profilers.perf.samples import frame_of, library_of
 
@@ -126,7 +127,7 @@ def read_report_text(path: Path) -> Report:
 
 def _lines(path: Path) -> Iterator[str]:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             while line := file.readline(MOST_LINE):
                 if b"\0" in line:
                     raise UnreadableReport(f"{path} is a binary file, not the text of perf report")

@@ -9,6 +9,7 @@ from typing import IO, NamedTuple
 
 from profkit.analysis.stacks.merge import FrameTable
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import open_regular
 from profkit.core.types import Frame, Report
 from profkit.profilers.perf.samples import MergedEvents, frame_of
 
@@ -379,7 +380,7 @@ def read_script(path: Path) -> Report:
     reader = ScriptStream()
     events = MergedEvents(reader.table)
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             for match, ids in reader.samples(file):
                 comm, period, event = match.group("comm", "period", "event")
                 events.add(event or b"", None if period is None else int(period), comm, ids)

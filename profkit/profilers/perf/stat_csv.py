@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import open_regular
 from profkit.core.types import CounterState, Report
 from profkit.profilers.perf.command import explain
 from profkit.profilers.perf.stat_counters import CounterSums, StatRow
@@ -193,7 +194,7 @@ def iter_lines(path: Path) -> Iterator[TextLine]:
     """The lines of `path`. Raises UnreadableReport: it cannot be read, is binary, or a line has no end."""
     rest = b""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             while block := file.read(_BLOCK):
                 if b"\0" in block:
                     raise UnreadableReport(f"{path.name} is binary, not a text report of perf stat")

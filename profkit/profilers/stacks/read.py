@@ -11,8 +11,10 @@ from typing import Any
 
 from profkit.analysis.stacks.merge import PYTHON, FrameTable, StackMerger
 from profkit.analysis.stacks.python_code import PythonSample, PythonTally, drawn_stack
+from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import plural
+from profkit.core.regular_files import open_regular_text
 from profkit.core.types import Frame, Hotspot, Profile, Report
 from profkit.profilers.files import copy_lines, lines_of
 from profkit.profilers.redact import Redactor
@@ -129,7 +131,7 @@ def _read_processes(path: Path) -> tuple[list[_Process], int]:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise UnreadableReport(f"{path} is larger than sampled stacks are ({MOST_BYTES >> 20} MiB)")
-        with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+        with open_regular_text(path, encoding="utf-8", errors="replace", newline="\n") as file:
             for line in lines_of(file, path):
                 if line.strip() and not _add_line(processes, line):
                     torn += 1
@@ -181,9 +183,11 @@ def _take(process: _Process, line: dict[str, Any]) -> None:
         raise ValueError("a stack within itself")
     threads = {int(number): str(name) for number, name in line.get("threads", ())}
     samples = [(int(n), int(t), bool(i), w * 1e-6, c * 1e-6, int(k)) for n, t, i, w, c, k in line["samples"]]
-    if not all(math.isfinite(wall) and math.isfinite(cpu) for _, _, _, wall, cpu, _ in samples):
+    if not all(is_finite_number(wall) and is_finite_number(cpu) for _, _, _, wall, cpu, _ in samples):
         raise ValueError("a time that is no time")
     process.seconds, process.cost = float(line["seconds"]), float(line["cost"])
+    if not is_finite_number(process.seconds) or not is_finite_number(process.cost):
+        raise ValueError("a time that is no time")
     process.entries = int(line["entries"])
     process.program, process.python = (
         str(line.get("program", process.program)),

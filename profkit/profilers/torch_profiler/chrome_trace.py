@@ -14,6 +14,7 @@ from typing import IO, Any, BinaryIO, TextIO, cast
 
 from profkit.analysis.timeline.records import Collected, Configuration, Range, TransferKind
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import open_regular
 from profkit.core.types import Gpu, MemoryKind, Report
 from profkit.profilers.files import check_unpacked
 from profkit.profilers.json_stream import JsonStream, TruncatedJson
@@ -202,7 +203,7 @@ def read_chrome_trace(path: Path) -> Report:
     Its "est. achieved occupancy %" is computed from the launch configuration and is not read: nobody measured it.
     """
     try:
-        with path.open("rb") as raw:
+        with open_regular(path) as raw:
             packed = raw.read(2) == _GZIP
             raw.seek(0)
             reader = _Reader(_GzipReader(raw) if packed else raw)
@@ -392,10 +393,14 @@ _KINDS = (("host", HOST), ("node", HOST), ("user", USER))
 
 def scrub_chrome_trace(source: Path, output: Path, redactor: Redactor) -> None:
     """Write the trace to `output`, compressed as `source` is. Raises UnreadableReport for a damaged one or a bomb."""
-    with source.open("rb") as file:
+    with open_regular(source) as file:
         packed = file.read(2) == b"\x1f\x8b"
     try:
-        with source.open("rb") as raw, _open_lines(raw, packed) as lines, _open_copy(output, packed) as copy:
+        with (
+            open_regular(source) as raw,
+            _open_lines(raw, packed) as lines,
+            _open_copy(output, packed) as copy,
+        ):
             unpacked = 0
             for batch in _batches(lines):
                 unpacked += len(batch)
@@ -453,7 +458,7 @@ def time_line(path: Path, records: Sequence[Path], counted: Callable[[int], None
     """The trace as it is, unpacked: its events are those that a viewer of time lines opens."""
     decode = codecs.getincrementaldecoder("utf-8")("replace").decode
     try:
-        with path.open("rb") as raw:
+        with open_regular(path) as raw:
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             file: IO[bytes] = gzip.GzipFile(fileobj=raw) if packed else raw  # type: ignore[assignment]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import open_regular
 
 CHUNK_BYTES = 4 * 1024 * 1024  # some hundred thousand lines: enough to sum in bulk, little to hold
 
@@ -19,7 +20,7 @@ def chunks_of_lines(path: Path) -> Iterator[list[bytes]]:
     Raises UnreadableReport where the file cannot be read or holds a line longer than a chunk.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             rest = b""
             while chunk := file.read(CHUNK_BYTES):
                 lines = (rest + chunk).split(b"\n")

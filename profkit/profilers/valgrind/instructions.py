@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import open_regular
 from profkit.core.types import RUN, Counter, Scope
 from profkit.profilers.valgrind.callgrind import Executed, read_executions
 
@@ -125,7 +126,7 @@ class Elf:
             inside = address - segment.address
             if 0 <= inside < segment.size:
                 try:
-                    with self.path.open("rb") as file:
+                    with open_regular(self.path) as file:
                         file.seek(segment.offset + inside)
                         return file.read(min(size, segment.size - inside))
                 except (OSError, ValueError, OverflowError):  # replaced meanwhile, or a lying header
@@ -138,7 +139,7 @@ def read_elf(path: Path) -> Elf | None:
     try:
         if not path.is_file():  # an object may be named like a device or a fifo
             return None
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             head = file.read(64)
             if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":
                 return None

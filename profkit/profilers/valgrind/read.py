@@ -218,7 +218,7 @@ def _check_totals(path: Path, dumps: list[CallgrindDump]) -> Iterable[str]:
         own = _own_sums(dump)
         totals = (*dump.totals, *[0] * len(own))  # zeros at the end are left out
         for event, ours, theirs in zip(dump.events, own, totals, strict=False):
-            if abs(ours - theirs) > 0.001 * max(ours, theirs):
+            if 1000 * abs(ours - theirs) > max(ours, theirs):
                 yield (
                     f"dump {number} says {theirs} {event} in all, but its functions add up to {ours}; "
                     "the latter is used, and the file may be damaged"
@@ -281,7 +281,7 @@ def _cost_profile(
             function=function.name,
             own=float(own[function][0]) if function in own else 0.0,
             total=None if calls is None else float(inclusive[function]),
-            calls=called.get(function),
+            calls=count if (count := called.get(function)) is not None and count < _WRAPPED else None,
             file=_known_name(function.file),
             library=_known_name(function.library),
             counters={e: float(c) for e, c in zip(events, own[function], strict=True)}

@@ -22,6 +22,7 @@ from typing import Any
 from xml.parsers.expat import ExpatError
 
 from profkit.analysis.metrics.formulas import FormulaTable, formula_table
+from profkit.core.regular_files import read_bounded
 
 FOLDER = Path("/usr/share/kpep")
 LARGEST = 16 * 1024 * 1024  # bytes of a table; the largest are some 200 kB
@@ -96,9 +97,7 @@ def read_events(
 def _read_table(path: Path) -> tuple[CounterEvent, ...]:
     """The events of one of macOS's tables; empty where it is none that can be read."""
     try:
-        if path.stat().st_size > LARGEST:
-            return ()
-        content: Any = plistlib.loads(path.read_bytes())
+        content: Any = plistlib.loads(read_bounded(path, LARGEST))
         cpu = content["system"]["cpu"]
         chosen = int(cpu.get("config_counters", ANY_COUNTER))
         aliases = {str(event): str(alias) for alias, event in cpu.get("aliases", {}).items()}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shutil
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.formatting import plural
+from profkit.core.regular_files import copy_regular, open_regular, open_regular_text, read_bounded_text
 from profkit.profilers.files import read_head
 from profkit.profilers.xctrace.cpu_report import GUIDED
 from profkit.profilers.xctrace.metal.counters import COUNTER_VALUES, COUNTERS
@@ -52,7 +52,7 @@ def write_unexported(folder: Path, left_out: Sequence[UnexportedTable]) -> None:
 def read_unexported(folder: Path) -> tuple[UnexportedTable, ...]:
     """What an export into `folder` left out; nothing where there is no such note, or none that can be read."""
     try:
-        with (folder / UNEXPORTED).open(encoding="utf-8") as file:
+        with open_regular_text(folder / UNEXPORTED, encoding="utf-8") as file:
             content = json.loads(file.read(_MOST_BYTES))
         return tuple(
             UnexportedTable(
@@ -70,7 +70,7 @@ NOTE_FILES = "region.*.json"
 def copy_notes(scratch: Path, folder: Path) -> None:
     """Put what the processes of a recording noted to its exports."""
     for note in sorted(scratch.glob(NOTE_FILES)):
-        shutil.copyfile(note, folder / note.name)
+        copy_regular(note, folder / note.name)
 
 
 def read_notes(folder: Path) -> tuple[RegionRecord, ...]:
@@ -78,9 +78,7 @@ def read_notes(folder: Path) -> tuple[RegionRecord, ...]:
     records = []
     for path in sorted(folder.glob(NOTE_FILES)):
         try:
-            if path.stat().st_size > MOST_BYTES:
-                raise UnreadableReport(f"{path} is too large for a region record")
-            record = decode_record(path.read_text(encoding="utf-8"), str(path))
+            record = decode_record(read_bounded_text(path, MOST_BYTES), str(path))
         except (OSError, UnicodeDecodeError) as error:
             raise UnreadableReport(f"{path} cannot be read: {error}") from error
         if record.regions or record.benchmarks:
@@ -304,7 +302,7 @@ def _list_tables(path: Path) -> Iterator[TableFile]:
 def _has_several_nodes(path: Path) -> bool:
     """Whether `<node` comes twice: one scan of the bytes, much faster than reading."""
     nodes, tail = 0, b""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         while chunk := file.read(1 << 22):
             nodes += (tail + chunk).count(b"<node")
             if nodes > 1:
@@ -315,7 +313,7 @@ def _has_several_nodes(path: Path) -> bool:
 
 def _digest(path: Path) -> str:
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         while chunk := file.read(1 << 20):
             digest.update(chunk)
     return digest.hexdigest()

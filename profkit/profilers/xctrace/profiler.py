@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from profkit.core.errors import Fault
+from profkit.core.regular_files import open_regular
 from profkit.core.types import Check
 from profkit.profilers.files import HEAD_BYTES
 from profkit.profilers.profiler import Conversion, Format, Recorder, lazy_function
@@ -59,7 +60,7 @@ def has_exports(path: Path) -> bool:
 def head_of(path: Path) -> bytes:
     """The first 64 KiB; nothing where it cannot be read."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(HEAD_BYTES)
     except OSError:
         return b""

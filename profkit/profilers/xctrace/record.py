@@ -8,6 +8,7 @@ from pathlib import Path
 
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.formatting import plural
+from profkit.core.regular_files import read_bounded_text
 from profkit.core.types import Directive, Step, Switch
 from profkit.profilers.profiler import RecordRequest
 from profkit.profilers.xctrace.command import (
@@ -158,6 +159,6 @@ def _move(left: Path, report: Path) -> None:
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text("utf-8", "replace")
+        return read_bounded_text(path, errors="replace")
     except OSError:
         return ""

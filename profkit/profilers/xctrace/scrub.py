@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import open_regular, read_bounded_text
 from profkit.profilers.redact import COMMAND, DEVICE, HOST, MESSAGE, PATH, PROCESS, Redactor
 from profkit.profilers.xctrace.folder import NOTE_FILES
 from profkit.profilers.xctrace.folder import UNEXPORTED as LEFT_OUT
@@ -56,7 +57,7 @@ def scrub_folder(source: Path, output: Path, redactor: Redactor) -> None:
     for file in files:
         _rewrite(file, output / file.name, names, redactor)
     for note in sorted((*source.glob(NOTE_FILES), *source.glob(LEFT_OUT))):
-        text = note.read_text(encoding="utf-8", errors="replace")
+        text = read_bounded_text(note, errors="replace")
         (output / note.name).write_text(redactor.text(text), encoding="utf-8")
 
 
@@ -88,7 +89,7 @@ def _learn_names(files: tuple[Path, ...] | list[Path], redactor: Redactor) -> Pr
 
 def _parse_file(path: Path, parser: XMLParserType) -> Iterator[None]:
     """Feed a file, chunk by chunk. Raises UnreadableReport."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         while True:
             chunk = file.read(1 << 16)
             try:

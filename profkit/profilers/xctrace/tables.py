@@ -21,6 +21,7 @@ from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser, f
 
 from profkit.core.collector import without_collector
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import open_regular
 from profkit.profilers.xctrace.cells import MOST_DEPTH, CellDecoder, Value
 from profkit.profilers.xctrace.toc import DamagedExport, TraceRun, damage_error, name_file, new_parser
 
@@ -89,7 +90,7 @@ def read_tables(path: Path, runs: Sequence[TraceRun] = ()) -> Generator[ExportTa
     tables (xctrace writes one, and exits with 0, where nothing matched) gives none. A later node without a schema has
     that of the one before it. Raises UnreadableReport for what is no export of xctrace, cut off, damaged or hostile.
     """
-    with name_file(path), path.open("rb") as file, path.open("rb") as again:
+    with name_file(path), open_regular(path) as file, open_regular(path) as again:
         document = _Document(file, again)
         before: tuple[str, tuple[ExportColumn, ...]] | None = None
         for node in document.nodes():

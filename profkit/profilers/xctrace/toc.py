@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import open_regular
 from profkit.profilers.xctrace.cells import Process
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class TraceRun:
 def read_toc(path: Path) -> tuple[TraceRun, ...]:
     """The runs of a table of contents. Raises UnreadableReport where it is none, cut off, damaged or hostile."""
     with name_file(path):
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise UnreadableReport(f"no table of contents of xctrace has more than {MOST_BYTES >> 20} MB")

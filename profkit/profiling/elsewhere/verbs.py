@@ -21,12 +21,12 @@ from profkit.core.errors import (
 from profkit.core.progress import Progress
 from profkit.core.run_folder import (
     FILE_NAME,
-    chown_to_sudo_user,
     clean_name,
     create_run_folder,
     read_run,
     write_run,
 )
+from profkit.core.safe_folder import chown_to_sudo_user, without_links
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Check, Plan, RunDocument, Workload
 from profkit.execution.places.connection import PlaceLost, PlaceUnreachable
@@ -187,7 +187,7 @@ def _keep(
         write_run(folder, document)
         if options.targets is not None:
             document = judge_document(document, targets_for(document.backend, options.targets, document.name))
-        folder = Path(short_path(folder.resolve()))
+        folder = Path(short_path(without_links(folder)))
         if (why := write_reports(document, folder)) is not None:
             progress.note(why)
         chown_to_sudo_user(folder)

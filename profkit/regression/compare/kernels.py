@@ -294,7 +294,7 @@ def _sample_changes(before: Profile, after: Profile) -> Iterator[FunctionChange]
     for first, second, spot in _pair_spots(before, after):
         share_before, share_after = (first or 0.0) / before.total, (second or 0.0) / after.total
         middle = (share_before + share_after) / 2
-        error = SIGMAS * sqrt(middle * (1 - min(1.0, middle)) * sum(1 / count for count in noise))
+        error = SIGMAS * sqrt(max(0.0, middle * (1 - min(1.0, middle))) * sum(1 / count for count in noise))
         if abs(share_after - share_before) - error < SAMPLES_SHARE:
             continue
         percents = 100 * share_before, 100 * share_after

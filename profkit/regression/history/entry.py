@@ -83,7 +83,7 @@ def run_id(document: RunDocument) -> str:
 
     That is its start, its samples, and how long each pass took, to the nanosecond.
     """
-    passes = [[done.name, done.state, done.seconds] for done in document.passes]
+    passes = to_plain_data([[done.name, done.state, done.seconds] for done in document.passes])
     samples = [
         [timing.name, [process.seconds for process in timing.processes]] for timing in document.timings
     ]

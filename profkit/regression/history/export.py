@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import MachineError, UsageError
-from profkit.core.run_folder import chown_to_sudo_user
+from profkit.core.safe_folder import chown_to_sudo_user
 from profkit.core.whole_files import replacing
 from profkit.regression.history.file import is_history
 from profkit.regression.history.store import History

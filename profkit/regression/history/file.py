@@ -8,10 +8,11 @@ import os
 import shlex
 import sqlite3
 from pathlib import Path
-from urllib.parse import quote_from_bytes
 
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
-from profkit.core.run_folder import chown_to_sudo_user
+from profkit.core.regular_files import open_regular
+from profkit.core.safe_folder import chown_to_sudo_user
+from profkit.core.sqlite_files import code_in, connect
 from profkit.core.whole_files import replacing
 from profkit.regression.history.schema import APPLICATION, VERSION, create, migrate, version_of
 
@@ -67,7 +68,7 @@ def migrate_file(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         if (version := version_of(connection)) < VERSION:
-            reader = sqlite3.connect(path)  # the lock keeps writers out, not readers
+            reader = connect(path, "mode=ro")  # the lock keeps writers out, not readers
             try:
                 copy_whole(reader, path.with_name(f"{path.name}.v{version}"))
             finally:
@@ -151,15 +152,20 @@ def _connect(path: Path) -> sqlite3.Connection:
         # A file with a write-ahead log, as an older profkit wrote it, in a folder that may only be read.
         if "unable to open" not in str(error) and "readonly" not in str(error):
             raise
-        return _open_readable(path, "immutable=1")
+        return _open_readable(path, "mode=ro&immutable=1")
 
 
 def _open_readable(path: Path, mode: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(_uri(path, mode), uri=True, isolation_level=None, timeout=BUSY_SECONDS)
+    connection = connect(path, mode, timeout=BUSY_SECONDS)
     try:
+        if (code := code_in(connection)) is not None:
+            raise UnreadableReport(
+                f"the history {path} holds {code}: no history has one, and it would run; it was left as it is",
+                "--history FILE names another",
+            )
         connection.execute("PRAGMA synchronous = FULL")  # what was stored survives a power cut
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.Error:
+    except (sqlite3.Error, UnreadableReport):
         connection.close()
         raise
     return connection
@@ -174,7 +180,7 @@ def _refuse_foreign(path: Path) -> None:
     if not path.is_file():  # asked first: to open a pipe would wait for its writer
         kind = "a folder" if path.is_dir() else "no regular file"
         raise UnreadableReport(f"{path} is {kind}, not a history", "--history FILE")
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         head = file.read(100)
         size = file.seek(0, os.SEEK_END)
     if not head:
@@ -200,7 +206,7 @@ def _refuse_foreign(path: Path) -> None:
 
 def is_history(path: Path) -> bool:
     """Whether a file is a history, whole or not, by its header."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         head = file.read(72)
     return head.startswith(MAGIC) and head[68:72] == APPLICATION.to_bytes(4, "big")
 
@@ -214,7 +220,7 @@ def create_file(path: Path) -> None:
         chown_to_sudo_user(*missing)
         temporary.unlink(missing_ok=True)
         try:
-            connection = sqlite3.connect(_uri(temporary, "mode=rwc"), uri=True, isolation_level=None)
+            connection = connect(temporary, "mode=rwc")
             try:
                 create(connection)
             finally:
@@ -259,10 +265,6 @@ def leave_log_mode(connection: sqlite3.Connection) -> None:
         sqlite3.OperationalError
     ):  # another process has it open, or it may not be written
         connection.execute("PRAGMA journal_mode = DELETE")
-
-
-def _uri(path: Path, mode: str) -> str:
-    return f"file:{quote_from_bytes(os.fsencode(os.path.abspath(path)))}?{mode}"
 
 
 def check_version(connection: sqlite3.Connection, path: Path) -> bool:

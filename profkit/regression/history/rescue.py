@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sqlite3
 import struct
 import tempfile
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
+from profkit.core.regular_files import copy_regular
+from profkit.core.sqlite_files import code_in, connect
 from profkit.core.types import Entry, Value
 from profkit.regression.history.file import is_history
 from profkit.regression.history.rows import (
@@ -70,9 +71,14 @@ def rescue(path: Path, target: Path) -> RescueResult:
         raise UnreadableReport(f"{path} is no history", "--history FILE")
     with tempfile.TemporaryDirectory(prefix="profkit-history-") as folder:
         copy = _repaired_copy(path, Path(folder))
-        sql = sqlite3.connect(copy, isolation_level=None)
+        sql = connect(copy, "mode=rw")
         sql.text_factory = lambda raw: raw.decode("utf-8", "replace")
         try:
+            with contextlib.suppress(sqlite3.Error):
+                if (code := code_in(sql)) is not None:
+                    raise UsageError(
+                        f"{path} holds {code}: no history has one, and it would run", "--history FILE"
+                    )
             return _copy_rows(sql, path, target)
         finally:
             sql.close()
@@ -172,13 +178,15 @@ def _stored_total(sql: sqlite3.Connection) -> int | None:
 def _repaired_copy(path: Path, folder: Path) -> Path:
     """A copy that SQLite opens: of the present version, and as long as it was."""
     copy = folder / "copy.sqlite"
-    shutil.copyfile(path, copy)
+    copy_regular(path, copy)
     with contextlib.suppress(OSError):
-        shutil.copyfile(path.with_name(path.name + "-wal"), folder / "copy.sqlite-wal")
-    content = bytearray(copy.read_bytes())
-    content[60:64] = VERSION.to_bytes(4, "big")
-    pages = int.from_bytes(content[28:32], "big")
-    if PAGE * pages > len(content) and pages < 1 << 24:
-        content += bytes(PAGE * pages - len(content))
-    copy.write_bytes(content)
+        copy_regular(path.with_name(path.name + "-wal"), folder / "copy.sqlite-wal")
+    with copy.open("r+b") as file:
+        file.seek(28)
+        pages = int.from_bytes(file.read(4), "big")
+        file.seek(60)
+        file.write(VERSION.to_bytes(4, "big"))
+        size = file.seek(0, os.SEEK_END)
+        if PAGE * pages > size and pages < 1 << 24:
+            file.truncate(PAGE * pages)
     return copy

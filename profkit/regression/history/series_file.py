@@ -14,6 +14,7 @@ from math import isfinite
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport, UsageError
+from profkit.core.regular_files import open_regular
 from profkit.core.statistics import median
 
 LARGEST = 256 << 20  # bytes: five million rows of three columns
@@ -136,7 +137,7 @@ def _read_table(path: Path) -> tuple[_Table, tuple[str, ...]]:
 
 def _read_text(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             raw = file.read(LARGEST + 1)
     except IsADirectoryError as error:
         raise UnreadableReport(f"{path} is a folder, not a series", "name a file in it") from error

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from profkit.core import process
 from profkit.core.errors import MachineError, ProfkitError, UsageError, WorkloadError
+from profkit.core.regular_files import read_bounded_text
 from profkit.core.run_folder import read_run
 from profkit.core.types import RunDocument
 from profkit.regression.nightly.config import WorkloadSpec
@@ -87,7 +88,7 @@ def plan_once(spec: WorkloadSpec) -> tuple[dict[str, Any], ProfileResult | None]
             if not outcome.ok:
                 ending, reason, fix = _ending_of(outcome, PLAN_SECONDS, None)
                 return {}, ProfileResult(ending, reason, fix)
-            document = json.loads(log.read_text(encoding="utf-8"))
+            document = json.loads(read_bounded_text(log))
         except UsageError as fault:
             return {}, ProfileResult("refused", fault.message, fault.fix)
         except (OSError, ValueError) as error:

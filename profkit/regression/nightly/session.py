@@ -15,6 +15,7 @@ from typing import cast
 from profkit.core.codec import from_plain_data, json_text, to_plain_data
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
 from profkit.core.progress import Progress
+from profkit.core.regular_files import read_bounded_text
 from profkit.core.run_folder import clean_name, release_space, reserve_space
 from profkit.core.types import Entry, Json, RunDocument
 from profkit.core.whole_files import write_whole
@@ -71,7 +72,7 @@ def read_state(folder: Path) -> NightState | None:
     """The state of the night in `folder`; None where none was begun. Raises UnreadableReport for a broken file."""
     path = folder / STATE_FILE
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_bounded_text(path)
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:

@@ -93,7 +93,7 @@ def _samples(timing: Timing) -> list[dict[str, object]]:
         for index, (start, seconds) in enumerate(zip(starts, lengths, strict=False)):
             warm = index >= len(process.warmup)
             loops = process.loops if warm else 1
-            args: dict[str, object] = {"iterations": loops, "s per iteration": seconds / loops}
+            args: dict[str, object] = {"iterations": loops, "s per iteration": seconds / max(1, loops)}
             events.append(_event("sample" if warm else "warm-up", start, seconds, _SAMPLES, number, args))
     return events
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from profkit.analysis.stacks.files import write_speedscope
 from profkit.core.errors import UsageError
 from profkit.core.progress import Progress
+from profkit.core.regular_files import open_regular_text
 from profkit.core.types import Frame, Profile, RunDocument, Stacks
 from profkit.reporting.exports.sources import Sources
 
@@ -34,7 +35,7 @@ def _written(stacks: list[Stacks], name: str) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="profkit-") as folder:
         path = Path(folder, "out.json")
         write_speedscope(stacks, path, name)
-        with path.open(encoding="ascii") as file:
+        with open_regular_text(path, encoding="ascii") as file:
             while piece := file.read(PIECE):
                 yield piece
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from profkit.core.regular_files import read_start
+
 HOST_FOLDER = Path(__file__).with_name("host")
 HostKind = Literal["cprofile", "tracemalloc", "tracemalloc-region", "torch", "simulation-window"]
 
@@ -97,8 +99,7 @@ def _is_machine_code(command: Sequence[str]) -> bool:
     if path is None or _base_name(command[0]) in _LAUNCHERS | _SHELLS:
         return path is None
     try:
-        with open(path, "rb") as file:
-            return file.read(4).startswith(_MACHINE_CODE)
+        return read_start(path, 4).startswith(_MACHINE_CODE)
     except OSError:
         return True
 
@@ -204,8 +205,7 @@ def _read_shebang(program: str) -> tuple[str, tuple[str, ...]] | None:
     if path is None:
         return None
     try:
-        with open(path, "rb") as file:
-            lines = file.read(4096).split(b"\n")
+        lines = read_start(path, 4096).split(b"\n")
     except OSError:
         return None
     if not lines[0].startswith(b"#!"):

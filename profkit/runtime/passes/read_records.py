@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import read_bounded_text
 from profkit.core.types import PassPlan, SampleSet, Timing, TritonWork
 from profkit.runtime.passes import sampling
 from profkit.runtime.region.record import MOST_BYTES, RegionRecord, RegionTimes, decode_record
@@ -19,9 +20,7 @@ MOST_RECORDS = 8  # of one step, for what the ranks of a node have in common
 def read_record(path: Path) -> RegionRecord:
     """One process's record. Raises UnreadableReport, with the file's name and what is wrong with it."""
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise UnreadableReport(f"{path.name} is too large for a region record")
-        text = path.read_text(encoding="utf-8")
+        text = read_bounded_text(path, MOST_BYTES)
     except OSError as error:
         raise UnreadableReport(f"{path.name} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

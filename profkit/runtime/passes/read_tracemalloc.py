@@ -11,6 +11,7 @@ from typing import Any
 
 from profkit.core import statistics
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import read_bounded_text
 
 SCHEMA = "profkit.tracemalloc/1"
 MOST_BYTES = 64 * 1024 * 1024
@@ -84,9 +85,7 @@ class Allocations:
 def read_tracemalloc(path: Path) -> Allocations:
     """What the pass found. Raises UnreadableReport where the file is not one of its own or is damaged."""
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise UnreadableReport(f"{path.name} is too large for a tracemalloc result")
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(read_bounded_text(path, MOST_BYTES))
     except OSError as error:
         raise UnreadableReport(f"{path.name} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

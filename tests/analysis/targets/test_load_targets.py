@@ -142,7 +142,7 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00\x01")
     (tmp_path / "huge.yaml").write_text("#" * (2 << 20))
     for name, says in (
-        ("absent.yaml", "no file"),
+        ("absent.yaml", "No such file"),
         ("binary.yaml", "not UTF-8"),
         ("huge.yaml", "larger than"),
     ):

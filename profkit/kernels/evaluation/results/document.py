@@ -17,6 +17,7 @@ from profkit.analysis.evaluation import (
 )
 from profkit.core.codec import from_plain_data, json_text, short_repr, to_plain_data
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import read_bounded_text
 from profkit.core.types import EvaluationDocument, EvaluationTest, Json, TestResult
 
 SCHEMA = "profkit.evaluation/1"
@@ -109,9 +110,7 @@ def _test(result: TestResult) -> Json:
 def load_json(file: Path) -> Any:
     """Parsed JSON, NaN and infinity allowed. Raises UnreadableReport for what is none, or too large."""
     try:
-        if file.stat().st_size > SIZE_LIMIT:
-            raise UnreadableReport(f"cannot read {file}: larger than any evaluation ({SIZE_LIMIT >> 20} MiB)")
-        return json.loads(file.read_bytes().decode("utf-8-sig"))
+        return json.loads(read_bounded_text(file, SIZE_LIMIT, encoding="utf-8-sig"))
     except OSError as error:
         raise UnreadableReport(f"cannot read {file}: {error.strerror or error}") from error
     except RecursionError as error:

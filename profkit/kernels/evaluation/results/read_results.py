@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import open_regular
 from profkit.core.types import EvaluationDocument, EvaluationTest, Fault, Speedup, TestResult, TestStatus
 from profkit.kernels.evaluation.results.document import FILE, SCHEMA, evaluation_from_json, load_json
 from profkit.kernels.evaluation.results.field_files import FULL_RESULTS
@@ -42,7 +43,7 @@ def is_evaluation(path: Path) -> bool:
     try:
         if file is None or not file.is_file():  # asked first, since opening a pipe would wait for its writer
             return False
-        with file.open("rb") as opened:
+        with open_regular(file) as opened:
             head = opened.read(_HEAD)
     except OSError:
         return False

@@ -13,6 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from profkit.core.errors import MachineError
+from profkit.core.regular_files import read_bounded
 from profkit.kernels.evaluation.sources.names import known_overloads
 from profkit.kernels.evaluation.sources.source import Kernel, ListedSource, LoadError
 
@@ -61,7 +62,7 @@ def read_registrations(file: Path) -> Mapping[str, str]:
     Raises MachineError where the file has no such list.
     """
     try:
-        tree = ast.parse(file.read_bytes(), str(file))
+        tree = ast.parse(read_bounded(file), str(file))
     except (OSError, SyntaxError, ValueError) as error:
         raise MachineError(f"FlagGems in {file} cannot be read: {error}", FIX) from error
     functions: dict[str, str] = {}

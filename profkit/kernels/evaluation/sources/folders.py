@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from profkit.core.codec import is_finite_number
+from profkit.core.regular_files import read_bounded
 from profkit.kernels.evaluation.sources.source import LoadError
 from profkit.kernels.evaluation.sources.text import SUFFIX, read_text
 
@@ -79,7 +80,7 @@ def _summarized(folder: Path, files: list[Path]) -> tuple[ChosenFile | None, str
     summary = folder / f"{folder.name}_kernel_gen_summary.json"
     by_name = {file.name: file for file in files}
     try:
-        rows: Any = json.loads(summary.read_bytes())
+        rows: Any = json.loads(read_bounded(summary))
     except (OSError, ValueError, RecursionError):
         return None, ""
     correct = [
@@ -97,4 +98,4 @@ def _summarized(folder: Path, files: list[Path]) -> tuple[ChosenFile | None, str
 
 def _speedup(row: dict[str, Any]) -> float:
     value = row.get("overall_speedup")
-    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else 0.0
+    return float(value) if is_finite_number(value) else 0.0

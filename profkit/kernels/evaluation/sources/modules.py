@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+from profkit.core.regular_files import read_bounded
 from profkit.kernels.evaluation.sources.source import Kernel, LoadError
 
 # What kernels from texts use without importing it, as the field's evaluators let them.
@@ -88,7 +89,7 @@ def _missing_imports(path: Path) -> Mapping[str, ModuleType]:
     It may bind those names itself: that comes later, and wins.
     """
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = ast.parse(read_bounded(path))
     except (SyntaxError, ValueError):
         return {}  # running it says what is wrong with it
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}

@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from profkit.core.regular_files import read_bounded
 from profkit.kernels.evaluation.sources.source import LoadError
 
+MOST_BYTES = 16 << 20  # of a file of Python; the largest generated ones have 2 MB
 SUFFIX = "_kernel_impl"  # of the function in a folder's file, after the folder's name
 _API = "profkit.evaluation"
 _DECORATOR = "kernel"
@@ -35,9 +37,7 @@ class FileText:
 def read_text(path: Path) -> FileText:
     """What the file says. Raises LoadError where it cannot be read, or is no Python."""
     try:
-        if path.exists() and not path.is_file():  # to read a pipe may take for ever
-            raise LoadError(f"{path} is no ordinary file")
-        return parse_text(path.read_bytes(), str(path))
+        return parse_text(read_bounded(path, MOST_BYTES), str(path))
     except OSError as error:
         raise LoadError(f"{path} cannot be read: {error.strerror or error}") from error
 

@@ -5,13 +5,17 @@ The table is a trace file, too: its lines end in a comment that says how often w
 
 from __future__ import annotations
 
+import errno
 import gzip
+import io
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from profkit.core.errors import UsageError
+from profkit.core.regular_files import read_bounded
 from profkit.kernels.evaluation.suites.notation import (
     NotationError,
     TracedCall,
@@ -62,13 +66,12 @@ def read_traces(path: Path) -> list[CallCounts]:
 
 def _read_file(file: Path, program: str) -> Iterator[tuple[TracedCall, Mapping[str, int]]]:
     try:
-        if file.stat().st_size > MOST_BYTES:
-            raise UsageError(f"{file} is larger than {MOST_BYTES / 1e9:g} GB: no trace of operations")
-        content = file.read_bytes()
+        content = read_bounded(file, MOST_BYTES)
         is_table = content[:2] == b"\x1f\x8b"
-        lines = (gzip.decompress(content) if is_table else content).decode().splitlines()
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} cannot be read as a trace: {error}", "--traces PATH") from error
+        lines = (_unpack(content) if is_table else content).decode().splitlines()
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise UsageError(f"{file} cannot be read as a trace: {reason}", "--traces PATH") from error
     names = {match[1]: match[2] for line in lines if (match := _PROGRAM.match(line))}
     for call in read_calls(lines):
         if is_table and (match := _COUNTS.search(call.arguments)):
@@ -76,6 +79,13 @@ def _read_file(file: Path, program: str) -> Iterator[tuple[TracedCall, Mapping[s
             yield _without_comment(call, match.start()), {names[at]: int(count) for at, count in pairs}
         else:
             yield _normalized(call), {program: call.count}
+
+
+def _unpack(content: bytes) -> bytes:
+    unpacked = gzip.GzipFile(fileobj=io.BytesIO(content)).read(MOST_BYTES + 1)
+    if len(unpacked) > MOST_BYTES:
+        raise OSError(errno.EFBIG, f"it unpacks to more than {MOST_BYTES / 1e9:g} GB: no trace of operations")
+    return unpacked
 
 
 def _without_comment(call: TracedCall, end: int) -> TracedCall:

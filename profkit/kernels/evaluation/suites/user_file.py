@@ -27,6 +27,7 @@ from typing import Any
 import torch
 
 from profkit.core.errors import UsageError
+from profkit.core.regular_files import DOCUMENT_BYTES, check_regular
 from profkit.core.types import EvaluationTest
 from profkit.core.types.readings import Json
 from profkit.kernels.evaluation.suites.capture import describe_call
@@ -46,6 +47,7 @@ def load_suite(file: Path) -> Suite:
     if beside not in sys.path:
         sys.path.append(beside)
     try:
+        check_regular(file, DOCUMENT_BYTES)
         suite: Any = runpy.run_path(str(file)).get(NAME)
     except (Exception, SystemExit) as error:
         line = next(iter(str(error).splitlines()), "")

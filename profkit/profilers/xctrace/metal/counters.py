@@ -12,7 +12,6 @@ Ultra); that is checked for each counter.
 
 from __future__ import annotations
 
-import math
 import re
 from array import array
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 
 from profkit.analysis.timeline.records import Spool
 from profkit.analysis.timeline.spans import Spans, Union, overlap_lengths
+from profkit.core.codec import is_finite_number
 from profkit.core.types import MetalCounter
 from profkit.profilers.xctrace.cells import Value
 from profkit.profilers.xctrace.metal.tables import (
@@ -173,7 +173,7 @@ class CounterSamples:
         for start, duration, name, value, percentage, is_percentage, gpu, label in rows:
             when = parse_interval(start, duration)
             amount = value if isinstance(value, (int, float)) else percentage
-            if when is None or not isinstance(amount, (int, float)) or not math.isfinite(amount) or not name:
+            if when is None or not is_finite_number(amount) or not name:
                 self.skipped += 1
                 continue
             number = numbers.get((gpu, name))
@@ -204,12 +204,7 @@ class CounterSamples:
         for at, number, value, device, ring in rows:
             when = parse_interval(at, 0)
             known = self._names.get(number) if isinstance(number, int) else None
-            if (
-                when is None
-                or known is None
-                or not isinstance(value, (int, float))
-                or not math.isfinite(value)
-            ):
+            if when is None or known is None or not is_finite_number(value):
                 self.skipped += 1
                 continue
             key = (device, number, ring)

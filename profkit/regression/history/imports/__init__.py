@@ -11,6 +11,7 @@ from pathlib import Path
 from profkit.analysis.comparability import all_fields
 from profkit.core.codec import valid_text
 from profkit.core.errors import UnreadableReport, UsageError
+from profkit.core.regular_files import open_regular, read_bounded_text
 from profkit.core.statistics import combine_processes
 from profkit.core.types import Entry, Feature, Scope, SeriesKey, Value
 from profkit.regression.history.entry import ID_LENGTH
@@ -42,7 +43,7 @@ def import_file(path: Path) -> Entry | None:
 def begins_like_json(path: Path) -> bool:
     """Whether a file may be JSON at all: its first sign is a brace. Never raises."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{"
     except OSError:
         return False
@@ -50,11 +51,7 @@ def begins_like_json(path: Path) -> bool:
 
 def _load_json(path: Path) -> object:
     try:
-        if path.stat().st_size > SIZE_LIMIT:
-            raise UnreadableReport(
-                f"{path} is larger than any benchmark's result ({SIZE_LIMIT >> 20} MiB)", REWRITE
-            )
-        content: object = json.loads(path.read_bytes().decode("utf-8-sig"))
+        content: object = json.loads(read_bounded_text(path, SIZE_LIMIT, encoding="utf-8-sig"))
         return content
     except OSError as error:
         raise UnreadableReport(f"{path} cannot be read: {error.strerror or error}", REWRITE) from error

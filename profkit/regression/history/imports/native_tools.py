@@ -16,6 +16,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
+from profkit.core.regular_files import read_bounded
 from profkit.core.statistics import median
 from profkit.regression.history.imports.result import (
     Json,
@@ -223,9 +224,10 @@ def _nvbench_samples(binary: Mapping[str, str], path: Path) -> tuple[float, ...]
     file = path.parent.joinpath(*[part for part in parts if part not in ("..", ".", "/")][-2:])
     if not file.is_file():
         raise ValueError("are not beside the file")
-    if file.stat().st_size > MOST_BYTES:
-        raise ValueError(f"take more than {MOST_BYTES >> 20} MiB")
-    content = file.read_bytes()
+    try:
+        content = read_bounded(file, MOST_BYTES)
+    except OSError as error:
+        raise ValueError(f"cannot be read: {error.strerror}") from error
     if len(content) != 4 * int(binary["size"]):
         raise ValueError(f"are not whole: {len(content)} bytes for {binary['size']} samples")
     samples = struct.unpack(f"<{len(content) // 4}f", content)

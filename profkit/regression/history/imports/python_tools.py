@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import UnreadableReport
+from profkit.core.regular_files import read_bounded_text
 from profkit.core.statistics import median
 from profkit.regression.history.imports.result import (
     Json,
@@ -155,7 +156,7 @@ def _asv_values(data: Json, benchmarks: Json) -> Iterator[MeasuredValue | str]:
 def _object_in(path: Path) -> Json:
     """Another file of asv's, where it is there and whole."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_bounded_text(path))
     except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}

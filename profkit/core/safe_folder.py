@@ -1,0 +1,178 @@
+"""Folders in a place where somebody else may write: what was made is known again, and no link is followed out of it.
+
+Under sudo a run is written by root. Where its folder lies in one that another user can write, that user can put a link
+in its place at any moment. So every folder that is made for a run is remembered by its device and inode, what is
+written into it goes through a handle of it, and what is handed over to the caller is looked at before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+_WAY = getattr(os, "O_PATH", os.O_RDONLY)  # a folder in which one may write need not be one that one may list
+_FOLDER = _WAY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_HANDLES = Path("/proc/self/fd")  # Linux: a path below an open folder, wherever that has been moved
+_made: dict[str, tuple[int, int]] = {}  # by absolute path: device and inode
+
+
+def make_folder(path: Path, inside: tuple[str, ...] = ()) -> None:
+    """Make the folder and those `inside` of it, and remember it. Raises OSError: FileExistsError where it is there."""
+    path.mkdir()
+    handle = os.open(path, _FOLDER)
+    try:
+        status = os.fstat(handle)
+        if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+            raise _replaced(path)
+        for name in inside:
+            os.mkdir(name, dir_fd=handle)
+        _made[os.path.abspath(path)] = status.st_dev, status.st_ino
+    finally:
+        os.close(handle)
+
+
+def without_links(folder: Path) -> Path:
+    """The path of a remembered folder with no link on the way to it; `resolve` would follow one in its place."""
+    resolved = folder.parent.resolve() / folder.name
+    if (known := _made.get(os.path.abspath(folder))) is not None:
+        _made[str(resolved)] = known
+    return resolved
+
+
+def check_folder(folder: Path) -> None:
+    """Raise OSError where a folder that was remembered is not the one that is there now; nothing where it is gone."""
+    with contextlib.suppress(FileNotFoundError):
+        os.close(_open(folder))
+
+
+@contextlib.contextmanager
+def opened(folder: Path) -> Iterator[Path]:
+    """A path by which the folder is reached for the time of the block, whatever takes its name meanwhile.
+
+    Raises OSError where it, or the remembered folder that it is in, is not the one that was made.
+    """
+    handle = _open(folder)
+    try:
+        yield _HANDLES / str(handle) if _HANDLES.is_dir() else folder
+    finally:
+        os.close(handle)
+
+
+def _open(folder: Path) -> int:
+    """A handle of the folder; below a remembered one no link is followed."""
+    absolute = Path(os.path.abspath(folder))
+    root = next((path for path in (absolute, *absolute.parents) if str(path) in _made), None)
+    if root is None:
+        return os.open(folder, _WAY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        handle = os.open(root, _FOLDER)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise _replaced(root) from error
+        raise
+    status = os.fstat(handle)
+    if (status.st_dev, status.st_ino) != _made[str(root)]:
+        os.close(handle)
+        raise _replaced(root)
+    for name in absolute.relative_to(root).parts:
+        try:
+            inner = os.open(name, _FOLDER, dir_fd=handle)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENOTDIR):
+                raise _replaced(root / name) from error
+            raise
+        finally:
+            os.close(handle)
+        handle = inner
+    return handle
+
+
+def _replaced(path: Path) -> OSError:
+    reason = "another folder or a link has taken its place, so nothing is written into it"
+    return OSError(errno.ESTALE, reason, str(path))
+
+
+def is_shared(folder: Path) -> bool:
+    """Whether root would write where another one than it, or than the caller of sudo, may put links."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return False
+    caller = caller_of_sudo()
+    status = folder.stat()
+    return status.st_uid not in (0, *(caller[:1] if caller is not None else ())) or bool(
+        status.st_mode & 0o022
+    )
+
+
+def move_into(file: Path, target: Path) -> None:
+    """Bring a file to `target`, in place of whatever has that name; a link there is replaced and not followed."""
+    with opened(target.parent) as folder:
+        try:
+            os.replace(file, folder / target.name)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            temporary = folder / f".{target.name[:100]}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
+            try:
+                with file.open("rb") as source, temporary.open("xb") as copy:
+                    shutil.copyfileobj(source, copy)
+                    if (owner := caller_of_sudo()) is not None:
+                        os.fchown(copy.fileno(), *owner)
+                os.replace(temporary, folder / target.name)
+            finally:
+                temporary.unlink(missing_ok=True)
+
+
+# ---------------------------------------------------------------- hand over
+
+
+def caller_of_sudo() -> tuple[int, int] | None:
+    """The user and group (-1: as it is) that root works for under sudo; None without sudo."""
+    user, group = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
+    if not hasattr(os, "geteuid") or os.geteuid() != 0 or not (user.isascii() and user.isdecimal()):
+        return None
+    if not 0 < int(user) < 1 << 32:
+        return None
+    known = group.isascii() and group.isdecimal() and int(group) < 1 << 32
+    return int(user), int(group) if known else -1
+
+
+def chown_to_sudo_user(*paths: Path) -> None:
+    """Under sudo, what was made for the caller is the caller's: files, and folders with all that is in them.
+
+    Only what is root's, and has one name: another one may be somebody else's. No link is followed, and nothing is
+    handed over by its name, which may be another file's by now.
+    """
+    if (owner := caller_of_sudo()) is None:
+        return
+    for path in paths:
+        with contextlib.suppress(OSError):
+            folder = _open(path.parent)
+            try:
+                _hand_over(path.name or ".", folder, owner, path)
+            finally:
+                os.close(folder)
+
+
+def _hand_over(name: str, folder: int, owner: tuple[int, int], path: Path | None = None) -> None:
+    handle = os.open(name, _FILE, dir_fd=folder)  # a link, a socket: OSError, and it stays root's
+    try:
+        status = os.fstat(handle)
+        known = _made.get(os.path.abspath(path)) if path is not None else None
+        if status.st_uid != 0 or (known is not None and known != (status.st_dev, status.st_ino)):
+            return
+        if stat.S_ISDIR(status.st_mode):
+            for each in os.listdir(handle):
+                with contextlib.suppress(OSError):
+                    _hand_over(each, handle, owner)
+            os.fchown(handle, *owner)  # at last: from now on its owner can change what is in it
+        elif stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
+            os.fchown(handle, *owner)
+    finally:
+        os.close(handle)

@@ -1,0 +1,86 @@
+"""Files and settings that a stranger chose: refused at once, by every command that would open them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from profkit.core.run_folder import write_run
+from tests.cli_runner import profkit
+from tests.documents import document
+
+
+@pytest.fixture(autouse=True)
+def soon() -> Iterator[None]:
+    """A command that waits fails its test, and does not wait for ever."""
+
+    def give_up(number: int, frame: FrameType | None) -> None:
+        raise TimeoutError("it waits")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    write_run(folder, document())
+    (folder / "artifacts").mkdir()
+    return folder
+
+
+def _put(path: Path, kind: str) -> None:
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "endless"])
+def test_a_runs_folder_with_such_a_file_is_reported_without_it(run: Path, kind: str) -> None:
+    for name in ("stacks.speedscope.json", "trace.speedscope.json", "tracemalloc.json"):
+        _put(run / "artifacts" / name, kind)
+    said = profkit("report", run, "--format", "html", "--output", run / "new.html", cwd=run)
+    assert said.code == 0, said.err
+    assert "tracemalloc.json" not in (run / "new.html").read_text()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "endless"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("nightly", "FILE", "--plan"),
+        ("check", "run", "--targets", "FILE"),
+        ("evaluate", "FILE", "--plan"),
+        ("evaluate", "--resume", "folder"),
+        ("compare", "run", "FILE"),
+        ("history", "list", "--history", "FILE"),
+    ],
+    ids=" ".join,
+)
+def test_a_command_refuses_it_at_once(run: Path, words: tuple[str, ...], kind: str) -> None:
+    folder = run.parent
+    _put(folder / "FILE", kind)
+    (folder / "folder").mkdir()
+    _put(folder / "folder" / "tests.jsonl", kind)
+    said = profkit(*words, cwd=folder)
+    assert said.code == 2
+    assert "regular file" in said.err
+
+
+@pytest.mark.parametrize("name", ["COLUMNS", "TERMINAL_WIDTH"])
+def test_no_width_of_a_terminal_makes_a_command_hang_or_fail(run: Path, name: str) -> None:
+    for width in ("1000000000", "9" * 5000, "none", "-1", "٣"):
+        said = profkit("report", run, cwd=run, env={name: width})
+        assert said.code == 0, said.err
+        assert max(map(len, said.out.splitlines())) <= 1000
+        said = profkit("check", "--help", cwd=run, env={name: width})
+        assert said.code == 0, said.err

@@ -1,0 +1,251 @@
+"""A folder that somebody else may swap for a link: nothing is written through it, nothing behind it handed over.
+
+The tests that hand over, and those with a second user, need root; the others show the same with one user.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from profkit.core import run_folder, safe_folder
+from profkit.core.errors import MachineError, UsageError
+from profkit.core.safe_folder import check_folder, chown_to_sudo_user, opened, without_links
+from profkit.core.whole_files import write_whole
+from profkit.execution import journal
+from profkit.profiling.record import _bring, _where_to_write, check_target
+from tests import documents
+
+NOW = datetime(2026, 11, 20, 5, 47)
+CALLER, STRANGER = 65533, 65534
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root can give files away and be a second user"
+)
+
+
+@pytest.fixture(autouse=True)
+def forget() -> Iterator[None]:
+    yield
+    safe_folder._made.clear()
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    """What the link leads to: another one's folder, with a run of their own."""
+    folder = tmp_path / "victim"
+    (folder / "artifacts").mkdir(parents=True)
+    (folder / "logs").mkdir()
+    (folder / "run.json").write_text("theirs")
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return run_folder.create_run_folder(tmp_path / "base", "w", "cpu", NOW)
+
+
+def _swap(folder: Path, victim: Path) -> None:
+    folder.rename(folder.with_name("moved"))
+    folder.symlink_to(victim)
+
+
+def _listing(folder: Path) -> dict[str, tuple[int, bytes]]:
+    return {
+        str(path): (path.lstat().st_uid, path.read_bytes() if path.is_file() else b"")
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+@pytest.mark.parametrize("kind", ["link", "folder"])
+def test_nothing_is_written_into_what_took_a_runs_place(run: Path, victim: Path, kind: str) -> None:
+    document = documents.empty()
+    run_folder.write_run(run, document)
+    if kind == "link":
+        _swap(run, victim)
+    else:
+        run.rename(run.with_name("moved"))
+        victim.rename(run)
+        victim = run
+    before = _listing(victim)
+    with pytest.raises(MachineError, match="has taken its place"):
+        run_folder.write_run(run, document)
+    run_folder.reserve_space(run)
+    with pytest.raises(OSError, match="has taken its place"):
+        write_whole(run / "artifacts" / "report.txt", ("x",))
+    with pytest.raises(MachineError, match="has taken its place"):
+        journal.create(run / "cases.jsonl", journal.JournalFormat("s/1", "sweep", "sweep"), {})
+    with pytest.raises(OSError, match="has taken its place"):
+        check_folder(without_links(run))
+    assert _listing(victim) == before
+
+
+def test_a_link_in_place_of_a_folder_inside_of_a_run_is_not_followed(run: Path, victim: Path) -> None:
+    (run / "artifacts").rmdir()
+    (run / "artifacts").symlink_to(victim)
+    with pytest.raises(OSError, match="has taken its place"):
+        write_whole(run / "artifacts" / "run.json", ("x",))
+    assert (victim / "run.json").read_text() == "theirs"
+
+
+def test_what_is_open_is_written_to_wherever_its_name_leads_by_then(run: Path, victim: Path) -> None:
+    with opened(run) as inside:
+        _swap(run, victim)
+        (inside / "note").write_text("x")
+    if inside != run:  # Linux
+        assert (run.with_name("moved") / "note").exists()
+        assert not (victim / "note").exists()
+
+
+def test_a_link_with_the_name_of_a_temporary_file_is_not_followed(
+    tmp_path: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("secrets.token_hex", lambda _: "known")
+    (tmp_path / f".out.{os.getpid()}-known.tmp").symlink_to(victim / "run.json")
+    with pytest.raises(FileExistsError):
+        write_whole(tmp_path / "out", ("x",))
+    assert (victim / "run.json").read_text() == "theirs"
+
+
+def test_a_folder_that_was_removed_is_made_again_and_one_that_nobody_made_is_as_it_is(
+    tmp_path: Path, run: Path
+) -> None:
+    for name in ("artifacts", "logs"):
+        (run / name).rmdir()
+    run.rmdir()
+    check_folder(run)  # the workload may have removed it
+    (tmp_path / "other").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "other")
+    check_folder(tmp_path / "link")  # a user's own link is followed
+    write_whole(tmp_path / "link" / "file", ("x",))
+    assert (tmp_path / "other" / "file").read_text() == "x"
+
+
+def test_no_report_is_recorded_through_a_link_to_nothing(tmp_path: Path) -> None:
+    from profkit.profiling.record import find_recorder
+
+    (tmp_path / "report").symlink_to(tmp_path / "elsewhere")
+    for force in (False, True):
+        with pytest.raises(UsageError, match="is a link to nothing"):
+            check_target(tmp_path / "report", force, find_recorder("valgrind"))
+
+
+def test_a_journal_that_is_a_link_is_not_cut(tmp_path: Path) -> None:
+    form = journal.JournalFormat("s/1", "sweep", "sweep")
+    journal.create(tmp_path / "theirs.jsonl", form, {}).close()
+    (tmp_path / "cases.jsonl").symlink_to(tmp_path / "theirs.jsonl")
+    with pytest.raises(MachineError, match="cannot be written to"):
+        journal.reopen(tmp_path / "cases.jsonl", form)
+
+
+@needs_root
+class TestAsRoot:
+    @pytest.fixture(autouse=True)
+    def sudo(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("SUDO_UID", str(CALLER))
+        monkeypatch.setenv("SUDO_GID", str(CALLER))
+
+    def test_a_run_is_handed_over_and_no_link_other_name_or_strangers_file_with_it(
+        self, tmp_path: Path, run: Path, victim: Path
+    ) -> None:
+        (run / "artifacts" / "mine").write_text("x")
+        (run / "artifacts" / "link").symlink_to(victim / "run.json")
+        (run / "folder").symlink_to(victim)
+        os.link(victim / "run.json", run / "artifacts" / "second name")
+        (run / "strangers").write_text("x")
+        os.chown(run / "strangers", STRANGER, STRANGER)
+        os.mkfifo(run / "pipe")
+        before = _listing(victim)
+        chown_to_sudo_user(run)
+        for path in (run, run / "artifacts", run / "logs", run / "artifacts" / "mine"):
+            assert (path.stat().st_uid, path.stat().st_gid) == (CALLER, CALLER)
+        assert (run / "strangers").stat().st_uid == STRANGER
+        assert _listing(victim) == before
+
+    @pytest.mark.parametrize("kind", ["link", "folder"])
+    def test_what_took_its_place_is_not_handed_over(self, run: Path, victim: Path, kind: str) -> None:
+        if kind == "link":
+            _swap(run, victim)
+        else:
+            run.rename(run.with_name("moved"))
+            victim.rename(run)
+        chown_to_sudo_user(run, without_links(run))
+        assert {path.stat().st_uid for path in (run, *run.rglob("*"))} == {0}
+
+    def test_a_report_that_became_a_link_is_not_handed_over(self, tmp_path: Path, victim: Path) -> None:
+        (tmp_path / "report").symlink_to(victim / "run.json")
+        chown_to_sudo_user(tmp_path / "report")
+        assert (victim / "run.json").stat().st_uid == 0
+
+    def test_root_follows_no_link_of_a_stranger_to_a_report(self, tmp_path: Path, victim: Path) -> None:
+        from profkit.profiling.record import find_recorder
+
+        link = tmp_path / "report"
+        link.symlink_to(victim / "run.json")
+        os.chown(link, STRANGER, STRANGER, follow_symlinks=False)
+        with pytest.raises(UsageError, match="a link of another user"):
+            check_target(link, True, find_recorder("valgrind"))
+
+    def test_a_second_user_who_swaps_the_folder_again_and_again_gets_nothing(
+        self, tmp_path: Path, victim: Path
+    ) -> None:
+        """The folder that runs are written to is the stranger's own, so that they may rename what is in it."""
+        for path in (*tmp_path.parents, tmp_path):
+            if path.stat().st_uid == 0 and path != Path("/"):
+                path.chmod(path.stat().st_mode | 0o011)
+        base = tmp_path / "base"
+        base.mkdir()
+        os.chown(base, STRANGER, STRANGER)
+        before = _listing(victim)
+        folder = run_folder.create_run_folder(base, "w", "cpu", NOW)
+        child = os.fork()
+        if child == 0:
+            try:
+                os.setgid(STRANGER)
+                os.setuid(STRANGER)
+                moved = folder.with_name("moved")
+                os.symlink(victim, base / "trap")
+                while True:
+                    os.rename(folder, moved)
+                    os.rename(base / "trap", folder)
+                    os.rename(folder, base / "trap")
+                    os.rename(moved, folder)
+            finally:
+                os._exit(1)
+        refused = written = 0
+        end = time.monotonic() + 0.4
+        while time.monotonic() < end:
+            try:
+                write_whole(folder / "run.json", ("root's",))
+                written += 1
+            except OSError:
+                refused += 1
+            chown_to_sudo_user(folder / "logs")
+        os.kill(child, signal.SIGKILL)
+        assert os.waitpid(child, 0)[1] == signal.SIGKILL  # until then it could swap them
+        assert refused
+        assert _listing(victim) == before
+
+    def test_where_a_stranger_may_put_links_a_tool_writes_elsewhere_first(
+        self, tmp_path: Path, victim: Path
+    ) -> None:
+        shared, private = tmp_path / "shared", tmp_path / "private"
+        shared.mkdir()
+        private.mkdir()
+        report = shared / "out.report"
+        assert _where_to_write(report, private) == report
+        os.chown(shared, CALLER, CALLER)
+        assert _where_to_write(report, private) == report  # the caller of sudo is root already
+        os.chown(shared, STRANGER, STRANGER)
+        written = _where_to_write(report, private)
+        assert written.parent.parent == private
+        written.write_text("recorded")
+        report.symlink_to(victim / "run.json")  # meanwhile
+        _bring(written, report)
+        assert (victim / "run.json").read_text() == "theirs"
+        assert (report.is_symlink(), report.read_text(), report.stat().st_uid) == (False, "recorded", CALLER)

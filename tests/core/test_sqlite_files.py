@@ -1,0 +1,108 @@
+"""SQLite files that others may have written: what is code in them, and that nothing keeps Ctrl-C away."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import time
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from profkit.core import sqlite_files
+from profkit.core.sqlite_files import code_in, connect, plain_tables
+from tests.conftest import ROOT
+
+COUNT = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS i FROM n"
+ENDLESS = f"CREATE VIEW endless AS {COUNT}"
+
+
+def _made(path: Path, *statements: str) -> Path:
+    with sqlite3.connect(path) as database:
+        database.execute(
+            "CREATE TABLE plain (number INTEGER PRIMARY KEY, word TEXT CHECK (typeof(word) = 'text'))"
+        )
+        database.execute("CREATE INDEX by_word ON plain (word, number)")
+        for statement in statements:
+            database.execute(statement)
+    database.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        (ENDLESS, "the view endless"),
+        ("CREATE TRIGGER t AFTER INSERT ON plain BEGIN DELETE FROM plain; END", "the trigger t"),
+        ("CREATE VIRTUAL TABLE v USING fts5 (word)", "the virtual table v"),
+        ("CREATE TABLE c (a INTEGER, b TEXT GENERATED ALWAYS AS (hex(zeroblob(9))))", "a computed column"),
+        ("CREATE TABLE c (a INTEGER, b AS (a + 1))", "a computed column in the table c"),
+        ("CREATE INDEX x ON plain (upper(word))", "an expression in the index x"),
+        ("CREATE INDEX x ON plain (word) WHERE number > abs(number)", "an expression in the index x"),
+    ],
+    ids=lambda value: value.split()[1].lower() if value.startswith("CREATE") else "",
+)
+def test_what_would_run_is_named(tmp_path: Path, statement: str, named: str) -> None:
+    connection = connect(_made(tmp_path / "f.sqlite", statement), "mode=ro")
+    assert (code_in(connection) or "").startswith(named)
+    assert "plain" in plain_tables(connection)
+    assert not {"endless", "v"} & plain_tables(connection)
+    connection.close()
+
+
+def test_tables_and_their_indexes_are_no_code(tmp_path: Path) -> None:
+    connection = connect(_made(tmp_path / "f.sqlite"), "mode=ro")
+    assert code_in(connection) is None
+    assert plain_tables(connection) == {"plain"}
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        connection.execute("DELETE FROM plain")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["SELECT * FROM endless", "SELECT 1 UNION ALL SELECT * FROM endless"],
+    ids=["first step", "second step"],
+)
+def test_ctrl_c_ends_a_statement_that_counts_for_ever(tmp_path: Path, query: str) -> None:
+    connection = connect(_made(tmp_path / "f.sqlite", ENDLESS), "mode=rw")
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    since = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(connection.execute(query))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - since < 5
+    assert connection.execute("SELECT 7").fetchone() == (7,)  # it goes on
+    connection.close()
+
+
+def test_a_statement_that_counts_for_ever_ends_at_its_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_files, "STATEMENT_SECONDS", 0.05)
+    connection = connect(_made(tmp_path / "f.sqlite", ENDLESS), "mode=ro&immutable=1")
+    with pytest.raises(sqlite3.OperationalError, match="took more than"):
+        connection.execute("SELECT * FROM endless").fetchone()
+    connection.close()
+
+
+def test_only_its_own_files_are_opened_without_the_guard() -> None:
+    package = ROOT / "profkit"
+    opened = {
+        path.relative_to(package).as_posix(): path.read_text().count("sqlite3.connect(")
+        for path in package.rglob("*.py")
+    }
+    # A history in memory, and the copy that is being written.
+    assert {name: count for name, count in opened.items() if count} == {
+        "core/sqlite_files.py": 1,
+        "regression/history/file.py": 2,
+    }

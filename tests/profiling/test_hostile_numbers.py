@@ -1,0 +1,75 @@
+"""Numbers that nobody measures: each reader refuses them, leaves them out, or bears them, and none fails on one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from profkit.analysis.stacks.files import read_speedscope
+from profkit.core.errors import UnreadableReport
+from profkit.core.run_folder import run_to_json
+from profkit.profiling.summarize import summarize_report
+from tests import gpu_documents
+from tests.conftest import ROOT
+
+DATA = ROOT / "tests" / "data"
+ENDLESS = 10**400
+
+
+def _put(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def test_totals_and_calls_of_callgrind_may_have_any_number_of_digits(tmp_path: Path) -> None:
+    lines = (DATA / "valgrind" / "kernels.l3.callgrind").read_text().splitlines()
+    changed = [
+        f"totals: {ENDLESS}"
+        if line.startswith(("summary:", "totals:"))
+        else f"calls={ENDLESS} 0"
+        if line.startswith("calls=")
+        else line
+        for line in lines
+    ]
+    document = summarize_report(_put(tmp_path, "out.callgrind", "\n".join(changed) + "\n"))
+    assert any("may be damaged" in note for note in document.notes)
+    assert all(spot.calls is None or spot.calls < 1 << 63 for p in document.profiles for spot in p.hotspots)
+
+
+def test_a_size_without_end_in_a_table_of_nsys_is_left_out(tmp_path: Path) -> None:
+    text = (DATA / "cuda/nsys/stats/hostbound_cuda_gpu_mem_size_sum.csv").read_text()
+    head, _, rows = text.partition("\n")
+    for value in ("1e308", "9" * 400, "-1e300"):
+        cells = rows.splitlines()[0].split(",")
+        cells[0] = value
+        path = _put(tmp_path, "sizes.csv", head.replace("MB", "TB") + "\n" + ",".join(cells) + "\n")
+        summarize_report(path)
+
+
+def test_a_weight_without_end_makes_stacks_no_stacks(tmp_path: Path) -> None:
+    for weight in (ENDLESS, 1e308, -1, True):
+        profile = {"type": "sampled", "name": "n", "unit": "seconds", "samples": [[0]], "weights": [weight]}
+        content = {"shared": {"frames": [{"name": "f"}]}, "profiles": [profile]}
+        with pytest.raises(UnreadableReport, match="a sample that cannot be"):
+            read_speedscope(_put(tmp_path, "s.json", json.dumps(content)))
+
+
+@pytest.mark.parametrize("count", [ENDLESS, 1 << 64])
+def test_a_run_with_a_count_without_end_is_refused_with_its_place(tmp_path: Path, count: int) -> None:
+    body = run_to_json(gpu_documents.of_trace())
+    body["trace"]["kernels"][0]["launches"] = count  # type: ignore[index,call-overload]
+    with pytest.raises(
+        UnreadableReport, match=r"trace.kernels\[0\].launches is .*, not a whole number of 64 bits"
+    ):
+        summarize_report(_put(tmp_path, "run.json", json.dumps(body)))
+
+
+def test_a_run_whose_numbers_make_no_value_is_refused(tmp_path: Path) -> None:
+    body = run_to_json(gpu_documents.of_trace())
+    for kernel in body["trace"]["kernels"]:  # type: ignore[index,call-overload,union-attr]
+        kernel["total"] = None  # type: ignore[index,call-overload]
+    with pytest.raises(UnreadableReport, match=r"nothing can be computed: .*NaN and infinity are not values"):
+        summarize_report(_put(tmp_path, "run.json", json.dumps(body)))
