@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -27,6 +28,7 @@ from profkit.cli.options import (
     places_of,
     print_result,
     print_view,
+    typed_options,
 )
 from profkit.cli.profile import DepthOption
 
@@ -64,7 +66,8 @@ Exit codes: 0 every test that was decided passed; 1 a kernel is incorrect, crash
 usage; 3 this machine cannot do it; 4 some tests could not be carried out; 130 interrupted, what was done is kept.
 """
 WHAT, HOW, ON, OUT = "Tests and kernels", "Measurement", "Resuming", "Output"
-WITH_RESUME = ("resume", "again", "profile", "profile_depth", "details", "format", "quiet")
+CODE = ("file", "kernels", "suite", "traces")  # is named again where it runs again
+WITH_RESUME = ("resume", *CODE, "again", "profile", "profile_depth", "details", "format", "quiet")
 PLACES = ("on", "on_python", "send", "send_env")
 
 
@@ -260,9 +263,11 @@ def evaluate(
     from profkit.core.errors import UsageError
     from profkit.execution.places.parse import hide_prefixes
     from profkit.generation.clients.addresses import without_secrets
-    from profkit.kernels.evaluation.journal import read_request
+    from profkit.kernels.evaluation.journal import read_document, read_request, require_code
     from profkit.kernels.evaluation.request import EvaluationOptions, PairOptions, make_request
     from profkit.kernels.evaluation.sources.registry import make_source_request
+    from profkit.kernels.named_code import FILE as CODE_FILE
+    from profkit.runtime.passes.secrets import mask_command
 
     progress = progress_for(quiet=quiet)
     where = places_of(on, on_python, send, send_env, gpus)
@@ -270,7 +275,7 @@ def evaluate(
         asked = "replay" if replay else "plan"
         raise UsageError(f"--{asked} is done on this machine", "leave out --on")
     if replay:
-        _replay(replay, file, format, quiet=quiet)
+        _replay(replay, file, typed_options(context, CODE[1:]), format, quiet=quiet)
         return
     choices = _parse_choices(profile)
     if correctness_only and (choices or compile):
@@ -281,6 +286,10 @@ def evaluate(
     if resume is not None:
         _check_resume(context)
         request = read_request(resume, again=again)
+        line = f"profkit evaluate --resume {shlex.quote(str(resume))}{' --again' if again else ''}"
+        needed = again or bool(choices) or not read_document(resume).complete
+        named = [(CODE_FILE, str(file))] if file is not None else []
+        require_code(request, [*named, *typed_options(context, CODE[1:])], line, needed=needed)
     else:
         if again:
             raise UsageError(
@@ -336,7 +345,7 @@ def evaluate(
         request = make_request(
             options,
             source,
-            ("profkit", *without_secrets(tuple(hide_prefixes(sys.argv[1:])))),
+            mask_command(("profkit", *without_secrets(tuple(hide_prefixes(sys.argv[1:])))))[0],
             make_folder=not plan,
             elsewhere=where is not None,
         )
@@ -400,12 +409,13 @@ def _record(words: list[str], output: Path, *, plan: bool, quiet: bool) -> Path:
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
     from profkit.kernels.evaluation.recording import record_operations
+    from profkit.runtime.passes.secrets import mask_command
 
     if plan:
         raise UsageError("--plan runs no program", "--suite traced --traces TRACE.txt --plan")
     progress = progress_for(quiet=quiet)
     path = output / f"{datetime.now():%Y%m%d-%H%M%S}-operations.txt"
-    progress.begin("program", " ".join(words))
+    progress.begin("program", " ".join(mask_command(words)[0]))
     try:
         calls = record_operations(words, path, tick=progress.tick)
     except BaseException:
@@ -422,7 +432,7 @@ def _check_resume(context: typer.Context) -> None:
     for name in context.params:
         source = context.get_parameter_source(name)
         if name not in (*WITH_RESUME, *PLACES) and source is not None and source.name == "COMMANDLINE":
-            words = {"file": "FILE.py", "program": "a program"}
+            words = {"program": "a program"}
             option = words.get(name, f"--{name.replace('_', '-')}")
             raise UsageError(
                 f"{option} cannot be changed by --resume: an evaluation goes on by its own settings",
@@ -454,7 +464,9 @@ def _show_plan(request: EvaluationRequest, format: OutputFormat, *, quiet: bool)
         print_result(plan_text(plan))
 
 
-def _replay(test: str, folder: Path | None, format: OutputFormat, *, quiet: bool) -> None:
+def _replay(
+    test: str, folder: Path | None, named: list[tuple[str, str]], format: OutputFormat, *, quiet: bool
+) -> None:
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
     from profkit.kernels.evaluation.replay import replay_test
@@ -463,6 +475,6 @@ def _replay(test: str, folder: Path | None, format: OutputFormat, *, quiet: bool
         raise UsageError(
             "--replay needs the folder of the evaluation", f"profkit evaluate --replay {test} FOLDER"
         )
-    document = replay_test(folder, test, progress_for(quiet=quiet))
+    document = replay_test(folder, test, progress_for(quiet=quiet), named)
     _show(document, folder, format, details=True)
     raise typer.Exit(exit_code(document))

@@ -57,6 +57,16 @@ def remember_format(output: OutputFormat) -> OutputFormat:
     return output
 
 
+def typed_options(context: typer.Context, names: Iterable[str]) -> list[tuple[str, str]]:
+    """Those of these options that stand on the command line, with their values as text."""
+    sources = {name: context.get_parameter_source(name) for name in names}
+    return [
+        (f"--{name}", str(context.params[name]))
+        for name, source in sources.items()
+        if source is not None and source.name == "COMMANDLINE"
+    ]
+
+
 def _known_backend(name: str) -> str:
     from profkit.backends import backend_names
 
@@ -84,6 +94,15 @@ FormatOption = Annotated[
 ]
 TargetsOption = Annotated[
     Path | None, typer.Option("--targets", help="A YAML file whose targets override or add to the defaults.")
+]
+StdinOption = Annotated[
+    str | None,
+    typer.Option(
+        "--stdin",
+        help="The file that each process of the workload reads as its standard input, `-` for profkit's own "
+        "(default: an empty one).",
+        metavar="FILE",
+    ),
 ]
 OnOption = Annotated[
     list[str] | None,

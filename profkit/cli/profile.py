@@ -16,6 +16,7 @@ from profkit.cli.options import (
     OutputFormat,
     SendEnvOption,
     SendOption,
+    StdinOption,
     StrictOption,
     TargetsOption,
     places_of,
@@ -95,6 +96,14 @@ def profile(
             help="Exit codes of the workload that are no failure, with commas: 0,1.", metavar="CODES"
         ),
     ] = None,
+    stdin: StdinOption = None,
+    keep_arguments: Annotated[
+        bool,
+        typer.Option(
+            "--keep-arguments",
+            help="Write also those arguments of the workload that look like secrets (--password X, --token=X).",
+        ),
+    ] = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Print the passes and their expected cost; run nothing.")
     ] = False,
@@ -124,6 +133,8 @@ def profile(
         budget=budget,
         cold=cold,
         accept_exit=_exit_codes(accept_exit),
+        stdin=stdin,
+        keep_arguments=keep_arguments,
     )
     elsewhere = places_of(on, on_python, send, send_env)
     progress = progress_for(quiet=quiet)

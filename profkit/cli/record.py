@@ -16,6 +16,7 @@ from profkit.cli.options import (
     OutputFormat,
     SendEnvOption,
     SendOption,
+    StdinOption,
     places_of,
     print_result,
 )
@@ -60,6 +61,7 @@ def record(
     ] = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds the workload may take.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the report if it is there.")] = False,
+    stdin: StdinOption = None,
     on: OnOption = None,
     on_python: OnPythonOption = None,
     send: SendOption = None,
@@ -79,6 +81,7 @@ def record(
         kernel=kernel,
         timeout=timeout,
         force=force,
+        stdin=stdin,
     )
     elsewhere = places_of(on, on_python, send, send_env)
     if elsewhere is None:

@@ -12,7 +12,7 @@ from profkit.cli.options import FormatOption, OutputFormat, print_result, print_
 EXAMPLES = """
 Example:  profkit scrub out.ncu-rep --output public.ncu-rep
 
-Look at the copy before you give it away: a name that you chose (of a kernel, of an NVTX range) stays in it.
+Look at the copy before you give it away: it ends with the kinds of text that stay, as names that you chose.
 """
 
 
@@ -35,6 +35,8 @@ def scrub(
 
     done = scrubbed(report, output)
     if format is OutputFormat.json:
-        print_result(json.scrubbed(str(done.source), str(done.output), done.removed, done.left_out))
+        texts = json.scrubbed(str(done.source), str(done.output), done.removed, done.left_out, done.remaining)
+        print_result(texts)
     else:
-        print_view(scrubbed_view(str(done.output), done.removed, done.left_out), format, details=False)
+        shown = scrubbed_view(str(done.output), done.removed, done.left_out, done.remaining)
+        print_view(shown, format, details=False)

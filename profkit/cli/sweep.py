@@ -50,7 +50,18 @@ Exit codes: 0 every case was settled; 2 wrong usage; 3 this machine cannot measu
 implementation failed, crashed or hung, or one is wrong that is not PyTorch's own (PyTorch, torch.compile: that is told
 and fails nothing); 130 interrupted, what was measured is kept.
 """
-WITH_RESUME = ("resume", "again", "profile", "profile_depth", "results", "plan", "details", "format", "quiet")
+WITH_RESUME = (
+    "resume",
+    "with_file",
+    "again",
+    "profile",
+    "profile_depth",
+    "results",
+    "plan",
+    "details",
+    "format",
+    "quiet",
+)
 PLACES = ("on", "on_python", "send", "send_env")
 WHAT, HOW, ON, OUT = "Grid", "Measurement", "Resuming and profiling", "Output"
 
@@ -231,7 +242,7 @@ def sweep(
     _check_results(results, again=again and resume is None)
     if resume is not None:
         _check_resume(context)
-        request = read_request(resume, again=again)
+        request = read_request(resume, again=again, named=with_file or (), plan=plan, profile=bool(choices))
     else:
         options = SweepOptions(
             operations=operations,
@@ -306,7 +317,7 @@ def _check_resume(context: typer.Context) -> None:
     for name in context.params:
         source = context.get_parameter_source(name)
         if name not in (*WITH_RESUME, *PLACES) and source is not None and source.name == "COMMANDLINE":
-            option = {"with_file": "with"}.get(name, name.replace("_", "-"))
+            option = name.replace("_", "-")
             raise UsageError(
                 f"--{option} cannot be changed by --resume: a sweep goes on by its own settings",
                 f"leave out --{option}, or leave out --resume for a new sweep",

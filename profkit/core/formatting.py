@@ -14,6 +14,15 @@ _BINARY = ((1024.0**4, "Ti"), (1024.0**3, "Gi"), (1024.0**2, "Mi"), (1024.0, "Ki
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
+def table_cell(text: str) -> str:
+    """A text as a cell of CSV that no spreadsheet takes for a formula: `=`, `+`, `-` or `@` in front gets a quote.
+
+    >>> table_cell("=1+1"), table_cell("a=1")
+    ("'=1+1", 'a=1')
+    """
+    return f"'{text}" if text.lstrip()[:1] in ("=", "+", "-", "@") or text[:1] in ("\t", "\r") else text
+
+
 def format_quantity(value: float | None, unit: str = "") -> str:
     """A value in its base unit as text: `4.13 ms`, `15.2 GB/s`, `3.5 MiB`, `9.0 %`; None is a dash."""
     if value is None or not math.isfinite(value):

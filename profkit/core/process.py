@@ -85,6 +85,8 @@ def run(
     finish: float = 0.0,
     end_signal: int = signal.SIGINT,
     waits: Callable[[], None] | None = None,
+    stdin: Path | str | None = None,
+    hidden: Sequence[str] = (),
     printed: Path | None = None,
 ) -> ProcessOutcome:
     """Run `argv` to its end and say how it went.
@@ -95,8 +97,10 @@ def run(
     `finish`: seconds that the child has to end what it started and to finish its files, after `end_signal` to it alone;
     only then is the rest of the tree asked. Another Ctrl-C ends that patience. `waits` is called when it begins
     after a first one. `printed` takes all of stdout, and then the log and the outcome have stderr alone.
-    stdin is empty: a workload runs several times and a pipe can be read only once.
-    Raises UsageError when `argv[0]` cannot be started; KeyboardInterrupt passes through after the tree is ended.
+    `stdin` is the file that is its standard input, from its beginning; None: an empty one, since a workload runs
+    several times and a pipe can be read only once. `hidden`: secrets that no log and no outcome shows.
+    Raises UsageError when `argv[0]` cannot be started, or `stdin` not be read; KeyboardInterrupt passes through after
+    the tree is ended.
     """
     # Here: psutil costs 20 ms that `profkit --help` need not pay
     from profkit.core.process_tree import ProcessTree
@@ -108,9 +112,9 @@ def run(
     with defer_interrupts() as hurry:
         start = time.monotonic()
         with ProcessTree.starting():
-            child = _start(argv, env, cwd, printed)
+            child = _start(argv, env, cwd, stdin, printed)
             tree = ProcessTree(child.pid)
-        output = _OutputReader(child, log)
+        output = _OutputReader(child, log, hidden)
     timed_out = False
     usage: list[tuple[float, float, float]] = []
     try:
@@ -150,15 +154,25 @@ def run(
 
 
 def _start(
-    argv: Sequence[str], env: Mapping[str, str] | None, cwd: Path | str | None, printed: Path | None
+    argv: Sequence[str],
+    env: Mapping[str, str] | None,
+    cwd: Path | str | None,
+    stdin: Path | str | None,
+    printed: Path | None,
 ) -> subprocess.Popen[bytes]:
+    try:
+        source = open(os.devnull if stdin is None else stdin, "rb", buffering=0)  # noqa: SIM115
+    except OSError as error:
+        raise UsageError(
+            f"the workload's standard input cannot be read: {error.strerror} ({stdin})", "--stdin FILE"
+        ) from error
     try:
         with printed.open("wb") if printed is not None else contextlib.nullcontext() as stdout:
             return subprocess.Popen(
                 list(argv),
                 env={**os.environ, **(env or {})},
                 cwd=cwd,
-                stdin=subprocess.DEVNULL,
+                stdin=source,
                 stdout=stdout or subprocess.PIPE,
                 stderr=subprocess.PIPE if stdout else subprocess.STDOUT,
                 start_new_session=True,
@@ -177,6 +191,8 @@ def _start(
         raise UsageError(f"cannot start {argv[0]}: {error.strerror}") from error
     except ValueError as error:  # an embedded null byte
         raise UsageError(f"cannot start {argv[0]!r}: {error}") from error
+    finally:
+        source.close()
 
 
 def _wait(
@@ -242,12 +258,14 @@ def _end(
 class _OutputReader(threading.Thread):
     """Reads the child's output so that it never blocks, keeps its beginning on disk and its end in memory."""
 
-    def __init__(self, child: subprocess.Popen[bytes], log: Path | None) -> None:
+    def __init__(self, child: subprocess.Popen[bytes], log: Path | None, hidden: Sequence[str] = ()) -> None:
         super().__init__(daemon=True)
         pipe = child.stdout or child.stderr
         assert pipe is not None
         self._pipe: IO[bytes] = pipe
         self._log = log
+        self._hidden = tuple(secret.encode() for secret in hidden)
+        self._held = b""  # the end of what came: a secret may go on in what comes next
         self._tail = b""
         self.total = 0
         self.start()
@@ -263,7 +281,10 @@ class _OutputReader(threading.Thread):
                 chunk = os.read(descriptor, 65536)
             except (OSError, ValueError):
                 break
-            if not chunk:
+            last = not chunk
+            if self._hidden:
+                chunk = self._hide(chunk)
+            if not chunk and last:
                 break
             if file is not None and self.total < LOG_LIMIT:
                 try:
@@ -273,12 +294,24 @@ class _OutputReader(threading.Thread):
                     file = None
             self.total += len(chunk)
             self._tail = (self._tail + chunk)[-TAIL_BYTES:]
+            if last:
+                break
         if file is not None:
             with contextlib.suppress(OSError):
                 if self.total > LOG_LIMIT:
                     left_out = self.total - LOG_LIMIT
                     file.write(b"\n[profkit: %d more bytes; the last of them:]\n" % left_out + self._tail)
                 file.close()
+
+    def _hide(self, chunk: bytes) -> bytes:
+        """What came so far without secrets, less what the next piece may complete; all of it at the end."""
+        text = self._held + chunk
+        for secret in self._hidden:
+            text = text.replace(secret, b"***")
+        keep = max(map(len, self._hidden)) - 1 if chunk else 0
+        cut = max(0, len(text) - keep)
+        self._held = text[cut:]
+        return text[:cut]
 
     def finish(self) -> None:
         """Wait for the end of the output; a descendant that escaped with the pipe is not waited for."""

@@ -23,6 +23,7 @@ from profkit.generation.request import (
     make_request,
 )
 from profkit.generation.run import run_generation
+from profkit.runtime.passes.secrets import mask_command
 
 ANSWERS = "answers"  # the folder that keeps them, in that of the generation
 
@@ -31,7 +32,7 @@ def generate_kernels(
     options: GenerationOptions, asked: ClientOptions, command: tuple[str, ...], progress: Progress
 ) -> tuple[GenerationDocument, Path]:
     """A new generation and its folder. Raises as `make_request`, `make_client` and `run_generation`."""
-    request = make_request(options, without_secrets(command))
+    request = make_request(options, mask_command(without_secrets(command))[0])
     made = _client(asked, request, (0, 0))
     make_folder(request.folder)
     try:

@@ -9,6 +9,7 @@ from typing import IO, TextIO
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.regular_files import open_regular, open_regular_text
+from profkit.profilers.private_forms import without_keys
 
 HEAD_BYTES = 64 * 1024  # what is looked at to tell which format a file has
 LONGEST_LINE = 32 << 20  # characters; eight thousand metrics of a launch are a quarter of a million
@@ -58,7 +59,7 @@ def copy_lines(source: Path, output: Path, change: Callable[[str], str]) -> None
         open_regular_text(source, encoding="utf-8", errors="surrogateescape", newline="") as lines,
         output.open("x", encoding="utf-8", errors="surrogateescape", newline="") as copy,
     ):
-        for line in lines_of(lines, source):
+        for line in without_keys(lines_of(lines, source)):
             copy.write(change(line))
 
 

@@ -71,7 +71,8 @@ class Format:
     processes left of their regions, and a function that it calls with the number of events so far. None: the report
     has no times.
     `has_stacks`: `read` returns the sampled stacks. `facts_are_conditions`: the report's facts say how was measured;
-    those of other reports are shown as notes.
+    those of other reports are shown as notes. `texts`: kinds of text that `scrub` leaves in, less what in them is
+    private by its form, and where they stand: whoever gives a copy away looks at these.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Format:
     time_line: TimeLine | None = None
     has_stacks: bool = False
     facts_are_conditions: bool = False
+    texts: tuple[str, ...] = ("any text of the report",)
 
 
 @dataclass(frozen=True)

@@ -5,27 +5,29 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-# Forms that the givers of tokens document: Hugging Face, GitHub, GitLab, OpenAI and Anthropic, AWS, Slack, Google;
-# and JSON web tokens, which begin with {" in base 64. One of plain hex (Weights & Biases) its variable's name tells.
-TOKEN_FORM = re.compile(
-    r"\b(?:hf_\w{12,}|gh[pousr]_\w{12,}|github_pat_\w{12,}|glpat-[\w-]{12,}|sk-[\w-]{16,}|AKIA[0-9A-Z]{16}"
-    r"|xox[abprs]-[\w-]{10,}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{4,}\.[\w-]*)"
+from profkit.profilers.private_forms import (
+    IN_PATH,
+    private_fields,
+    replace_addresses,
+    replace_path_lists,
+    replace_relative,
+    replace_shares,
 )
+from profkit.runtime.passes.secrets import TOKEN_FORM, hide_secrets, mask_command
+
 UUID = re.compile(r"\b(?:GPU-|MIG-)?[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b")
 ZERO = "00000000-0000-0000-0000-000000000000"
 IPV4 = re.compile(r"(?<![\w.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\w.])")
 MAC = re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}(?![\w:])")
 MAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
-LOGIN = re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
 # NAME=value of an environment; the value reaches to the end of the word.
 ASSIGNED = re.compile(
     r"\b([A-Za-z_]\w*(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|CREDENTIALS?)\w*)=([^\s\"',;}]+)"
 )
-IN_PATH = r"[^\s/\\\"'`<>|:;,*?(){}\[\]\x00-\x1f=]"
 # Two parts at least, and nothing before it that makes it a part of a word, a ratio or a web address. A blank may
 # stand inside a folder's name: only known folders are found then (as literals).
 PATH_FORM = re.compile(rf"(?:(?<![\w:/.\\~-])|(?<=-[ILoB]))(?:~|file:(?://)?)?(?:/{IN_PATH}+){{2,}}/?")
@@ -130,6 +132,19 @@ _SECRET_NAME = re.compile(
     r"TOKEN|SECRET|PASS|KEY|CRED|AUTH|COOKIE|SESSION|PRIVATE|WEBHOOK|DSN", re.IGNORECASE
 )
 
+_NAME = re.compile(r"[A-Za-z_][\w.-]{3,62}")
+# What many machines and people are called, and what is a word of reports as well
+_NO_NAMES = {
+    "root", "user", "users", "ubuntu", "debian", "admin", "test", "tests", "local", "localhost", "host", "node",
+    "none", "null", "true", "false", "self", "main", "data", "runner", "docker", "container", "build", "builder",
+    "nobody", "work", "worker", "workspace", "guest", "shared", "public", "default", "device", "devices", "cuda",
+    "model", "train", "python", "python3", "torch", "kernel", "memory", "stream", "process", "thread", "server",
+    "client", "username", "hostname", "name", "runs", "jobs", "owner", "system", "time", "args", "string", "uint",
+    "float", "char", "void", "project", "projects", "conda",
+    "folder", "address", "removed", "token", "mail", "command", "environment", "vscode",
+    "jovyan", "coder", "program", "function", "library", "trace", "step", "machine", "linux", "darwin",
+}  # fmt: skip
+
 _Counted = Callable[[str, str], str]  # notes a kind, and gives what is written instead
 
 
@@ -140,6 +155,14 @@ class RemovedText:
     kind: str
     count: int
     examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RemainingText:
+    """A kind of text that stays in a copy, and its files: a secret without a known form stays with it."""
+
+    kind: str
+    files: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -161,6 +184,9 @@ class Redactor:
         self._counts: Counter[str] = Counter()
         self._examples: dict[str, list[str]] = {}
         self._pattern: re.Pattern[str] | None = None
+        self._names: dict[str, str] = {}  # of hosts and people, that are taken out as whole words -> kind
+        self._name_pattern: re.Pattern[str] | None = None
+        self._remaining: dict[str, dict[str, None]] = {}  # kind -> files
         self._cached = lru_cache(maxsize=65536)(self._redact)
 
     def learn(self, value: str | None, kind: str, *, strong: bool = False) -> None:
@@ -176,15 +202,50 @@ class Redactor:
         self._pattern = None
         self._cached.cache_clear()
 
+    def learn_name(self, value: str | None, kind: str, *, strong: bool = True) -> None:
+        """Take the name of a host or a person out wherever it stands as a word; common and very short ones stay.
+
+        `strong`: out of names of kernels, too.
+        """
+        value = (value or "").strip()
+        names = [value, value.partition(".")[0]] if kind is HOST else [value]
+        for name in names:
+            if not _NAME.fullmatch(name) or name.lower() in _NO_NAMES or IPV4.fullmatch(name):
+                continue
+            self._names.setdefault(name, kind)
+            if strong and len(name) >= LONG_ENOUGH:
+                self._strong.add(name)
+            self._name_pattern = None
+            self._cached.cache_clear()
+
+    def learn_text(self, text: str) -> None:
+        """Learn the hosts, the people and the commands that fields and paths of the text name."""
+        for what, value in private_fields(text):
+            if what != "command":
+                self.learn_name(value, HOST if what == "host" else USER, strong=what != "home")
+            elif " " in value:
+                self.learn_command(value.split())
+
+    def learn_command(self, words: Sequence[str]) -> None:
+        """Learn the words of a command, and more so its secrets."""
+        for secret in mask_command(words)[1]:
+            self.learn(secret, TOKEN, strong=True)
+            if len(secret) < LONG_ENOUGH and _NAME.fullmatch(secret):
+                self._names.setdefault(secret, TOKEN)
+                self._name_pattern = None
+        for word in words:
+            self.learn(word, COMMAND)
+            self.learn(word.partition("=")[2], COMMAND)
+
     def learn_environment(self, text: str) -> int:
         """Learn the values of `NAME=value` lines, of a JSON object, or of a list of either; how many there were."""
         count = 0
         for name, value in environment_variables(text):
             count += 1
             if name in ("USER", "LOGNAME", "USERNAME", "SUDO_USER"):
-                self.learn(value, USER, strong=True)
+                self.learn_name(value, USER)
             elif name in ("HOSTNAME", "HOST", "COMPUTERNAME"):
-                self.learn(value, HOST, strong=True)
+                self.learn_name(value, HOST)
             elif _SECRET_NAME.search(name) is not None and not value.startswith("/"):
                 self.learn(value, TOKEN, strong=True)
             elif value.startswith(("/", "~")):
@@ -208,7 +269,7 @@ class Redactor:
         for value in self._strong:
             if value in name:
                 name = name.replace(value, "removed")
-                self.note(self._known[value])
+                self.note(self._known.get(value) or self._names[value])
         return name
 
     def note(self, kind: str, count: int = 1, example: str | None = None) -> None:
@@ -227,9 +288,19 @@ class Redactor:
             for kind in (*known, *others)
         )
 
+    def note_remaining(self, file: str, kinds: Iterable[str]) -> None:
+        """Remember what kinds of text stay in a file of the copy."""
+        for kind in kinds:
+            self._remaining.setdefault(kind, {})[file] = None
+
+    def remaining(self) -> tuple[RemainingText, ...]:
+        """What kinds of text stay, and where, in the order in which they were noted."""
+        return tuple(RemainingText(kind, tuple(files)) for kind, files in self._remaining.items())
+
     def literals(self) -> Mapping[str, str]:
         """What is known to be private, longest first, with its kind."""
-        return dict(sorted(self._known.items(), key=lambda item: -len(item[0])))
+        known = {name: kind for name, kind in self._names.items() if len(name) >= LONG_ENOUGH} | self._known
+        return dict(sorted(known.items(), key=lambda item: -len(item[0])))
 
     def strong(self, value: str) -> bool:
         """Whether `value` is a secret that may not even stand in a kernel's name."""
@@ -244,18 +315,49 @@ class Redactor:
 
         if self._known:
             if self._pattern is None:
-                self._pattern = re.compile("|".join(map(literal_pattern, self.literals())))
+                self._pattern = re.compile(
+                    "|".join(map(literal_pattern, sorted(self._known, key=len, reverse=True)))
+                )
             text = self._pattern.sub(lambda found: self._literal(found[0], counted), text)
-        text = TOKEN_FORM.sub(lambda _: counted(TOKEN, "<token>"), text)
+        text = hide_secrets(
+            text, lambda secret: counted(TOKEN, "<token>" if TOKEN_FORM.fullmatch(secret) else "<removed>")
+        )
         text = ASSIGNED.sub(lambda found: f"{found[1]}={counted(TOKEN, '<removed>')}", text)
-        text = LOGIN.sub(lambda _: counted(TOKEN, "<removed>"), text)
         text = UUID.sub(lambda found: found[0] if is_zero(found[0]) else counted(DEVICE, ZERO), text)
         text = MAIL.sub(lambda _: counted(USER, "<mail>"), text)
+        text = replace_addresses(
+            text,
+            lambda _: counted(ADDRESS, "<address>"),
+            lambda _: counted(HOST, "<host>"),
+            lambda path: self._path(path, counted),
+        )
         text = IPV4.sub(lambda found: self._address(found[0], counted), text)
         text = MAC.sub(lambda _: counted(ADDRESS, "<address>"), text)
+        text = replace_path_lists(text, lambda path: self._path(path, counted))
+        text = replace_shares(text, lambda share: self._path(share, counted))
         text = PATH_FORM.sub(lambda found: self._path(found[0], counted), text)
         text = WINDOWS.sub(lambda found: self._path(re.sub(r"[\\/]+", "/", found[0]), counted), text)
+        text = replace_relative(text, lambda path: self._path(path, counted))
+        if self._names:  # last: a path that a name stands in goes as a path
+            text = self._whole_names().sub(lambda found: self._name(found[0], counted), text)
         return text, tuple(counts.items())
+
+    def _whole_names(self) -> re.Pattern[str]:
+        """What finds the names that are known: long ones anywhere, short ones as whole words."""
+        if self._name_pattern is None:
+            names = sorted(self._names, key=len, reverse=True)
+            long = [re.escape(name) for name in names if len(name) >= LONG_ENOUGH]
+            short = [
+                rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])"
+                for name in names
+                if len(name) < LONG_ENOUGH
+            ]
+            self._name_pattern = re.compile("|".join((*long, *short)))
+        return self._name_pattern
+
+    def _name(self, name: str, counted: _Counted) -> str:
+        kind = self._names[name]
+        return counted(kind, f"<{_WORDS[kind]}>")
 
     def _literal(self, literal: str, counted: _Counted) -> str:
         kind = self._known.get(literal)

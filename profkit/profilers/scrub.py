@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import re
 import shlex
 import shutil
+import zlib
 from pathlib import Path
 
-from profkit.core.errors import MachineError, UsageError
+from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.regular_files import open_regular, open_regular_text
-from profkit.profilers.files import HEAD_BYTES
+from profkit.profilers.files import HEAD_BYTES, check_unpacked
+from profkit.profilers.private_forms import without_keys
 from profkit.profilers.redact import Redactor, RemovedText
 from profkit.profilers.registry import recognise_format
 
+LEARNT_PIECE = 1 << 20  # bytes
 LONGEST_LINE = 16 << 20  # characters: a longer one is cut there
 
 
-def scrub_report(source: Path, output: Path, redactor: Redactor | None = None) -> tuple[RemovedText, ...]:
+def scrub_report(
+    source: Path, output: Path, redactor: Redactor | None = None, name: str | None = None
+) -> tuple[RemovedText, ...]:
     """Write a copy of the report at `source` to `output` without what is private, and return what was taken out.
 
-    What `redactor` knows to be private is taken out as well. Raises UnreadableReport for what is no report, UsageError
+    What `redactor` knows to be private is taken out as well; it notes what kinds of text stay, in the file that is
+    called `name`. Raises UnreadableReport for what is no report, UsageError
     for a format out of which nothing can be taken, MachineError where the copy cannot be written. Where it raises, it
     leaves nothing at `output`.
     """
@@ -30,6 +38,7 @@ def scrub_report(source: Path, output: Path, redactor: Redactor | None = None) -
             form.scrub_fix.format(name=shlex.quote(source.name)),
         )
     redactor = redactor or Redactor()
+    learn_report(source, redactor)
     temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     try:
         form.scrub(source, temporary, redactor)
@@ -46,7 +55,29 @@ def scrub_report(source: Path, output: Path, redactor: Redactor | None = None) -
             shutil.rmtree(temporary, ignore_errors=True)
         else:
             temporary.unlink(missing_ok=True)
+    redactor.note_remaining(name or source.name, form.texts)
     return redactor.removed()
+
+
+def learn_report(path: Path, redactor: Redactor) -> None:
+    """Read the report once for the private words in it, which may stand anywhere else in it too; no more than that.
+
+    Binary reports are read so by what scrubs them. What cannot be read is left to whoever reads it next.
+    """
+    try:
+        with open_regular(path) as raw:
+            packed = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            if not packed and not is_text(path):
+                return
+            content = gzip.GzipFile(fileobj=raw) if packed else raw
+            while piece := content.read(LEARNT_PIECE):
+                if packed:
+                    check_unpacked(content.tell(), raw)
+                piece += content.readline(LONGEST_LINE)
+                redactor.learn_text(re.sub(r"(?<!\\)\\/", "/", piece.decode("utf-8", "replace")))
+    except (OSError, EOFError, zlib.error, UnreadableReport):
+        return
 
 
 def _move_into_place(temporary: Path, output: Path) -> None:
@@ -75,5 +106,5 @@ def scrub_text(source: Path, output: Path, redactor: Redactor) -> None:
         open_regular_text(source, encoding="utf-8", errors="surrogateescape", newline="") as lines,
         output.open("x", encoding="utf-8", errors="surrogateescape", newline="") as copy,
     ):
-        while line := lines.readline(LONGEST_LINE):
+        for line in without_keys(iter(lambda: lines.readline(LONGEST_LINE), "")):
             copy.write(redactor.text(line))

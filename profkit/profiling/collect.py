@@ -16,11 +16,12 @@ from profkit.analysis.summaries.metal import merge_metal_traces
 from profkit.analysis.summaries.python import summarize_allocations
 from profkit.analysis.timeline.operations import with_operations
 from profkit.backends import Backend, BackendRun, PassFindings, PlanState, RunContext
-from profkit.core.errors import Interrupted, UnreadableReport, UsageError, WorkloadError
+from profkit.core.errors import Interrupted, MachineError, UnreadableReport, UsageError, WorkloadError
 from profkit.core.formatting import format_percent, plural
 from profkit.core.progress import Progress
 from profkit.core.run_folder import write_run
 from profkit.core.signals import defer_interrupts
+from profkit.core.status import own_process
 from profkit.core.types import (
     Gpu,
     PassPlan,
@@ -50,10 +51,16 @@ from profkit.profiling.run_passes import (
 from profkit.profiling.run_steps import entered_region, remove_outputs
 from profkit.profiling.workload import seems_marked
 from profkit.runtime.passes.read_records import read_packages, read_triton
+from profkit.runtime.passes.secrets import hide_values
 
 PEAK_SECONDS = 3.0  # what measuring the machine's peaks takes, after the last pass
 PLANNED_SHARE = 0.9  # of what a run may take where the user says nothing: passes take longer than planned
 TIMING_SHARE = 0.25  # of a budget, for the plain runs of a program that marks nothing
+HIDDEN_NOTE = (
+    "Arguments of the workload that look like secrets are not written here: *** stands for each, and has to be typed "
+    "again to repeat the run. The tools' own reports in artifacts/ may hold them (`profkit scrub` takes them out); "
+    "--keep-arguments writes them."
+)
 OUTSIDE_SECONDS = 1.5  # what profkit takes to start, and to judge and write its reports
 
 # A document with what is known so far in, the same with verdicts out.
@@ -74,6 +81,7 @@ class RunCollector:
             judge,
         )
         self._begin = time.monotonic()
+        self._pass: str | None = None  # that is carried out, or was the last one
         self._settings = RunSettings(
             context.folder,
             context.workload.folder,
@@ -81,21 +89,32 @@ class RunCollector:
             progress.tick,
             progress.note,
             context.accepted,
+            context.stdin,
+            context.hidden,
         )
-        self.document = RunDocument(
+        document = RunDocument(
             name=context.workload.name,
             backend=backend.name,
             state="running",
             workload=context.workload,
             started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
             machine=context.machine,
+            process=own_process(),
+            notes=(HIDDEN_NOTE,) if context.hidden else (),
         )
+        self.document = hide_values(document, context.hidden)
 
     def update(self, **changes: object) -> None:
         """Add to the document and write it."""
         with defer_interrupts() as hurry:
-            self.document = replace(self.document, **changes)  # type: ignore[arg-type]
-            write_run(self._context.folder, self.document)
+            document = replace(self.document, **changes)  # type: ignore[arg-type]
+            self.document = hide_values(document, self._context.hidden)
+            try:
+                write_run(self._context.folder, self.document)
+            except MachineError as error:
+                if self._pass is not None:
+                    error.message += f" (in the pass {self._pass})"
+                raise
         if hurry.is_set():
             raise KeyboardInterrupt
 
@@ -118,6 +137,7 @@ class RunCollector:
                 known = replace(known, verdicts=self._judge(self.document).verdicts)
                 plan = self._update_plan(known)
             planned = plan.passes[number]
+            self._pass = planned.name
             if planned.name == "timing":
                 known = self._collect_timing(planned, known)
             elif planned.skipped is not None or not planned.steps:

@@ -32,10 +32,11 @@ from profkit.hardware.machine import read_machine
 from profkit.profiling.collect import RunCollector
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.run_steps import require_space
-from profkit.profiling.workload import describe_workload, seems_marked
+from profkit.profiling.workload import describe_workload, input_file, passed_over, seems_marked
 from profkit.reporting import markdown
 from profkit.reporting.report_files import write_page
 from profkit.reporting.views import run as run_view
+from profkit.runtime.passes.secrets import hide_values, mask_command
 
 PASSES = get_args(PassName)
 MOST_EXIT = (
@@ -60,15 +61,18 @@ class ProfileOptions:
     budget: float | None = None  # of the whole run
     cold: bool = False  # on a device: time each call with its L2 flushed
     accept_exit: tuple[int, ...] = (0,)  # exit codes of the workload that are no failure; 0 never is
+    stdin: str | None = None  # the file that each process of the workload reads; "-": what profkit is given
+    keep_arguments: bool = False  # write also those of the workload's arguments that look like secrets
 
 
 def make_plan(options: ProfileOptions) -> Plan:
     """What a run would do, as far as can be known before anything ran. Runs nothing of the workload."""
     check_options(options)
-    workload = describe_workload(options.command, options.name)
+    workload = describe_workload(options.command, options.name, options.stdin)
     choice = choose_backend(options.backend, workload, cold=options.cold)
     context = _run_context(options, options.output / "RUN", workload, choice.backend)
-    return choice.backend.start(context, choice.gpus).plan(PlanState(marked=seems_marked(workload)))
+    plan = choice.backend.start(context, choice.gpus).plan(PlanState(marked=seems_marked(workload)))
+    return hide_values(plan, context.hidden)
 
 
 def profile_workload(
@@ -80,25 +84,31 @@ def profile_workload(
     raised later leaves a run that says so, and names it (`run`). An interrupted run is returned with that state.
     """
     check_options(options)
-    workload = describe_workload(options.command, options.name)
+    workload = describe_workload(options.command, options.name, options.stdin)
     choice = choose_backend(options.backend, workload, cold=options.cold)
     backend = choice.backend
     context = _run_context(options, options.output, workload, backend)
     if choice.reason is not None:
         progress.note(choice.reason)
+    if options.stdin is None and passed_over():
+        progress.note("the workload's standard input is empty; --stdin - gives it this one in each pass")
     targets = targets_for(backend.name, options.targets, workload.name)  # before an hour is spent
     state: RunState = "complete"
     with raise_on_signals(), contextlib.ExitStack() as last:
         last.enter_context(lock_gpus(read_gpu_uuids() if choice.gpus else (), progress))
+        stdin = last.enter_context(input_file(options.stdin))
         with defer_interrupts() as hurry:  # there is no folder without a run.json
             folder = without_links(
                 create_run_folder(options.output, workload.name, backend.name, datetime.now())
             )
             last.callback(chown_to_sudo_user, folder)
-            context = replace(context, folder=folder)
+            context = replace(context, folder=folder, stdin=stdin)
             run = backend.start(context, choice.gpus)
             collector = RunCollector(context, backend, run, progress, lambda d: judge_document(d, targets))
-            collector.update(notes=(choice.reason,) if choice.reason is not None else ())
+            if choice.reason is not None:
+                collector.update(notes=(*collector.document.notes, choice.reason))
+            else:
+                collector.update()
         try:
             if hurry.is_set():
                 raise KeyboardInterrupt
@@ -110,19 +120,21 @@ def profile_workload(
         except ProfkitError as fault:
             progress.end("failed")
             release_space(folder)
+            fault.message = hide_values(fault.message, context.hidden)
             _write_failure(collector, folder, targets, fault.message, page=page)
             fault.message += f"\n(run: {short_path(folder)})"
             fault.run = folder
             raise
         except Exception as error:  # no folder stays "running" when nothing runs any more
             release_space(folder)
-            _write_failure(collector, folder, targets, f"{type(error).__name__}: {error}", page=page)
+            failure = hide_values(f"{type(error).__name__}: {error}", context.hidden)
+            _write_failure(collector, folder, targets, failure, page=page)
             raise
         with defer_interrupts() as hurry:  # all is measured: a Ctrl-C now must not cost the judgement
             if state == "interrupted":
                 progress.end("interrupted; what was finished is kept")
             release_space(folder)
-            document = replace(judge_document(collector.document, targets), state=state)
+            document = replace(judge_document(collector.document, targets), state=state, process=None)
             folder = Path(short_path(folder))
             if (why := write_reports(document, folder, page=page)) is not None:
                 progress.note(why)
@@ -131,6 +143,11 @@ def profile_workload(
         late.run = folder
         raise late
     return document, folder
+
+
+def hidden_arguments(options: ProfileOptions) -> tuple[str, ...]:
+    """What of the workload's command is written nowhere."""
+    return () if options.keep_arguments else mask_command(options.command)[1]
 
 
 def write_reports(document: RunDocument, folder: Path, *, page: bool = True) -> str | None:
@@ -149,8 +166,8 @@ def _write_failure(
     """
     with defer_interrupts():
         with contextlib.suppress(Exception, KeyboardInterrupt):  # first what needs no judgement
-            collector.update(state="failed", failure=failure)
-        document = replace(collector.document, state="failed", failure=failure)
+            collector.update(state="failed", failure=failure, process=None)
+        document = replace(collector.document, state="failed", failure=failure, process=None)
         with contextlib.suppress(Exception):  # a report without verdicts is worth more than none
             document = judge_document(document, targets)
         with contextlib.suppress(Exception):
@@ -191,6 +208,7 @@ def _run_context(options: ProfileOptions, folder: Path, workload: Workload, back
         timeout=options.timeout,
         accepted=tuple(code for code in options.accept_exit if code),
         budget=options.budget,
+        hidden=hidden_arguments(options),
     )
 
 

@@ -21,8 +21,9 @@ from profkit.hardware.machine import read_machine
 from profkit.profilers.profiler import Recorder, RecordRequest
 from profkit.profilers.registry import all_profilers, explain_fault, find_profiler
 from profkit.profiling.run_steps import StepOutcome, entered_region, run_step
-from profkit.profiling.workload import describe_workload, seems_marked
+from profkit.profiling.workload import describe_workload, input_file, seems_marked
 from profkit.runtime.passes.command import python_version
+from profkit.runtime.passes.secrets import mask_command
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class RecordOptions:
     kernel: str | None = None
     timeout: float | None = None
     force: bool = False
+    stdin: str | None = None  # the file that the workload reads; "-": what profkit is given
 
 
 def record_report(options: RecordOptions, progress: Progress) -> Path:
@@ -49,7 +51,7 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
     refused) and WorkloadError (the workload failed; what the tool wrote all the same is kept).
     """
     tool, report = options.tool, options.report
-    workload = describe_workload(options.command)
+    workload = describe_workload(options.command, stdin=options.stdin)
     recorder = find_recorder(tool)
     if options.kernel is not None and not recorder.picks_kernel:
         able = (p.name for p in all_profilers() if p.recorder is not None and p.recorder.picks_kernel)
@@ -66,8 +68,9 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
         raise_on_signals(),
         lock_gpus(uuids, progress),
         tempfile.TemporaryDirectory(prefix="profkit-") as folder,
+        input_file(options.stdin) as stdin,
     ):
-        progress.begin(f"record with {tool}", " ".join(options.command))
+        progress.begin(f"record with {tool}", " ".join(mask_command(options.command)[0]))
         request = RecordRequest(
             options.what,
             options.command,
@@ -79,14 +82,14 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
             kernel=options.kernel,
             timeout=options.timeout,
         )
-        recorded = _record(request, recorder, progress, report)
+        recorded = _record(request, recorder, progress, report, stdin)
         if recorder.follows_region and recorded.workload_ok:
             marked = entered_region([recorded.step])  # until now it was a guess
             if marked != request.marked:
                 progress.note("it marks a region: once more" if marked else "it marks no region: once more")
                 request.report.unlink(missing_ok=True)  # perf would keep it beside its own, as report.old
                 request = replace(request, marked=marked, scratch=Path(folder, "2"))
-                recorded = _record(request, recorder, progress, report)
+                recorded = _record(request, recorder, progress, report, stdin)
         try:
             for remark in recorder.collect(request) if recorder.collect is not None else ():
                 progress.note(remark)
@@ -129,12 +132,20 @@ def _bring(written: Path, report: Path) -> None:
         ) from error
 
 
-def _record(request: RecordRequest, recorder: Recorder, progress: Progress, asked: Path) -> StepOutcome:
+def _record(
+    request: RecordRequest, recorder: Recorder, progress: Progress, asked: Path, stdin: str | None
+) -> StepOutcome:
     (request.scratch / "logs").mkdir(parents=True)
     step = recorder.step(request)
     try:
         return run_step(
-            step, request.scratch, timeout=request.timeout, tick=progress.tick, note=progress.note
+            step,
+            request.scratch,
+            timeout=request.timeout,
+            tick=progress.tick,
+            note=progress.note,
+            stdin=stdin,
+            hidden=mask_command(request.command)[1],
         )
     except KeyboardInterrupt:
         progress.end("interrupted")

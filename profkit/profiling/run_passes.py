@@ -31,7 +31,7 @@ from profkit.core.types import (
 from profkit.hardware.kept_peaks import keep_peaks, kept_peaks
 from profkit.hardware.peaks import combine_peaks, peaks_argv, peaks_environment, read_peaks
 from profkit.profilers.registry import explain_fault
-from profkit.profiling.run_steps import StepOutcome, run_step
+from profkit.profiling.run_steps import StepOutcome, full_disk_fix, run_step
 from profkit.runtime.passes.read_records import read_record
 from profkit.runtime.passes.read_records import region_timings as timings_of
 from profkit.runtime.passes.sampling import is_enough
@@ -103,6 +103,8 @@ class RunSettings:
     tick: Callable[[float], None] | None = None
     note: Callable[[str], None] | None = None
     accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
+    stdin: str | None = None  # the file that each process of the workload gets as its standard input
+    hidden: tuple[str, ...] = ()  # secrets among the workload's arguments, which no log shows
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,8 @@ def _run_in_order(
                 tick=settings.tick,
                 note=settings.note,
                 accepted=settings.accepted,
+                stdin=settings.stdin,
+                hidden=settings.hidden,
             )
         except (UsageError, MachineError) as error:
             return outcomes, Fault(error.message, error.fix)
@@ -206,6 +210,8 @@ def _run_side_by_side(
                 tick=settings.tick if number == 0 else None,
                 cancel=cancel,
                 accepted=settings.accepted,
+                stdin=settings.stdin,
+                hidden=settings.hidden,
             )
             for number, step in enumerate(steps)
         ]
@@ -221,7 +227,19 @@ def _run_side_by_side(
 
 
 def _find_fault(recorded: StepOutcome, folder: Path) -> Fault | None:
-    """Why this step cannot be used; None when it can."""
+    """Why this step cannot be used; None when it can. What a full disk cut off cannot, however the step ended."""
+    fault = _step_fault(recorded, folder)
+    if recorded.full is None or (fault is None and recorded.full != str(folder)):
+        return fault
+    follows = f": {fault.reason}" if fault is not None else "; what it left may be cut off"
+    return Fault(f"{_full_disk_text(recorded)}{follows}", full_disk_fix(recorded.full))
+
+
+def _full_disk_text(recorded: StepOutcome) -> str:
+    return f"the disk was full when {recorded.step.name} ended ({recorded.full})"
+
+
+def _step_fault(recorded: StepOutcome, folder: Path) -> Fault | None:
     outcome, step = recorded.outcome, recorded.step
     if recorded.ran_out:
         return (
@@ -383,9 +401,13 @@ def _time_process(step: Step, settings: RunSettings, reference: ReferenceLoop) -
         timeout=settings.timeout,
         tick=settings.tick,
         accepted=settings.accepted,
+        stdin=settings.stdin,
+        hidden=settings.hidden,
     )
     for _ in range(REFERENCE_TURNS):
         reference.run()
+    if recorded.full == str(settings.folder):
+        raise MachineError(_full_disk_text(recorded), full_disk_fix(recorded.full))
     if recorded.workload_ok:
         return recorded
     if recorded.outcome.timed_out:

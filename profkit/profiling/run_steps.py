@@ -7,8 +7,10 @@ import glob
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +22,7 @@ from profkit.core.errors import MachineError, UsageError
 from profkit.core.safe_folder import check_folder
 from profkit.core.status import read_status
 from profkit.core.types import Directive, Step
+from profkit.runtime.passes.secrets import LEAST_ANYWHERE
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OF_SESSION = re.compile(
@@ -29,6 +32,7 @@ _SECRET = re.compile(
     r"TOKEN|SECRET|PASSW|PASSPHRASE|_KEY|APIKEY|CRED|AUTH|COOKIE|SESSION|PRIVATE|WEBHOOK|DSN", re.IGNORECASE
 )
 LEAST_SPACE = 64 << 20  # bytes
+FULL = 64 << 10  # bytes: with less than that a disk is full
 _LONGEST = 32 * 1024  # characters of a value: the command line has room for a megabyte
 
 
@@ -67,6 +71,7 @@ class StepOutcome:
     log: Path
     limit: float | None = None
     accepted: tuple[int, ...] = ()  # exit codes of the workload, beside 0, that are no failure
+    full: str | None = None  # a folder of the step whose disk was full when it ended
 
     @property
     def workload_ok(self) -> bool:
@@ -115,13 +120,20 @@ def run_step(
     note: Callable[[str], None] | None = None,
     cancel: threading.Event | None = None,
     accepted: tuple[int, ...] = (),
+    stdin: str | None = None,
+    hidden: tuple[str, ...] = (),
 ) -> StepOutcome:
     """Run `step`; its log goes to `folder/logs`. Conversions in `step.after` run only after a step that ended in time.
 
     A tool with a time limit of its own has `step.finish` on top of `timeout` for its report; after a Ctrl-C it has that
     too, and `note` is told that it is waited for. Raises UsageError when the command cannot be started, MachineError
-    when the folder cannot be written.
+    when the folder cannot be written, and where the tool lets a service start the workload, which passes no `stdin` on.
     """
+    if stdin is not None and step.tells is not None:
+        raise MachineError(
+            f"{step.tool or step.name} starts the workload without standard input",
+            "a workload that opens the file",
+        )
     _prepare_folder(step, folder)
     log = folder / "logs" / f"{step.name}.log"
     env = step_environment(step)
@@ -139,6 +151,8 @@ def run_step(
             finish=step.finish,
             end_signal=step.end_signal,
             waits=(lambda: note(_waiting_text(step))) if note is not None else None,
+            stdin=stdin,
+            hidden=[secret for secret in hidden if len(secret) >= LEAST_ANYWHERE],
         )
     finally:
         _remove_pipes(step)
@@ -154,7 +168,7 @@ def run_step(
                 cancel=cancel,
             )
     status = _workload_status(step, outcome)  # last: a conversion may be what brings it
-    return StepOutcome(step, outcome, status, log, timeout, accepted)
+    return StepOutcome(step, outcome, status, log, timeout, accepted, _full_folder(folder))
 
 
 def _waiting_text(step: Step) -> str:
@@ -182,6 +196,23 @@ def require_space(folder: Path) -> None:
             f"only {free / 1e6:.0f} MB are free where the run would be written ({folder})",
             "choose another place: --output DIR",
         )
+
+
+def full_disk_fix(folder: str) -> str:
+    """The line to type where the disk of a run's folder, or of temporary files, is full."""
+    elsewhere = "TMPDIR=FOLDER" if folder == tempfile.gettempdir() else "--output FOLDER"
+    return f"df -h {shlex.quote(folder)}; then {elsewhere} on a disk with space"
+
+
+def _full_folder(folder: Path) -> str | None:
+    """The run's folder, or that of temporary files, where nothing more can be written."""
+    for path in (str(folder), tempfile.gettempdir()):
+        with contextlib.suppress(OSError):
+            disk = os.statvfs(path)
+            blocks = disk.f_bfree if os.geteuid() == 0 else disk.f_bavail  # some are kept for root
+            if disk.f_blocks and blocks * disk.f_frsize < FULL:
+                return path
+    return None
 
 
 def _workload_status(step: Step, outcome: process.ProcessOutcome) -> int:

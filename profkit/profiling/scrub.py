@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import platform
 import re
@@ -44,34 +45,48 @@ from profkit.profilers.redact import (
     OUTPUT,
     PATH,
     PROCESS,
+    TOKEN,
+    USER,
     FileLeftOut,
     Redactor,
+    RemainingText,
     RemovedText,
 )
 from profkit.profilers.registry import folder_format
-from profkit.profilers.scrub import is_text, scrub_report, scrub_text
+from profkit.profilers.scrub import is_text, learn_report, scrub_report, scrub_text
 from profkit.profiling.summarize import refuse_generation
 from profkit.reporting import markdown
 from profkit.reporting.report_files import write_evaluation_reports, write_page, write_sweep_reports
 from profkit.reporting.views import run as run_view
+from profkit.runtime.passes.secrets import mask_command
 
 # What profkit itself leaves beside the tools' reports: its own records, and the two forms of a flame graph.
 _OWN_FILES = re.compile(
     r"artifacts/(?:[\w.-]+\.(?:status|switch|speedscope\.json|collapsed\.txt)|[\w.-]*region\.[\w.]+\.json|"
     r"timing-\d+\.\d+\.json|cprofile\.json|tracemalloc\.json|[\w.-]+/left-out\.json)"
 )
+_OWN_TEXTS = ("names of functions and of source files",)
+# Of run.json, and of what is made of it
+_RUN_TEXTS = (
+    "names of the run, its regions, functions, kernels and ranges",
+    "sentences of profkit that quote such names",
+)
+_KERNEL_TEXTS = ("names of operations and implementations", "reasons of failures, as programs said them")
 _REPORTS = ("report.md", "report.html")  # they are made again, of the scrubbed document
 _PROFILES = "profiles"  # of a sweep: runs of single cases, each a folder like any run's
 
 
 @dataclass(frozen=True)
 class ScrubResult:
-    """Where the copy is, what was taken out of it, and which files it lacks."""
+    """Where the copy is, what was taken out of it, which files it lacks, and what kinds of text it still has."""
 
     source: Path
     output: Path
     removed: tuple[RemovedText, ...]
     left_out: tuple[FileLeftOut, ...] = ()
+    remaining: tuple[
+        RemainingText, ...
+    ] = ()  # kinds of text that stay: a secret without a known form is in these
 
 
 def scrub(path: Path, output: Path | None = None) -> ScrubResult:
@@ -94,7 +109,12 @@ def scrub(path: Path, output: Path | None = None) -> ScrubResult:
         raise UsageError(f"{output} cannot be written: there is no folder {output.absolute().parent}")
     if is_run and whole in (output.absolute(), *output.absolute().parents):
         raise UsageError(f"{output} is inside the run that it would be a copy of", "--output ANOTHER")
-    result = _scrub_run(path, output) if is_run else ScrubResult(path, output, scrub_report(path, output))
+    if is_run:
+        result = _scrub_run(path, output)
+    else:
+        redactor = Redactor()
+        removed = scrub_report(path, output, redactor)
+        result = ScrubResult(path, output, removed, remaining=redactor.remaining())
     chown_to_sudo_user(output)
     return result
 
@@ -104,8 +124,10 @@ def scrub(path: Path, output: Path | None = None) -> ScrubResult:
 
 def _scrub_run(folder: Path, output: Path) -> ScrubResult:
     redactor = Redactor()
-    if _is_sweep_folder(folder) or (folder / EVALUATION).is_file():  # errors may name this machine
-        redactor.learn(platform.node(), HOST)
+    redactor.learn_name(
+        platform.node(), HOST
+    )  # it was made here, most often, and errors may name this machine
+    redactor.learn_name(_user(), USER)
     try:
         left_out = _copy_run(folder, output, redactor)
     except OSError as error:
@@ -114,18 +136,29 @@ def _scrub_run(folder: Path, output: Path) -> ScrubResult:
     except BaseException:
         shutil.rmtree(output, ignore_errors=True)
         raise
-    return ScrubResult(folder, output, redactor.removed(), tuple(left_out))
+    return ScrubResult(folder, output, redactor.removed(), tuple(left_out), redactor.remaining())
+
+
+def _user() -> str | None:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container's user without a name
+        return None
 
 
 def _copy_run(folder: Path, output: Path, redactor: Redactor) -> list[FileLeftOut]:
     """Copy one run's folder, and of a sweep those of its profiles."""
     run = read_run(folder)
-    document = scrub_document(run, redactor)  # first: what is private in it is private in the artifacts
+    for path in sorted(folder.rglob("*")):  # first: what is private in one file is private in each
+        if path.is_file() and not path.is_symlink() and path.name not in _REPORTS:
+            learn_report(path, redactor)
+    document = scrub_document(run, redactor)
     is_sweep = _is_sweep_folder(folder)
     is_evaluation = (folder / EVALUATION).is_file()
     output.mkdir()
     for name in () if is_sweep else ("artifacts", "logs"):
         (output / name).mkdir()
+    redactor.note_remaining(FILE_NAME, (*_RUN_TEXTS, *(_KERNEL_TEXTS if is_sweep or is_evaluation else ())))
     left_out: list[FileLeftOut] = []
     done: set[Path] = set()  # folders that are copied as wholes, or left out
     for profile in sorted((folder / _PROFILES).glob(f"*/{FILE_NAME}")) if is_sweep else ():
@@ -178,8 +211,9 @@ def _scrub_file(file: Path, name: str, output: Path, redactor: Redactor) -> File
     try:
         if _OWN_FILES.fullmatch(name) and is_text(file):
             scrub_text(file, target, redactor)
+            redactor.note_remaining(name, _OWN_TEXTS)
         else:
-            scrub_report(file, target, redactor)
+            scrub_report(file, target, redactor, name)
     except ProfkitError as fault:
         return FileLeftOut(name, fault.message.replace(str(file), "it").partition(" (it knows")[0], fault.fix)
     return None
@@ -257,6 +291,8 @@ def scrub_document(run: RunDocument, redactor: Redactor) -> dict[str, Any]:
     ):  # made of what was asked: nobody typed it
         command = ()
     names = public_names(run)
+    for secret in mask_command(command)[1]:
+        redactor.learn(secret, TOKEN, strong=True)
     for word in command:
         value = word.partition("=")[2] if word.startswith("-") else word
         if not any(value in name for name in names):
@@ -277,6 +313,9 @@ def scrub_document(run: RunDocument, redactor: Redactor) -> dict[str, Any]:
     document: dict[str, Any] = redact_data(renamed, list(command), shown_command, redactor, names)
     if command:
         document["workload"]["command"] = shown_command
+    document["process"] = None
+    if run.workload.stdin is not None:
+        document["workload"]["stdin"] = PurePath(run.workload.stdin).name
     if document.get("place"):
         document["place"] = document["place"].partition(":")[0]  # the rest is a host's name, mostly
     if document.get("revision"):

@@ -1,23 +1,32 @@
-"""The command as the user typed it: can it be started, what is it called, which Python runs it."""
+"""The command as the user typed it: can it be started, what is it called, which Python runs it, what does it read."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
 import shutil
 import stat
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from profkit.backends.passes import head_of
-from profkit.core.errors import UsageError
+from profkit.core.errors import MachineError, UsageError
 from profkit.core.types import Workload
-from profkit.runtime.passes.command import find_interpreter
+from profkit.runtime.passes.command import find_interpreter, reads_program_from_input
+
+CALLER = "-"  # what profkit itself was given
+MOST_INPUT = 1 << 30  # of the caller's input, which is kept in a file while the run goes on
+_PIECE = 1 << 20
 
 
-def describe_workload(command: Sequence[str], name: str | None = None) -> Workload:
-    """The workload that `command` is. Raises UsageError where it cannot be started at all."""
+def describe_workload(command: Sequence[str], name: str | None = None, stdin: str | None = None) -> Workload:
+    """The workload that `command` is, with `stdin` (a file, or "-") as its standard input.
+
+    Raises UsageError where it cannot be started at all, or would not find what it reads.
+    """
     if not command:
         raise UsageError(
             "no workload: put its command after `--`", "profkit profile -- python your_script.py"
@@ -43,11 +52,15 @@ def describe_workload(command: Sequence[str], name: str | None = None) -> Worklo
         folder = os.getcwd()
     except OSError as error:
         raise UsageError("the folder you are in is gone", "cd to one that exists") from error
-    return Workload(tuple(command), name or default_name(command), folder, find_interpreter(command))
+    check_input(command, stdin)
+    name = name or default_name(command, stdin)
+    return Workload(tuple(command), name, folder, find_interpreter(command), stdin)
 
 
-def default_name(command: Sequence[str]) -> str:
+def default_name(command: Sequence[str], stdin: str | None = None) -> str:
     """`python -O bench/x.py --n 3` is called `x`, `python -m pkg.mod` `mod`, `./prog --fast` `prog`."""
+    if stdin is not None and stdin != CALLER and reads_program_from_input(command):
+        return Path(stdin).stem
     if find_interpreter(command) is not None:
         for position, word in enumerate(command[1:], start=1):
             if word == "-m" and position + 1 < len(command):
@@ -64,7 +77,7 @@ _IMPORT = re.compile(r"\b(?:import|from)\s+profkit\b")
 
 def seems_marked(workload: Workload) -> bool:
     """Whether a script of the command names profkit: a guess for a plan that is only printed."""
-    for word in workload.command:
+    for word in (*workload.command, workload.stdin or ""):
         path = Path(workload.folder, word)
         if word.endswith(".py") and path.is_file():
             text = head_of(path).decode("utf-8", "replace")
@@ -72,3 +85,80 @@ def seems_marked(workload: Workload) -> bool:
                 return True
     # In `python -c`, and not in a path: a clone is called profkit, too.
     return any(_IMPORT.search(word) is not None for word in workload.command)
+
+
+# ---------------------------------------------------------------- standard input
+
+
+def check_input(command: Sequence[str], stdin: str | None) -> None:
+    """Raise UsageError for a file that no pass can read, and for a program that would be read from an empty input."""
+    if stdin is None and reads_program_from_input(command):
+        raise UsageError(
+            "the workload reads its program from standard input, which is empty: each pass would need it once more",
+            "--stdin FILE, or --stdin - for what profkit is given",
+        )
+    if stdin is None or stdin == CALLER:
+        return
+    try:
+        mode = os.stat(stdin).st_mode
+        if stat.S_ISREG(mode):
+            with open(stdin, "rb"):
+                return
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"the workload's standard input {stdin!r} cannot be read: {reason}") from error
+    raise UsageError(
+        f"the workload's standard input {stdin} is no file, so it cannot be read once more for each pass",
+        f"--stdin - < {shlex.quote(stdin)}",
+    )
+
+
+@contextlib.contextmanager
+def input_file(stdin: str | None) -> Iterator[str | None]:
+    """The file behind `--stdin`, None for an empty input. What profkit was given is kept in one until the block ends.
+
+    Raises UsageError where profkit was given none, or more than 1 GiB; MachineError where it cannot be kept.
+    """
+    if stdin is None or stdin != CALLER:
+        yield os.path.abspath(stdin) if stdin is not None else None
+        return
+    if _is_terminal():
+        raise UsageError("--stdin - and standard input is a terminal", "--stdin FILE")
+    with contextlib.ExitStack() as last:
+        try:
+            file = last.enter_context(tempfile.NamedTemporaryFile(prefix="profkit-stdin-"))
+            size = 0
+            while piece := _read_piece():
+                size += file.write(piece)
+                if size > MOST_INPUT:
+                    raise UsageError(
+                        f"more than {MOST_INPUT >> 30} GiB came by standard input", "--stdin FILE"
+                    )
+            file.flush()
+        except OSError as error:
+            raise MachineError(f"standard input cannot be kept: {error.strerror}", "--stdin FILE") from error
+        yield file.name
+
+
+def _is_terminal() -> bool:
+    try:
+        return os.isatty(0)
+    except OSError:  # pragma: no cover - isatty is False of a closed one
+        return False
+
+
+def _read_piece() -> bytes:
+    try:
+        return os.read(0, _PIECE)
+    except OSError as error:
+        raise UsageError(
+            f"--stdin - and there is no standard input: {error.strerror}", "--stdin FILE"
+        ) from error
+
+
+def passed_over() -> bool:
+    """Whether profkit was given a file as standard input that holds more, which no workload gets unasked."""
+    with contextlib.suppress(OSError):
+        there = os.fstat(0)
+        return stat.S_ISREG(there.st_mode) and os.lseek(0, 0, os.SEEK_CUR) < there.st_size
+    return False

@@ -19,7 +19,7 @@ from profkit.core.types import (
     RunDocument,
     Trend,
 )
-from profkit.profilers.redact import FileLeftOut, RemovedText
+from profkit.profilers.redact import FileLeftOut, RemainingText, RemovedText
 
 
 def run(document: RunDocument) -> str:
@@ -154,7 +154,11 @@ def _outcome(outcome: MetricOutcome) -> dict[str, Json]:
 
 
 def scrubbed(
-    source: str, output: str, removed: Sequence[RemovedText], left_out: Sequence[FileLeftOut]
+    source: str,
+    output: str,
+    removed: Sequence[RemovedText],
+    left_out: Sequence[FileLeftOut],
+    remaining: Sequence[RemainingText] = (),
 ) -> str:
     """Schema "profkit.scrub/1"."""
     body = {
@@ -162,6 +166,7 @@ def scrubbed(
         "output": output,
         "removed": [{"kind": r.kind, "count": r.count, "examples": list(r.examples)} for r in removed],
         "left_out": [{"name": left.name, "reason": left.reason, "fix": left.fix} for left in left_out],
+        "remaining": [{"kind": one.kind, "files": list(one.files)} for one in remaining],
     }
     return _text("profkit.scrub/1", body)
 

@@ -236,6 +236,7 @@ def test_a_killed_run_can_still_be_read(tmp_path: Path, marked: Path) -> None:
     said = profkit("summarize", folder, cwd=tmp_path)
     assert said.code == 0
     assert "squares" in said.out
+    assert "(interrupted)" in said.out  # and not "running" forever
 
 
 def _ended(folder: Path, marked: Path, number: int) -> tuple[Any, int]:

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import stat
+import subprocess
 import threading
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -23,6 +24,7 @@ from profkit.backends import backend_names
 from profkit.core import run_folder as run
 from profkit.core.codec import LARGEST_VALUE, json_text
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
+from profkit.core.status import own_process
 from profkit.core.types import Profile, Reading, RunDocument, Scope, Source, Summary, Table, Workload
 from tests import documents, run_schema
 
@@ -419,3 +421,25 @@ def test_a_document_is_text_with_a_line_for_each_item_of_a_field() -> None:
     text = json_text(document)
     assert json.loads(text) == document
     assert text.splitlines()[1:6] == [' "none": [],', ' "items": [', '  {"x": [1, 2]},', "  null", " ],"]
+
+
+def test_a_run_whose_process_was_killed_is_interrupted_and_one_that_goes_on_is_not(tmp_path: Path) -> None:
+    own = own_process()
+    killed = subprocess.Popen(["sleep", "60"])
+    theirs = replace(own, pid=killed.pid)
+    going_on = replace(documents.document(), state="running", process=own)
+    for process, state in (
+        (own, "running"),
+        (None, "running"),  # of a former version
+        (replace(theirs, start=own.start - 100), "interrupted"),  # the number is another's by now
+        (replace(own, boot="before"), "interrupted"),
+        (replace(own, boot="before", host="another"), "running"),  # who knows
+    ):
+        run.write_run(tmp_path, replace(going_on, process=process))
+        assert run.read_run(tmp_path).state == state, process
+    killed.kill()
+    killed.wait()
+    run.write_run(tmp_path, replace(going_on, process=theirs))
+    read = run.read_run(tmp_path)
+    assert (read.state, read.process) == ("interrupted", None)
+    assert any("kill -9" in note for note in read.notes)

@@ -140,6 +140,7 @@ if TYPE_CHECKING:
     from profkit.core.types.run import Report as Report
     from profkit.core.types.run import Revision as Revision
     from profkit.core.types.run import RunDocument as RunDocument
+    from profkit.core.types.run import RunProcess as RunProcess
     from profkit.core.types.run import Timing as Timing
     from profkit.core.types.run import Workload as Workload
     from profkit.core.types.sweep import CaseResult as CaseResult
@@ -185,7 +186,7 @@ _NAMES = {
         "Json PassName PassState Profile ProfileKind Quality Reading ReasonCode RunState Scope ScopeKind "
         "Source Stacks Summary Table Verdict VerdictWord"
     ),
-    "run": "Report Revision RunDocument Timing Workload",
+    "run": "Report Revision RunDocument RunProcess Timing Workload",
     "sweep": "CaseResult CaseState GridPoint MeasuredCeilings SweepDirection SweepDocument",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -67,6 +67,17 @@ class Workload:
     name: str
     folder: str  # working folder the command runs in
     python: str | None = None  # the interpreter, where the command is a Python program
+    stdin: str | None = None  # the file that is its standard input; "-": what profkit was given; None: empty
+
+
+@dataclass(frozen=True)
+class RunProcess:
+    """The process that carries a run out, while it does; `host` and `boot` say of which machine and of which start."""
+
+    pid: int
+    start: float  # seconds
+    boot: str
+    host: str  # a digest
 
 
 @dataclass(frozen=True)
@@ -120,3 +131,4 @@ class RunDocument:
     # Versions in the workload's own process: "python", "torch", "triton", "numpy"; only what it had loaded.
     packages: Mapping[str, str] = field(default_factory=dict)
     place: str | None = None  # where it ran, as `--on` says it: "ssh:gpu1"; None: where profkit was called
+    process: RunProcess | None = None  # while the state is "running"

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from profkit.core import codec
-from profkit.core.errors import ProfkitError, UnreadableReport
+from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.core.types import EvaluationDocument, EvaluationTest, TestResult, TestStrength
 from profkit.execution import journal as files
 from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings
+from profkit.kernels.named_code import FILE as CODE_FILE
+from profkit.kernels.named_code import Code, require_named
 
 FORMAT = files.JournalFormat("profkit.evaluation-journal/1", "evaluation", "profkit evaluate")
 FILE = "tests.jsonl"
+_OF_A_PROGRAM = ("source", "function", "functions")  # their text stands in the journal
 
 
 @dataclass
@@ -137,6 +140,26 @@ def read_request(folder: Path, *, again: bool = False) -> EvaluationRequest:
         codec.from_plain_data(tuple[str, ...], header.get("gpus", []), "gpus"),
         header.get("serial") is True,
     )
+
+
+def require_code(
+    request: EvaluationRequest,
+    named: Sequence[Code],
+    line: str,
+    *,
+    file_option: str = CODE_FILE,
+    needed: bool = True,
+) -> None:
+    """Raise UsageError where code that the folder of the evaluation names would run (`needed`) and is not `named`.
+
+    `line` is what was typed so far; `file_option` names a file of kernels there.
+    """
+    if needed and request.settings.source.kind in _OF_A_PROGRAM:
+        raise UsageError(
+            f"the kernels of {request.folder} are functions of a program, and are not run from the folder",
+            "the program that called profkit.evaluation",
+        )
+    require_named(request.settings.code(file_option), named, line, needed=needed)
 
 
 def make_document(contents: EvaluationContents, seconds: float) -> EvaluationDocument:

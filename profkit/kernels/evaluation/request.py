@@ -15,6 +15,7 @@ from profkit.core.regular_files import read_bounded_text
 from profkit.core.run_folder import create_run_folder
 from profkit.kernels.devices import choose_device, choose_device_elsewhere
 from profkit.kernels.evaluation.sources.source import SourceRequest
+from profkit.kernels.named_code import FILE, Code
 
 WAIT_POLICY = "OMP_WAIT_POLICY"  # how OpenMP's threads wait for each other: busily, or asleep
 SEED_BITS = 63
@@ -54,6 +55,14 @@ class JudgeSettings:
     timeout: float = 60.0
     seed: int = 0
     timing: PairOptions = field(default_factory=PairOptions)
+
+    def code(self, file_option: str = FILE) -> tuple[Code, ...]:
+        """Code of users that this runs, by the options that name it on the command line."""
+        options = {"file": file_option, "directory": "--kernels"}
+        option = options.get(self.source.kind)
+        own = [(option, path) for path in self.source.paths] if option is not None else []
+        tests = (("--suite", self.suite), ("--traces", self.suite_path))
+        return (*own, *((name, path) for name, path in tests if path.endswith(".py")))
 
     def seed_of(self, test: str) -> int:
         """The seed of the arguments of the test with that id."""

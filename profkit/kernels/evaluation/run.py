@@ -39,6 +39,7 @@ from profkit.kernels.evaluation.judging.judge_process import (
     test_result,
 )
 from profkit.kernels.evaluation.request import WAIT_POLICY, EvaluationRequest, was_asked
+from profkit.kernels.named_code import code_options
 from profkit.kernels.places import PlaceSlots, SlotWork, from_here
 from profkit.kernels.sweep.plan import format_duration
 
@@ -61,7 +62,8 @@ def run_evaluation(
     """
     start = monotonic()
     on = elsewhere.options if elsewhere is not None else ""
-    resume_line = f"profkit evaluate --resume {request.folder} {on}".rstrip()
+    code = code_options(request.settings.code())
+    resume_line = " ".join(filter(None, (f"profkit evaluate --resume {request.folder}", code, on)))
     with contextlib.ExitStack() as cleanup, raise_on_signals():
         journal = _open_journal(request)
         cleanup.callback(journal.close)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -16,8 +17,10 @@ from profkit.core.errors import ProfkitError, UnreadableReport
 from profkit.core.run_folder import clean_name
 from profkit.core.types import CaseResult, CaseState, GridPoint, MeasuredCeilings, SweepDocument
 from profkit.execution import journal as files
+from profkit.kernels.named_code import require_named
+from profkit.kernels.operations.registry import has_implementation, register_names
 from profkit.kernels.sweep.files import inspect_files
-from profkit.kernels.sweep.request import SweepGrid, SweepRequest, TimingOptions
+from profkit.kernels.sweep.request import SweepGrid, SweepRequest, TimingOptions, with_options
 
 FORMAT = files.JournalFormat("profkit.sweep-journal/1", "sweep", "profkit sweep")
 FILE = "cases.jsonl"
@@ -123,10 +126,18 @@ def read_sweep(folder: Path) -> SweepDocument:
     return sweep_document(contents.header, contents.results, contents.about, sum(contents.sessions))
 
 
-def read_request(folder: Path, *, again: bool = False) -> SweepRequest:
+def read_request(
+    folder: Path,
+    *,
+    again: bool = False,
+    named: Sequence[Path] = (),
+    plan: bool = False,
+    profile: bool = False,
+) -> SweepRequest:
     """The sweep that `folder` holds, as it was asked for; `again`: what has no time is tried once more.
 
-    Raises UnreadableReport where it holds none, UsageError where a file of the user's cannot be run any more.
+    Files of users run where the caller has `named` them, for what is left and what it wants to `profile`; for a `plan`
+    none does. Raises UnreadableReport where it holds none, UsageError where a file is not named, or cannot be run.
     """
     contents = read_journal(folder / FILE)
     header = contents.header
@@ -137,7 +148,13 @@ def read_request(folder: Path, *, again: bool = False) -> SweepRequest:
         header.get("planned"),
         codec.from_plain_data(float, header.get("timeout", 300.0), "timeout"),
     )
-    if not isinstance(planned, int) or settled < planned:  # what is whole is shown wherever it was copied to
+    is_whole = isinstance(planned, int) and settled >= planned  # then it is shown wherever it was copied to
+    line = f"profkit sweep --resume {shlex.quote(str(folder))}{' --again' if again else ''}"
+    needed = (profile or not is_whole) and not plan
+    require_named(with_options(paths), with_options(map(str, named)), line, needed=needed)
+    if plan:
+        _assume_implementations(grid)
+    elif needed:
         inspect_files([Path(file) for file in paths], timeout)
     rules = header.get("rules", {})
     return SweepRequest(
@@ -153,6 +170,17 @@ def read_request(folder: Path, *, again: bool = False) -> SweepRequest:
         again,
         _is_serial(header),
     )
+
+
+def _assume_implementations(grid: SweepGrid) -> None:
+    """What is not ours does every operation, as far as can be said without running the file that registers it."""
+    unknown = [
+        (operation, name)
+        for name in grid.implementations
+        if not any(has_implementation(name, operation) for operation in grid.operations)
+        for operation in grid.operations
+    ]
+    register_names(unknown)
 
 
 def find_unfinished(request: SweepRequest) -> Path | None:

@@ -266,6 +266,11 @@ def make_request(options: SweepOptions, *, make_folder: bool = True, elsewhere: 
     return with_new_folder(request) if make_folder else request
 
 
+def with_options(files: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """How files of users are named on the command line."""
+    return tuple(("--with", file) for file in files)
+
+
 def with_new_folder(request: SweepRequest) -> SweepRequest:
     """The request with a folder of its own beside `request.folder`, which is made."""
     folder = create_run_folder(request.folder.parent, request.name, request.device, datetime.now())

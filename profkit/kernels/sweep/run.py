@@ -20,6 +20,7 @@ from profkit.execution.job import JobOutcome, JobStatus
 from profkit.execution.pool import TICK_SECONDS, WorkerPool
 from profkit.hardware.gpu_locks import lock_gpus
 from profkit.kernels.devices import check_device, worker_uuids
+from profkit.kernels.named_code import code_options
 from profkit.kernels.operations.pytorch import COMPILED
 from profkit.kernels.places import PlaceSlots
 from profkit.kernels.sweep import journal as journals
@@ -27,7 +28,7 @@ from profkit.kernels.sweep import workers
 from profkit.kernels.sweep.journal import SweepJournal, sweep_document
 from profkit.kernels.sweep.outputs import load_reports, write_results
 from profkit.kernels.sweep.plan import TimeLeft, format_duration
-from profkit.kernels.sweep.request import SweepRequest
+from profkit.kernels.sweep.request import SweepRequest, with_options
 from profkit.kernels.sweep.schedule import PointQueue, Precompile, Work
 
 REPORT_SECONDS = 2.0  # between two looks at how much is left
@@ -54,7 +55,8 @@ class _Session:
     @property
     def resume_line(self) -> str:
         """What goes on with it."""
-        return f"profkit sweep --resume {self.request.folder} {self.on}".rstrip()
+        code = code_options(with_options(self.request.files))
+        return " ".join(filter(None, (f"profkit sweep --resume {self.request.folder}", code, self.on)))
 
     @property
     def seconds(self) -> float:

@@ -20,6 +20,7 @@ class CProfile:
             lazy_function("profkit.profilers.cprofile.read.looks_like_cprofile"),
             lazy_function("profkit.profilers.cprofile.read.read_cprofile"),
             lazy_function("profkit.profilers.cprofile.read.scrub_cprofile"),
+            texts=("names of functions and of source files",),
         ),
     )
     recorder = None

@@ -82,6 +82,12 @@ class NsightCompute:
             lambda head: head.startswith(b"NVR\0"),
             lazy_function("profkit.profilers.ncu.rep.read_ncu_rep"),
             lazy_function("profkit.profilers.ncu.scrub.scrub"),
+            texts=(
+                "names of kernels",
+                "names of NVTX ranges",
+                "source text that was imported, PTX and cubins",
+                "names of source files",
+            ),
         ),
         Format(
             "ncu-repz",
@@ -99,6 +105,11 @@ class NsightCompute:
             _is_csv,
             lazy_function("profkit.profilers.ncu.csv_report.read_ncu_csv"),
             lazy_function("profkit.profilers.ncu.scrub.scrub_csv"),
+            texts=(
+                "names of kernels",
+                "names of NVTX ranges",
+                "lines that the program printed between ncu's",
+            ),
         ),
     )
     recorder = Recorder(recording_step, collect_report, picks_kernel=True, uses_gpu=True)

@@ -285,15 +285,13 @@ def _learn_private(data: Buffer, blocks: tuple[ReportBlock, ...], redactor: Reda
         for path, value in _find_strings(data, header.offset, header.offset + header.size, _KNOWN):
             text = value.decode("utf-8", "replace")
             if path in ((3, 3, 5), (3, 4, 5), (6, 2)):
-                redactor.learn(text, HOST, strong=True)
+                redactor.learn_name(text, HOST)
             elif path == (3, 9, 4):
                 redactor.learn_environment(text)
             elif path == (3, 9, 2):
                 redactor.learn(text, FOLDER)
             elif path in ((3, 9, 3), (3, 11)):
-                for word in split_command(text)[1] if path == (3, 11) else text.split():
-                    redactor.learn(word, COMMAND)
-                    redactor.learn(word.partition("=")[2], COMMAND)
+                redactor.learn_command(split_command(text)[1] if path == (3, 11) else text.split())
             else:
                 redactor.learn(text, PATH)
         for part in read_records(data, block):

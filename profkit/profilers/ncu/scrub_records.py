@@ -11,7 +11,9 @@ import re
 from collections.abc import Iterable
 
 from profkit.profilers.ncu.blocks import LENGTH, Buffer, MalformedMessage, ReportMessage, read_fields
-from profkit.profilers.redact import PATH, Redactor
+from profkit.profilers.private_forms import mask_shares, replace_addresses, replace_relative
+from profkit.profilers.redact import PATH, TOKEN, Redactor
+from profkit.runtime.passes.secrets import hide_secrets
 
 _DEEPEST = 12
 _PART = rb"[A-Za-z0-9_.+@%~() -]"
@@ -29,6 +31,12 @@ _HOMES_IN_BINARY = b"(?:" + _HOME + b"|" + _WINDOWS_HOME + rb")[^\x00-\x1f\"'<>|
 _DRIVE = rb"(?<![\w/\\.-])[A-Za-z]:[\\/]{1,2}(?:" + _PART + rb"+[\\/]{1,2})+"
 _WINDOWS = _DRIVE + _WORD + b"*"
 _WINDOWS_IN_BINARY = rb"(?=[^\x00-\x1f]{10})" + _DRIVE + _PART + rb"*(?=[\x00-\x1f\"'])"
+# The path of a source by its end, however short its parts: /u/al/x.cu
+_SOURCE_END = rb"\.(?:cuh?|hh?|hpp|hxx|cpp|cxx|cc|c|py|ptx|cubin|inl)"
+_SOURCE = rb"(?:(?<![\w:/.\\~-])|(?<=-[ILoB]))(?:/" + _WORD + rb"+){2,}" + _SOURCE_END + rb"(?![\w.])"
+_SOURCE_IN_BINARY = rb"(?<![\w:/.\\~-])(?:/" + _PART + rb"+){2,}" + _SOURCE_END + rb"(?=[\x00\"'])"
+_DRIVE_SOURCE_IN_BINARY = _DRIVE + _PART + rb"*" + _SOURCE_END + rb"(?=[\x00\"'])"
+_RUN = re.compile(rb"[\x20-\x7e]{8,}(?=\x00)")  # a text in a binary
 _ANY = re.compile(rb"(?:/" + _WORD + rb"{2,}){2,}|" + _HOME + rb"|[A-Za-z]:[\\/]")
 _PUBLIC = re.compile(
     rb"/(?:usr/(?:lib|lib64|include|share|bin|local/cuda[\w.-]*)|lib|lib64|bin|proc/self|dev|sys)/|/(?:tmp|dvs)/tmpxft_"
@@ -127,7 +135,16 @@ class Masker:
         if self._known is None:
             folders = sorted((f for f in self._folders if f.count(b"/") > 1), key=lambda folder: -len(folder))
             known = b"".join(_either_slash(f) + b"(?!" + _WORD + b")" + _FURTHER + b"|" for f in folders)
-            forms = (_HOMES_IN_TEXT, _PATH, _WINDOWS), (_HOMES_IN_BINARY, _PATH_IN_BINARY, _WINDOWS_IN_BINARY)
+            forms = (
+                (_HOMES_IN_TEXT, _SOURCE, _PATH, _WINDOWS),
+                (
+                    _HOMES_IN_BINARY,
+                    _SOURCE_IN_BINARY,
+                    _DRIVE_SOURCE_IN_BINARY,
+                    _PATH_IN_BINARY,
+                    _WINDOWS_IN_BINARY,
+                ),
+            )
             in_text, in_binary = (re.compile(known + b"|".join(each)) for each in forms)
             self._known = in_text, in_binary
         return self._known
@@ -136,11 +153,28 @@ class Masker:
         """Text, or a binary with texts in it."""
         before = bytes(copy[at:end])
         in_text, in_binary = self._patterns()
-        pattern = in_text if _is_text(before) else in_binary
+        is_text = _is_text(before)
+        pattern = in_text if is_text else in_binary
         after = pattern.sub(lambda found: self._mask(found[0]), before)
+        after = self._forms(after) if is_text else _RUN.sub(lambda found: self._forms(found[0]), after)
         if after != before:
             copy[at:end] = after
             self._redactor.note(PATH)
+
+    def _forms(self, text: bytes) -> bytes:
+        """The text with secrets, addresses and paths of other forms masked; as long as it was."""
+        before = text.decode("latin-1")
+        after = hide_secrets(before, self._masked_secret)
+        after = replace_addresses(after, _letters_masked, _letters_masked, self._masked_path)
+        after = replace_relative(mask_shares(after, self._masked_path), self._masked_path)
+        return after.encode("latin-1") if len(after) == len(before) else text
+
+    def _masked_secret(self, secret: str) -> str:
+        self._redactor.note(TOKEN)
+        return "x" * len(secret)
+
+    def _masked_path(self, path: str) -> str:
+        return self._mask(path.encode("latin-1")).decode("latin-1")
 
     def _literals(self, copy: bytearray) -> None:
         if self._literal is None:
@@ -185,6 +219,10 @@ class Masker:
         return b"".join(
             part if part[:1] in b"/\\" else next(words) for part in _SLASHES.split(folder) if part
         )
+
+
+def _letters_masked(text: str) -> str:
+    return re.sub(r"[^\s/\\.:@\[\]]", "x", text)
 
 
 _SLASHES = re.compile(rb"(\\{1,2}|/{1,2})")

@@ -74,6 +74,12 @@ class NsightSystems:
             lazy_function("profkit.profilers.nsys.sqlite.read_sqlite"),
             lazy_function("profkit.profilers.nsys.scrub.scrub"),
             time_line=lazy_function("profkit.profilers.nsys.sqlite.time_line"),
+            texts=(
+                "names of kernels",
+                "names of NVTX ranges (NVTX_EVENTS.text, StringIds.value)",
+                "names of API calls (StringIds.value)",
+                "messages of nsys (DIAGNOSTIC_EVENT.text)",
+            ),
         ),
         Format(
             "nsys-rep",
@@ -96,6 +102,11 @@ class NsightSystems:
             lazy_function("profkit.profilers.nsys.stats.looks_like_stats"),
             lazy_function("profkit.profilers.nsys.stats.read_stats"),
             lazy_function("profkit.profilers.scrub.scrub_text"),
+            texts=(
+                "names of kernels",
+                "names of NVTX ranges",
+                "names of API calls",
+            ),
         ),
     )
     recorder = Recorder(recording_step, collect_report, uses_gpu=True)

@@ -18,12 +18,18 @@ from pathlib import Path
 from profkit.core.errors import UnreadableReport
 from profkit.core.regular_files import check_regular
 from profkit.core.sqlite_files import connect, plain_tables
+from profkit.profilers.nsys.scrub_values import (
+    as_text,
+    column_scrubber,
+    scrub_device,
+    scrub_fact,
+    scrub_message,
+    scrub_property,
+)
 from profkit.profilers.redact import (
     COMMAND,
-    DEVICE,
     ENVIRONMENT,
     HOST,
-    MESSAGE,
     OTHER,
     OUTPUT,
     PATH,
@@ -31,7 +37,6 @@ from profkit.profilers.redact import (
     USER,
     Redactor,
     environment_variables,
-    plain_release,
 )
 
 # Tables whose strings say what was done on the device or called on the host. CALLCHAINS hold symbols and modules.
@@ -40,141 +45,6 @@ OF_EVENTS = re.compile(
     r"DX1|KHR_|NVVIDEO_|NVMEDIA_|PROFILER_OVERHEAD|GPU_|GENERIC_EVENT|NET_|NIC_|SAMPLING_CALLCHAINS|ENUM_|"
     r"TARGET_INFO_(?:GPU|CUDA|NIC|GPU_METRICS)"
 )
-_HARMLESS_ENV = re.compile(
-    r"Cpu(?!set)|Supports|Has[A-Z]|Is[A-Z]|NvDriverVersion|CudaDriverVersion|OsDescription|OsVersion|Supported|"
-    r"HardwarePlatform|SoftwarePlatform|SoftwareReleaseVersion|KernelVersion|ExportLevel|LinuxParanoidLevel|"
-    r"OfedDriverVersion|dptiSupportsHES|GpuInfo|LinuxPerfInfo|EventLibSourcesInfo|SocInfo$|TotalMemory"
-)
-_CAPTURE_PRIVATE = re.compile(
-    r"(?:^|[_:])(?:COMMAND|ARGUMENTS?|ARGS?|ARGV|ENV|ENVIRONMENT|\w*DIR|DIRECTORY|USER|HOST|HOSTNAME|PATH|FILE|FILENAME|"
-    r"UUID|SESSION_ID|DISPLAY_NAME|PACKAGE|SERIAL|ADDRESS|PASSWORD|EXECUTABLE|TOKEN)(?:[_:]|\d|$)"
-)
-_PLAIN = re.compile(r"(?:true|false|-?\d{1,12}(?:\.\d{1,6})?)?")
-_WORD = re.compile(r"[A-Z][A-Za-z]{2,24}")  # Immediate, LaunchAnother
-# What nsys itself reports; another sentence may quote anything.
-_MESSAGE = re.compile(
-    r"(?:Number of|Not all|Profiling |Common injection|CUDA injection|NVTX injection|(?:PyTorch )?\w+ injection|"
-    r"Buffers holding|Loaded CUPTI|Enabling trace|Process was launched|CUDA profiling|CUPTI|Failed to|No |Unable to|"
-    r"Unrecognized|CUDA |GPU |The |Some |An error|Event |Installed |Dropped |Subscribe |Device |Driver |Hardware )"
-)
-
-
-def as_text(value: object) -> str:
-    """A value of a column as text; None is empty."""
-    return (
-        value.decode("utf-8", "replace") if isinstance(value, bytes) else "" if value is None else str(value)
-    )
-
-
-def column_scrubber(column: str, known: bool, redactor: Redactor) -> Callable[[tuple[object, ...]], object]:
-    """What becomes of a text in `column`; `known` says that the table is one of events or of devices."""
-    lower = column.lower()
-    if re.search(r"guid|serial|uuid|^mac|_mac", lower):
-        return lambda row: _blank_value(row[0], DEVICE, redactor)
-    if lower.endswith("statename"):
-        return lambda row: scrub_device(as_text(row[0]), redactor)
-    if column == "binaryData":
-        return lambda row: _payload(row[0], redactor)
-    if known:
-        return lambda row: _scrub_value(row[0], redactor)
-    return lambda row: _blank_value(row[0], PATH if "file" in lower or "path" in lower else OTHER, redactor)
-
-
-def scrub_device(value: str, redactor: Redactor) -> str:
-    """How nsys calls the machine: one that was reached over ssh by its name."""
-    if not value or re.fullmatch(r"Local(?: \([A-Z]+\))?", value):
-        return value
-    redactor.note(HOST, 1, "device")
-    return "device"
-
-
-def scrub_property(name: str, value: str, redactor: Redactor) -> str:
-    """A property of the machine: harmless ones stay."""
-    if not value:
-        return value
-    if name in ("SoftwareReleaseVersion", "KernelVersion"):
-        return plain_release(value)
-    if _HARMLESS_ENV.match(name) or value == "{}":
-        return redactor.text(value)
-    return _drop_value(_kind_of(name), redactor, value)
-
-
-def scrub_fact(name: str, value: str, redactor: Redactor) -> str:
-    """A setting of the capture or the export: switches, numbers and plain words stay."""
-    if not value:
-        return value
-    upper = name.upper()
-    if upper.startswith("EXPORT_") and not re.search(r"HOST|USER|_FILE|PATH|DIR", upper):
-        return redactor.text(value)
-    if _CAPTURE_PRIVATE.search(re.sub(r"^PROCESS_\d+:", "", upper)) or upper.startswith("EXPORT_"):
-        if upper.endswith(":COMMAND"):
-            redactor.note(COMMAND, int(value != "program"), "program")
-            return "program"
-        return _drop_value(_kind_of(upper), redactor, value)
-    if upper == "DEVICE_ID":
-        return scrub_device(value, redactor)
-    if _PLAIN.fullmatch(value) or (_WORD.fullmatch(value) and "NAME" not in upper):
-        return value
-    return _drop_value(OTHER, redactor, value)
-
-
-def _kind_of(name: str) -> str:
-    upper = name.upper()
-    for word, kind in (
-        ("ENV", ENVIRONMENT),
-        ("HOST", HOST),
-        ("DISPLAY_NAME", HOST),
-        ("USER", USER),
-        ("COMMAND", COMMAND),
-        ("ARG", COMMAND),
-        ("UUID", DEVICE),
-        ("UID", DEVICE),
-        ("NIC", DEVICE),
-        ("DIR", PATH),
-        ("PATH", PATH),
-        ("FILE", PATH),
-    ):
-        if word in upper:
-            return kind
-    return OTHER
-
-
-def scrub_message(text: str, redactor: Redactor) -> str:
-    """What nsys had to say: a sentence that is known as its own stays, without paths."""
-    if _MESSAGE.match(text):
-        return redactor.text(text)
-    redactor.note(MESSAGE, int(bool(text)), "(message removed)")
-    return "(message removed)" if text else text
-
-
-def _blank_value(value: object, kind: str, redactor: Redactor) -> object:
-    if not value or (kind is DEVICE and not as_text(value).strip("0-")):
-        return value
-    redactor.note(kind)
-    return re.sub(r"[0-9a-zA-Z]", "0", as_text(value)) if kind is DEVICE else ""
-
-
-def _payload(value: object, redactor: Redactor) -> object:
-    """What a library attached to its NVTX range: numbers may stay, text in it may be anything."""
-    raw = value if isinstance(value, bytes) else as_text(value).encode()
-    with contextlib.suppress(ValueError):
-        raw = bytes.fromhex(raw.decode("ascii"))
-    if re.search(rb"[\x20-\x7e]{6,}", raw) is None:
-        return value
-    redactor.note(OTHER)
-    return None
-
-
-def _scrub_value(value: object, redactor: Redactor) -> object:
-    if isinstance(value, bytes):
-        return value if redactor.text(value.decode("latin-1")) == value.decode("latin-1") else b""
-    return redactor.text(str(value))
-
-
-def _drop_value(kind: str, redactor: Redactor, value: str) -> str:
-    variables_in_it = sum(1 for _ in environment_variables(value)) if kind is ENVIRONMENT else 1
-    redactor.note(kind, max(1, variables_in_it))
-    return ""
 
 
 def kind_of_table(name: str) -> str:
@@ -269,6 +139,25 @@ def may_hold_text(kind: str) -> bool:
     return True if not kind else not re.search(r"INT|REAL|FLOA|DOUB", kind.upper())
 
 
+def blank_numbers(database: sqlite3.Connection, table: SqliteTable, redactor: Redactor) -> None:
+    """Write 0 where text stands in a column of numbers: SQLite takes any value in any column."""
+    names = [name for name, kind in table.columns if not may_hold_text(kind)]
+    texts = [f"typeof({quote_name(name)}) IN ('text', 'blob')" for name in names]
+    if not names:
+        return
+    where = (
+        f"SELECT 1 FROM {quote_name(table.name)} WHERE {' OR '.join(texts)} LIMIT 1"  # mostly there is none
+    )
+    if database.execute(where).fetchone() is None:
+        return
+    for name, is_text in zip(names, texts, strict=True):
+        column = quote_name(name)
+        changed = database.execute(
+            f"UPDATE {quote_name(table.name)} SET {column} = 0 WHERE {is_text}"
+        ).rowcount
+        redactor.note(OTHER, max(0, changed))
+
+
 def rewrite_column(
     database: sqlite3.Connection,
     table: SqliteTable,
@@ -342,7 +231,6 @@ def _point_to_nothing(database: sqlite3.Connection, table: SqliteTable, column: 
     )
 
 
-_TIMES = ("TARGET_INFO_SESSION_START_TIME", "ANALYSIS_DETAILS")
 _META = ("META_DATA_CAPTURE", "META_DATA_EXPORT", "EXPORT_META_DATA")  # the last one before schema 3.2
 
 
@@ -378,7 +266,7 @@ def _learn_private(database: sqlite3.Connection, tables: tuple[SqliteTable, ...]
             if "environment" in str(name).lower():
                 redactor.learn_environment(as_text(value))
             elif str(name).lower() == "hostname":
-                redactor.learn(as_text(value), HOST, strong=True)
+                redactor.learn_name(as_text(value), HOST)
     for meta in _META:
         if meta in names and names[meta].has("value"):
             for name, value in database.execute(f"SELECT name, value FROM {meta}"):
@@ -387,6 +275,8 @@ def _learn_private(database: sqlite3.Connection, tables: tuple[SqliteTable, ...]
         for (value,) in database.execute("SELECT value FROM StringIds WHERE length(value) > 200"):
             if "=" in (text := as_text(value)):
                 redactor.learn_environment(text)
+        for (value,) in database.execute("SELECT value FROM StringIds"):
+            redactor.learn_text(as_text(value))
 
 
 def _learn_fact(name: str, value: str, redactor: Redactor) -> None:
@@ -394,11 +284,12 @@ def _learn_fact(name: str, value: str, redactor: Redactor) -> None:
         redactor.learn_environment(value)
         redactor.learn(value, ENVIRONMENT)
     elif "USER" in name:
-        redactor.learn(value, USER, strong=True)
+        redactor.learn_name(value, USER)
     elif "HOST" in name or "DISPLAY_NAME" in name:
-        redactor.learn(value, HOST, strong=True)
+        redactor.learn_name(value, HOST)
     elif "COMMAND" in name or "ARG" in name:
         redactor.learn(value, COMMAND)
+        redactor.learn_command(value.split())
 
 
 # ---------------------------------------------------------------- tables
@@ -406,7 +297,9 @@ def _learn_fact(name: str, value: str, redactor: Redactor) -> None:
 
 def _scrub_table(database: sqlite3.Connection, table: SqliteTable, redactor: Redactor) -> None:
     name = table.name
+    blank_numbers(database, table, redactor)
     if name == "StringIds":
+        _blank_others(database, table, redactor, "value")
         return
     if name == "TARGET_INFO_SYSTEM_ENV":
         rewrite_column(database, table, "devStateName", lambda row: scrub_device(as_text(row[0]), redactor))
@@ -432,11 +325,22 @@ def _scrub_table(database: sqlite3.Connection, table: SqliteTable, redactor: Red
         rewrite_column(database, table, "text", lambda row: scrub_message(as_text(row[0]), redactor))
     elif name == "PROCESSES":
         _number_processes(database, table, redactor)
-    else:
-        known = OF_EVENTS.match(name) is not None or name in _TIMES
-        for column, kind in table.columns:
-            if column not in table.references and may_hold_text(kind):
-                rewrite_column(database, table, column, column_scrubber(column, known, redactor))
+    _blank_others(database, table, redactor, *_OWN_COLUMNS.get(name, ()))
+
+
+# What is rewritten by itself, above
+_OWN_COLUMNS: dict[str, tuple[str, ...]] = {
+    "TARGET_INFO_SYSTEM_ENV": ("devStateName", "value"),
+    **dict.fromkeys(_META, ("value",)),
+    "DIAGNOSTIC_EVENT": ("text",),
+    "PROCESSES": ("name",),
+}
+
+
+def _blank_others(database: sqlite3.Connection, table: SqliteTable, redactor: Redactor, *own: str) -> None:
+    for column, kind in table.columns:
+        if column not in own and column not in table.references and may_hold_text(kind):
+            rewrite_column(database, table, column, column_scrubber(table.name, column, redactor))
 
 
 def _number_processes(database: sqlite3.Connection, table: SqliteTable, redactor: Redactor) -> None:

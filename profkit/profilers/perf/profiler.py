@@ -161,6 +161,7 @@ class Perf:
             lazy_function("profkit.profilers.perf.stat_text.looks_like_stat_json"),
             lazy_function("profkit.profilers.perf.stat_text.read_stat_json"),
             scrub,
+            texts=("names of events",),
         ),
         Format(
             "perf-json",
@@ -169,6 +170,10 @@ class Perf:
             lazy_function("profkit.profilers.perf.convert_json.looks_like_convert_json"),
             lazy_function("profkit.profilers.perf.convert_json.read_convert_json"),
             scrub,
+            texts=(
+                "names of functions and of source files",
+                "names of processes and threads",
+            ),
         ),
         Format(
             "perf-stat-csv",
@@ -177,6 +182,7 @@ class Perf:
             lazy_function("profkit.profilers.perf.stat_csv.looks_like_stat_csv"),
             lazy_function("profkit.profilers.perf.stat_csv.read_stat_csv"),
             scrub,
+            texts=("names of events",),
         ),
         Format(
             "perf-stat-text",
@@ -185,6 +191,7 @@ class Perf:
             lazy_function("profkit.profilers.perf.stat_text.looks_like_stat_text"),
             lazy_function("profkit.profilers.perf.stat_text.read_stat_text"),
             scrub,
+            texts=("names of events",),
         ),
         Format(
             "perf-report",
@@ -193,6 +200,10 @@ class Perf:
             lazy_function("profkit.profilers.perf.report_text.looks_like_report_text"),
             lazy_function("profkit.profilers.perf.report_text.read_report_text"),
             scrub,
+            texts=(
+                "names of functions and of source files",
+                "names of processes and threads",
+            ),
         ),
         Format(
             "perf-script",
@@ -202,6 +213,10 @@ class Perf:
             lazy_function("profkit.profilers.perf.script.read_script"),
             scrub,
             has_stacks=True,
+            texts=(
+                "names of functions and of source files",
+                "names of processes and threads",
+            ),
         ),
     )
     recorder = Recorder(recording_step)

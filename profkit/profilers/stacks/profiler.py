@@ -21,6 +21,10 @@ class StackSamples:
             lazy_function("profkit.profilers.stacks.read.read_stacks"),
             lazy_function("profkit.profilers.stacks.read.scrub_stacks"),
             has_stacks=True,
+            texts=(
+                "names of functions and of source files",
+                "names of threads",
+            ),
         ),
     )
     recorder = None

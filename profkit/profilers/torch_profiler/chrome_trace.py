@@ -384,7 +384,7 @@ _PROCESS = re.compile(
     r'("name"\s*:\s*"(?:process_name|thread_name)"[^{}]*"args"\s*:\s*\{\s*"name"\s*:\s*")((?!stream )[^"\\]*)'
 )
 _NAMED = re.compile(
-    r'("(?P<key>host_?name|node_?name|user_?name|user|cmd_?line|command_?line|argv|working_?dir|cwd)"\s*:\s*")'
+    r'("(?P<key>host(?:_?name)?|node_?name|user_?name|user|cmd_?line|command_?line|argv|working_?dir|cwd)"\s*:\s*")'
     r'((?:[^"\\]|\\.)*)',
     re.IGNORECASE,
 )

@@ -22,6 +22,12 @@ class TorchProfiler:
             lazy_function("profkit.profilers.torch_profiler.chrome_trace.scrub_chrome_trace"),
             time_line=lazy_function("profkit.profilers.torch_profiler.chrome_trace.time_line"),
             facts_are_conditions=True,
+            texts=(
+                "names of kernels",
+                "names of operations and of ranges (record_function)",
+                "names of functions and of source files",
+                "arguments of events (args)",
+            ),
         ),
     )
     recorder = None

@@ -115,6 +115,10 @@ class Xctrace:
             time_line=_TIME_LINE,
             has_stacks=True,
             facts_are_conditions=True,
+            texts=(
+                "names of functions, of encoders and of command buffers",
+                "labels of signposts",
+            ),
         ),
         Format(
             "xctrace-toc",
@@ -124,6 +128,7 @@ class Xctrace:
             _READ,
             _SCRUB_FILE,
             facts_are_conditions=True,
+            texts=("names of tables",),
         ),
         Format(
             "xctrace-document",
@@ -150,6 +155,10 @@ class Xctrace:
             time_line=_TIME_LINE,
             has_stacks=True,
             facts_are_conditions=True,
+            texts=(
+                "names of functions, of encoders and of command buffers",
+                "labels of signposts",
+            ),
         ),
     )
     recorder = Recorder(

@@ -77,7 +77,7 @@ def _learn_names(files: tuple[Path, ...] | list[Path], redactor: Redactor) -> Pr
             if name and number:
                 names.setdefault(number, set()).add(name)
         elif tag == "device" and attributes.get("name") not in (None, attributes.get("model")):
-            redactor.learn(attributes["name"], HOST, strong=True)
+            redactor.learn_name(attributes["name"], HOST)
 
     for file in files:
         parser = new_parser()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -44,7 +45,7 @@ from profkit.profiling.profile import (
 )
 from profkit.profiling.record import RecordOptions, check_target, find_recorder, record_report
 from profkit.profiling.revision import read_revision
-from profkit.profiling.workload import default_name
+from profkit.profiling.workload import CALLER, check_input, default_name
 
 _STAYS = ("output", "targets")  # options that name files of this machine
 
@@ -153,9 +154,16 @@ def _errand_of(function: str, options: ProfileOptions | RecordOptions, sending: 
     data = {field.name: getattr(options, field.name) for field in fields(options) if field.name not in _STAYS}
     if isinstance(options, RecordOptions):
         data["report"] = clean_name(options.report.name)
+    paths = sending.paths
+    if options.stdin == CALLER:
+        raise UsageError("--stdin - is of this machine: another place is sent a file", "--stdin FILE")
+    if options.stdin is not None:
+        check_input(options.command, options.stdin)
+        data["stdin"] = os.path.relpath(options.stdin)
+        paths = (*paths, Path(options.stdin))
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in data.items()}
-    work = workload_tree(options.command, sending.paths)
-    name = clean_name(getattr(options, "name", None) or default_name(options.command))
+    work = workload_tree(options.command, paths)
+    name = clean_name(getattr(options, "name", None) or default_name(options.command, options.stdin))
     return Errand(function, plain, work, name, sending)
 
 

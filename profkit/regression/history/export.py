@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import MachineError, UsageError
+from profkit.core.formatting import table_cell
 from profkit.core.safe_folder import chown_to_sudo_user
 from profkit.core.whole_files import replacing
 from profkit.regression.history.file import is_history
@@ -78,6 +79,8 @@ def _cell(value: object) -> object:
     """What is not known is an empty cell, true and false are words that every reader takes."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, str):
+        return table_cell(value)
     return "" if value is None else value
 
 

@@ -45,6 +45,7 @@ from profkit.regression.nightly.session import (
     read_state,
     write_state,
 )
+from profkit.runtime.passes.secrets import mask_command
 
 PLAN_SCHEMA = "profkit.night-plan/1"
 LOOKED = 30  # nights back that are asked how long a workload took
@@ -77,7 +78,7 @@ def _plan_workload(spec: WorkloadSpec, past: Sequence[NightState]) -> PlannedWor
     costs = [planned.get("cost") for planned in passes]
     return PlannedWorkload(
         name=spec.name,
-        command=spec.command,
+        command=mask_command(spec.command)[0],
         cwd=str(spec.cwd),
         backend=str(document.get("backend") or spec.backend),
         passes=tuple(dict.fromkeys(planned["name"] for planned in passes)),

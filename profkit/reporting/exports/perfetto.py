@@ -15,7 +15,7 @@ from profkit.core.progress import Progress
 from profkit.core.types import RunDocument, Timing
 from profkit.profilers.profiler import TimeLine
 from profkit.reporting.exports.sources import Sources
-from profkit.reporting.views.run_text import place_option
+from profkit.reporting.views.run_text import place_option, stdin_option
 
 EVERY = 1 << 17  # events after which it is said how far it has come
 _PASSES, _SAMPLES = 1, 2  # numbers of the two processes of a run without a trace
@@ -39,7 +39,7 @@ def pieces(sources: Sources, document: Callable[[], RunDocument], progress: Prog
 def _line_for(document: RunDocument) -> str:
     words = document.workload.command
     command = shlex.join(words) if words else "COMMAND"
-    on = place_option(document)
+    on = place_option(document) + stdin_option(document)
     return f"profkit profile {on}--backend {document.backend} --passes timing,trace -- {command}"
 
 

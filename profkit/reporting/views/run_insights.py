@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
@@ -34,7 +35,14 @@ from profkit.reporting.view import (
     soft,
     strong,
 )
-from profkit.reporting.views.run_text import NOISE, WORDS, actions, command_line, place_option, with_command
+from profkit.reporting.views.run_text import (
+    NOISE,
+    WORDS,
+    actions,
+    place_option,
+    stdin_option,
+    with_command,
+)
 
 BRIEF = 5  # of them on a short screen
 _NAME = 44  # characters of a kernel's name
@@ -390,6 +398,6 @@ def _deeper(document: RunDocument) -> Measurement | None:
 
 
 def _profile_line(document: RunDocument, options: str) -> Text:
-    typed = command_line(document)
-    options = place_option(document) + options
+    typed = shlex.join(document.workload.command)
+    options = place_option(document) + stdin_option(document) + options
     return command(f"profkit profile {options} -- {typed if len(typed) <= _COMMAND else 'COMMAND'}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shlex
@@ -35,7 +36,7 @@ class _PythonCommand:
 
     launcher: tuple[str, ...]  # with the interpreter at its end
     options: tuple[str, ...]
-    program: tuple[str, ...]  # script args, -m module args, -c code args
+    program: tuple[str, ...]  # script args, -m module args, -c code args, - args
 
 
 def host_command(
@@ -50,6 +51,8 @@ def host_command(
 
 START_FOLDER = Path(__file__).with_name("start_up")
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "make", "ninja", "xargs", "sudo"})
+_SCRIPT_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
+_INTERACTIVE = "python without a program is interactive"
 _MACHINE_CODE = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 _NO_ENVIRONMENT = {
     "E": "reads no PYTHON variables",
@@ -117,6 +120,23 @@ def find_interpreter(command: Sequence[str]) -> str | None:
     return shutil.which(parsed.launcher[-1])
 
 
+def reads_program_from_input(command: Sequence[str]) -> bool:
+    """Whether a Python or a shell takes its program from standard input: `python -`, `python`, `bash -s x`, `sh`."""
+    parsed = _parse_command(command)
+    if not isinstance(parsed, str):
+        return parsed.program[0] == "-"
+    if parsed == _INTERACTIVE:
+        return True
+    if not command or _base_name(command[0]) not in _SCRIPT_SHELLS:
+        return False
+    options = list(itertools.takewhile(lambda word: word[:1] in ("-", "+") and word != "-", command[1:]))
+    letters = {letter for word in options if not word.startswith("--") for letter in word[1:]}
+    rest = command[1 + len(options) :]
+    return (
+        "c" not in letters and ("s" in letters or not rest or rest[0] == "-") and "--version" not in options
+    )
+
+
 def _parse_command(command: Sequence[str]) -> _PythonCommand | str:
     """The parts of the command, or in words why it is no Python program that a host could run."""
     if not command:
@@ -147,9 +167,7 @@ def _parse_python(launcher: tuple[str, ...], words: Sequence[str]) -> _PythonCom
             options.append(word)
             position += 1
             break
-        if word == "-":
-            return "the program is read from standard input, which is empty here"
-        if not word.startswith("-"):
+        if word == "-" or not word.startswith("-"):
             break
         if word.startswith("--"):
             if word != "--check-hash-based-pycs" or position + 1 >= len(words):
@@ -166,7 +184,7 @@ def _parse_python(launcher: tuple[str, ...], words: Sequence[str]) -> _PythonCom
             return _PythonCommand(launcher, tuple(options), (*program, *words[position:]))
     rest = tuple(words[position:])
     if not rest:
-        return "python without a program is interactive"
+        return _INTERACTIVE
     return _PythonCommand(launcher, tuple(option for option in options if option != "--"), rest)
 
 

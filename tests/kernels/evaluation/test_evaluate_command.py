@@ -13,6 +13,7 @@ from profkit.kernels.evaluation import run
 from profkit.kernels.evaluation.journal import create_journal
 from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings, note_asked, was_asked
 from profkit.kernels.evaluation.run import _describe
+from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.suites.names import check_names
 from tests.cli_runner import ENVIRONMENT, Said, call_in_process
 from tests.evaluation_documents import a_test
@@ -53,7 +54,7 @@ def test_a_number_out_of_range_is_refused_with_the_usual_one(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["kernels.py"], "FILE.py cannot be changed by --resume"),
+        (["kernels.py"], "kernels.py cannot be changed: its folder"),
         (["--correctness-only"], "--correctness-only cannot be changed by --resume"),
     ],
 )
@@ -61,6 +62,46 @@ def test_what_would_not_be_heeded_is_refused(folder: Path, words: list[str], sai
     done = evaluate(*words, "--resume", str(folder), cwd=folder.parent)
     assert done.code == 2
     assert said in done.err
+
+
+@pytest.mark.parametrize(
+    ("settings", "options"),
+    [
+        (JudgeSettings(source=SourceRequest("file", ("/tmp/k.py",))), "/tmp/k.py"),
+        (JudgeSettings(source=SourceRequest("directory", ("/tmp/ks",))), "--kernels /tmp/ks"),
+        (JudgeSettings(suite="/tmp/tests.py"), "--suite /tmp/tests.py"),
+        (JudgeSettings(suite="traced", suite_path="/tmp/tests.py"), "--traces /tmp/tests.py"),
+    ],
+)
+def test_code_that_a_folder_names_runs_only_where_the_user_names_it_too(
+    tmp_path: Path, settings: JudgeSettings, options: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_journal(EvaluationRequest(settings, tmp_path, "file"), "2026-11-22T10:00:00+00:00").close()
+    done = evaluate("--resume", str(tmp_path), cwd=tmp_path)
+    assert done.code == 2
+    assert "the folder names code that would run here: /tmp/" in done.err
+    assert f"profkit evaluate --resume {tmp_path} {options}" in done.err
+    again = evaluate("--replay", "0", str(tmp_path), cwd=tmp_path)
+    assert again.code == 2
+    assert f"--replay 0 {tmp_path} {options if options[0] == '-' else f'--kernels {options}'}" in again.err
+    asked: list[EvaluationRequest] = []
+
+    def stop(request: EvaluationRequest, *_: object) -> None:
+        asked.append(request)
+        raise SystemExit(9)
+
+    monkeypatch.setattr(run, "run_evaluation", stop)
+    assert evaluate("--resume", str(tmp_path), *options.split(), cwd=tmp_path).code == 9
+    assert [request.settings for request in asked] == [settings]
+
+
+def test_functions_whose_text_stands_in_a_folder_are_not_run_from_it(tmp_path: Path) -> None:
+    settings = JudgeSettings(source=SourceRequest("function", text="import os; os.abort()"))
+    create_journal(EvaluationRequest(settings, tmp_path, "function"), "2026-11-22T10:00:00+00:00").close()
+    for words in (("--resume", str(tmp_path)), ("--replay", "0", str(tmp_path))):
+        done = evaluate(*words, cwd=tmp_path)
+        assert done.code == 2
+        assert "are functions of a program" in done.err
 
 
 def test_nothing_is_said_of_times_where_none_is_measured() -> None:

@@ -45,6 +45,43 @@ def test_a_sweep_as_json_is_one_document_and_nothing_else(folder: Path, tmp_path
     assert found["sweep"]["complete"] is True
 
 
+REGISTERS = """
+from pathlib import Path
+from profkit.sweep import implementation
+
+Path(__file__).with_name("ran").touch()
+
+@implementation("GELU", "mine")
+def mine(problem):
+    raise NotImplementedError
+"""
+
+
+@pytest.mark.parametrize("words", [(), ("--again",), ("--profile", "slowest:1")])
+def test_python_that_a_folder_names_runs_only_where_the_user_names_it_too(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "mine.py").write_text(REGISTERS)
+    request = request_for(tmp_path / "out", "PyTorch", "mine", files=(tmp_path / "mine.py",))
+    settled(request)
+    done = sweep("--resume", str(request.folder), *words, cwd=tmp_path)
+    assert done.code == 2
+    assert f"the folder names code that would run here: {tmp_path}/mine.py" in " ".join(done.err.split())
+    assert f"--with {tmp_path}/mine.py" in done.err
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("words", [(), ("--with", "mine.py")])
+def test_for_a_plan_of_a_sweep_that_is_there_no_python_runs(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "mine.py").write_text(REGISTERS)
+    request = request_for(tmp_path / "out", "PyTorch", "mine", files=(tmp_path / "mine.py",))
+    settled(request, 1)
+    done = sweep("--resume", str(request.folder), "--plan", *words, cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "4 cases at 2 points" in done.out  # as the grid says: which of them it has, its file knows
+    assert not (tmp_path / "ran").exists()
+
+
 def test_the_records_go_into_a_file_that_is_named(folder: Path, tmp_path: Path) -> None:
     assert (
         sweep("--resume", str(folder), "--results", str(tmp_path / "mine.json"), "-q", cwd=tmp_path).code == 0
@@ -59,7 +96,7 @@ def test_the_records_go_into_a_file_that_is_named(folder: Path, tmp_path: Path) 
     ("words", "said"),
     [
         (["--dtype", "float16"], "--dtype cannot be changed by --resume"),
-        (["--with", "x.py"], "--with cannot be changed by --resume"),
+        (["--with", "x.py"], "--with x.py cannot be changed: its folder"),
         (["--profile", "all"], "--profile all chooses no cases"),
     ],
 )
@@ -131,7 +168,8 @@ def test_wrong_arithmetic_of_the_framework_is_told_and_fails_nothing(
     point = next(iter(request.grid.points()))
     journal.add(CaseResult(point, implementation, state, reason="a reason of its own"), 1.0)
     journal.close()
-    done = sweep("--resume", str(request.folder), "-q", cwd=tmp_path)
+    named = ("--with", str(tmp_path / "mine.py"))
+    done = sweep("--resume", str(request.folder), *named, "-q", cwd=tmp_path)
     assert done.code == code, done.err
     told = " ".join(done.out.split())
     assert ("Not right 1 case (1 " in told) == (state not in ("too large", "unavailable"))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from profkit.profilers.profiler import Format
 from profkit.profilers.redact import PATH, TOKEN, Redactor, environment_variables
+from profkit.profilers.registry import all_profilers
 
 
 @pytest.mark.parametrize(
@@ -29,7 +31,7 @@ from profkit.profilers.redact import PATH, TOKEN, Redactor, environment_variable
         ("00:1a:2b:3c:4d:5e", "<address>"),
         ("GPU-7d1b1c9e-1111-2222-3333-444455556666", "00000000-0000-0000-0000-000000000000"),
         ("ann@example.org", "<mail>"),
-        ("https://ann:pa55word@host/x", "https://<removed>@host/x"),
+        ("https://ann:pa55word@host/x", "https://<address>"),
         ("WANDB_API_KEY=0123456789abcdef next", "WANDB_API_KEY=<removed> next"),
         ("uses hf_abcdefghijklmnop here", "uses <token> here"),
     ],
@@ -52,6 +54,15 @@ def test_what_tells_of_a_person_or_a_machine_goes(text: str, expected: str) -> N
         "https://docs.nvidia.com/nsight-compute/ProfilingGuide/index.html",
         "127.0.0.1",
         "step/forward",
+        "std::token::kind<auth::key>(cache_key=4, dead::beef, abc::f32)",
+        "max_token: 128, pad_token='<pad>', --tokenizer gpt2, the token is 3",
+        "torch/nn/modules/module.py(1501): _call_impl",
+        "aten/src/ATen/native/cuda/Loops.cuh",
+        "threading.local and self.internal(x), jdk.internal.misc",
+        "12:34:56 and 3:4/5 then a:/b",
+        "PWD is not set; key: value",
+        "artifacts/trace/x/y.json",
+        r"\\n\\t \d+\w*",
         "",
     ],
 )
@@ -76,6 +87,13 @@ def test_what_is_known_goes_wherever_it_stands_and_a_kernel_keeps_its_name_but_f
     assert "bell" not in told.text("at /home/ann bell")
     assert told.kernel("gated_mlp_training_kernel") == "gated_mlp_training_kernel"
     assert told.kernel("k_correct-horse") == "k_removed"
+
+
+def test_what_kinds_of_text_stay_is_said_for_every_form_of_report() -> None:
+    default = Format("a", "a", "a", None, lambda _: None, None).texts  # type: ignore[arg-type, return-value]
+    formats = [form for profiler in all_profilers() for form in profiler.formats if form.scrub is not None]
+    assert len(formats) > 15
+    assert [form.name for form in formats if form.texts == default] == []
 
 
 def test_the_list_names_kinds_and_counts_and_no_secret() -> None:
@@ -103,3 +121,50 @@ def test_the_list_names_kinds_and_counts_and_no_secret() -> None:
 )
 def test_an_environment_is_read_however_it_is_written(text: str) -> None:
     assert list(environment_variables(text)) == [("A", "1"), ("B", "x=y")]
+
+
+# A secret word in each form in which people and programs write one; whatever else stays, the word goes.
+PLANTED = (
+    "token=Pl4nted", "password: Pl4nted", "Authorization: Bearer Pl4nted.x.y", "GET /v1/run?key=Pl4nted&n=1",
+    "-----BEGIN PRIVATE KEY-----\nPl4nted\n-----END PRIVATE KEY-----", r'{\"api_key\": \"Pl4nted\"}',
+    "X-Api-Key: Pl4nted",
+        "train --password Pl4nted --lr 1", "run --secret=Pl4nted", "Cookie: sid=Pl4nted; a=b", "hf_Pl4ntedPl4nted",
+    "s3://Pl4nted/checkpoints/x.pt", "gs://bucket/Pl4nted", "postgres://ann:Pl4nted@db/x", "https://git.acme.example/Pl4nted",
+    r"\\server\Pl4nted\x.pt", r"\\\\Pl4nted\\share\\x.pt", "nas01:/Pl4nted/data/x.pt", "ann@gpu1:/vol/Pl4nted/x",
+    "../Pl4nted/x.py", "./work/Pl4nted/x.py", "work/Pl4nted/x.py", "Pl4nted-7.cluster.local", "node-3.Pl4nted.internal",
+    "build.Pl4nted.corp", "C:\\work\\Pl4nted\\x.cu", "/Pl4nted/net/x.py", "~/Pl4nted/x.py", "Pl4nted@example.org",
+    "PASSPHRASE='Pl4nted'", "PATH=/usr/bin:/opt/Pl4nted/bin:/home/Pl4nted/bin", "LD_LIBRARY_PATH=:/opt/Pl4nted/lib",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", PLANTED)
+def test_a_secret_goes_in_whatever_form_it_is_written(text: str) -> None:
+    scrubber = Redactor()
+    for form in (text, f"step 3, {text} done", f'"{text}"'):
+        assert "Pl4nted" not in scrubber.text(form), scrubber.text(form)
+    assert sum(one.count for one in scrubber.removed()) >= 3
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["2001:db8::7:1", "fe80::1a2b:3cff:fe4d:5e6f%eth0", "fd12:3456:789a:1::1", "2a00:1450:4001:81b::200e"],
+)
+def test_an_address_of_version_6_goes(address: str) -> None:
+    assert (
+        Redactor().text(f"connect [{address}]:443, {address} and") == "connect [<address>]:443, <address> and"
+    )
+
+
+def test_names_are_learnt_from_fields_and_homes_and_common_words_are_none() -> None:
+    told = Redactor()
+    told.learn_text(
+        '{"hostname": "gpu7.acme.example", "user": "annbell"}  in /home/jqx1/net and "host": "localhost"'
+    )
+    told.learn_text("/home/project/x /home/ubuntu host: pinned user: cuda")
+    assert told.text("gpu7 and gpu7.acme.example, gpu77") == "<host> and <host>, gpu77"
+    assert told.text("jqx1_step of annbell's project, pinned by localhost") == (
+        "<user>_step of <user>'s project, pinned by localhost"
+    )
+    assert (
+        told.kernel("k_annbell_jqx1") == "k_removed_jqx1"
+    )  # a path alone does not change the name of a kernel

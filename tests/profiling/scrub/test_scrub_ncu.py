@@ -262,3 +262,28 @@ def test_nvidias_own_package_opens_a_scrubbed_report_with_everything_in_it(
 ) -> None:
     cleaned(planted, tmp_path / "clean.ncu-rep")
     assert dump(planted) == dump(tmp_path / "clean.ncu-rep") != []
+
+
+FORMS = (
+    "/u/jq/k.cu", "/jq/k.cu", "/data/jq b/k.cu", r"D:\p\jq\k.cu", "C:/jq/k.cu", r"\\srv\jq\x\k.cu", "../jq/ml/k.cu",
+    "jq/ml/k.cu", "s3://bucket/jq/x", "nas01:/jq/data/x", "password: jqjqjqjq", "--api-key jqjqjqjq",
+    "Authorization: Bearer jqjqjqjq", "https://git.acme.example/jq", "jq-7.cluster.local",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_secret_goes_from_source_text_and_from_a_binary_and_nothing_moves(
+    tmp_path: Path, form: str
+) -> None:
+    binary = b"\x7fELF\x02\x01\x00\0" + form.encode() + b"\0" + b"\x00\xff\x80" * 9
+    texts = (
+        lump(3, f'// see {form} ok\nint token = ids[i]; // "aten/src/ATen/native/cuda/Loops.cuh"\n'),
+        lump(4, binary),
+    )
+    path = tmp_path / "out.ncu-rep"
+    path.write_bytes(report(block(details=session()), block([], sources=[number(1, 1) + b"".join(texts)])))
+    cleaned(path, tmp_path / "clean.ncu-rep")
+    raw = (tmp_path / "clean.ncu-rep").read_bytes()
+    assert b"jq" not in raw
+    assert b'int token = ids[i]; // "aten/src/ATen/native/cuda/Loops.cuh"' in raw
+    assert len(raw) - raw.index(b"\x7fELF") == len(binary)

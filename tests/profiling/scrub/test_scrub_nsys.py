@@ -289,3 +289,51 @@ def test_a_secret_in_any_private_place_of_a_recorded_export_goes(
     kernels = "SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL"
     if rows(copy, "SELECT 1 FROM sqlite_master WHERE name = 'CUPTI_ACTIVITY_KIND_KERNEL'"):
         assert rows(output, kernels) == rows(path, kernels)
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
+def test_text_stays_in_columns_that_are_allowed_by_name_and_in_no_other(path: Path, tmp_path: Path) -> None:
+    """Also in columns of numbers, where SQLite takes any text, and in tables and columns of a later version."""
+    copy = tmp_path / "out.sqlite"
+    kept = {
+        ("NVTX_EVENTS", "text"),
+        ("NVTX_EVENTS", "jsonText"),
+        ("TARGET_INFO_GPU", "chipName"),
+        ("StringIds", "value"),
+    }
+    kept |= {("TARGET_INFO_SYSTEM_ENV", "value"), ("META_DATA_EXPORT", "value")}  # by the name beside it
+    kept |= {("TARGET_INFO_GPU", "name"), ("TARGET_INFO_SYSTEM_ENV", "name"), ("NVTX_EVENTS", "binaryData")}
+    with closing(sqlite3.connect(copy)) as base:
+        with closing(sqlite3.connect(path)) as original:
+            original.backup(base)
+        for table in ("CUPTI_ACTIVITY_KIND_LATER", "NVTX_LATER", "GENERIC_EVENT_SOURCES", "GPU_LATER"):
+            base.execute(f"CREATE TABLE {table} (start INTEGER, data TEXT, comment, note BLOB)")
+            base.execute(f"INSERT INTO {table} VALUES (1, 'a', 'b', 'c')")
+        planted = 0
+        for (table,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            for _, column, *_, key in base.execute(f"PRAGMA table_info({table})").fetchall():
+                named = table.startswith(("META_", "ENUM_")) and column in ("name", "label")
+                if (table, column) not in kept and not named and not key:
+                    planted += base.execute(f'UPDATE {table} SET "{column}" = ?', (f"of {SECRET}",)).rowcount
+        base.commit()
+    assert planted > 200
+    output, _ = cleaned(copy)
+    assert SECRET.encode() not in output.read_bytes()
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
+def test_a_recorded_export_keeps_every_text_of_its_own(path: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "in.sqlite"
+    copy.write_bytes(path.read_bytes())
+    output, _ = cleaned(copy)
+    for table, column in (
+        ("TARGET_INFO_GPU", "name"),
+        ("TARGET_INFO_GPU", "busLocation"),
+        ("ENUM_CUDA_MEM_KIND", "label"),
+    ):
+        if rows(copy, f"SELECT 1 FROM sqlite_master WHERE name = '{table}'"):
+            assert rows(copy, f"SELECT {column} FROM {table}") == rows(
+                output, f"SELECT {column} FROM {table}"
+            )
+    texts = "SELECT value FROM StringIds WHERE value != ''"
+    assert rows(copy, texts) == rows(output, texts)

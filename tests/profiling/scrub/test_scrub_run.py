@@ -162,6 +162,7 @@ class TestTheVerb:
         assert said.code == 0, said.err
         assert "Scrubbed copy: public copy.ncu-rep" in said.out
         assert "command line: 1" in said.out
+        assert "source text that was imported, PTX and cubins: counters.ncu-rep" in " ".join(said.out.split())
         assert SECRET not in said.out + said.err
         assert (run.parent / "public copy.ncu-rep").stat().st_size > 0
 
@@ -172,6 +173,8 @@ class TestTheVerb:
         assert told["schema"] == "profkit.scrub/1"
         assert {"kind", "count", "examples"} == set(told["removed"][0])
         assert any(left["name"] == "artifacts/trace.nsys-rep" for left in told["left_out"])
+        remaining = {one["kind"]: one["files"] for one in told["remaining"]}
+        assert "artifacts/counters.ncu-rep" in remaining["names of kernels"]
         assert SECRET not in said.out
 
     @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_a_whole_one_is_shown_by_resume_without_the_files_of_its_user(folder: Pa
     assert done.exit_code == 4, done.exception  # one case failed
     assert json.loads(done.stdout)["sweep"]["complete"] is True
     again = CliRunner().invoke(app, ["sweep", "--resume", str(copy), "-q", "--again"])
-    assert "mine.py is not there" in str(again.exception)
+    assert "it runs where you name it, too" in str(again.exception)
 
 
 def test_it_may_be_compared_with_the_one_it_is_a_copy_of(folder: Path) -> None:

@@ -171,3 +171,59 @@ def test_a_recorded_report_of_ours_reads_the_same_afterwards(path: Path, tmp_pat
         recognise_format(tmp_path / "clean").read(tmp_path / "clean"),
     )
     assert before.counters == after.counters
+
+
+def test_a_host_that_one_field_names_goes_wherever_another_repeats_it(tmp_path: Path) -> None:
+    """Also before the field that names it, and with it what its command was given."""
+    events = [
+        {
+            "ph": "X",
+            "name": "on trainer-Pl4nted and trainer-Pl4nted.acme",
+            "pid": 1,
+            "tid": 1,
+            "ts": 1,
+            "dur": 1,
+        },
+        {
+            "ph": "X",
+            "name": "Pl4ntedAnn's step in /home/Pl4ntedAnn/x/y.py",
+            "pid": 1,
+            "tid": 1,
+            "ts": 2,
+            "dur": 1,
+        },
+        {
+            "ph": "X",
+            "name": "void k<8>(float*)",
+            "cat": "kernel",
+            "pid": 0,
+            "tid": 7,
+            "ts": 2,
+            "dur": 1,
+            "args": {},
+        },
+        {
+            "ph": "X",
+            "name": "saw Pl4ntedKey",
+            "pid": 1,
+            "tid": 1,
+            "ts": 3,
+            "args": {"host": "trainer-Pl4nted.acme"},
+        },
+        {
+            "ph": "X",
+            "name": "x",
+            "pid": 1,
+            "tid": 1,
+            "ts": 4,
+            "args": {"cmdline": "t.py --api-key Pl4ntedKey -v"},
+        },
+    ]
+    trace = {"schemaVersion": 1, "deviceProperties": [], "traceEvents": events}
+    source, output = tmp_path / "trace.json", tmp_path / "out.json"
+    source.write_text(json.dumps(trace, indent=1))
+    scrub_report(source, output)
+    text = output.read_text()
+    assert "Pl4nted" not in text
+    names = [event["name"] for event in json.loads(text)["traceEvents"]]
+    assert names[:3] == ["on <host> and <host>", "<user>'s step in /folder-1/y.py", "void k<8>(float*)"]

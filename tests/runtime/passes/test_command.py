@@ -61,7 +61,6 @@ def test_arguments_with_spaces_stay_one_argument() -> None:
         ("bash -c python", "not a Python program: bash"),
         ("python", "interactive"),
         ("python -O", "interactive"),
-        ("python -", "standard input"),
         ("python -V", "runs no program"),
         ("python --version", "runs no program"),
         ("python -m", "runs no program"),

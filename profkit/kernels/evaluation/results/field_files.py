@@ -17,6 +17,7 @@ from typing import Any
 
 from profkit.analysis.evaluation import EvaluationScores, counted_tests, fast_p, operation_results, scores_of
 from profkit.core.codec import to_plain_data
+from profkit.core.formatting import table_cell
 from profkit.core.statistics import geometric_mean
 from profkit.core.types import EvaluationDocument, TestResult
 
@@ -150,7 +151,10 @@ def _csv(summaries: Sequence[Row]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(summaries)
+    writer.writerows(
+        {name: table_cell(value) if isinstance(value, str) else value for name, value in row.items()}
+        for row in summaries
+    )
     return text.getvalue()
 
 

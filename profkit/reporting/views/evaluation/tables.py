@@ -29,6 +29,7 @@ from profkit.reporting.view import (
 from profkit.reporting.views.evaluation.text import (
     WORDS,
     FailureGroup,
+    can_be_replayed,
     error_text,
     failure_groups,
     failure_reason,
@@ -55,9 +56,9 @@ SIGNS: Mapping[TestStatus, Status] = {
 
 
 def failures_section(
-    operations: Sequence[OperationResult], folder: Path | None, *, replay: bool
+    operations: Sequence[OperationResult], folder: Path | None, document: EvaluationDocument
 ) -> Iterator[Section]:
-    """Each operation that is not right, why, and with `replay` the line that does one of its tests once more."""
+    """Each operation that is not right, why, and the line that does one of its tests once more, where there is one."""
     groups = failure_groups(operations)
     if not groups:
         return
@@ -69,13 +70,16 @@ def failures_section(
     rest = len(groups) - _FAILURES
     beyond = (Paragraph(f"{plural(rest, 'further reason')} in failed_tests.json."),) if rest > 0 else ()
     rows = Detail(
-        (_failure_rows(groups[:_FAILURES], folder, replay=replay), *beyond),
-        (_failure_rows(groups[:_FEW_FAILURES], folder, replay=replay), *more),
+        (_failure_rows(groups[:_FAILURES], folder, document), *beyond),
+        (_failure_rows(groups[:_FEW_FAILURES], folder, document), *more),
     )
     yield Section("Not right", (rows,), headline, anchor="failed")
 
 
-def _failure_rows(groups: Sequence[FailureGroup], folder: Path | None, *, replay: bool) -> Statuses:
+def _failure_rows(
+    groups: Sequence[FailureGroup], folder: Path | None, document: EvaluationDocument
+) -> Statuses:
+    replay = can_be_replayed(document)
     rows = [
         StatusRow(
             SIGNS[group.status],
@@ -85,7 +89,7 @@ def _failure_rows(groups: Sequence[FailureGroup], folder: Path | None, *, replay
             value=f"{len(group.results)} of {group.tests}",
             below=(
                 *_arguments_of(group),
-                *((command(replay_line(group.results[0], folder)),) if replay else ()),
+                *((command(replay_line(document, group.results[0], folder)),) if replay else ()),
             ),
         )
         for group in groups

@@ -282,10 +282,17 @@ def can_be_replayed(document: EvaluationDocument) -> bool:
     return bool(document.command)
 
 
-def replay_line(result: TestResult, folder: Path | None) -> str:
-    """The line that does the test once more."""
+def replay_line(document: EvaluationDocument, result: TestResult, folder: Path | None) -> str:
+    """The line that does the test once more, with the user's own code that runs then."""
     where = shlex.quote(str(folder)) if folder is not None else "FOLDER"
-    return f"profkit evaluate --replay {result.test.id} {where}"
+    own = document.backend in ("file", "directory") and document.kernels
+    kernels = f" --kernels {shlex.quote(document.kernels)}" if own else ""
+    return f"profkit evaluate --replay {result.test.id} {where}{kernels}{suite_option(document)}"
+
+
+def suite_option(document: EvaluationDocument) -> str:
+    """The option that names tests of the user's own; nothing for a suite of profkit's."""
+    return f" --suite {shlex.quote(document.suite)}" if document.suite.endswith(".py") else ""
 
 
 def grouped_notes(document: EvaluationDocument) -> tuple[str, ...]:

@@ -53,6 +53,7 @@ from profkit.reporting.views.evaluation.text import (
     replay_line,
     speedup_text,
     state_line,
+    suite_option,
     title,
 )
 from profkit.reporting.views.run import STATUSES
@@ -127,7 +128,7 @@ def _blocks(
     scores: EvaluationScores,
     folder: Path | None,
 ) -> Iterator[Block]:
-    yield from failures_section(operations, folder, replay=can_be_replayed(document))
+    yield from failures_section(operations, folder, document)
     yield from operations_section(operations)
     yield from _charts(document, operations)
     yield from failed_tests_section(document)
@@ -189,14 +190,17 @@ def _next_steps(
     where = shlex.quote(str(folder)) if folder is not None else "FOLDER"
     lines = []
     if not document.complete:
-        lines.append(f"profkit evaluate --resume {where}")
+        own = document.backend in ("file", "directory") and document.kernels
+        option = "--kernels " if document.backend == "directory" else ""
+        kernels = f" {option}{shlex.quote(document.kernels)}" if own else ""
+        lines.append(f"profkit evaluate --resume {where}{kernels}{suite_option(document)}")
     worst = min(
         (one.first_failure for one in operations if one.first_failure is not None),
         key=lambda result: FAILED.index(result.status),
         default=None,
     )
     if worst is not None and can_be_replayed(document):
-        lines.append(replay_line(worst, folder))
+        lines.append(replay_line(document, worst, folder))
     lines.append(f"profkit compare BASELINE {where}")
     if scores.geomean is not None:
         lines.append(f"profkit check {where} --targets targets.yaml")

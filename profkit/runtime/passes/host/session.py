@@ -156,7 +156,7 @@ def write_json(path: str, data: dict[str, object]) -> None:
 
 
 def run_program(words: Sequence[str]) -> None:
-    """Run `script args`, `-m module args` or `-c code args` as `__main__`; what it raises passes through."""
+    """Run `script args`, `-m module args`, `-c code args` or `- args` as `__main__`; what it raises passes through."""
     safe = bool(getattr(sys.flags, "safe_path", False) or sys.flags.isolated)
     first, rest = words[0], list(words[1:])
     main = _replace_main()
@@ -169,6 +169,11 @@ def run_program(words: Sequence[str]) -> None:
         _prepend("", safe)
         main.__loader__ = importlib.machinery.BuiltinImporter
         exec(compile(rest[0], "<string>", "exec", dont_inherit=True), main.__dict__)
+    elif first == "-":  # as Python does where it is no terminal: all of it, before it begins
+        sys.argv[:] = ["-", *rest]
+        _prepend("", safe)
+        main.__loader__ = importlib.machinery.BuiltinImporter
+        exec(compile(sys.stdin.buffer.read(), "<stdin>", "exec", dont_inherit=True), main.__dict__)
     elif os.path.isdir(first) or _is_zip(first):
         sys.argv[:] = [first, *rest]
         _prepend(_full_path(first), False)

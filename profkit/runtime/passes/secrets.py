@@ -1,0 +1,243 @@
+"""Secrets in a text or a command by the forms that they have: names of options and variables, tokens, addresses.
+
+What has no such form is not found: `-phunter2`, a password that is an argument by its place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+_T = TypeVar("_T")
+
+HIDDEN = "***"
+# Forms that the givers of tokens document: Hugging Face, GitHub, GitLab, OpenAI and Anthropic, AWS, Slack, Google;
+# and JSON web tokens, which begin with {" in base 64. One of plain hex (Weights & Biases) its variable's name tells.
+TOKEN_FORM = re.compile(
+    r"\b(?:hf_\w{12,}|gh[pousr]_\w{12,}|github_pat_\w{12,}|glpat-[\w-]{12,}|sk-[\w-]{16,}|A[KS]IA[0-9A-Z]{16}"
+    r"|xox[abprs]-[\w-]{10,}|AIza[\w-]{30,}|npm_\w{30,}|pypi-[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{4,}\.[\w-]*)"
+)
+# user:password@ of an address, or a token alone before the @ of one by http
+LOGIN = re.compile(r"(?<=://)(?:[^/\s:@\"']*:[^/\s@\"']+|[^/\s:@\"']{16,})(?=@)")
+KEY_BLOCK = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}(?:PRIVATE KEY|CERTIFICATE|MESSAGE)[A-Z ]{0,9}-----"
+    r"(?:(?!-----END)[\w\s+/=.,:\\-]){0,20000}(?:-----END [A-Z0-9 ]{0,60}-----)?"
+)
+_HEADER = re.compile(
+    r"(\b(?:proxy-)?authorization\\?[\"']?\s{0,2}[:=]\s{0,2}\\?[\"']?(?:(?:bearer|basic|token|digest|negotiate|apikey)\s+)?)"
+    r"([^\s\"',;\\]+)"
+    r"|(\bbearer\s+)([\w.~+/-]{8,}=*)"
+    r"|(\b(?:set-)?cookie\\?[\"']?\s{0,2}:\s{0,2}\\?[\"']?)([^\r\n\"'\\]*=[^\r\n\"'\\]+)",
+    re.IGNORECASE,
+)
+_HEADER_WORD = re.compile(r"[aA]uthorization|AUTHORIZATION|[bB]earer|BEARER|[cC]ookie|COOKIE")
+_QUERY = re.compile(
+    r"((?<=[?&;])[\w.-]{0,40}(?:key|sig|signature|token|secret|passw(?:or)?d|pwd|auth|code|credential|session)=)([^&\s\"'#<>]+)",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(
+    r"(?:token|secrets?|passw(?:or)?d|passphrase|pwd|key(?:[-_]?id)?|credentials?|auth)"
+    r"(?:(\\?[\"']?\s{0,2}(?:=(?!=)|:(?![:/\\]))\s{0,2}\\?[\"']?)([^\s\"',;&|<>(){}\[\]\\]+)"
+    r"|(\s+)(?!-)([^\s\"',;&|<>(){}\[\]\\]+))",
+    re.IGNORECASE,
+)
+_BEFORE = re.compile(r"(?<![\w.-])-{0,2}(?:[A-Za-z_][\w.-]*)?\Z")
+_LONGEST_NAME = 60
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_ALWAYS = {
+    "password",
+    "passwd",
+    "passphrase",
+    "pwd",
+    "secret",
+    "secrets",
+    "apikey",
+    "authtoken",
+    "accesstoken",
+}
+_ALWAYS |= {"credential", "credentials"}
+_KEYS = {
+    "api",
+    "access",
+    "secret",
+    "private",
+    "encryption",
+    "license",
+    "ssh",
+    "account",
+    "storage",
+    "signing",
+    "master",
+}
+_KEYS |= {"service", "subscription", "deploy", "auth", "wandb", "openai"}
+# Words of language models, which are no secrets
+_TOKENS_OF_TEXT = {
+    "pad",
+    "eos",
+    "bos",
+    "unk",
+    "mask",
+    "sep",
+    "cls",
+    "special",
+    "stop",
+    "end",
+    "start",
+    "image",
+    "next",
+}
+_TOKENS_OF_TEXT |= {
+    "first",
+    "last",
+    "max",
+    "min",
+    "num",
+    "per",
+    "new",
+    "prompt",
+    "audio",
+    "video",
+    "decoder",
+    "time",
+}
+_NO_VALUE = re.compile(r"\*+|none|null|true|false|undefined|<\w+>|\$\{?\w+\}?", re.IGNORECASE)
+LEAST_ANYWHERE = 6  # characters of a value that is hidden wherever it stands
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether an option or a variable of this name holds a secret: `--hf-token`, `DB_PASSWORD`, `apiKey`."""
+    if name in ("PWD", "OLDPWD"):
+        return False
+    words = [word for part in re.split(r"[-_.]+", name) for word in _CAMEL.split(part) if word]
+    *before, last = [word.lower() for word in words] or [""]
+    previous = before[-1] if before else ""
+    if last == "id" and before[-2:] == ["access", "key"]:
+        return True
+    if last == "key":
+        return previous in _KEYS
+    if last == "auth":
+        return previous in ("", "basic", "http", "proxy", "x")
+    return last in _ALWAYS or (last == "token" and previous not in _TOKENS_OF_TEXT)
+
+
+def hide_secrets(text: str, hide: Callable[[str], str]) -> str:
+    """The text with `hide(secret)` for each secret in it that its form or its name tells."""
+    text = KEY_BLOCK.sub(lambda found: hide(found[0]), text)
+    text = TOKEN_FORM.sub(lambda found: hide(found[0]), text)
+    if "://" in text:
+        text = LOGIN.sub(lambda found: hide(found[0]), text)
+    if _HEADER_WORD.search(text) is not None:  # ten times as fast as the whole form
+        text = _HEADER.sub(lambda found: _second_hidden(found.groups(), hide), text)
+    text = _QUERY.sub(lambda found: found[1] + _hide_value(found[2], hide), text)
+    return "".join(_named_hidden(text, hide))
+
+
+def _second_hidden(groups: Sequence[str | None], hide: Callable[[str], str]) -> str:
+    name, value = [group for group in groups if group is not None]
+    return name + _hide_value(value, hide)
+
+
+def _hide_value(value: str, hide: Callable[[str], str]) -> str:
+    return value if _NO_VALUE.fullmatch(value) else hide(value)
+
+
+def _named_hidden(text: str, hide: Callable[[str], str]) -> Iterator[str]:
+    done = 0
+    for found in _NAMED.finditer(text):
+        mark, value = (found[1], found[2]) if found[2] is not None else (found[3], found[4])
+        at = found.start(2) if found[2] is not None else found.start(4)
+        start = found.start()
+        before = _BEFORE.search(text, max(0, start - _LONGEST_NAME), start)
+        if before is None:  # in the middle of a longer word
+            continue
+        name = before[0] + text[start : at - len(mark)]
+        if at < done or not is_secret_name(name.lstrip("-")) or _NO_VALUE.fullmatch(value):
+            continue
+        if found[2] is None and not name.startswith("-"):  # "the token is": only an option has its value so
+            continue
+        if name.lower().endswith("token") and not _is_token(mark, value):
+            continue
+        if text[at + len(value) : at + len(value) + 1] in ("(", "["):  # a line of a program: password=ask()
+            continue
+        yield text[done:at]
+        yield hide(value)
+        done = at + len(value)
+    yield text[done:]
+
+
+def _is_token(mark: str, value: str) -> bool:
+    """Whether it is no number of tokens, and no line of a program: `token = ids[i]`, `f(token=next_token)`."""
+    if re.fullmatch(r"[\d.]{1,9}|[A-Za-z_.]+", value):
+        return False
+    return "= " not in mark or len(value) >= 16
+
+
+def mask_command(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """A command with its secrets hidden, and what they are. `--password x`, `--token=x`, `API_KEY=x`, and tokens."""
+    masked: list[str] = []
+    values: list[str] = []
+
+    def hide(value: str) -> str:
+        values.append(value)
+        return HIDDEN
+
+    is_value = False
+    for word in words:
+        if is_value and not word.startswith("--") and not _is_plain(masked[-1], word):
+            masked.append(_hide_value(word, hide))
+            is_value = False
+            continue
+        option, equals, value = word.partition("=")
+        is_value = False
+        if option.startswith("-") and not equals and is_secret_name(option.lstrip("-")):
+            is_value = True
+        elif (
+            equals
+            and value
+            and re.fullmatch(r"[\w.+-]+", option)
+            and is_secret_name(option.lstrip("-"))
+            and not _is_plain(option, value)
+        ):
+            word = f"{option}={_hide_value(value, hide)}"
+        else:
+            word = hide_secrets(word, hide)
+        masked.append(word)
+    return tuple(masked), tuple(dict.fromkeys(values))
+
+
+def hide_values(value: _T, secrets: Sequence[str]) -> _T:
+    """Plain data, or dataclasses, without the secrets of a command; one of a few letters only beside its name."""
+    return cast("_T", _hide_in(value, secrets)) if secrets else value
+
+
+def _hide_in(value: Any, secrets: Sequence[str]) -> Any:
+    if isinstance(value, str):
+        for secret in secrets:
+            if secret in value:
+                short = len(secret) < LEAST_ANYWHERE
+                value = hide_secrets(value, lambda _: HIDDEN) if short else value.replace(secret, HIDDEN)
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        changes = {
+            field.name: new
+            for field in dataclasses.fields(value)
+            if (new := _hide_in(old := getattr(value, field.name), secrets)) is not old
+        }
+        return dataclasses.replace(value, **changes) if changes else value
+    if isinstance(value, (tuple, list)):
+        words = value
+        if any(secret in words for secret in secrets) and all(isinstance(word, str) for word in words):
+            words = type(value)(mask_command(words)[0])
+        new = type(value)(_hide_in(part, secrets) for part in words)
+        return value if len(new) == len(value) and all(map(operator.is_, new, value)) else new
+    if isinstance(value, Mapping):
+        return {_hide_in(key, secrets): _hide_in(part, secrets) for key, part in value.items()}
+    return value
+
+
+def _is_plain(option: str, value: str) -> bool:
+    """Whether it is a number of tokens, and no token."""
+    return option.lower().endswith("token") and re.fullmatch(r"[\d.]{1,9}", value) is not None
