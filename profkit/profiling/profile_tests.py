@@ -50,11 +50,12 @@ def profile_tests(
     progress: Progress,
     write: WriteResults,
     elsewhere: ProfiledElsewhere | None = None,
+    passes: tuple[str, ...] | None = None,
 ) -> EvaluationDocument:
     """The evaluation with a run of each test that was chosen, and what it says; one that has its run already keeps it.
 
-    `write` writes the files anew after each. A test whose profile fails costs no other one. Raises Interrupted after a
-    Ctrl-C: what is profiled stays linked.
+    `write` writes the files anew after each. `passes`: those alone, of what the depth would do. A test whose profile
+    fails costs no other one. Raises Interrupted after a Ctrl-C: what is profiled stays linked.
     """
     results = chosen_tests(document, choices)
     if not results:
@@ -66,7 +67,7 @@ def profile_tests(
         if has_run(request.folder, result.profile):
             continue
         label = f"{result.test.operation}, {result.test.arguments}"
-        options = _profile_options(request, result, depth, there=where is not None)
+        options = replace(_profile_options(request, result, depth, there=where is not None), passes=passes)
         run = profile_row(options, label, request.folder, "evaluation", choices, progress, where)
         if run is None:
             continue
