@@ -138,7 +138,7 @@ def read_targets(path: Path, depth: int) -> None:
     """As `--targets FILE`."""
     from profkit.analysis.targets.load import load_targets
 
-    load_targets(path, "a")
+    load_targets(None, path, "a")
 
 
 def read_result(path: Path, depth: int) -> None:
