@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from profkit.analysis.evaluation import FastPoint, MeanSpeedup, mean_of_speedups
+from profkit.analysis.evaluation.feedback import NO_OWN_KERNEL
 from profkit.core.types import (
     Attempt,
     AttemptStatus,
@@ -133,6 +134,9 @@ class GenerationScores:
     attempts: int
     statuses: Mapping[AttemptStatus, int]
     stopped: Mapping[StopReason, int]
+    without_own_kernels: tuple[
+        str, ...
+    ] = ()  # operations whose kept kernel only calls those of others, on a GPU
 
 
 def generation_scores(document: GenerationDocument) -> GenerationScores:
@@ -150,6 +154,13 @@ def generation_scores(document: GenerationDocument) -> GenerationScores:
         len(attempts),
         Counter(attempt.status for attempt in attempts),
         Counter(operation.stopped for operation in document.operations),
+        tuple(
+            operation.operation
+            for operation in document.operations
+            if (attempt := kept_attempt(operation)) is not None
+            and attempt.own_share is not None
+            and attempt.own_share < NO_OWN_KERNEL
+        ),
     )
 
 

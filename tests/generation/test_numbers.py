@@ -58,6 +58,12 @@ def test_on_a_noisy_machine_the_faster_median_is_kept_though_no_interval_decides
     assert best.number == 2
 
 
+def test_a_kept_kernel_that_only_calls_others_is_named() -> None:
+    own, others = correct(1, 1.5, own_share=0.9), correct(1, 1.0, own_share=0.0)
+    document = generation(operation("relu.default", own), operation("mm.default", others))
+    assert generation_scores(document).without_own_kernels == ("mm.default",)
+
+
 def test_the_document_decides_which_attempt_is_kept() -> None:
     one = operation("relu.default", correct(1, 1.0), correct(2, 2.0))
     assert kept_attempt(one) == one.attempts[1]

@@ -102,6 +102,9 @@ def _conclusions(document: GenerationDocument, scores: GenerationScores) -> tupl
         if whole is not None and whole.n > mean.n:
             line += f"; {speedup_text(whole)} over {whole.n} with PyTorch in place of what is missing"
         facts.append(("Speed", f"{line}. Geometric means."))
+    if scores.without_own_kernels:
+        names = joined(scores.without_own_kernels)
+        facts.append(("No kernel", f"{names}: the kept file only calls kernels of PyTorch or its libraries."))
     if scores.attempts:
         counts = [f"{number} {status}" for status, number in Counter(scores.statuses).most_common()]
         facts.append(("Attempts", f"{scores.attempts}: {joined(counts)}."))
