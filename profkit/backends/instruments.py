@@ -10,7 +10,7 @@ from pathlib import Path
 
 from profkit.backends import PlanState, RunContext
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import read_bounded_text
+from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import Directive, PassName, Report, Step, Switch
 from profkit.profilers.xctrace.command import CUT, FINISH, TELL, absolute_command, explain_fault, record_argv
 from profkit.profilers.xctrace.export import TOC, export_argv

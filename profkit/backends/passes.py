@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 from profkit.analysis.stacks.files import write_collapsed, write_speedscope
 from profkit.backends import PassFindings, PlanState, RunContext
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import open_regular
+from profkit.core.files.regular import open_regular
 from profkit.core.types import (
     Counter,
     Depth,

@@ -136,7 +136,7 @@ def _exit_quietly(code: int = 0) -> None:
 def _error_document(fault: ProfkitError, code: int) -> str:
     """The run that met the fault, which says so itself; else the fault alone."""
     if fault.run is not None:
-        from profkit.core.regular_files import read_bounded_text
+        from profkit.core.files.regular import read_bounded_text
         from profkit.core.run_folder import FILE_NAME, SIZE_LIMIT
 
         try:

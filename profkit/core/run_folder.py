@@ -25,9 +25,9 @@ from profkit.core.codec import (
     valid_text,
 )
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
+from profkit.core.files.regular import open_regular, read_bounded_text
+from profkit.core.files.safe_folder import chown_to_sudo_user, ensure_folder, make_folder, opened
 from profkit.core.older_runs import add_codes
-from profkit.core.regular_files import open_regular, read_bounded_text
-from profkit.core.safe_folder import chown_to_sudo_user, make_folder, opened
 from profkit.core.status import has_died
 from profkit.core.types import Json, RunDocument
 from profkit.core.whole_files import write_whole
@@ -99,7 +99,7 @@ def write_run(folder: Path, document: RunDocument) -> Path:
     """
     target = folder / FILE_NAME
     try:
-        folder.mkdir(parents=True, exist_ok=True)  # the workload may have removed it
+        ensure_folder(folder)  # the workload may have removed it
         write_whole(target, (run_to_text(document),), sync=True)
     except OSError as error:
         remark = "; what was written before is whole" if target.exists() else ""

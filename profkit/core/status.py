@@ -12,7 +12,7 @@ import platform
 from collections.abc import Sequence
 from pathlib import Path
 
-from profkit.core.regular_files import read_start
+from profkit.core.files.regular import read_start
 from profkit.core.types import RunProcess
 
 # `"$@"` and not `exec`: the shell has to live on to see how the workload ended. The file is written whole

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from profkit.core.safe_folder import opened
+from profkit.core.files.safe_folder import opened
 
 
 @contextlib.contextmanager

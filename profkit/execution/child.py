@@ -15,8 +15,8 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
+from profkit.core.files.regular import open_regular
 from profkit.core.process import describe_status
-from profkit.core.regular_files import open_regular
 from profkit.execution.job import JobStatus
 from profkit.execution.limits import kills_for_memory
 

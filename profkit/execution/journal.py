@@ -23,8 +23,8 @@ from time import monotonic
 from typing import Any, TypeAlias
 
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
-from profkit.core.regular_files import check_regular, open_regular
-from profkit.core.safe_folder import opened
+from profkit.core.files.regular import check_regular, open_regular
+from profkit.core.files.safe_folder import opened
 
 _encode = json.JSONEncoder(allow_nan=False).encode  # json.dumps makes another one each time
 LONGEST_LINE = 64 << 20  # bytes; an entry with all its times has some hundred thousand

@@ -21,6 +21,7 @@ from profkit.analysis.evaluation.operations import operation_results
 from profkit.analysis.generation import best_attempt
 from profkit.analysis.insights import HOST_RULES
 from profkit.core.errors import MachineError
+from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import (
     Attempt,
     EvaluationDocument,
@@ -290,7 +291,7 @@ class OperationLoop:
 
     def _read(self, path: str) -> str:
         try:
-            return (self._tools.request.folder / path).read_text(encoding="utf-8", errors="replace")
+            return read_bounded_text(self._tools.request.folder / path, errors="replace")
         except OSError as error:
             raise MachineError(
                 f"{path} cannot be read: {error.strerror}", "another --run-id begins a new one"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from profkit.core.codec import to_plain_data
 from profkit.core.errors import ProfkitError
-from profkit.core.regular_files import read_bounded_text
+from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import Machine, Peaks
 from profkit.core.whole_files import user_cache, write_whole
 from profkit.hardware.peaks import SCHEMA, read_peaks

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from profkit.core.regular_files import read_bounded
+from profkit.core.files.regular import read_bounded
 from profkit.core.whole_files import user_cache
 
 

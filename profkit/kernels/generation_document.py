@@ -11,6 +11,7 @@ from profkit.analysis.evaluation import MeanSpeedup
 from profkit.analysis.generation import GenerationScores, generation_scores, within_attempts
 from profkit.core.codec import from_plain_data, json_text, short_repr, to_plain_data
 from profkit.core.errors import UnreadableReport
+from profkit.core.files.regular import read_start
 from profkit.core.types import GenerationDocument, Json
 from profkit.kernels.evaluation.results.document import load_json
 
@@ -75,9 +76,7 @@ def is_generation(path: Path) -> bool:
     """True for a folder that holds the file, and for a file that begins like one; never raises."""
     with contextlib.suppress(OSError):
         file = path / FILE if path.is_dir() else path
-        if file.is_file():  # asked first, since opening a pipe would wait for its writer
-            with file.open("rb") as opened:
-                return b'"profkit.generation/' in opened.read(_HEAD)
+        return b'"profkit.generation/' in read_start(file, _HEAD)
     return False
 
 

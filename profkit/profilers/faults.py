@@ -10,7 +10,7 @@ from pathlib import Path
 
 from profkit.analysis.metrics.catalogue import load_yaml
 from profkit.core.errors import Fault, MachineError
-from profkit.core.regular_files import copy_regular, read_bounded_text
+from profkit.core.files.regular import copy_regular, read_bounded_text
 from profkit.profilers.profiler import RecordRequest
 
 

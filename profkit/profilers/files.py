@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, TextIO
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import open_regular, open_regular_text
+from profkit.core.files.regular import open_regular, open_regular_text
 from profkit.profilers.private_forms import without_keys
 
 HEAD_BYTES = 64 * 1024  # what is looked at to tell which format a file has

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from profkit.core.errors import Fault, MachineError, ProfkitError
-from profkit.core.regular_files import read_bounded_text
+from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import Directive, Report, Switch
 from profkit.profilers.programs import try_command
 

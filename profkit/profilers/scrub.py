@@ -11,7 +11,7 @@ import zlib
 from pathlib import Path
 
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
-from profkit.core.regular_files import open_regular, open_regular_text
+from profkit.core.files.regular import open_regular, open_regular_text
 from profkit.profilers.files import HEAD_BYTES, check_unpacked
 from profkit.profilers.private_forms import without_keys
 from profkit.profilers.redact import Redactor, RemovedText

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from profkit.core.codec import json_text
 from profkit.core.errors import MachineError, ProfkitError, UsageError
+from profkit.core.files.safe_folder import chown_to_sudo_user
 from profkit.core.progress import Progress, Silent
 from profkit.core.run_folder import FILE_NAME, run_to_json
-from profkit.core.safe_folder import chown_to_sudo_user
 from profkit.core.types import RunDocument, SweepDocument
 from profkit.core.whole_files import is_stream, write_whole
 from profkit.kernels.generation_document import generation_text, is_generation, read_generation

@@ -15,6 +15,7 @@ from typing import cast, get_args
 from profkit.analysis.targets import Target
 from profkit.backends import Backend, PlanState, RunContext, choose_backend
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError
+from profkit.core.files.safe_folder import chown_to_sudo_user, without_links
 from profkit.core.progress import Progress
 from profkit.core.run_folder import (
     create_run_folder,
@@ -22,7 +23,6 @@ from profkit.core.run_folder import (
     reserve_space,
     write_run,
 )
-from profkit.core.safe_folder import chown_to_sudo_user, without_links
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Depth, PassName, Plan, RunDocument, RunState, Workload
 from profkit.core.whole_files import write_whole

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 from profkit.core.errors import Interrupted, MachineError, UsageError, WorkloadError
+from profkit.core.files.safe_folder import caller_of_sudo, chown_to_sudo_user, is_shared, move_into
 from profkit.core.progress import Progress
-from profkit.core.safe_folder import caller_of_sudo, chown_to_sudo_user, is_shared, move_into
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.status import read_status
 from profkit.hardware.gpu import read_gpu_uuids

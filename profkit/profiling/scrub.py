@@ -14,7 +14,8 @@ from typing import Any
 from profkit.analysis.ranking.ranking import FILE as RESULTS
 from profkit.core.codec import json_text
 from profkit.core.errors import MachineError, ProfkitError, UsageError
-from profkit.core.regular_files import open_regular_text, read_bounded_text
+from profkit.core.files.regular import open_regular_text, read_bounded_text
+from profkit.core.files.safe_folder import chown_to_sudo_user
 from profkit.core.run_folder import (
     FILE_NAME,
     SIZE_LIMIT,
@@ -22,7 +23,6 @@ from profkit.core.run_folder import (
     run_from_json,
     run_to_json,
 )
-from profkit.core.safe_folder import chown_to_sudo_user
 from profkit.core.types import RunDocument
 from profkit.kernels.evaluation.journal import FILE as TESTS
 from profkit.kernels.evaluation.results.document import FILE as EVALUATION

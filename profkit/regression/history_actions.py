@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
-from profkit.core.regular_files import open_regular
+from profkit.core.files.regular import open_regular
 from profkit.core.run_folder import FILE_NAME, is_run, read_run
 from profkit.core.types import AcceptedChange, Entry
 from profkit.kernels.evaluation.results.read_results import is_evaluation

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core import regular_files
-from profkit.core.regular_files import (
+from profkit.core.files import regular as regular_files
+from profkit.core.files.regular import (
     DOCUMENT_BYTES,
     check_regular,
     copy_regular,
@@ -24,14 +24,16 @@ from profkit.core.regular_files import (
 from tests.conftest import ROOT
 
 PACKAGE = ROOT / "profkit"
-# What reads only the system's own files or those that are installed with the package, runs inside of the workload, or
-# is sent alone to another machine.
+# What reads only the system's own files or those that are installed with the package, runs inside of the workload, is
+# sent alone to another machine, or opens what the user names as a workload's standard input, which may be a pipe.
 OTHERS = {
     "analysis/metrics/catalogue.py",
     "cli/nightly.py",
+    "core/process.py",
     "core/process_tree.py",
-    "core/regular_files.py",
-    "core/safe_folder.py",
+    "core/status.py",
+    "core/files/regular.py",
+    "core/files/safe_folder.py",
     "execution/limits.py",
     "execution/places/boot.py",
     "execution/places/connection.py",
@@ -43,6 +45,7 @@ OTHERS = {
     "hardware/tree.py",
     "kernels/operations/cuda/launch.py",
     "profilers/perf/probe.py",
+    "profiling/workload.py",
     "reporting/html/page.py",
 }
 INSIDE = ("runtime/region/", "runtime/passes/host/")

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core import run_folder, safe_folder
+from profkit.core import run_folder
 from profkit.core.errors import MachineError, UsageError
-from profkit.core.safe_folder import check_folder, chown_to_sudo_user, opened, without_links
+from profkit.core.files import safe_folder
+from profkit.core.files.safe_folder import chown_to_sudo_user, ensure_folder, opened, without_links
 from profkit.core.whole_files import write_whole
 from profkit.execution import journal
 from profkit.profiling.record import _bring, _where_to_write, check_target
@@ -81,7 +82,7 @@ def test_nothing_is_written_into_what_took_a_runs_place(run: Path, victim: Path,
     with pytest.raises(MachineError, match="has taken its place"):
         journal.create(run / "cases.jsonl", journal.JournalFormat("s/1", "sweep", "sweep"), {})
     with pytest.raises(OSError, match="has taken its place"):
-        check_folder(without_links(run))
+        ensure_folder(without_links(run))
     assert _listing(victim) == before
 
 
@@ -118,10 +119,11 @@ def test_a_folder_that_was_removed_is_made_again_and_one_that_nobody_made_is_as_
     for name in ("artifacts", "logs"):
         (run / name).rmdir()
     run.rmdir()
-    check_folder(run)  # the workload may have removed it
+    ensure_folder(run)  # the workload may have removed it
+    run_folder.write_run(run, documents.empty())
     (tmp_path / "other").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "other")
-    check_folder(tmp_path / "link")  # a user's own link is followed
+    ensure_folder(tmp_path / "link")  # a user's own link is followed
     write_whole(tmp_path / "link" / "file", ("x",))
     assert (tmp_path / "other" / "file").read_text() == "x"
 

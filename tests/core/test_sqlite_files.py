@@ -10,8 +10,8 @@ from types import FrameType
 
 import pytest
 
-from profkit.core import sqlite_files
-from profkit.core.sqlite_files import code_in, connect, plain_tables
+from profkit.core.files import sqlite as sqlite_files
+from profkit.core.files.sqlite import code_in, connect, plain_tables
 from tests.conftest import ROOT
 
 COUNT = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS i FROM n"
@@ -103,6 +103,6 @@ def test_only_its_own_files_are_opened_without_the_guard() -> None:
     }
     # A history in memory, and the copy that is being written.
     assert {name: count for name, count in opened.items() if count} == {
-        "core/sqlite_files.py": 1,
+        "core/files/sqlite.py": 1,
         "regression/history/file.py": 2,
     }

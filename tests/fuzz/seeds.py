@@ -76,8 +76,8 @@ workloads:
   a:
     ipc: off
 """
-NVBENCH = b"""{"meta": {"argv": ["./bench"], "version": {"json": {"major": 1, "minor": 0, "patch": 0, "string": "1.0.0"},
-"nvbench": {"string": "0.2.0"}}}, "devices": [{"id": 0, "name": "NVIDIA H100", "sm_version": 900}],
+NVBENCH = b"""{"meta": {"argv": ["./bench"], "version": {"json": {"major": 1, "minor": 0, "patch": 0,
+"string": "1.0.0"}, "nvbench": {"string": "0.2.0"}}}, "devices": [{"id": 0, "name": "NVIDIA H100", "sm_version": 900}],
 "benchmarks": [{"name": "copy", "index": 0, "states": [{"name": "Device=0 N=2^20", "device": 0, "is_skipped": false,
 "axis_values": [{"name": "N", "type": "int64", "input_string": "2^20", "value": "1048576"}], "summaries": [
 {"tag": "nv/cold/sample_size", "data": [{"name": "value", "type": "int64", "value": "3"}]},
@@ -129,12 +129,13 @@ def evaluations() -> tuple[bytes, ...]:
     """Folders of evaluations: our own, and two of others."""
     made = json_text(evaluation_json(evaluation_documents.every_status())).encode()
     rows = (
-        b'[{"op_name": "relu.default", "args": "((T([2, 3], f32),), {})", "is_correct": true, "benchmark_time_ms": 0.5, '
-        b'"reference_time_ms": 1.0, "speedup": 2.0, "error_msg": "", "error_type": "", "traceback": "", "max_abs_error":'
-        b' "0.0", "max_rel_error": "0.0", "test_type": "correctness"}]'
+        b'[{"op_name": "relu.default", "args": "((T([2, 3], f32),), {})", "is_correct": true, "benchmark_time_ms": 0.5,'
+        b'"reference_time_ms": 1.0, "speedup": 2.0, "error_msg": "", "error_type": "", "traceback": "", "max_abs_error"'
+        b': "0.0", "max_rel_error": "0.0", "test_type": "correctness"}]'
     )
     kernelbench = (
-        b'{"1": {"sample_id": 0, "compiled": true, "correctness": true, "metadata": {"hardware": "H100", "device": "0"}, '
+        b'{"1": {"sample_id": 0, "compiled": true, "correctness": true, "metadata": '
+        b'{"hardware": "H100", "device": "0"}, '
         b'"runtime": 0.5, "runtime_stats": {"mean": 0.5, "std": 0.01, "min": 0.4, "max": 0.6, "num_trials": 100}}}'
     )
     return (

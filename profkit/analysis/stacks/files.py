@@ -12,7 +12,7 @@ from typing import Any
 from profkit.analysis.stacks.merge import KERNEL, PYTHON, frame_label, is_python
 from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import read_bounded_text
+from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import Frame, Stacks
 
 NANO = 1e9

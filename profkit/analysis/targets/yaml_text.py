@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from profkit.core.errors import UsageError
-from profkit.core.regular_files import read_bounded_text
+from profkit.core.files.regular import read_bounded_text
 
 SIZE_LIMIT = 1 << 20  # bytes; the built-in targets take 7 KB
 MOST_DEPTH = 20  # theirs are 5 deep

@@ -16,7 +16,7 @@ from pathlib import Path
 from profkit.backends import PassFindings, PlanState
 from profkit.backends.cuda.trace import EXPORT_SECONDS, NSYS_SECONDS, plain_runs
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import read_bounded_text
+from profkit.core.files.regular import read_bounded_text
 from profkit.core.status import status_wrapper
 from profkit.core.types import PassPlan
 from profkit.profilers.nsys.command import export_argv, nsys_argv

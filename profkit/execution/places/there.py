@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import IO
 
 from profkit.core.errors import ProfkitError
+from profkit.core.files.regular import open_regular
 from profkit.core.process import adopt_orphans
-from profkit.core.regular_files import open_regular
 from profkit.core.types import Json
 from profkit.execution.places.boot import file_hash
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from profkit.core.files.regular import read_bounded_text
 from profkit.core.whole_files import replacing
 from profkit.generation.clients.client import Answer, Message, ModelClient
 
@@ -70,7 +71,7 @@ class StoredAnswers:
 def _read(path: Path) -> Answer | None:
     """A stored answer, which took no time; None where there is none, or its file is damaged."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(read_bounded_text(path))
         answer = Answer(**document["answer"])
     except (OSError, ValueError, KeyError, TypeError):
         return None

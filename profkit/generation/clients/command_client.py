@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from profkit.core.errors import Interrupted, UsageError
+from profkit.core.files.regular import read_start
 from profkit.core.formatting import format_quantity, shorten
 from profkit.core.process import ProcessOutcome, run
 from profkit.generation.clients.client import Answer, Cancelled, Message, ModelFailed
@@ -112,8 +113,7 @@ def _replace(word: str, places: dict[str, str]) -> str:
 
 def _read(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
+        content = read_start(path, MOST_BYTES + 1)
     except OSError:
         return ""
     if len(content) > MOST_BYTES:

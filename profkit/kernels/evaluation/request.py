@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from profkit.core.errors import MachineError, UsageError
-from profkit.core.regular_files import read_bounded_text
+from profkit.core.files.regular import read_bounded_text
 from profkit.core.run_folder import create_run_folder
 from profkit.kernels.devices import choose_device, choose_device_elsewhere
 from profkit.kernels.evaluation.sources.source import SourceRequest

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from profkit.core.errors import UsageError
-from profkit.core.regular_files import DOCUMENT_BYTES, check_regular
+from profkit.core.files.regular import DOCUMENT_BYTES, check_regular
 from profkit.core.types import Json
 from profkit.execution.child import WorkerEnded
 from profkit.execution.client import WorkerClient, WorkerCommand

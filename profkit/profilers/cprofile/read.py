@@ -13,7 +13,7 @@ from pathlib import Path
 
 from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import read_bounded
+from profkit.core.files.regular import read_bounded
 from profkit.core.types import Frame, Hotspot, Profile, Report
 from profkit.profilers.redact import Redactor
 

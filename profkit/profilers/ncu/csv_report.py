@@ -15,7 +15,7 @@ from pathlib import Path
 
 from profkit.analysis.metrics.catalogue import load_yaml
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import open_regular_text
+from profkit.core.files.regular import open_regular_text
 from profkit.core.types import Report
 from profkit.profilers.files import lines_of
 from profkit.profilers.ncu.launches import (

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import open_regular
+from profkit.core.files.regular import open_regular
 from profkit.core.types import KernelInstruction, Report, Scope, ToolRule
 from profkit.profilers.ncu.blocks import (
     NEWEST,

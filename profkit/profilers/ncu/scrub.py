@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TextIO
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import open_regular, open_regular_text
+from profkit.core.files.regular import open_regular, open_regular_text
 from profkit.profilers.files import lines_of
 from profkit.profilers.ncu.blocks import (
     LENGTH,

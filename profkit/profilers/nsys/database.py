@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import check_regular
-from profkit.core.sqlite_files import connect, plain_tables
+from profkit.core.files.regular import check_regular
+from profkit.core.files.sqlite import connect, plain_tables
 
 
 def call_name(name: str) -> str:

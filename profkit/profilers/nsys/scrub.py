@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import check_regular
-from profkit.core.sqlite_files import connect, plain_tables
+from profkit.core.files.regular import check_regular
+from profkit.core.files.sqlite import connect, plain_tables
 from profkit.profilers.nsys.scrub_values import (
     as_text,
     column_scrubber,

@@ -12,7 +12,7 @@ from pathlib import Path
 from profkit.analysis.timeline.records import Collected, Configuration, Recording, TransferKind
 from profkit.analysis.timeline.trace import build_trace
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import open_regular_text
+from profkit.core.files.regular import open_regular_text
 from profkit.core.types import ApiCall, GpuRange, GpuTrace, Kernel, KernelTime, Report, Transfer
 from profkit.profilers.files import lines_of
 from profkit.profilers.nsys.command import explain

@@ -9,7 +9,7 @@ from typing import IO
 
 from profkit.analysis.stacks.merge import FrameTable
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import open_regular
+from profkit.core.files.regular import open_regular
 from profkit.core.types import Frame, Report
 from profkit.profilers.json_stream import JsonStream, TruncatedJson
 from profkit.profilers.perf.samples import MergedEvents, frame_of

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import open_regular
+from profkit.core.files.regular import open_regular
 
 _LITTLE, _BIG = b"PERFILE2", b"2ELIFREP"
 # One per process that ran with perf support. The folder is fixed in CPython; TMPDIR and JITDUMPDIR change nothing.

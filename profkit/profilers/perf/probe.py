@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core.errors import Fault, MachineError, UnreadableReport, UsageError
+from profkit.core.files.regular import read_bounded_text
 from profkit.core.process import ProcessOutcome, run
-from profkit.core.regular_files import read_bounded_text
 from profkit.core.types import Check, Counter, Switch
 from profkit.hardware import tree
 from profkit.hardware.system import superuser_command

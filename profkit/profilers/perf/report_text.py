@@ -13,7 +13,7 @@ from pathlib import Path
 
 from profkit.analysis.stacks.merge import UNKNOWN
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import open_regular
+from profkit.core.files.regular import open_regular
 from profkit.core.types import Frame, Hotspot, Profile, ProfileKind, Report
 from profkit.profilers.perf.samples import frame_of, library_of
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import open_regular
+from profkit.core.files.regular import open_regular
 from profkit.core.types import CounterState, Report
 from profkit.profilers.perf.command import explain
 from profkit.profilers.perf.stat_counters import CounterSums, StatRow

@@ -13,8 +13,8 @@ from profkit.analysis.stacks.merge import PYTHON, FrameTable, StackMerger
 from profkit.analysis.stacks.python_code import PythonSample, PythonTally, drawn_stack
 from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
+from profkit.core.files.regular import open_regular_text
 from profkit.core.formatting import plural
-from profkit.core.regular_files import open_regular_text
 from profkit.core.types import Frame, Hotspot, Profile, Report
 from profkit.profilers.files import copy_lines, lines_of
 from profkit.profilers.redact import Redactor

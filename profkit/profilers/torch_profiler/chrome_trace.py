@@ -14,7 +14,7 @@ from typing import IO, Any, BinaryIO, TextIO, cast
 
 from profkit.analysis.timeline.records import Collected, Configuration, Range, TransferKind
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import open_regular
+from profkit.core.files.regular import open_regular
 from profkit.core.types import Gpu, MemoryKind, Report
 from profkit.profilers.files import check_unpacked
 from profkit.profilers.json_stream import JsonStream, TruncatedJson

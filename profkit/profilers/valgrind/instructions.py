@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import open_regular
+from profkit.core.files.regular import open_regular
 from profkit.core.types import RUN, Counter, Scope
 from profkit.profilers.valgrind.callgrind import Executed, read_executions
 

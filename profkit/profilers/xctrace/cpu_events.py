@@ -22,7 +22,7 @@ from typing import Any
 from xml.parsers.expat import ExpatError
 
 from profkit.analysis.metrics.formulas import FormulaTable, formula_table
-from profkit.core.regular_files import read_bounded
+from profkit.core.files.regular import read_bounded
 
 FOLDER = Path("/usr/share/kpep")
 LARGEST = 16 * 1024 * 1024  # bytes of a table; the largest are some 200 kB

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
+from profkit.core.files.regular import copy_regular, open_regular, open_regular_text, read_bounded_text
 from profkit.core.formatting import plural
-from profkit.core.regular_files import copy_regular, open_regular, open_regular_text, read_bounded_text
 from profkit.profilers.files import read_head
 from profkit.profilers.xctrace.cpu_report import GUIDED
 from profkit.profilers.xctrace.metal.counters import COUNTER_VALUES, COUNTERS

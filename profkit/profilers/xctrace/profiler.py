@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from profkit.core.errors import Fault
-from profkit.core.regular_files import open_regular
+from profkit.core.files.regular import open_regular
 from profkit.core.types import Check
 from profkit.profilers.files import HEAD_BYTES
 from profkit.profilers.profiler import Conversion, Format, Recorder, lazy_function

@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
+from profkit.core.files.regular import read_bounded_text
 from profkit.core.formatting import plural
-from profkit.core.regular_files import read_bounded_text
 from profkit.core.types import Directive, Step, Switch
 from profkit.profilers.profiler import RecordRequest
 from profkit.profilers.xctrace.command import (

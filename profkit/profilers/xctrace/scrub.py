@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import open_regular, read_bounded_text
+from profkit.core.files.regular import open_regular, read_bounded_text
 from profkit.profilers.redact import COMMAND, DEVICE, HOST, MESSAGE, PATH, PROCESS, Redactor
 from profkit.profilers.xctrace.folder import NOTE_FILES
 from profkit.profilers.xctrace.folder import UNEXPORTED as LEFT_OUT

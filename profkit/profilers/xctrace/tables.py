@@ -21,7 +21,7 @@ from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser, f
 
 from profkit.core.collector import without_collector
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import open_regular
+from profkit.core.files.regular import open_regular
 from profkit.profilers.xctrace.cells import MOST_DEPTH, CellDecoder, Value
 from profkit.profilers.xctrace.toc import DamagedExport, TraceRun, damage_error, name_file, new_parser
 

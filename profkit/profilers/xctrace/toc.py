@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import open_regular
+from profkit.core.files.regular import open_regular
 from profkit.profilers.xctrace.cells import Process
 
 if TYPE_CHECKING:

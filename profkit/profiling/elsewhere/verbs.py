@@ -19,6 +19,7 @@ from profkit.core.errors import (
     UsageError,
     WorkloadError,
 )
+from profkit.core.files.safe_folder import chown_to_sudo_user, without_links
 from profkit.core.progress import Progress
 from profkit.core.run_folder import (
     FILE_NAME,
@@ -27,7 +28,6 @@ from profkit.core.run_folder import (
     read_run,
     write_run,
 )
-from profkit.core.safe_folder import chown_to_sudo_user, without_links
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import Check, Plan, RunDocument, Workload
 from profkit.execution.places.connection import PlaceLost, PlaceUnreachable

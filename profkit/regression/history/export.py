@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import MachineError, UsageError
+from profkit.core.files.safe_folder import chown_to_sudo_user
 from profkit.core.formatting import table_cell
-from profkit.core.safe_folder import chown_to_sudo_user
 from profkit.core.whole_files import replacing
 from profkit.regression.history.file import is_history
 from profkit.regression.history.store import History

@@ -10,9 +10,9 @@ import sqlite3
 from pathlib import Path
 
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
-from profkit.core.regular_files import open_regular
-from profkit.core.safe_folder import chown_to_sudo_user
-from profkit.core.sqlite_files import code_in, connect
+from profkit.core.files.regular import open_regular
+from profkit.core.files.safe_folder import chown_to_sudo_user
+from profkit.core.files.sqlite import code_in, connect
 from profkit.core.whole_files import replacing
 from profkit.regression.history.schema import APPLICATION, VERSION, create, migrate, version_of
 

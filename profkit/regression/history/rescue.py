@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
-from profkit.core.regular_files import copy_regular
-from profkit.core.sqlite_files import code_in, connect
+from profkit.core.files.regular import copy_regular
+from profkit.core.files.sqlite import code_in, connect
 from profkit.core.types import Entry, Value
 from profkit.regression.history.file import is_history
 from profkit.regression.history.rows import (

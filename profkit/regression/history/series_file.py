@@ -14,7 +14,7 @@ from math import isfinite
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport, UsageError
-from profkit.core.regular_files import open_regular
+from profkit.core.files.regular import open_regular
 from profkit.core.statistics import median
 
 LARGEST = 256 << 20  # bytes: five million rows of three columns

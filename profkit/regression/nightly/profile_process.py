@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from profkit.core import process
 from profkit.core.errors import MachineError, ProfkitError, UsageError, WorkloadError
-from profkit.core.regular_files import read_bounded_text
+from profkit.core.files.regular import read_bounded_text
 from profkit.core.run_folder import read_run
 from profkit.core.types import RunDocument
 from profkit.regression.nightly.config import WorkloadSpec

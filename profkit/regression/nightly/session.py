@@ -14,8 +14,8 @@ from typing import cast
 
 from profkit.core.codec import from_plain_data, json_text, to_plain_data
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
+from profkit.core.files.regular import read_bounded_text
 from profkit.core.progress import Progress
-from profkit.core.regular_files import read_bounded_text
 from profkit.core.run_folder import clean_name, release_space, reserve_space
 from profkit.core.types import Entry, Json, RunDocument
 from profkit.core.whole_files import write_whole

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from profkit.core.codec import json_text, to_plain_data
 from profkit.core.errors import ProfkitError, UsageError
+from profkit.core.files.safe_folder import chown_to_sudo_user
 from profkit.core.progress import Progress
 from profkit.core.run_folder import clean_name, release_space
-from profkit.core.safe_folder import chown_to_sudo_user
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import MetricOutcome, Night, NightPlan, PlannedWorkload, WorkloadOutcome
 from profkit.regression.detection.confirm import ALPHA, Confirmation

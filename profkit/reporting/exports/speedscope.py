@@ -8,8 +8,8 @@ from pathlib import Path
 
 from profkit.analysis.stacks.files import write_speedscope
 from profkit.core.errors import UsageError
+from profkit.core.files.regular import open_regular_text
 from profkit.core.progress import Progress
-from profkit.core.regular_files import open_regular_text
 from profkit.core.types import Frame, Profile, RunDocument, Stacks
 from profkit.reporting.exports.sources import Sources
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from profkit.core.regular_files import read_start
+from profkit.core.files.regular import read_start
 
 HOST_FOLDER = Path(__file__).with_name("host")
 HostKind = Literal["cprofile", "tracemalloc", "tracemalloc-region", "torch", "simulation-window"]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import read_bounded_text
+from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import PassPlan, SampleSet, Timing, TritonWork
 from profkit.runtime.passes import sampling
 from profkit.runtime.region.record import MOST_BYTES, RegionRecord, RegionTimes, decode_record

@@ -11,7 +11,7 @@ from typing import Any
 
 from profkit.core import statistics
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import read_bounded_text
+from profkit.core.files.regular import read_bounded_text
 
 SCHEMA = "profkit.tracemalloc/1"
 MOST_BYTES = 64 * 1024 * 1024

@@ -17,7 +17,7 @@ from profkit.analysis.evaluation import (
 )
 from profkit.core.codec import from_plain_data, json_text, short_repr, to_plain_data
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import read_bounded_text
+from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import EvaluationDocument, EvaluationTest, Json, TestResult
 
 SCHEMA = "profkit.evaluation/1"

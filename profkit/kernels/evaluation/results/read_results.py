@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import open_regular
+from profkit.core.files.regular import open_regular
 from profkit.core.types import EvaluationDocument, EvaluationTest, Fault, Speedup, TestResult, TestStatus
 from profkit.kernels.evaluation.results.document import FILE, SCHEMA, evaluation_from_json, load_json
 from profkit.kernels.evaluation.results.field_files import FULL_RESULTS

@@ -13,7 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from profkit.core.errors import MachineError
-from profkit.core.regular_files import read_bounded
+from profkit.core.files.regular import read_bounded
 from profkit.kernels.evaluation.sources.names import known_overloads
 from profkit.kernels.evaluation.sources.source import Kernel, ListedSource, LoadError
 

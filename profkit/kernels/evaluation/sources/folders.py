@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.codec import is_finite_number
-from profkit.core.regular_files import read_bounded
+from profkit.core.files.regular import read_bounded
 from profkit.kernels.evaluation.sources.source import LoadError
 from profkit.kernels.evaluation.sources.text import SUFFIX, read_text
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from profkit.core.regular_files import read_bounded
+from profkit.core.files.regular import read_bounded
 from profkit.kernels.evaluation.sources.source import Kernel, LoadError
 
 # What kernels from texts use without importing it, as the field's evaluators let them.

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from profkit.core.regular_files import read_bounded
+from profkit.core.files.regular import read_bounded
 from profkit.kernels.evaluation.sources.source import LoadError
 
 MOST_BYTES = 16 << 20  # of a file of Python; the largest generated ones have 2 MB

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from profkit.core.errors import UsageError
-from profkit.core.regular_files import read_bounded
+from profkit.core.files.regular import read_bounded
 from profkit.kernels.evaluation.suites.notation import (
     NotationError,
     TracedCall,

@@ -27,7 +27,7 @@ from typing import Any
 import torch
 
 from profkit.core.errors import UsageError
-from profkit.core.regular_files import DOCUMENT_BYTES, check_regular
+from profkit.core.files.regular import DOCUMENT_BYTES, check_regular
 from profkit.core.types import EvaluationTest
 from profkit.core.types.readings import Json
 from profkit.kernels.evaluation.suites.capture import describe_call

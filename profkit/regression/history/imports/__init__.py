@@ -11,7 +11,7 @@ from pathlib import Path
 from profkit.analysis.comparability import all_fields
 from profkit.core.codec import valid_text
 from profkit.core.errors import UnreadableReport, UsageError
-from profkit.core.regular_files import open_regular, read_bounded_text
+from profkit.core.files.regular import open_regular, read_bounded_text
 from profkit.core.statistics import combine_processes
 from profkit.core.types import Entry, Feature, Scope, SeriesKey, Value
 from profkit.regression.history.entry import ID_LENGTH

@@ -16,7 +16,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from profkit.core.regular_files import read_bounded
+from profkit.core.files.regular import read_bounded
 from profkit.core.statistics import median
 from profkit.regression.history.imports.result import (
     Json,

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.regular_files import read_bounded_text
+from profkit.core.files.regular import read_bounded_text
 from profkit.core.statistics import median
 from profkit.regression.history.imports.result import (
     Json,

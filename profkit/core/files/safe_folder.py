@@ -46,10 +46,16 @@ def without_links(folder: Path) -> Path:
     return resolved
 
 
-def check_folder(folder: Path) -> None:
-    """Raise OSError where a folder that was remembered is not the one that is there now; nothing where it is gone."""
-    with contextlib.suppress(FileNotFoundError):
+def ensure_folder(folder: Path) -> None:
+    """Make a folder again that was removed. Raises OSError where it was remembered and another is in its place."""
+    if str(os.path.abspath(folder)) not in _made:
+        folder.mkdir(parents=True, exist_ok=True)
+        return
+    try:
         os.close(_open(folder))
+    except FileNotFoundError:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
 
 
 @contextlib.contextmanager
