@@ -8,6 +8,7 @@ import random
 import re
 import sqlite3
 import tempfile
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -158,7 +159,7 @@ def mutate_packed(data: bytes, by: random.Random) -> bytes:
         return mutate_bytes(data, by)
     try:
         return gzip.compress(mutate_json(gzip.decompress(data), by), 1, mtime=0)
-    except (OSError, EOFError, ValueError):
+    except (OSError, EOFError, ValueError, zlib.error):
         return mutate_bytes(data, by)
 
 
