@@ -82,14 +82,14 @@ def record_report(options: RecordOptions, progress: Progress) -> Path:
             kernel=options.kernel,
             timeout=options.timeout,
         )
-        recorded = _record(request, recorder, progress, report, stdin)
+        recorded = _record(request, recorder, progress, stdin, report)
         if recorder.follows_region and recorded.workload_ok:
             marked = entered_region([recorded.step])  # until now it was a guess
             if marked != request.marked:
                 progress.note("it marks a region: once more" if marked else "it marks no region: once more")
                 request.report.unlink(missing_ok=True)  # perf would keep it beside its own, as report.old
                 request = replace(request, marked=marked, scratch=Path(folder, "2"))
-                recorded = _record(request, recorder, progress, report, stdin)
+                recorded = _record(request, recorder, progress, stdin, report)
         try:
             for remark in recorder.collect(request) if recorder.collect is not None else ():
                 progress.note(remark)
@@ -133,7 +133,7 @@ def _bring(written: Path, report: Path) -> None:
 
 
 def _record(
-    request: RecordRequest, recorder: Recorder, progress: Progress, asked: Path, stdin: str | None
+    request: RecordRequest, recorder: Recorder, progress: Progress, stdin: str | None, asked: Path
 ) -> StepOutcome:
     (request.scratch / "logs").mkdir(parents=True)
     step = recorder.step(request)

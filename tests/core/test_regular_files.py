@@ -24,8 +24,8 @@ from profkit.core.files.regular import (
 from tests.conftest import ROOT
 
 PACKAGE = ROOT / "profkit"
-# What reads only the system's own files or those that are installed with the package, runs inside of the workload, is
-# sent alone to another machine, or opens what the user names as a workload's standard input, which may be a pipe.
+# What reads only the system's own files or those that are installed with the package, runs inside of the workload, or
+# is sent alone to another machine; and what a workload is given as its standard input.
 OTHERS = {
     "analysis/metrics/catalogue.py",
     "cli/nightly.py",

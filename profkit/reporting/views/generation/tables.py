@@ -142,7 +142,10 @@ def _operation_table(operations: Sequence[OperationAttempts], links: Linker) -> 
         row += [percent(best.own_share) if best is not None else "-"] if has_own else []
         row += [str(len(one.attempts)), STOPPED[one.stopped]]
         rows.append(row)
-    note = "The kept kernel is the fastest correct one; a later one must be faster by a twentieth. Bound: the least time that the hardware allows over the measured one."
+    note = (
+        "The kept kernel is the fastest correct one; a later one must be faster by a twentieth. Bound: the least "
+        "time that the hardware allows over the measured one."
+    )
     return table(titles, rows, words=2, note=note)
 
 
