@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import sys
 import time
 from pathlib import Path
@@ -29,6 +30,9 @@ def main() -> int:
     parser.add_argument("--corpus", type=Path, default=CORPUS, help="where inputs that failed are kept")
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else int(time.time())
+    os.environ.setdefault(
+        "OPENBLAS_NUM_THREADS", "1"
+    )  # each thread of NumPy's asks for memory that no input needs
     names = options.target or list(TARGETS)
     print(f"seed {seed}", flush=True)
     inputs, failures, start = 0, 0, time.monotonic()
