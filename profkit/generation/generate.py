@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from profkit.core.errors import ProfkitError
+from profkit.core.errors import Interrupted, ProfkitError
 from profkit.core.progress import Progress
 from profkit.core.types import GenerationDocument
 from profkit.generation.clients.addresses import without_secrets
@@ -37,9 +38,12 @@ def generate_kernels(
     make_folder(request.folder)
     try:
         return _run(request, asked, made, progress), request.folder
-    except ProfkitError:
-        if not _has_attempts(request.folder):  # nothing was begun: no folder is left behind
-            shutil.rmtree(request.folder, ignore_errors=True)
+    except ProfkitError as error:
+        if _was_answered(request.folder):
+            raise
+        shutil.rmtree(request.folder, ignore_errors=True)  # nothing was begun: no folder is left behind
+        if isinstance(error, Interrupted):  # what it says is of the folder
+            raise Interrupted("interrupted before the first answer: there is nothing to go on with") from None
         raise
 
 
@@ -72,7 +76,11 @@ def resume_generation(
     return _run(request, asked, made, progress)
 
 
-def _has_attempts(folder: Path) -> bool:
+def _was_answered(folder: Path) -> bool:
+    """Whether something was paid for: an attempt, or an answer that was about to be one."""
+    with contextlib.suppress(OSError):
+        if any((folder / ANSWERS).iterdir()):
+            return True
     if not (folder / FILE).is_file():
         return False
     return any(operation.attempts for operation in read_document(folder).operations)

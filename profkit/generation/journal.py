@@ -11,10 +11,11 @@ from typing import Any, get_args
 
 from profkit.analysis.generation import best_attempt
 from profkit.core import codec
-from profkit.core.errors import ProfkitError, UnreadableReport
+from profkit.core.codec import short_repr
+from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.core.types import Attempt, GenerationDocument, GenerationLimits, OperationAttempts, StopReason
 from profkit.execution import journal as files
-from profkit.generation.request import GenerationRequest, read_until
+from profkit.generation.request import GenerationRequest, check_at_once, check_word, read_until
 from profkit.kernels.evaluation.request import JudgeSettings
 
 FORMAT = files.JournalFormat("profkit.generation-journal/1", "generation", "profkit generate")
@@ -137,7 +138,7 @@ def read_request(folder: Path) -> GenerationRequest:
     path = folder / FILE
     header = _contents(path, files.read(path, FORMAT)).header
     try:
-        return GenerationRequest(
+        request = GenerationRequest(
             codec.from_plain_data(JudgeSettings, header.get("settings"), "settings"),
             folder,
             codec.from_plain_data(str, header.get("language"), "language"),
@@ -148,10 +149,16 @@ def read_request(folder: Path) -> GenerationRequest:
             codec.from_plain_data(tuple[str, ...], header.get("gpus", []), "gpus"),
             codec.from_plain_data(tuple[str, ...], header.get("command", []), "command"),
         )
+        check_word("--language", request.language)
+        check_word("--profile-depth", request.profile_depth)
+        check_at_once(request.at_once)
+        if not all(number.isascii() and number.isdigit() for number in request.gpus):
+            raise UsageError(f"gpus {short_repr(' '.join(request.gpus))} are no numbers")
     except ProfkitError as error:
         raise UnreadableReport(
             f"{path}, line 1: {error.message}", "another --run-id begins a new one"
         ) from error
+    return request
 
 
 def read_document(folder: Path) -> GenerationDocument:
@@ -225,15 +232,19 @@ def _contents(path: Path, raw: files.JournalContents) -> GenerationContents:
 
 def _take(contents: GenerationContents, body: Mapping[str, Any]) -> None:
     if "attempt" in body:
-        attempt = codec.from_plain_data(Attempt, body["attempt"])
-        contents.attempts.setdefault(str(body["operation"]), []).append(attempt)
+        attempt = _checked_attempt(body["attempt"])
+        attempts = contents.attempts.setdefault(str(body["operation"]), [])
+        if attempt.number == len(attempts) + 1:  # one behind a line that was damaged is made again
+            attempts.append(attempt)
     elif "stopped" in body:
         reasons: tuple[StopReason, ...] = get_args(StopReason)
         reason: StopReason = next((known for known in reasons if known == body["stopped"]), "failed")
         contents.stopped[str(body["operation"])] = (reason, str(body.get("why", "")))
     elif "folders" in body:
-        contents.about = dict(body["about"])
+        contents.about = codec.from_plain_data(dict[str, Any], body["about"], "about")
         contents.folders = codec.from_plain_data(dict[str, str], body["folders"], "folders")
+        for folder in contents.folders.values():
+            _check_path(folder, depth=1)
     elif "session" in body:
         contents.sessions.append(0.0)
         contents.header["limits"] = body.get("limits")
@@ -241,3 +252,23 @@ def _take(contents: GenerationContents, body: Mapping[str, Any]) -> None:
     at = body.get("at")
     if isinstance(at, (int, float)) and 0 <= at < float("inf"):
         contents.sessions[-1] = max(contents.sessions[-1], float(at))
+
+
+def _checked_attempt(data: object) -> Attempt:
+    """An attempt whose files lie below the generation's folder."""
+    attempt = codec.from_plain_data(Attempt, data, "attempt")
+    for path in filter(None, (attempt.file, attempt.feedback, attempt.evaluation, attempt.profile)):
+        _check_path(path)
+    return attempt
+
+
+def _check_path(path: str, *, depth: int | None = None) -> None:
+    """Who changed a journal, by hand or by a kernel, decides neither what a prompt tells nor where files are written.
+
+    `depth`: how many names it must have.
+    """
+    names = path.split("/")
+    if any(name in ("", ".", "..") or not name.isprintable() or "\\" in name for name in names) or (
+        depth is not None and len(names) != depth
+    ):
+        raise UnreadableReport(f"{short_repr(path)} is no path below the generation's folder")

@@ -19,7 +19,7 @@ from profkit.analysis.evaluation.feedback import (
 )
 from profkit.analysis.evaluation.operations import operation_results
 from profkit.analysis.generation import best_attempt
-from profkit.analysis.insights import HOST_RULES
+from profkit.analysis.insights import kernel_insights
 from profkit.core.errors import MachineError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import (
@@ -90,6 +90,7 @@ class OperationLoop:
         self._task, self._name, self._tools = task, folder, tools
         self._folder = tools.request.folder / folder
         self._limits: GenerationLimits = tools.request.limits
+        self._real_folder = tools.request.folder.resolve()
 
     def run(self) -> None:
         """Attempts until there is a reason to stop, which is stored.
@@ -98,7 +99,7 @@ class OperationLoop:
         written, Stopped and Cancelled where the generation ends.
         """
         operation, journal = self._task.operation, self._tools.journal
-        self._folder.mkdir(exist_ok=True)
+        self._make_folder()
         try:
             while not (reason := self._reason_to_stop()):
                 number = len(self._attempts) + 1
@@ -283,6 +284,19 @@ class OperationLoop:
 
     # ---------------------------------------------------------------- files
 
+    def _make_folder(self) -> None:
+        """The operation's. Raises MachineError where something else is in its place, or the disk takes no more."""
+        try:
+            self._folder.mkdir(exist_ok=True)
+            if self._folder.resolve() != self._real_folder / self._name:
+                raise MachineError(
+                    f"{self._folder} is a link: kernels would be written elsewhere", f"rm {self._folder}"
+                )
+        except OSError as error:
+            raise MachineError(
+                f"{self._folder} cannot be made: {error.strerror}", f"ls -ld {self._folder}"
+            ) from error
+
     def _path(self, name: str) -> Path:
         return self._folder / f"{self._name}_{name}"
 
@@ -290,12 +304,15 @@ class OperationLoop:
         return path.relative_to(self._tools.request.folder).as_posix()
 
     def _read(self, path: str) -> str:
+        """A file of the generation. What a kernel has put in its place, a link or a pipe, is not followed."""
+        file = self._tools.request.folder / path
+        again = "put the file back, or begin a new generation with another --run-id"
         try:
-            return read_bounded_text(self._tools.request.folder / path, errors="replace")
+            if file.exists() and not (file.is_file() and file.resolve() == self._real_folder / path):
+                raise MachineError(f"{file} is no file of this generation any more", again)
+            return read_bounded_text(file, errors="replace")
         except OSError as error:
-            raise MachineError(
-                f"{path} cannot be read: {error.strerror}", "another --run-id begins a new one"
-            ) from error
+            raise MachineError(f"{path} cannot be read: {error.strerror}", again) from error
 
     def _write(self, name: str, text: str) -> Path:
         path = self._path(name)
@@ -323,7 +340,7 @@ def _insights(run: RunDocument) -> tuple[Insight, ...]:
     """Those that speak of what is timed: of a kernel on a GPU that is the GPU's time alone, and no launching."""
     if not run.kernels:
         return run.insights
-    return tuple(insight for insight in run.insights if insight.rule not in HOST_RULES)
+    return kernel_insights(run)
 
 
 def _timed_call(result: TestResult) -> TimedCall:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +22,7 @@ DEFAULT_FOLDER = Path("generated_kernels")
 Until = Literal["correct", "faster", "bound"]
 UNTIL: tuple[Until, ...] = ("correct", "faster", "bound")
 DEPTHS = ("none", "gate", "standard", "full")
+_WORDS: Mapping[str, tuple[str, ...]] = {"--language": tuple(LANGUAGES), "--profile-depth": DEPTHS}
 MOST_AT_ONCE = 64
 COMPARING_SECONDS = 2.0  # of timing a test: attempts are compared, and the last one is measured again
 
@@ -112,21 +114,28 @@ def make_request(options: GenerationOptions, command: tuple[str, ...]) -> Genera
 
 def check_options(options: GenerationOptions) -> None:
     """Raises UsageError for what makes no sense."""
-    for option, value, known in (
-        ("--language", options.language, ("", *LANGUAGES)),
-        ("--profile-depth", options.profile_depth, ("", *DEPTHS)),
-    ):
-        if value not in known:
-            raise UsageError(
-                f"{option} {value!r} is none of {', '.join(filter(None, known))}", f"{option} {known[-1]}"
-            )
+    for option, value in (("--language", options.language), ("--profile-depth", options.profile_depth)):
+        if value:
+            check_word(option, value)
     check_limits(options.limits)
-    if not 1 <= options.at_once <= MOST_AT_ONCE:
-        raise UsageError(f"--at-once {options.at_once} is not from 1 to {MOST_AT_ONCE}", "--at-once 4")
+    check_at_once(options.at_once)
     if options.run_id and not re.fullmatch(r"[\w][\w.+-]{0,99}", options.run_id):
         raise UsageError(
             f"--run-id {options.run_id!r} cannot be the name of a folder", "--run-id relu-triton-1"
         )
+
+
+def check_word(option: str, value: str) -> None:
+    """Raises UsageError for a word that the option does not know."""
+    known = _WORDS[option]
+    if value not in known:
+        raise UsageError(f"{option} {value!r} is none of {', '.join(known)}", f"{option} {known[-1]}")
+
+
+def check_at_once(number: int) -> None:
+    """Raises UsageError for a number of operations that makes no sense."""
+    if not 1 <= number <= MOST_AT_ONCE:
+        raise UsageError(f"--at-once {number} is not from 1 to {MOST_AT_ONCE}", "--at-once 4")
 
 
 def check_limits(limits: GenerationLimits) -> None:

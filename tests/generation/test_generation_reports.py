@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from profkit.analysis.generation import best_attempt
 from profkit.core.types import GenerationLimits, StopReason
 from profkit.generation.outputs import write_generation
 from profkit.reporting import markdown, terminal
@@ -106,6 +107,19 @@ def test_estimated_tokens_and_retries_are_told() -> None:
     assert "about 2,200 tokens" in text
     assert "some of them estimated by length" in text
     assert "Retries" in text
+
+
+def test_the_rule_of_what_is_kept_is_the_one_that_keeps() -> None:
+    """The later one is kept, and its interval overlaps the other one's."""
+    document = generation(
+        operation("relu.default", correct(1, 1.0, 0.5), correct(2, 1.2, 0.5), best=2, stopped="attempts")
+    )
+    assert best_attempt(document.operations[0].attempts) == document.operations[0].attempts[1]
+    shown = markdown.render(view(document))
+    assert "fastest correct one; a later one must be faster by a twentieth" in shown.replace(
+        "\N{NO-BREAK SPACE}", " "
+    )
+    assert "surely faster" not in shown
 
 
 def test_what_was_not_timed_has_no_speed() -> None:

@@ -7,6 +7,7 @@ Rules stand by theme in this folder, and in RULES. Each bound is physical: no ad
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from profkit.analysis.insights import (
     gpu_devices,
@@ -86,9 +87,24 @@ HOST_RULES = frozenset(
     rule.name
     for rule in RULES
     if rule.find.__module__.rpartition(".")[2].startswith("host")
-    or rule.find in (gpu_timeline.late_launches, gpu_timeline.host_pauses)
+    or rule.find in (gpu_timeline.late_launches, gpu_timeline.host_pauses, gpu_launch.small_kernels)
 )
 LEAST_GAIN = 0.01  # of the time: less is not worth a change
+
+
+def kernel_insights(document: RunDocument) -> tuple[Insight, ...]:
+    """Those on the work of a GPU alone, with what each can win as a share of the GPU's time: the host is left out."""
+    share = evidence_of(document).gpu_share
+    return tuple(
+        replace(
+            insight,
+            gain=replace(insight.gain, at_most=min(1.0, insight.gain.at_most / share), of="the GPU time"),
+        )
+        if insight.gain is not None and insight.source == "profkit" and share > 0
+        else insight
+        for insight in document.insights
+        if insight.rule not in HOST_RULES
+    )
 
 
 def find_insights(document: RunDocument, rules: Sequence[Rule] = RULES) -> tuple[Insight, ...]:

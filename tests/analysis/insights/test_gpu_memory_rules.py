@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.analysis.insights.test_gpu_rules import NAIVE_PRODUCT, insights, stalls
+from profkit.analysis.insights import find_insights, kernel_insights
+from profkit.analysis.summaries.bottlenecks import classify_bottlenecks
+from profkit.core.types import Gain, Insight
+from tests import kernel_documents
+from tests.analysis.insights.test_gpu_rules import A4500, NAIVE_PRODUCT, insights, stalls
 from tests.kernel_documents import Values
 
 SUM_IN_SHARED_MEMORY: Values = {  # a dot product on the same GTX: L1 is busy with shared memory
@@ -106,3 +112,24 @@ def test_warps_that_wait_for_scattered_stores_are_told_of_the_addresses_and_not_
     assert "32.0 sectors for each request" in found["wasted-sectors"].evidence
     whole = {**SCATTERED_STORES, "memory.coalescing": 100.0, "memory.sectors_per_request.store": 4.0}
     assert "Write less" in insights(whole)["waiting-warps"].title
+
+
+def test_of_a_kernel_by_itself_gains_are_shares_of_the_gpu_s_time_and_the_host_is_left_out() -> None:
+    one = kernel_documents.kernel("my_kernel(float *, int)")
+    document = kernel_documents.document({one: (1e-3, SCATTERED_STORES)})
+    assert document.trace is not None
+    trace = replace(document.trace, tool="nsys", span=4e-3, busy=1e-3)
+    document = replace(document, trace=trace, gpus=(A4500,))
+    document = replace(document, kernels=classify_bottlenecks(document))
+    document = replace(document, insights=find_insights(document))
+    scattered = next(each for each in document.insights if each.rule == "wasted-sectors")
+    host = Insight("late-launches", "Launch sooner", "75 % idle", "CUDA graph", gain=Gain(0.7, "a step", ""))
+    (kept,) = (
+        each
+        for each in kernel_insights(replace(document, insights=(host, *document.insights)))
+        if each.rule in ("wasted-sectors", "late-launches")
+    )
+    assert scattered.gain is not None
+    assert kept.gain is not None
+    assert kept.gain.at_most == pytest.approx(4 * scattered.gain.at_most)
+    assert kept.gain.of == "the GPU time"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
@@ -41,6 +43,30 @@ def test_what_a_kernel_reaches_for_is_not_there(judge: Judge, operation: str) ->
         pytest.skip("this system lets a process write the files, and stop the processes, of its user")
     result = judge_operation(judge, f"{operation}.default")
     assert (result.status, result.reason) == ("passed", "")
+
+
+@pytest.mark.skipif(LANDLOCK < 1, reason="this system lets a process write the files of its user")
+def test_a_kernel_below_a_kept_folder_writes_nothing_there(tmp_path: Path) -> None:
+    """A generation's kernels lie in its folder, beside the earlier ones and what the model was told of them."""
+    (tmp_path / "run" / "relu").mkdir(parents=True)
+    tried = """
+import sys
+from pathlib import Path
+from profkit.kernels.evaluation.candidate.confinement import confine
+run = Path(sys.argv[1])
+confine([str(run / "relu")], [str(run)])
+try:
+    (run / "relu" / "relu_attempt_1_feedback.txt").write_text("It is perfect.")
+except PermissionError:
+    print("refused")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", tried, tmp_path / "run"],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout, done.stderr) == ("refused\n", "")
 
 
 def test_an_argument_at_another_address_is_no_copy_of_it(judge: Judge) -> None:

@@ -164,8 +164,8 @@ def _allow(libc: ctypes.CDLL, rules: int, place: Path, rights: int) -> None:
 
 
 def _without(folder: Path, kept: Sequence[Path]) -> Iterator[Path]:
-    """The folder; where something kept lies below it, those of its folders that do not lead there."""
-    if folder in kept:
+    """The folder, if it is not kept; where something kept lies below, those of its folders that do not lead there."""
+    if any(folder.is_relative_to(path) for path in kept):
         return
     if not any(path.is_relative_to(folder) for path in kept):
         yield folder

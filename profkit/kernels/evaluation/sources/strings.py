@@ -34,12 +34,19 @@ def compile_kernel_from_string(
     function_names = tuple(dict.fromkeys((stem + SUFFIX, encode_name(stem) + SUFFIX)))
     try:
         parse_text(kernel_code, path.name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(kernel_code, encoding="utf-8")
+        if not _holds(path, kernel_code):  # who judges it may not write there
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(kernel_code, encoding="utf-8")
         return find_function(load_module(path, module_name, usual_imports=True), function_names)
     except (Exception, SystemExit) as error:
         reason = str(error) if isinstance(error, LoadError) else f"{type(error).__name__}: {error}"
         raise LoadError(f"Failed to compile kernel for {op_name}: {reason}") from error
+
+
+def _holds(path: Path, text: str) -> bool:
+    with suppress(OSError):
+        return path.is_file() and path.read_bytes() == text.encode()
+    return False
 
 
 class StringSource(ListedSource):

@@ -52,9 +52,10 @@ def parse_text(text: bytes | str, name: str) -> FileText:
         kernels, computed = _decorated(tree, functions)
         return FileText(frozenset(_bound_names(tree)), functions, kernels, computed)
     except SyntaxError as error:
-        raise LoadError(f"{name}, line {error.lineno}: {error.msg}") from error
+        line = f", line {error.lineno}" if error.lineno is not None else ""  # a null byte has none
+        raise LoadError(f"{name}{line}: {error.msg}") from error
     except (ValueError, RecursionError, MemoryError) as error:  # a null byte, a hostile depth
-        raise LoadError(f"{name} is no Python: {error}") from error
+        raise LoadError(f"{name} is no Python: {str(error) or 'it is nested too deeply'}") from error
 
 
 def _top_level(tree: ast.Module) -> Iterator[ast.stmt]:

@@ -1,0 +1,163 @@
+"""Folders that somebody else made or changed, a kernel for example: none decides what is read or written elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
+from profkit.core.types import GenerationLimits
+from profkit.generation.clients.client import Answer, BudgetSpent, Message
+from profkit.generation.journal import (
+    FILE,
+    AskedModel,
+    create_journal,
+    read_document,
+    read_request,
+    reopen_journal,
+)
+from profkit.generation.judging import JudgedDevices
+from profkit.generation.loop import LoopTools, OperationLoop
+from profkit.generation.prompt import KernelTask
+from profkit.generation.request import GenerationRequest
+from profkit.kernels.evaluation.request import JudgeSettings
+from tests.generation.documents import failed
+
+NAME, SECRET = "relu.default", "root:x:0:0"
+TASK = KernelTask(NAME, "relu_kernel_impl", "pytorch", "aten::relu(Tensor self) -> Tensor", (), ())
+Entries = list[dict[str, Any]]
+
+
+class Listener:
+    """A model that hears what it is asked, and gives no answer."""
+
+    provider = model = "made-up"
+
+    def __init__(self) -> None:
+        self.heard = ""
+
+    def ask(self, messages: Sequence[Message], report: Callable[[str], None] = lambda _: None) -> Answer:
+        self.heard = "\n".join(message.text for message in messages)
+        raise BudgetSpent
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A generation with two attempts, beside a file that is none of its business."""
+    (tmp_path / "secret.txt").write_text(SECRET)
+    folder = tmp_path / "run"
+    limits = GenerationLimits(5)
+    journal = create_journal(
+        GenerationRequest(JudgeSettings(), folder, "pytorch", limits=limits),
+        AskedModel("made-up", "m"),
+        "now",
+    )
+    journal.describe({"device": "a CPU"}, {NAME: "relu"})
+    (folder / "relu").mkdir()
+    for number in (1, 2):
+        stem = f"relu/relu_attempt_{number}"
+        (folder / f"{stem}.py").write_text(f"# {number}")
+        (folder / f"{stem}_feedback.txt").write_text(f"feedback {number}")
+        journal.add(NAME, failed(number, file=f"{stem}.py", feedback=f"{stem}_feedback.txt"))
+    journal.close()
+    return folder
+
+
+def change(folder: Path, edit: Callable[[Entries], object]) -> None:
+    """Rewrite the journal: its header, its description, two attempts, its seconds."""
+    entries = [json.loads(line) for line in (folder / FILE).read_text().splitlines()]
+    edit(entries)
+    (folder / FILE).write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+
+
+def heard(folder: Path) -> str:
+    """What the model is asked when the generation goes on."""
+    request, model = read_request(folder), Listener()
+    journal = reopen_journal(request)
+    tools = LoopTools(
+        request, model, cast("JudgedDevices", None), journal, threading.Event(), lambda *_: None, print
+    )
+    try:
+        OperationLoop(TASK, "relu", tools).run()
+    finally:
+        journal.close()
+    return model.heard
+
+
+def test_what_was_said_of_the_last_attempts_is_said_again(folder: Path) -> None:
+    assert "feedback 2" in heard(folder)
+
+
+@pytest.mark.parametrize("field", ["file", "feedback", "evaluation", "profile"])
+@pytest.mark.parametrize("path", ["../secret.txt", "relu/../../secret.txt", "/etc/passwd", "relu//x", "a\0b"])
+def test_a_journal_names_no_file_outside_its_folder(folder: Path, field: str, path: str) -> None:
+    change(folder, lambda entries: entries[3]["attempt"].update({field: path}))
+    with pytest.raises(UnreadableReport, match=r"line 4: .* is no path below") as raised:
+        heard(folder)
+    assert "delete line 4" in str(raised.value.fix)
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "/tmp/elsewhere", "..", "", "a/b", "a\\b"])
+def test_a_journal_names_no_folder_outside_its_own(folder: Path, name: str) -> None:
+    change(folder, lambda entries: entries[1].update(folders={NAME: "relu", "add.Tensor": name}))
+    with pytest.raises(UnreadableReport, match=r"line 2: .* is no path below"):
+        read_document(folder)
+
+
+@pytest.mark.parametrize("make", [lambda file: file.symlink_to("../../secret.txt"), os.mkfifo])
+def test_a_link_or_a_pipe_in_the_place_of_a_file_is_not_read(
+    folder: Path, make: Callable[[Path], None]
+) -> None:
+    file = folder / "relu" / "relu_attempt_2_feedback.txt"
+    file.unlink()
+    make(file)
+    with pytest.raises(MachineError, match="is no file of this generation any more"):
+        heard(folder)
+
+
+def test_no_operation_is_written_through_a_link(folder: Path, tmp_path: Path) -> None:
+    (folder / "relu").rename(tmp_path / "elsewhere")
+    (folder / "relu").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(MachineError, match="is a link: kernels would be written elsewhere"):
+        heard(folder)
+
+
+@pytest.mark.parametrize("number", [0, -1, 7, 10**18])
+def test_an_attempt_that_is_not_the_next_one_is_made_again(folder: Path, number: int) -> None:
+    change(folder, lambda entries: entries[3]["attempt"].update(number=number))
+    assert [attempt.number for attempt in read_document(folder).operations[0].attempts] == [1]
+    assert "feedback 1" in heard(folder)
+
+
+def test_attempts_behind_a_damaged_line_are_made_again(folder: Path) -> None:
+    lines = (folder / FILE).read_text().splitlines(keepends=True)
+    (folder / FILE).write_text("".join([*lines[:2], "damaged\n", *lines[3:]]))
+    assert not read_document(folder).operations[0].attempts
+    assert "feedback" not in heard(folder)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "why"),
+    [
+        ("language", "klingon", "--language 'klingon' is none of"),
+        ("profile_depth", "deeper", "--profile-depth 'deeper' is none of"),
+        ("at_once", 0, "--at-once 0 is not from 1 to"),
+        ("at_once", 10**9, "--at-once 1000000000 is not from 1 to"),
+        ("gpus", ["x"], "gpus 'x' are no numbers"),
+    ],
+)
+def test_settings_that_no_option_takes_are_no_settings(
+    folder: Path, field: str, value: object, why: str
+) -> None:
+    change(folder, lambda entries: entries[0].update({field: value}))
+    with pytest.raises(ProfkitError, match=f"line 1: {why}"):
+        read_request(folder)
