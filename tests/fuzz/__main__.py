@@ -47,13 +47,21 @@ def main() -> int:
             flush=True,
         )
         for failure, data in done.failures.items():
+            path = _keep(options.corpus / name, data)  # first: what is tried here may end this process
             smaller = shrink(TARGETS[name], data, failure)
-            path = options.corpus / name / hashlib.sha256(smaller).hexdigest()[:16]
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(smaller)
+            if smaller != data:
+                path.unlink()
+                path = _keep(options.corpus / name, smaller)
             print(f"    {failure}: {path} ({len(smaller)} bytes)", flush=True)
     print(f"{inputs} inputs in {time.monotonic() - start:.0f} s, {failures} failed")
     return 1 if failures else 0
+
+
+def _keep(folder: Path, data: bytes) -> Path:
+    path = folder / hashlib.sha256(data).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
 
 
 if __name__ == "__main__":
