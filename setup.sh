@@ -14,6 +14,7 @@
 #
 #   PYTHON=/path/to/python3   the interpreter to build on (default: python3, or else a newer one on PATH)
 #   PROFKIT_TORCH=1|0         install torch whatever its size | never (default: only a build without CUDA packages)
+#   PROFKIT_LOCK=0            with --dev: the newest packages that fit, not those of setup/locked.txt with their hashes
 #   PROFKIT_APT=0             install and unpack no Debian packages
 set -Eeuo pipefail
 

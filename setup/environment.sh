@@ -146,6 +146,10 @@ except metadata.PackageNotFoundError: pass' >"$constraints"
     if ! in_venv pip --version | awk '{split($2, v, "."); exit !(v[1] > 23 || v[1] == 23 && v[2] >= 2)}'; then
         try "newer pip" pip_install --upgrade pip || stop 3 "pip could not reach its package index"
     fi
+    if [ "$extras" = dev ] && [ "${PROFKIT_LOCK:-1}" != 0 ]; then
+        try "the packages of setup/locked.txt" pip_install --require-hashes -r "$root/setup/locked.txt" ||
+            say "not all of them are to be had here; what pyproject.toml allows is installed instead, without hashes"
+    fi
     # A plain path entry: setuptools' default import hook would add 10 ms to every start of this Python.
     try "$label" \
         pip_install -c "$constraints" --config-settings editable_mode=compat -e "$what" ||

@@ -64,6 +64,9 @@ def _run() -> None:
         _exit_with(fault, fault.exit_code)
     except OSError as error:  # a disk that filled up, a file that went away while it was read
         _exit_with(_explain_os_error(error), MachineError.exit_code)
+    except MemoryError:
+        message = "the memory is not enough for this: nothing more can be said"
+        _exit_with(MachineError(message, "ulimit -v; free -h"), MachineError.exit_code)
     except Exception as error:
         if os.environ.get("PROFKIT_DEBUG"):
             raise

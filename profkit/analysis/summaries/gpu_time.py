@@ -196,6 +196,8 @@ def _gpu_headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
         return f"{NO_KERNEL[0].upper()}{NO_KERNEL[1:]}, only copies and memsets: {moved} of them."
     if not trace.kernels and trace.busy == 0:
         return f"No kernel ran in the {format_quantity(trace.span, 's')} that were traced."
+    if trace.span <= 0:
+        return "How busy the GPU was is not known: the trace spans no time."
     share = (
         f"{format_percent(100 * min(1.0, trace.busy / trace.span))} % of {format_quantity(trace.span, 's')}"
     )
@@ -204,7 +206,10 @@ def _gpu_headline(trace: GpuTrace, rows: Sequence[KernelRow]) -> str:
         busy = f"The {len(trace.device_busy)} GPUs are busy {share} ({_device_shares(trace)})"
     if not trace.kernels:
         return f"{busy}; which kernels ran is not in the trace."
-    name, part = time_by_limit(trace, rows)[0]
+    parts = time_by_limit(trace, rows)
+    if not parts:
+        return f"{busy}."
+    name, part = parts[0]
     busy += _lost_time_text(trace, name)
     share = f"{format_percent(100 * part)} %"
     if part < LARGE_SHARE:

@@ -122,8 +122,12 @@ def read_journal(path: Path) -> SweepContents:
 
 def read_sweep(folder: Path) -> SweepDocument:
     """What the sweep in `folder` knows so far, whoever is measuring it. Raises UnreadableReport where there is none."""
-    contents = read_journal(folder / FILE)
-    return sweep_document(contents.header, contents.results, contents.about, sum(contents.sessions))
+    path = folder / FILE
+    contents = read_journal(path)
+    try:
+        return sweep_document(contents.header, contents.results, contents.about, sum(contents.sessions))
+    except UnreadableReport as error:
+        raise UnreadableReport(f"cannot read {path}: {error.message}", error.fix) from error
 
 
 def read_request(
@@ -199,7 +203,7 @@ def sweep_document(
     header: Mapping[str, Any], results: Sequence[CaseResult], about: Mapping[str, Any], seconds: float
 ) -> SweepDocument:
     """All that a journal knows, in the order of its grid."""
-    grid = codec.from_plain_data(SweepGrid, header["grid"])
+    grid = codec.from_plain_data(SweepGrid, header.get("grid"), "grid")
     order = {point: number for number, point in enumerate(grid.points())}
     names = {name: number for number, name in enumerate(grid.implementations)}
     known = sorted(
@@ -209,7 +213,7 @@ def sweep_document(
     here = not any(
         result.place for result in known
     )  # else the number of workers may be another in each session
-    inside = sum(result.spent for result in known) + workers * float(about.get("compiling", 0.0))
+    inside = sum(result.spent for result in known) + workers * _number(about.get("compiling"))
     # What a user's file registered is not known to a reader, so the journal says how many cases there are.
     planned = header.get("planned")
     planned = planned if isinstance(planned, int) else grid.cases

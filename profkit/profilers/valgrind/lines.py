@@ -136,4 +136,6 @@ class _LineReader:
             self._column = positions.index(b"line") if b"line" in positions else None
         elif not equals and line.startswith(b"events:"):
             events = line.partition(b":")[2].decode("utf-8", "replace").split()
+            if unknown := [name for name in events if name not in self._events]:
+                raise UnreadableReport(f"{self._path} has parts with other events: {', '.join(unknown)[:80]}")
             self._order = [self._events.index(name) for name in events]

@@ -21,7 +21,7 @@ HOTTEST = 300  # functions a profile keeps by its first event, and
 HOTTEST_ELSE = 30  # by every other event: where the misses are may not be where the instructions are
 _WRAPPED = 1 << 63  # callgrind subtracts unsigned; beyond this a cost is an underflow and no cost
 _GEOMETRY = re.compile(r"(I1|D1|LL|L2) cache:\s*(.*)")
-_REGION = re.compile(r"Client Request:\s*(.*?)(?: \[entries (\d+)(, cold)?\])?$")
+_REGION = re.compile(r"Client Request:\s*(.*?)(?: \[entries (\d{1,18})(, cold)?\])?$")
 _UNITS = {"Ir": "instructions"}
 
 

@@ -145,7 +145,10 @@ def read_toc(path: Path) -> tuple[TraceRun, ...]:
             new_parser().Parse(data, True)  # refuses what must not be there before anything is built of it
         except ExpatError as error:
             raise damage_error(error, 0, at_end=True) from error
-        root = fromstring(data)
+        try:
+            root = fromstring(data)
+        except ParseError as error:  # it takes other encodings, and namespaces, otherwise than the first look
+            raise UnreadableReport(f"no sound table of contents of xctrace: {error}") from error
         if root.tag != "trace-toc":
             raise UnreadableReport(f"not a table of contents of xctrace: it begins with <{root.tag[:40]}>")
         return tuple(_parse_run(element, n) for n, element in enumerate(root.findall("run"), 1))

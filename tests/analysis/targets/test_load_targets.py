@@ -148,7 +148,7 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     ):
         with pytest.raises(UsageError, match=says):
             targets_for("cpu", tmp_path / name)
-    with pytest.raises(UsageError, match="no file"):
+    with pytest.raises(UsageError, match="Is a directory"):
         targets_for("cpu", tmp_path)
 
 

@@ -1,0 +1,234 @@
+"""What inputs begin as: saved recordings of tests/data, and documents that tests make."""
+
+from __future__ import annotations
+
+import functools
+import sqlite3
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+from profkit.core.codec import json_text
+from profkit.core.run_folder import run_to_json
+from profkit.core.types import RunDocument
+from profkit.kernels.evaluation.results.document import evaluation_json
+from profkit.kernels.generation_document import generation_text
+from tests import documents, evaluation_documents, gpu_documents, small_reports, sweep_documents
+from tests.fuzz.folders import pack
+from tests.generation.documents import generation
+from tests.generation.documents import operation as attempts_of
+
+DATA = Path(__file__).parents[1] / "data"
+LARGEST = 130_000  # bytes of a recording; larger ones take too long for what more they would find
+
+STAT_CSV = (
+    b"# started on Mon Nov 23 05:00:00 2026\n\n"
+    b"11.86,msec,task-clock:u,11862000,100.00,0.981,CPUs utilized\n"
+    b"0,,context-switches:u,11862000,100.00,0.000,/sec\n"
+    b"24017711,,cycles:u,11862000,75.12,2.025,GHz\n"
+    b"41202993,,instructions:u,11862000,75.12,1.72,insn per cycle\n"
+    b"<not supported>,,cpu_core/LLC-loads/u,0,100.00,,\n"
+    b"<not counted>,,branch-misses:u,0,0.00,,\n"
+)
+STAT_TEXT = b"""
+ Performance counter stats for 'python a.py' (5 runs):
+
+             11.86 msec task-clock:u              #    0.981 CPUs utilized            ( +-  0.42% )
+        24,017,711      cycles:u                  #    2.025 GHz                      ( +-  0.31% )  (75.12%)
+        41,202,993      instructions:u            #    1.72  insn per cycle           ( +-  0.01% )  (75.12%)
+   <not supported>      LLC-loads:u
+
+          0.012090 +- 0.000054 seconds time elapsed  ( +-  0.45% )
+
+"""
+STAT_JSON = (
+    b'{"counter-value" : "11.862000", "unit" : "msec", "event" : "task-clock:u", "event-runtime" : 11862000, '
+    b'"pcnt-running" : 100.00, "metric-value" : "0.981", "metric-unit" : "CPUs utilized"}\n'
+    b'{"counter-value" : "24017711.000000", "unit" : "", "event" : "cycles:u", "event-runtime" : 11862000, '
+    b'"pcnt-running" : 75.12, "metric-value" : "2.025", "metric-unit" : "GHz"}\n'
+    b'{"counter-value" : "<not counted>", "unit" : "", "event" : "branch-misses:u", "event-runtime" : 0}\n'
+)
+CACHEGRIND = (
+    b"desc: I1 cache:         32768 B, 64 B, 8-way associative\n"
+    b"desc: D1 cache:         49152 B, 64 B, 12-way associative\n"
+    b"desc: LL cache:         8388608 B, 64 B, 16-way associative\n"
+    b"cmd: ./kernels\nevents: Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw\nfl=kernels.c\nfn=add\n"
+    b"10 100 1 1 50 25 25 25 3 3\n11 20 0 0 0 0 0 0 0 0\nfi=kernels.h\n3 5\nfe=kernels.c\n"
+    b"fl=???\nfn=main\n0 7 1 1 2 0 0 1 0 0\nsummary: 132 2 2 52 25 25 26 3 3\n"
+)
+NIGHTLY = b"""version: 1
+output: nights
+workloads:
+  - name: a
+    command: [python, a.py]
+    passes: [timing, samples]
+    metrics: [time.iteration]
+    env: {B: 3}
+    timeout: 10 min
+    budget: 1 h
+  - {name: b, command: x 'y z'}
+confirm: {rounds: 5}
+"""
+TARGETS = b"""targets:
+  ipc: ">= 1.5"
+  made.up: {metric: ipc, at_least: 0.5, says: "it waits"}
+workloads:
+  a:
+    ipc: off
+"""
+NVBENCH = b"""{"meta": {"argv": ["./bench"], "version": {"json": {"major": 1, "minor": 0, "patch": 0,
+"string": "1.0.0"}, "nvbench": {"string": "0.2.0"}}}, "devices": [{"id": 0, "name": "NVIDIA H100", "sm_version": 900}],
+"benchmarks": [{"name": "copy", "index": 0, "states": [{"name": "Device=0 N=2^20", "device": 0, "is_skipped": false,
+"axis_values": [{"name": "N", "type": "int64", "input_string": "2^20", "value": "1048576"}], "summaries": [
+{"tag": "nv/cold/sample_size", "data": [{"name": "value", "type": "int64", "value": "3"}]},
+{"tag": "nv/cold/time/gpu/mean", "data": [{"name": "value", "type": "float64", "value": "1.5e-05"}]}]}]}]}"""
+
+
+def recordings(*patterns: str) -> tuple[bytes, ...]:
+    """The saved files of those patterns that are not too large."""
+    files = sorted(path for pattern in patterns for path in DATA.glob(pattern))
+    return tuple(path.read_bytes() for path in files if path.stat().st_size <= LARGEST)
+
+
+def run_text(document: RunDocument) -> bytes:
+    """A run.json."""
+    return json_text(run_to_json(document)).encode()
+
+
+@functools.cache
+def runs() -> tuple[bytes, ...]:
+    """A run of a CPU, and runs of a GPU."""
+    made = documents.document(), gpu_documents.of_trace(), gpu_documents.of_counters(), documents.empty()
+    return tuple(run_text(document) for document in made)
+
+
+def run_folders() -> tuple[bytes, ...]:
+    """Runs with what lies beside them."""
+    stacks = b"""{"shared": {"frames": [{"name": "f", "file": "a.py", "line": 3}, {"name": "g"}]}, "profiles": [
+{"type": "sampled", "name": "n", "unit": "seconds", "samples": [[0], [0, 1]], "weights": [0.5, 0.25]}]}"""
+    memory = b'{"schema": "profkit.tracemalloc/1", "peak": 4096, "lines": [{"file": "a.py", "line": 1, "bytes": 5}]}'
+    samples = json_text(
+        {"schema": "profkit.timing/1", "samples": [0.01, 0.011, 0.0105], "warmup": [0.02], "iterations": 1}
+    ).encode()
+    return tuple(
+        pack(
+            {
+                "run.json": run,
+                "artifacts/stacks.speedscope.json": stacks,
+                "artifacts/tracemalloc.json": memory,
+                "artifacts/timing-0.1.json": samples,
+                "artifacts/callgrind.out": recordings("valgrind/list.lines.callgrind")[0],
+                "artifacts/perf.status": b"0\n",
+            }
+        )
+        for run in runs()[:2]
+    )
+
+
+def evaluations() -> tuple[bytes, ...]:
+    """Folders of evaluations: our own, and two of others."""
+    made = json_text(evaluation_json(evaluation_documents.every_status())).encode()
+    rows = (
+        b'[{"op_name": "relu.default", "args": "((T([2, 3], f32),), {})", "is_correct": true, "benchmark_time_ms": 0.5,'
+        b'"reference_time_ms": 1.0, "speedup": 2.0, "error_msg": "", "error_type": "", "traceback": "", "max_abs_error"'
+        b': "0.0", "max_rel_error": "0.0", "test_type": "correctness"}]'
+    )
+    kernelbench = (
+        b'{"1": {"sample_id": 0, "compiled": true, "correctness": true, "metadata": '
+        b'{"hardware": "H100", "device": "0"}, '
+        b'"runtime": 0.5, "runtime_stats": {"mean": 0.5, "std": 0.01, "min": 0.4, "max": 0.6, "num_trials": 100}}}'
+    )
+    return (
+        pack({"evaluation.json": recordings("evaluations/*/evaluation.json")[0]}),
+        pack({"evaluation.json": made}),
+        pack({"full_results.json": rows}),
+        pack({"eval_results.json": kernelbench}),
+    )
+
+
+def generations() -> tuple[bytes, ...]:
+    """The folder of a generation."""
+    return (
+        pack({"generation.json": generation_text(generation()).encode()}),
+        pack({"generation.json": generation_text(generation(attempts_of("relu.default"))).encode()}),
+    )
+
+
+@functools.cache
+def sweeps() -> tuple[bytes, ...]:
+    """The folder of a sweep: its journal."""
+    from profkit.kernels.sweep import journal as journals
+
+    made = []
+    for document in (sweep_documents.hostile(), *tuple(sweep_documents.odd().values())[:2]):
+        with tempfile.TemporaryDirectory() as name:
+            path = Path(name) / journals.FILE
+            from tests.kernels.sweep.small_sweep import request_for
+
+            header = {"started": "2026-01-01T00:00:00+00:00", **request_for(Path(name), "eager").header}
+            journal = journals.create_journal(path, header)
+            journal.note(about={"device": "a device", "versions": {"torch": "0"}})
+            for result in tuple(document.results)[:8]:
+                journal.add(result, 1.0)
+            journal.close()
+            made.append(pack({journals.FILE: path.read_bytes()}))
+    return tuple(made)
+
+
+@functools.cache
+def histories() -> tuple[bytes, ...]:
+    """A history with a few runs, and one of an older version."""
+    from profkit.regression.history.store import open_history
+    from profkit.regression.history_actions import entry_at
+
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "history.sqlite"
+        with open_history(path) as history:
+            for file in ("hyperfine.json", "pyperf.json"):
+                history.add(entry_at(DATA / "history" / file))
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA journal_mode = DELETE")
+            connection.execute("VACUUM")
+        return path.read_bytes(), (DATA / "history" / "v1.sqlite").read_bytes()
+
+
+@functools.cache
+def nsys_files() -> tuple[bytes, ...]:
+    """Exports of nsys, without what is empty in them."""
+    made = []
+    with tempfile.TemporaryDirectory() as name:
+        for file in sorted((DATA / "cuda" / "nsys").glob("*.sqlite")):
+            small_reports.small_nsys(file, Path(name) / file.name)
+            content = (Path(name) / file.name).read_bytes()
+            if len(content) <= LARGEST:
+                made.append(content)
+    return tuple(made)
+
+
+def ncu_files() -> tuple[bytes, ...]:
+    """Reports of ncu, small ones."""
+    return recordings("cuda/ncu/*.ncu-rep")
+
+
+def cprofiles() -> tuple[bytes, ...]:
+    """What cProfile writes."""
+    import cProfile
+    import json
+
+    profile = cProfile.Profile()
+    profile.runcall(json.loads, '[1, {"a": [2, 3]}]')
+    with tempfile.NamedTemporaryFile() as file:
+        profile.dump_stats(file.name)
+        return (Path(file.name).read_bytes(),)
+
+
+def exports() -> tuple[bytes, ...]:
+    """Folders of tables that xctrace exported."""
+    tables = {path.name: path.read_bytes() for path in sorted((DATA / "xctrace" / "m1").glob("*.xml"))}
+    small = {name: body for name, body in tables.items() if len(body) < 20_000}
+    processor = {
+        name: body
+        for name, body in tables.items()
+        if name in ("toc.xml", "time-profile.xml", "time-sample.xml")
+    }
+    return pack(processor), pack(small)

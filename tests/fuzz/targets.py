@@ -1,0 +1,194 @@
+"""One target per reader and per folder: what its inputs begin as, how they are changed, and what reads them."""
+
+from __future__ import annotations
+
+import shutil
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.core.errors import ProfkitError
+from tests.fuzz import folders, mutate, seeds
+
+# Of so many inputs one is judged too, and of so many one is shown in all forms and scrubbed.
+JUDGED, SHOWN = 8, 128
+READ, JUDGE, SHOW = range(3)
+
+
+@dataclass(frozen=True)
+class Target:
+    """Something that reads files of others. `read` is called with the path and how much to do of it."""
+
+    name: str
+    seeds: Callable[[], Sequence[bytes]]
+    mutate: mutate.Mutator
+    read: Callable[[Path, int], None]
+    file: str = "input"
+    is_folder: bool = False
+
+    def try_input(self, data: bytes, folder: Path, depth: int | None = None) -> bool:
+        """Whether it was read; False where it was refused. Any exception but a ProfkitError is a finding."""
+        path = folder / self.file
+        if self.is_folder:
+            shutil.rmtree(path, ignore_errors=True)
+            folders.write(data, path)
+        else:
+            path.write_bytes(data)
+        if depth is None:
+            drawn = zlib.crc32(data)
+            depth = SHOW if drawn % SHOWN == 0 else JUDGE if drawn % JUDGED == 0 else READ
+        try:
+            self.read(path, depth)
+        except ProfkitError:
+            return False
+        return True
+
+
+def _show(path: Path, depth: int, *forms: str) -> None:
+    from profkit.profiling.export import ExportOptions, export
+    from profkit.profiling.scrub import scrub
+    from profkit.profiling.summarize import read_report as read_one
+    from profkit.profiling.summarize import summarize_report
+
+    if depth < SHOW:
+        if depth == READ and not path.is_dir() and path.name != "run.json":
+            read_one(path)
+        else:
+            summarize_report(path)
+        return
+    for form in ("terminal", "html", *forms):
+        try:
+            for _ in export(ExportOptions((path,), form)).pieces:
+                pass
+        except ProfkitError:
+            continue
+    output = path.with_name("copy")
+    try:
+        scrub(path, output)
+    finally:
+        if output.is_dir():
+            shutil.rmtree(output)
+        output.unlink(missing_ok=True)
+
+
+def read_report(path: Path, depth: int) -> None:
+    """As `profkit summarize`, and now and then `report` and `scrub`."""
+    _show(path, depth, "json", "perfetto", "speedscope")
+
+
+def read_generation(path: Path, depth: int) -> None:
+    """As `profkit report` of a generation."""
+    from profkit.kernels.generation_document import read_generation as read
+    from profkit.profiling.export import ExportOptions, export
+
+    read(path)
+    for form in ("markdown", "html") if depth == SHOW else ():
+        for _ in export(ExportOptions((path,), form)).pieces:
+            pass
+
+
+def read_sweep(path: Path, depth: int) -> None:
+    """As `profkit report` of a sweep, and `sweep --resume --plan`."""
+    from profkit.kernels.sweep.journal import read_request
+    from profkit.kernels.sweep.journal import read_sweep as read
+    from profkit.profiling.export import ExportOptions, export
+
+    read(path)
+    for form in ("terminal",) if depth == SHOW else ():
+        for _ in export(ExportOptions((path,), form)).pieces:
+            pass
+    read_request(path, plan=True)
+
+
+def read_history(path: Path, depth: int) -> None:
+    """All that is in it, changes of it, and now and then what can be rescued of it."""
+    from profkit.regression.history.rescue import rescue
+    from profkit.regression.history.store import open_history
+
+    try:
+        with open_history(path, read_only=True) as history:
+            entries = history.entries()
+            history.series()
+            history.confirmed()
+            history.accepted()
+        if entries and depth > READ:
+            with open_history(path) as history:
+                history.mark(entries[0].id, False, "why")
+                history.prune([entries[-1].id])
+    finally:
+        if depth > READ:
+            target = path.with_name("rescued.sqlite")
+            try:
+                rescue(path, target)
+            finally:
+                target.unlink(missing_ok=True)
+        for log in ("-wal", "-shm", "-journal"):
+            path.with_name(path.name + log).unlink(missing_ok=True)
+
+
+def read_night(path: Path, depth: int) -> None:
+    """As `profkit nightly FILE --plan` begins."""
+    from profkit.regression.nightly.config import read_config
+
+    read_config(path)
+
+
+def read_targets(path: Path, depth: int) -> None:
+    """As `--targets FILE`."""
+    from profkit.analysis.targets.load import load_targets
+
+    load_targets(None, path, "a")
+
+
+def read_result(path: Path, depth: int) -> None:
+    """As `profkit history add` of another tool's result."""
+    from profkit.regression.history_actions import entry_at
+
+    entry_at(path)
+
+
+def _report(name: str, made: Callable[[], Sequence[bytes]], mutator: mutate.Mutator, file: str) -> Target:
+    return Target(name, made, mutator, read_report, file)
+
+
+def _recorded(*patterns: str) -> Callable[[], Sequence[bytes]]:
+    return lambda: seeds.recordings(*patterns)
+
+
+TARGETS = {
+    target.name: target
+    for target in (
+        _report("run", seeds.runs, mutate.mutate_json, "run.json"),
+        Target("run-folder", seeds.run_folders, mutate.mutate_folder, read_report, "run", True),
+        Target("evaluation", seeds.evaluations, mutate.mutate_folder, read_report, "evaluation", True),
+        Target("generation", seeds.generations, mutate.mutate_folder, read_generation, "generation", True),
+        Target("sweep", seeds.sweeps, mutate.mutate_folder, read_sweep, "sweep", True),
+        Target("history", seeds.histories, mutate.mutate_sqlite, read_history, "history.sqlite"),
+        Target("nightly", lambda: (seeds.NIGHTLY,), mutate.mutate_text, read_night, "nightly.yaml"),
+        Target("targets", lambda: (seeds.TARGETS,), mutate.mutate_text, read_targets, "targets.yaml"),
+        _report("nsys", seeds.nsys_files, mutate.mutate_sqlite, "r.sqlite"),
+        _report("nsys-stats", _recorded("cuda/nsys/stats/*.csv"), mutate.mutate_text, "r.csv"),
+        _report("ncu", seeds.ncu_files, mutate.mutate_bytes, "r.ncu-rep"),
+        _report("ncu-csv", _recorded("cuda/*.csv"), mutate.mutate_text, "r.csv"),
+        _report("perf-script", _recorded("perf/script.*"), mutate.mutate_text, "r.txt"),
+        _report("perf-report", _recorded("perf/report.*"), mutate.mutate_text, "r.txt"),
+        _report("perf-convert", _recorded("perf/convert.json"), mutate.mutate_json, "r.json"),
+        _report("perf-stat-csv", lambda: (seeds.STAT_CSV,), mutate.mutate_text, "r.csv"),
+        _report("perf-stat-text", lambda: (seeds.STAT_TEXT,), mutate.mutate_text, "r.txt"),
+        _report("perf-stat-json", lambda: (seeds.STAT_JSON,), mutate.mutate_json, "r.json"),
+        _report("callgrind", _recorded("valgrind/*.callgrind"), mutate.mutate_text, "r.out"),
+        _report("cachegrind", lambda: (seeds.CACHEGRIND,), mutate.mutate_text, "r.out"),
+        Target("xctrace", seeds.exports, mutate.mutate_folder, read_report, "exports", True),
+        _report("torch", _recorded("cuda/torch/*.gz"), mutate.mutate_packed, "r.json.gz"),
+        _report("cprofile", seeds.cprofiles, mutate.mutate_bytes, "r.prof"),
+        _report("stacks", _recorded("stacks/pool.jsonl"), mutate.mutate_json, "r.jsonl"),
+        Target(
+            "results",
+            lambda: (*seeds.recordings("history/*.json", "history/asv/results/box/3*.json"), seeds.NVBENCH),
+            mutate.mutate_json,
+            read_result,
+            "r.json",
+        ),
+    )
+}

@@ -1,0 +1,64 @@
+"""Every input that ever failed is read or refused today, quickly and in little memory."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz import mutate
+from tests.fuzz.__main__ import CORPUS
+from tests.fuzz.folders import pack, unpack
+from tests.fuzz.targets import READ, SHOW, TARGETS
+from tests.fuzz.watch import failure_of, shrink
+
+
+@pytest.mark.parametrize("name", sorted(TARGETS))
+def test_an_input_that_once_failed_is_read_or_refused(name: str, tmp_path: Path) -> None:
+    kept = sorted((CORPUS / name).glob("*"))
+    failures = {
+        path.name: failure
+        for path in kept
+        for depth in (READ, SHOW)
+        if (failure := failure_of(TARGETS[name], path.read_bytes(), tmp_path, depth)[1]) is not None
+    }
+    assert failures == {}
+
+
+def test_every_input_that_is_kept_belongs_to_a_target() -> None:
+    assert {path.name for path in CORPUS.iterdir()} <= TARGETS.keys()
+
+
+@pytest.mark.parametrize("name", ["run", "results", "callgrind", "nightly", "sweep"])
+def test_a_seed_is_read_and_the_same_seed_makes_the_same_changes(name: str, tmp_path: Path) -> None:
+    target = TARGETS[name]
+    seeds = target.seeds()
+    assert failure_of(target, seeds[0], tmp_path, READ)[1] is None
+    changes = [
+        [mutate.several(target.mutate, seeds[0], by, seeds) for _ in range(20)]
+        for by in (random.Random("a"), random.Random("a"))
+    ]
+    assert changes[0] == changes[1]
+    assert len(set(changes[0])) > 10
+
+
+def test_a_folder_is_packed_as_it_was() -> None:
+    files = {"run.json": b"{}", "artifacts/a.json": b"== b 3\nabc", "c": b""}
+    assert unpack(pack(files)) == files
+
+
+def test_a_fault_of_a_reader_is_seen_and_made_small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from profkit.regression import history_actions
+
+    def entry_at(path: Path) -> None:
+        if b"bad" in path.read_bytes():
+            raise KeyError("a field")
+
+    monkeypatch.setattr(history_actions, "entry_at", entry_at)
+    data = b"line\n" * 50 + b"a bad one\n" + b"line\n" * 50
+    was_read, failure = failure_of(TARGETS["results"], data, tmp_path, READ)
+    assert not was_read
+    assert failure is not None
+    assert failure.startswith("KeyError at ")
+    assert shrink(TARGETS["results"], data, failure) == b"bad"
