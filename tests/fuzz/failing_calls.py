@@ -57,7 +57,9 @@ def failing(kind: str, n: int, inside: Path) -> Iterator[Counter]:
     def is_inside(path: Any, *_: Any, **named: Any) -> bool:
         if not isinstance(path, str | os.PathLike):
             return False
-        return named.get("dir_fd") is not None or os.path.abspath(path).startswith(str(inside))
+        if any(value is not None for name, value in named.items() if name.endswith("dir_fd")):
+            return True  # below a folder that is held open
+        return os.path.abspath(path).startswith((str(inside), "/proc/self/fd/"))  # the same, by its handle
 
     def writes(path: Any, flags: Any = "r", *_: Any, **named: Any) -> bool:
         if isinstance(flags, int):

@@ -75,3 +75,18 @@ def try_each(
             assert said.code == 0, said.err
             return n
     raise AssertionError(f"after {MOST} calls it has not passed untouched")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", [1, 6])
+def test_a_profile_on_a_disk_that_fails_says_so_and_what_is_written_stays_whole(
+    n: int, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PROFKIT_DEBUG", raising=False)
+    with failing(kind, n, tmp_path) as counter:
+        said = profkit("profile", "--backend", "cpu", "--passes", "timing", "--", "true", cwd=tmp_path)
+    assert counter.has_failed
+    assert said.code in KNOWN, said.err
+    assert said.code == 0 or "error:" in said.err
+    for run in tmp_path.glob("reports/*/run.json"):
+        read_run(run.parent)
