@@ -77,6 +77,7 @@ def _learn_names(files: tuple[Path, ...] | list[Path], redactor: Redactor) -> Pr
             if name and number:
                 names.setdefault(number, set()).add(name)
         elif tag == "device" and attributes.get("name") not in (None, attributes.get("model")):
+            redactor.learn(attributes["name"], HOST)  # people's Macs have names of several words
             redactor.learn_name(attributes["name"], HOST)
 
     for file in files:
@@ -172,6 +173,7 @@ class _ScrubbedCopy:
         }
         if tag == "device":
             self._redactor.note(DEVICE, int("uuid" in changed))
+            self._redactor.note(HOST, int(attributes.get("name") not in (None, attributes.get("model"))))
             changed |= {name: by for name, by in (("uuid", _ZERO), ("name", "Mac")) if name in changed}
         elif tag == "process":
             if changed.get("arguments"):

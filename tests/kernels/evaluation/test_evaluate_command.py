@@ -129,7 +129,7 @@ def test_a_pipe_in_place_of_the_journal_is_not_waited_for(tmp_path: Path) -> Non
     os.mkfifo(tmp_path / "tests.jsonl")
     done = evaluate("--resume", str(tmp_path), cwd=tmp_path)
     assert done.code == 2
-    assert "tests.jsonl is no journal of an evaluation" in done.err
+    assert "tests.jsonl cannot be read: it is no regular file" in done.err
 
 
 def test_a_pattern_that_no_operation_has_shows_what_there_is() -> None:

@@ -141,10 +141,14 @@ def _restrict_writes(libc: ctypes.CDLL, kernels: Sequence[Path], kept: Sequence[
         with suppress(OSError, RuntimeError):
             Path(made).expanduser().mkdir(parents=True, exist_ok=True)
     kept = [path.resolve() for path in kept]
-    for place in {*places, *kernels}:
-        for folder in _without(place.resolve(), kept):
-            with suppress(OSError):
-                _allow(libc, rules, folder, rights)
+    own = Path(tempfile.gettempdir()).resolve()  # made for this process alone: it may lie below what is kept
+    allowed = [own] if not any(path.is_relative_to(own) for path in kept) else []
+    for folder in (
+        *allowed,
+        *(each for place in {*places, *kernels} for each in _without(place.resolve(), kept)),
+    ):
+        with suppress(OSError):
+            _allow(libc, rules, folder, rights)
     for device in (found for name in _DEVICES for found in Path("/dev").glob(name)):
         with suppress(OSError):
             _allow(libc, rules, device, rights if device.is_dir() else writes)

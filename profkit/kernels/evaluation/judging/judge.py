@@ -66,6 +66,7 @@ STATUSES: dict[JobStatus, TestStatus] = {
 TRACEBACK = 4000  # characters
 TRACED_CALLS = 8
 NOTHING_RAN = "nothing of it ran on the GPU"
+_SHARED = ("/tmp", "/var/tmp", "/")  # folders of everybody: what lies there is compared with nothing
 SEEDS = 8  # that are tried to make a weak test strong
 UNCHANGED = "not timed: its result is the same for other values, and could be kept from before"
 
@@ -454,7 +455,8 @@ def _without_times(result: TestResult) -> TestResult:
 
 def _own_folder(evaluation: Path) -> Path:
     """The folder of an evaluation; where others lie beside it, to which it will be compared, that of all of them."""
-    return evaluation.parent if any(evaluation.parent.glob("*/run.json")) else evaluation
+    shared = evaluation.parent.resolve() in map(Path, _SHARED)
+    return evaluation.parent if not shared and any(evaluation.parent.glob("*/run.json")) else evaluation
 
 
 def _first_line(error: BaseException) -> str:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from profkit.core.files.regular import read_bounded
 from profkit.kernels.evaluation.sources.modules import find_function, load_module
 from profkit.kernels.evaluation.sources.names import encode_name, main_overload, name_meaning, overloads_of
 from profkit.kernels.evaluation.sources.source import Kernel, ListedSource, LoadError
@@ -45,7 +46,7 @@ def compile_kernel_from_string(
 
 def _holds(path: Path, text: str) -> bool:
     with suppress(OSError):
-        return path.is_file() and path.read_bytes() == text.encode()
+        return read_bounded(path) == text.encode()
     return False
 
 

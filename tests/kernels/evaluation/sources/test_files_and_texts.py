@@ -172,5 +172,5 @@ def test_a_request_with_a_text_is_a_source_of_its_operation() -> None:
 
 def test_a_pipe_is_no_file_of_kernels(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "kernels.py")
-    with pytest.raises((LoadError, UsageError), match="no ordinary file"):
+    with pytest.raises((LoadError, UsageError), match="no regular file"):
         open_source(SourceRequest("file", (str(tmp_path / "kernels.py"),)))
