@@ -187,7 +187,9 @@ def log_interval(speedup: Speedup) -> LogInterval | None:
 
     One pair of times has none: results of other programs, that tell a speed-up alone.
     """
-    if speedup.pairs < 2 or speedup.low <= 0:
+    if speedup.pairs < 2 or min(speedup.low, speedup.median, speedup.high) <= 0:
+        return None
+    if speedup.high / speedup.median <= 0:  # too small for a number: somebody wrote it by hand
         return None
     return LogInterval(
         max(0.0, log(speedup.median / speedup.low)), max(0.0, log(speedup.high / speedup.median))
