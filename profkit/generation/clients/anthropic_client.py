@@ -11,7 +11,7 @@ from profkit.generation.clients.asking import Asking
 from profkit.generation.clients.client import Message, StopCause
 from profkit.generation.clients.keys import Key
 from profkit.generation.clients.packages import load_package
-from profkit.generation.clients.pieces import Piece
+from profkit.generation.clients.pieces import AnswerPiece
 from profkit.generation.clients.spending import Ledger
 
 _STOPS: dict[str, StopCause] = {
@@ -62,29 +62,33 @@ class AnthropicClient(ApiClient):
             **fields,
         )
 
-    def pieces(self, stream: Any) -> Iterator[Piece]:
+    def pieces(self, stream: Any) -> Iterator[AnswerPiece]:
         """What its stream holds: why the text ends counts only once the message is said to be over."""
         stop: StopCause = "end"
         for event in stream:
             if event.type == "message_start":
                 usage = getattr(event.message, "usage", None)
-                yield Piece(input_tokens=_input_tokens(_counts(usage)))
+                yield AnswerPiece(input_tokens=_input_tokens(_counts(usage)))
             elif event.type == "content_block_delta":
                 delta = event.delta
-                yield Piece(getattr(delta, "text", None) or "", getattr(delta, "thinking", None) or "")
+                yield AnswerPiece(getattr(delta, "text", None) or "", getattr(delta, "thinking", None) or "")
             elif event.type == "message_delta":
                 stop = _STOPS.get(event.delta.stop_reason or "", "end")
                 counts = _counts(event.usage)
-                yield Piece(input_tokens=_input_tokens(counts), output_tokens=counts.get("output_tokens"))
+                yield AnswerPiece(
+                    input_tokens=_input_tokens(counts), output_tokens=counts.get("output_tokens")
+                )
             elif event.type == "message_stop":
-                yield Piece(stop=stop, is_last=True)
+                yield AnswerPiece(stop=stop, is_last=True)
 
-    def pieces_of_whole(self, document: Any) -> Iterator[Piece]:
+    def pieces_of_whole(self, document: Any) -> Iterator[AnswerPiece]:
         """The same of an answer in one piece."""
         usage = document.get("usage") or {}
-        yield Piece(input_tokens=_input_tokens(usage), output_tokens=usage.get("output_tokens"))
+        yield AnswerPiece(input_tokens=_input_tokens(usage), output_tokens=usage.get("output_tokens"))
         texts = [block.get("text", "") for block in document["content"]]
-        yield Piece("".join(texts), stop=_STOPS.get(document.get("stop_reason") or "", "end"), is_last=True)
+        yield AnswerPiece(
+            "".join(texts), stop=_STOPS.get(document.get("stop_reason") or "", "end"), is_last=True
+        )
 
 
 def _counts(usage: object) -> dict[str, Any]:

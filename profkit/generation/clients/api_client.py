@@ -19,7 +19,7 @@ from typing import Any
 from profkit.generation.clients.asking import Asking
 from profkit.generation.clients.client import Answer, Cancelled, Message, ModelFailed
 from profkit.generation.clients.faults import RequestFault, fault_of
-from profkit.generation.clients.pieces import PartialAnswer, Piece
+from profkit.generation.clients.pieces import AnswerPiece, PartialAnswer
 from profkit.generation.clients.remedies import failure_of
 from profkit.generation.clients.retries import GaveUp, ask_again
 from profkit.generation.clients.spending import Ledger
@@ -87,11 +87,11 @@ class ApiClient(ABC):
         """Send a conversation; a stream of the package, with the `response` that it reads."""
 
     @abstractmethod
-    def pieces(self, stream: Any) -> Iterator[Piece]:
+    def pieces(self, stream: Any) -> Iterator[AnswerPiece]:
         """What a stream holds."""
 
     @abstractmethod
-    def pieces_of_whole(self, document: Any) -> Iterator[Piece]:
+    def pieces_of_whole(self, document: Any) -> Iterator[AnswerPiece]:
         """What the answer of a server holds that streams none, though it is asked to."""
 
     def _ask_once(self, messages: Sequence[Message], report: Callable[[str], None]) -> Answer:
@@ -124,7 +124,7 @@ class ApiClient(ABC):
         limit, reported = self.asking.first_seconds, 0.0
         while True:
             piece = reading.next(limit)
-            if isinstance(piece, Piece):
+            if isinstance(piece, AnswerPiece):
                 self._was_there, limit = True, self.asking.seconds
                 partial.add(piece)
                 if partial.progress and time.monotonic() - reported > _REPORT_SECONDS:
@@ -161,7 +161,7 @@ class _Reading:
 
     def __init__(self, client: ApiClient, messages: Sequence[Message]) -> None:
         self._client, self._messages = client, messages
-        self._pieces: queue.SimpleQueue[Piece | BaseException | None] = queue.SimpleQueue()
+        self._pieces: queue.SimpleQueue[AnswerPiece | BaseException | None] = queue.SimpleQueue()
         self._stream: Any = None
         self._ended = threading.Event()
         self._is_read = False
@@ -171,7 +171,7 @@ class _Reading:
         # It ends with the process: a read that nobody waits for any more must hold nothing up
         threading.Thread(target=self._read, daemon=True).start()
 
-    def next(self, seconds: float) -> Piece | BaseException | None:
+    def next(self, seconds: float) -> AnswerPiece | BaseException | None:
         """The next piece, None at the end of the stream, or what ended it; a fault after `seconds` of silence."""
         try:
             return self._pieces.get(timeout=seconds)

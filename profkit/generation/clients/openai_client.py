@@ -13,7 +13,7 @@ from profkit.generation.clients.client import Message, StopCause
 from profkit.generation.clients.faults import RequestFault, fault_of
 from profkit.generation.clients.keys import Key
 from profkit.generation.clients.packages import load_package
-from profkit.generation.clients.pieces import Piece
+from profkit.generation.clients.pieces import AnswerPiece
 from profkit.generation.clients.spending import Ledger
 
 _STOPS: dict[str, StopCause] = {"length": "length", "content_filter": "refused"}
@@ -74,7 +74,7 @@ class OpenAIClient(ApiClient):
             return True
         return False
 
-    def pieces(self, stream: Any) -> Iterator[Piece]:
+    def pieces(self, stream: Any) -> Iterator[AnswerPiece]:
         """What its stream holds: the tokens come after the reason why the text ends."""
         for chunk in stream:
             usage = getattr(chunk, "usage", None)
@@ -85,15 +85,15 @@ class OpenAIClient(ApiClient):
                 if delta is not None:
                     thinking = getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None)
                     refusal = getattr(delta, "refusal", None)
-                    yield Piece(
+                    yield AnswerPiece(
                         delta.content or refusal or "", str(thinking or ""), "refused" if refusal else None
                     )
                 if choice.finish_reason in _BROKEN_OFF:
                     raise RequestFault("cut", f"the server gave up ({choice.finish_reason})")
                 if choice.finish_reason:
-                    yield Piece(stop=_STOPS.get(choice.finish_reason, "end"))
+                    yield AnswerPiece(stop=_STOPS.get(choice.finish_reason, "end"))
 
-    def pieces_of_whole(self, document: Any) -> Iterator[Piece]:
+    def pieces_of_whole(self, document: Any) -> Iterator[AnswerPiece]:
         """The same of an answer in one piece."""
         usage = document.get("usage") or {}
         yield _counted(usage.get("prompt_tokens"), usage.get("completion_tokens"))
@@ -101,12 +101,12 @@ class OpenAIClient(ApiClient):
             message = choice["message"]
             text, refusal = message.get("content"), message.get("refusal")
             stop: StopCause = "refused" if refusal else _STOPS.get(choice.get("finish_reason") or "", "end")
-            yield Piece(text or refusal or "", stop=stop)
+            yield AnswerPiece(text or refusal or "", stop=stop)
 
 
-def _counted(input_tokens: int | None, output_tokens: int | None) -> Piece:
+def _counted(input_tokens: int | None, output_tokens: int | None) -> AnswerPiece:
     """Tokens as a server counts them; one that does not count says 0."""
-    return Piece(input_tokens=input_tokens or None, output_tokens=output_tokens or None)
+    return AnswerPiece(input_tokens=input_tokens or None, output_tokens=output_tokens or None)
 
 
 def open_api(key: Key, base_url: str | None, asking: Asking) -> Any:

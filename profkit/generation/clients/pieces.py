@@ -11,7 +11,7 @@ from profkit.generation.clients.client import Answer, Message, StopCause
 
 
 @dataclass(frozen=True)
-class Piece:
+class AnswerPiece:
     """A part of a streamed answer: some text, or what became known of it."""
 
     text: str = ""
@@ -34,7 +34,7 @@ class PartialAnswer:
         self.length = 0  # characters of its text
         self.stop: StopCause | None = None
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: AnswerPiece) -> None:
         """One more piece; a number of tokens replaces the one before."""
         self._texts.append(piece.text)
         self.length += len(piece.text)
