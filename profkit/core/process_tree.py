@@ -111,6 +111,11 @@ class ProcessTree:
             max(before.threads, threads),
         )
 
+    def look_at_end(self) -> None:
+        """Note how long the child waited for a processor: once it has ended, and before it is reaped (Linux)."""
+        with contextlib.suppress(OSError):
+            self._queued[self._pid] = max(self._queued.get(self._pid, 0.0), _queued(self._pid))
+
     @property
     def queued_seconds(self) -> float:
         """How long threads of the tree could run and waited for a processor, as far as it was looked at (Linux)."""
