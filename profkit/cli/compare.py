@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -13,9 +15,17 @@ from profkit.cli.options import FormatOption, OutputFormat, print_result, render
 if TYPE_CHECKING:
     from profkit.core.types import Comparison
     from profkit.regression.compare import CompareOptions
+    from profkit.regression.paired import PairOptions, VersionsRequest
 
+VERSIONS = "Two versions, run in turn"
 EXAMPLES = """
 Example:  profkit compare reports/20261119-gated_mlp-cpu reports/20261120-gated_mlp-cpu
+
+Two versions, run in turn:  profkit compare --base main -- python bench.py
+
+Two commits:  profkit compare --base v1.2 --head v1.3 --setup 'make' -- ./bench
+
+Two commands:  profkit compare --a 'python old.py' --b 'python new.py'
 
 Two implementations:  profkit compare BASELINE CANDIDATE --across arguments
 
@@ -34,8 +44,71 @@ def add_to(app: typer.Typer) -> None:
 
 
 def compare(
-    baseline: Annotated[Path, typer.Argument(help="The run or report to start from.", metavar="BASELINE")],
-    candidate: Annotated[Path, typer.Argument(help="The run or report in question.", metavar="CANDIDATE")],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Two runs or reports; with --base the command, after `--`.",
+            metavar="BASELINE CANDIDATE | -- COMMAND",
+        ),
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            "--base",
+            help="Run the command at this commit, and as it is here, in turn.",
+            rich_help_panel=VERSIONS,
+        ),
+    ] = None,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            "--head",
+            help="The commit in question (default: the files as they are).",
+            rich_help_panel=VERSIONS,
+        ),
+    ] = None,
+    a: Annotated[
+        str | None, typer.Option("--a", help="A command to start from.", rich_help_panel=VERSIONS)
+    ] = None,
+    b: Annotated[
+        str | None, typer.Option("--b", help="The command in question.", rich_help_panel=VERSIONS)
+    ] = None,
+    setup: Annotated[
+        str | None,
+        typer.Option(
+            "--setup",
+            help="Run in each checkout before its first run; kept for the next time.",
+            rich_help_panel=VERSIONS,
+        ),
+    ] = None,
+    budget: Annotated[
+        float,
+        typer.Option("--budget", help="Seconds for all pairs of runs.", rich_help_panel=VERSIONS, min=1.0),
+    ] = 60.0,
+    sampling: Annotated[
+        float,
+        typer.Option(
+            "--sampling",
+            help="Seconds that one process samples what it marks.",
+            rich_help_panel=VERSIONS,
+            min=0.01,
+        ),
+    ] = 1.0,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", help="Seconds for one process.", rich_help_panel=VERSIONS)
+    ] = None,
+    cause: Annotated[
+        bool,
+        typer.Option(
+            "--cause/--no-cause",
+            help="Where they differ, one run each for the reason.",
+            rich_help_panel=VERSIONS,
+        ),
+    ] = True,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Of the random order.", rich_help_panel=VERSIONS)
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Compare although the two are not alike.")] = False,
     across: Annotated[
         list[str] | None,
@@ -60,10 +133,15 @@ def compare(
     ] = False,
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
-    """Say what is different between two runs, whether it is real, and why."""
+    """Say what is different between two runs or two versions, whether it is real, and why."""
     from profkit.cli.progress import show_if_long
     from profkit.regression.compare import CompareOptions
 
+    if base is not None or head is not None or a is not None or b is not None:
+        request = _versions(words or [], base, head, a, b, setup)
+        pairs = _pair_options(budget, _parse_share(floor), sampling, timeout, seed)
+        _compare_versions(replace(request, pairs=pairs, causes=cause), format, quiet=quiet, strict=strict)
+    baseline, candidate = _two_runs(words or [])
     options = CompareOptions(
         force=force,
         across=_fields(across or []),
@@ -76,6 +154,68 @@ def compare(
         text = _text(comparison, format)
     print_result(text)
     raise typer.Exit(exit_code(comparison, strict=strict))
+
+
+def _two_runs(words: list[str]) -> tuple[Path, Path]:
+    from profkit.core.errors import UsageError
+
+    if len(words) == 2:
+        return Path(words[0]), Path(words[1])
+    if len(words) > 2 and not Path(words[0]).exists():
+        raise UsageError(f"{shlex.join(words[:4])} ... is a command: which versions of it?", "--base HEAD~1")
+    raise UsageError(
+        f"compare takes two runs or reports, not {len(words)}",
+        "profkit compare BASELINE CANDIDATE, or profkit compare --base main -- COMMAND",
+    )
+
+
+def _versions(
+    words: list[str], base: str | None, head: str | None, a: str | None, b: str | None, setup: str | None
+) -> VersionsRequest:
+    """What is compared. Raises UsageError for options that do not belong together."""
+    from profkit.core.errors import UsageError
+    from profkit.regression.paired import CheckoutSpec, VersionsRequest
+
+    if (a is None) != (b is None):
+        raise UsageError("--a and --b belong together", "--a 'python old.py' --b 'python new.py'")
+    if a is not None and b is not None:
+        if base is not None or head is not None or words or setup is not None:
+            raise UsageError(
+                "--a and --b are the commands: nothing else is run", "leave --base, --setup and COMMAND out"
+            )
+        return VersionsRequest(commands=(a, b))
+    if not words:
+        raise UsageError(
+            "no command: put it after `--`", f"profkit compare --base {base or 'main'} -- python bench.py"
+        )
+    if base is None:
+        raise UsageError(f"--head {head}: and what is it compared with?", f"--base {head}~1")
+    prepare = ("sh", "-c", setup) if setup is not None else ()
+    return VersionsRequest(tuple(words), base, head, checkout=CheckoutSpec(setup=prepare))
+
+
+def _pair_options(
+    budget: float, floor: float | None, sampling: float, timeout: float | None, seed: int | None
+) -> PairOptions:
+    from profkit.regression.paired import FLOOR, PairOptions, RunOptions
+
+    run = RunOptions(sampling=sampling, timeout=timeout)
+    return PairOptions(budget, floor if floor is not None else FLOOR, seed=seed, run=run)
+
+
+def _compare_versions(
+    request: VersionsRequest, output: OutputFormat, *, quiet: bool, strict: bool
+) -> NoReturn:
+    from profkit.cli.progress import progress_for
+    from profkit.core.errors import Interrupted
+    from profkit.core.signals import raise_on_signals
+    from profkit.regression.paired import compare_versions
+
+    with raise_on_signals():
+        result = compare_versions(request, progress_for(quiet=quiet))
+    print_result(_text(result.comparison, output))
+    code = Interrupted.exit_code if result.interrupted else exit_code(result.comparison, strict=strict)
+    raise typer.Exit(code)
 
 
 def _compare_runs(options: CompareOptions) -> Comparison:

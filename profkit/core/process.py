@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import math
 import os
+import resource
 import select
 import shlex
 import signal
@@ -52,6 +53,9 @@ class ProcessOutcome:
     # it waited for a processor.
     usage: tuple[tuple[float, float, float], ...] = ()
     use: TreeUse | None = None  # what else it used
+    rss_counted: bool = (
+        False  # the kernel counted `peak_rss`; else it is the largest of what was seen now and then
+    )
 
     @property
     def ok(self) -> bool:
@@ -117,7 +121,7 @@ def run(
             child = _start(argv, env, cwd, stdin, printed)
             tree = ProcessTree(child.pid)
         output = _OutputReader(child, log, hidden)
-    timed_out = False
+    timed_out, largest = False, 0
     usage: list[tuple[float, float, float]] = []
     try:
         if hurry.is_set():
@@ -127,7 +131,7 @@ def run(
             _end(child, tree, min(finish, LAST_SECONDS), start, tick, end_signal)
         seconds = time.monotonic() - start
         tree.look_at_end()
-        child.wait()
+        largest = _reap(child)
         left = tree.end(grace=0.5)
     except BaseException:
         try:
@@ -147,12 +151,13 @@ def run(
         timed_out=timed_out,
         seconds=seconds,
         cpu_seconds=max(0.0, cpu - children_before[0]),
-        peak_rss=max(tree.peak_rss, peak if peak > children_before[1] else 0),
+        peak_rss=max(tree.peak_rss, largest, peak if peak > children_before[1] else 0),
         output_tail=output.tail(),
         output_bytes=output.total,
         left_behind=left,
         usage=tuple(usage),
         use=tree.use,
+        rss_counted=largest > 0,
     )
 
 
@@ -248,6 +253,23 @@ def _end_of(child: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool]]
         yield lambda seconds: bool(poll.poll(math.ceil(1000 * seconds)))
     finally:
         os.close(handle)
+
+
+def _reap(child: subprocess.Popen[bytes]) -> int:
+    """Take the child's status; the largest resident set in bytes of it or of what it waited for, 0 where not known.
+
+    The kernel counts from before the child became another program, when it was as large as this process: what is not
+    larger says nothing (Linux, `exec_mmap`).
+    """
+    if child.returncode is None:
+        with contextlib.suppress(ChildProcessError):
+            _, status, use = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+            ours = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            unit = 1 if sys.platform == "darwin" else 1024
+            return int(use.ru_maxrss) * unit if use.ru_maxrss > ours else 0
+    child.wait()
+    return 0
 
 
 def _ends_within(child: subprocess.Popen[bytes], seconds: float) -> bool:

@@ -8,6 +8,7 @@ A workload's process uses a few of them, and to make all costs it 50 ms: a modul
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from profkit.core.types.comparison import BlamedLine as BlamedLine
     from profkit.core.types.comparison import Cause as Cause
     from profkit.core.types.comparison import Change as Change
     from profkit.core.types.comparison import ChangeWord as ChangeWord
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from profkit.core.types.comparison import InsightWord as InsightWord
     from profkit.core.types.comparison import KernelChange as KernelChange
     from profkit.core.types.comparison import KernelChangeWord as KernelChangeWord
+    from profkit.core.types.comparison import Look as Look
+    from profkit.core.types.comparison import Pairing as Pairing
     from profkit.core.types.comparison import RoleSign as RoleSign
     from profkit.core.types.comparison import Sample as Sample
     from profkit.core.types.comparison import Side as Side
@@ -152,8 +155,8 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "comparison": (
-        "Cause Change ChangeWord Comparison ComparisonOutcome Course Difference Direction Feature "
-        "Fingerprint FunctionChange InsightChange InsightWord KernelChange KernelChangeWord RoleSign "
+        "BlamedLine Cause Change ChangeWord Comparison ComparisonOutcome Course Difference Direction Feature "
+        "Fingerprint FunctionChange InsightChange InsightWord KernelChange KernelChangeWord Look Pairing RoleSign "
         "Sample Side Tier"
     ),
     "evaluation": (

@@ -177,6 +177,45 @@ class Side:
 
 
 @dataclass(frozen=True)
+class Look:
+    """How far it was after `pairs` pairs: the ratio of candidate over baseline, with its interval."""
+
+    pairs: int
+    ratio: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """How two versions were run in turn. `seconds` of the `budget` were used; of several times `looks` has the widest.
+
+    `waited`: the share of the time in which the runs could go on and had no processor, which was taken out of every
+    time; None where it could not be.
+    """
+
+    pairs: int
+    seconds: float
+    budget: float
+    looks: tuple[Look, ...] = ()
+    waited: float | None = None
+    failed: int = 0
+
+
+@dataclass(frozen=True)
+class BlamedLine:
+    """A line that a commit changed, in what became slower. `path` is relative to the repository."""
+
+    path: str
+    line: int
+    text: str
+    commit: str
+    subject: str
+    function: str
+    reason: str  # what of it changed: "own instructions +38 %"
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Everything that is said of two runs. `refused`: they must not be compared, and `differences` say why."""
 
@@ -194,3 +233,5 @@ class Comparison:
     notes: tuple[str, ...] = ()
     fix: str | None = None  # what would change a refusal, or decide what is open
     insights: tuple[InsightChange, ...] = ()  # fixed, new, still there, in this order
+    pairing: Pairing | None = None  # where both were run in turn, and not recorded apart
+    blamed: tuple[BlamedLine, ...] = ()  # the likeliest first

@@ -15,12 +15,12 @@ How a nightly calls it, per workload and metric:
 accepted changes and these words alone; `decide_every_night` says what every past night would have been.
 """
 
-from profkit.regression.detection.confirm import Confirmation as Confirmation
-from profkit.regression.detection.confirm import ConfirmWord as ConfirmWord
-from profkit.regression.detection.confirm import confirm as confirm
 from profkit.regression.detection.decide import decide as decide
 from profkit.regression.detection.decide import decide_every_night as decide_every_night
 from profkit.regression.detection.decide import is_candidate as is_candidate
 from profkit.regression.detection.rules import NightRule as NightRule
 from profkit.regression.detection.rules import rule_for as rule_for
 from profkit.regression.detection.segments import segments_of as segments_of
+from profkit.regression.paired.decide import Confirmation as Confirmation
+from profkit.regression.paired.decide import ConfirmWord as ConfirmWord
+from profkit.regression.paired.decide import confirm as confirm

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from profkit.core.types import AcceptedChange, ChangePoint, MetricOutcome, Series, Trend
-from profkit.regression.detection.confirm import ConfirmWord
 from profkit.regression.detection.control_limits import (
     CORRELATION_GUESS,
     DETECTED,
@@ -21,6 +20,7 @@ from profkit.regression.detection.nights import JudgedNights, direction, judge_n
 from profkit.regression.detection.reasons import reason_of
 from profkit.regression.detection.rules import NightRule
 from profkit.regression.detection.segments import segments_of
+from profkit.regression.paired.decide import ConfirmWord
 
 SAME_CHANGE = 5  # nights that two verdicts on one change may lie apart
 LEAST_NIGHTS = 12  # with which the detectors begin to say something

@@ -10,7 +10,6 @@ from bisect import bisect_left, insort
 from dataclasses import dataclass, field, replace
 
 from profkit.core.types import DecisionStep, Outcome
-from profkit.regression.detection.confirm import ConfirmWord
 from profkit.regression.detection.control_limits import (
     ANCHOR_NIGHTS,
     CORRELATION_GUESS,
@@ -26,6 +25,7 @@ from profkit.regression.detection.control_limits import (
     widened_limits,
 )
 from profkit.regression.detection.rules import NightRule
+from profkit.regression.paired.decide import ConfirmWord
 
 SCATTER_SIGMAS = 3.3  # sigma between the extremes of three nights: 1 in 20 quiet triples is wider
 SCATTER_SHARE = 1.5  # of that distance; a step that is larger stands out however wide its nights are

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from profkit.core.types import AcceptedChange, Direction, Point, Series
-from profkit.regression.detection.confirm import ConfirmWord
 from profkit.regression.detection.control_limits import ANCHOR_NIGHTS
 from profkit.regression.detection.machine_series import MachineSeries, NightResult
 from profkit.regression.detection.rules import NightRule
 from profkit.regression.detection.segments import accepted_cuts, microseconds_or_none
+from profkit.regression.paired.decide import ConfirmWord
 
 LARGEST = 1e150  # nothing that is measured is as large in any unit
 

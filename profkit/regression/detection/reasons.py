@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from profkit.core.formatting import format_figures, format_quantity, plural
 from profkit.core.types import Series
-from profkit.regression.detection.confirm import ConfirmWord
 from profkit.regression.detection.machine_series import NightResult
 from profkit.regression.detection.segments import short_machine
+from profkit.regression.paired.decide import ConfirmWord
 
 
 def reason_of(

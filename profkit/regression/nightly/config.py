@@ -34,6 +34,8 @@ from profkit.regression.nightly.config_values import (
     unparsed,
     variables,
 )
+from profkit.regression.paired.checkout import CheckoutSpec
+from profkit.regression.profile_process import ProfileRequest
 
 Annotate = Literal["auto", "always", "never"]
 
@@ -54,24 +56,9 @@ DEFAULT_WATCHES = (
 
 
 @dataclass(frozen=True)
-class WorkloadSpec:
-    """One workload of the night. `timeout` is for one process, `budget` for all of its profile, in seconds."""
+class WorkloadSpec(ProfileRequest):
+    """One workload of the night. Its command is empty only where runs are given and nothing is profiled."""
 
-    name: str
-    command: tuple[str, ...] = ()  # empty only where runs are given and nothing is profiled
-    backend: str = "auto"
-    depth: Depth = "gate"
-    passes: tuple[str, ...] | None = None
-    targets: Path | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
-    cwd: Path = Path()
-    timeout: float | None = None
-    budget: float = 600.0
-    timing: float | None = None  # seconds of sampling in one process, as `profile --sampling` takes it
-    precision: float = 0.01
-    cold: bool = False
-    on: str | None = None  # another place, as `profile --on` takes it
-    on_python: str | None = None
     gates: tuple[str, ...] | None = None  # None: as the rules say; time.median must be there
     watches: tuple[str, ...] = DEFAULT_WATCHES
     # By metric what is set on top of its rule (`regression.rule_for`): relative, absolute, nights, ...
@@ -92,13 +79,10 @@ class WorkloadSpec:
 
 
 @dataclass(frozen=True)
-class ConfirmSpec:
-    """The re-run of candidate and last good in the same night. `rounds` at most; seconds for setup and for all."""
+class ConfirmSpec(CheckoutSpec):
+    """The re-run of candidate and last good in the same night. `rounds` at most; `budget` seconds for all."""
 
     enabled: bool = True
-    checkout: tuple[str, ...] = ()  # empty: a git worktree; else a command with {commit} and {folder}
-    setup: tuple[str, ...] = ()  # run in the checkout before its first round
-    setup_timeout: float = 600.0
     rounds: int = 20
     budget: float = 900.0
 

@@ -26,13 +26,13 @@ from profkit.core.types import (
     WorkloadOutcome,
 )
 from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
-from profkit.regression.detection.confirm import Confirmation, decided_words
 from profkit.regression.detection.decide import decide
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.nightly.config import CASES, FAILED_TESTS, SHAPES_MEAN, Anchor, WorkloadSpec
-from profkit.regression.nightly.profile_process import Ending
 from profkit.regression.nightly.rerun import MetricScope
 from profkit.regression.nightly.session import WorkloadState
+from profkit.regression.paired.decide import Confirmation, decided_words
+from profkit.regression.profile_process import Ending
 
 CODES: dict[Ending, str] = {
     "done": "measured",

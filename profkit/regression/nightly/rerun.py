@@ -19,14 +19,14 @@ from pathlib import Path
 from profkit.core.run_folder import clean_name
 from profkit.core.statistics import median
 from profkit.core.types import Calibration, Direction, Entry, RunDocument, Scope, SeriesKey, Value
-from profkit.regression.detection.confirm import Confirmation, confirm
+from profkit.regression import profile_process
 from profkit.regression.detection.rules import NightRule
 from profkit.regression.history import History, HistoryFilter
-from profkit.regression.nightly import profile_process
-from profkit.regression.nightly.checkout import NoCheckout, checked_out
 from profkit.regression.nightly.config import WorkloadSpec
-from profkit.regression.nightly.profile_process import ProfileResult
 from profkit.regression.nightly.session import NightSession
+from profkit.regression.paired.checkout import NoCheckout, checked_out
+from profkit.regression.paired.decide import Confirmation, confirm
+from profkit.regression.profile_process import ProfileResult
 
 # Seconds of sampling in one process of a round: a round is cheap and there are many. A spec may ask for less.
 ROUND_TIMING = 2.0

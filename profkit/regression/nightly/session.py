@@ -19,11 +19,11 @@ from profkit.core.progress import Progress
 from profkit.core.run_folder import clean_name, release_space, reserve_space
 from profkit.core.types import Entry, Json, RunDocument
 from profkit.core.whole_files import write_whole
+from profkit.regression import profile_process
 from profkit.regression.compare.causes.machine_state import thermal_throttling
 from profkit.regression.history import History, entry_of
-from profkit.regression.nightly import profile_process
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
-from profkit.regression.nightly.profile_process import Ending, ProfileResult
+from profkit.regression.profile_process import Ending, ProfileResult
 
 STATE_SCHEMA = "profkit.night-state/1"
 STATE_FILE = "state.json"

@@ -19,14 +19,11 @@ from profkit.core.progress import Progress
 from profkit.core.run_folder import clean_name, release_space
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import MetricOutcome, Night, NightPlan, PlannedWorkload, WorkloadOutcome
-from profkit.regression.detection.confirm import ALPHA, Confirmation
 from profkit.regression.detection.decide import is_candidate
 from profkit.regression.history import History, open_history
-from profkit.regression.nightly.checkout import commit_of
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.nightly.judge import WorkloadPast, judge_workload, past_of, with_causes
 from profkit.regression.nightly.night import build_night, write_notices, write_reports
-from profkit.regression.nightly.profile_process import plan_once
 from profkit.regression.nightly.rerun import (
     CandidateRegression,
     MetricScope,
@@ -45,6 +42,9 @@ from profkit.regression.nightly.session import (
     read_state,
     write_state,
 )
+from profkit.regression.paired.checkout import commit_of
+from profkit.regression.paired.decide import ALPHA, Confirmation
+from profkit.regression.profile_process import plan_once
 from profkit.runtime.passes.secrets import mask_command
 
 PLAN_SCHEMA = "profkit.night-plan/1"

@@ -76,6 +76,13 @@ def counting_environment(
     return _start_up_environment(command, "PROFKIT_OPERATION_CALLS", folder, "counting")
 
 
+def loaded_files_environment(
+    command: Sequence[str], folder: Path
+) -> tuple[dict[str, str], None] | tuple[None, str]:
+    """The variables that let each Python below the command write into `folder` which files it loaded; or why not."""
+    return _start_up_environment(command, "PROFKIT_LOADED_FILES", folder, "asking for files")
+
+
 def _start_up_environment(
     command: Sequence[str], variable: str, out: Path, what: str
 ) -> tuple[dict[str, str], None] | tuple[None, str]:

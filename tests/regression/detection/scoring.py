@@ -6,9 +6,9 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from profkit.regression.detection.confirm import ConfirmWord, confirm
 from profkit.regression.detection.nights import judge_nights
 from profkit.regression.detection.rules import NightRule
+from profkit.regression.paired.decide import ConfirmWord, confirm
 from tests.regression.detection.years import Truth, Year
 
 PATIENCE = 30  # nights after a step in which finding it is still finding it

@@ -13,10 +13,10 @@ from nights import document
 
 from profkit.core.run_folder import write_run
 from profkit.core.types import Revision
-from profkit.regression.nightly import profile_process
-from profkit.regression.nightly.checkout import commit_of
+from profkit.regression import profile_process
 from profkit.regression.nightly.config import WorkloadSpec
-from profkit.regression.nightly.profile_process import ProfileResult
+from profkit.regression.paired.checkout import commit_of
+from profkit.regression.profile_process import ProfileResult
 
 
 @pytest.fixture

@@ -23,12 +23,14 @@ def _start():  # type: ignore[no-untyped-def]
         from profkit_pass_host import operation_calls
 
         operation_calls.start(os.environ["PROFKIT_OPERATION_CALLS"])
+    if "PROFKIT_LOADED_FILES" in os.environ:
+        from profkit_pass_host import loaded_files
+
+        loaded_files.start(os.environ["PROFKIT_LOADED_FILES"])
 
 
-if ("PROFKIT_STACKS" in os.environ or "PROFKIT_OPERATION_CALLS" in os.environ) and sys.version_info >= (
-    3,
-    10,
-):
+_INSTRUMENTS = ("PROFKIT_STACKS", "PROFKIT_OPERATION_CALLS", "PROFKIT_LOADED_FILES")
+if sys.version_info >= (3, 10) and any(name in os.environ for name in _INSTRUMENTS):
     try:
         _start()  # type: ignore[no-untyped-call]
     except BaseException:

@@ -11,8 +11,8 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,12 +20,11 @@ from profkit.core import process
 from profkit.core.errors import MachineError, ProfkitError, UsageError, WorkloadError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.run_folder import read_run
-from profkit.core.types import RunDocument
-from profkit.regression.nightly.config import WorkloadSpec
+from profkit.core.types import Depth, RunDocument
 
 # `python -m profkit` would look for modules in the workload's folder first, where there may be a `random.py`.
 _START = "import sys; sys.path[0] = sys.argv.pop(1); from profkit.cli import main; main()"
-_ROOT = str(Path(__file__).resolve().parents[3])
+_ROOT = str(Path(__file__).resolve().parents[2])
 END_SECONDS = 30.0  # what a child may take for its last words beyond the budget of its measurements
 PLAN_SECONDS = 60.0  # a plan asks the tools for their versions and no more
 _SAID = 2000  # characters of a child's last words that are looked at
@@ -34,6 +33,27 @@ _SAID = 2000  # characters of a child's last words that are looked at
 Ending = Literal[
     "done", "workload-failed", "machine", "out-of-time", "died", "refused", "profkit-failed", "absent"
 ]
+
+
+@dataclass(frozen=True)
+class ProfileRequest:
+    """What is profiled, and how. `timeout` is for one process, `budget` for all of its profile, in seconds."""
+
+    name: str
+    command: tuple[str, ...] = ()
+    backend: str = "auto"
+    depth: Depth = "gate"
+    passes: tuple[str, ...] | None = None
+    targets: Path | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: Path = Path()
+    timeout: float | None = None
+    budget: float = 600.0
+    timing: float | None = None  # seconds of sampling in one process, as `profile --sampling` takes it
+    precision: float = 0.01
+    cold: bool = False
+    on: str | None = None  # another place, as `profile --on` takes it
+    on_python: str | None = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +74,7 @@ class ProfileResult:
 
 
 def profile_once(
-    spec: WorkloadSpec, into: Path, tick: Callable[[float], None] | None = None
+    spec: ProfileRequest, into: Path, tick: Callable[[float], None] | None = None
 ) -> ProfileResult:
     """Profile `spec` into a new folder below `into`; never raises for what the workload does.
 
@@ -77,7 +97,7 @@ def profile_once(
     return ProfileResult(ending, reason, fix, folder, document, outcome.seconds)
 
 
-def plan_once(spec: WorkloadSpec) -> tuple[dict[str, Any], ProfileResult | None]:
+def plan_once(spec: ProfileRequest) -> tuple[dict[str, Any], ProfileResult | None]:
     """The plan of its profile (`profkit.plan/1`) where it would run, and why there is none; runs nothing of it."""
     with tempfile.TemporaryDirectory(prefix="profkit-plan-") as folder:
         log = Path(folder) / "plan.json"
@@ -104,7 +124,7 @@ def _list_or_create(into: Path) -> set[str]:
         raise MachineError(f"cannot write to {into}: {error.strerror}", "output: FOLDER") from error
 
 
-def _options(spec: WorkloadSpec, into: Path) -> list[str]:
+def _options(spec: ProfileRequest, into: Path) -> list[str]:
     options = ["profile", "--quiet", "--output", str(into), "--name", spec.name]
     options += ["--backend", spec.backend, "--depth", spec.depth, "--precision", str(spec.precision)]
     options += ["--passes", ",".join(spec.passes)] if spec.passes is not None else []

@@ -1,6 +1,7 @@
-"""What an interleaved re-run says, as a type of its own: the walk through the nights reads it, too.
+"""Two versions run in turn: different, the same, or not decided yet. The error holds however often it is looked at.
 
-The same night, once more: candidate and last good in turn, until it is clear or the rounds are spent.
+A round is one run of each version, each in a fresh process. Everything that compares two versions decides by this one
+rule: `compare --base`, `bisect` and the nightly.
 """
 
 from __future__ import annotations
@@ -8,15 +9,38 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, e, exp, isfinite, log, sqrt
-from typing import Literal, cast
+from typing import Literal, Protocol, cast
 
 from profkit.core.inference.tails import student_quantile
 from profkit.core.statistics import median
-from profkit.core.types import Change, ChangeWord, Course, Direction, Sample
-from profkit.regression.detection.rules import NightRule
+from profkit.core.types import RUN, Change, ChangeWord, Course, Direction, Sample, Scope
 
 # `more`: not decided, and rounds are left; `ambiguous`: not decided, and the rounds are spent.
 ConfirmWord = Literal["different", "same", "ambiguous", "more"]
+
+
+class HasFloor(Protocol):
+    """A metric, and the smallest change of it that counts."""
+
+    @property
+    def metric(self) -> str:
+        """Its name."""
+
+    def floor(self, centre: float) -> float:
+        """The smallest change that counts where the value is `centre`, in the unit of `centre`."""
+
+
+@dataclass(frozen=True)
+class MetricFloor:
+    """A metric whose floor is the larger of a `relative` one and an `absolute` one in the metric's unit."""
+
+    metric: str
+    relative: float
+    absolute: float = 0.0
+
+    def floor(self, centre: float) -> float:
+        """The smallest change that counts where the value is `centre`."""
+        return max(self.relative * abs(centre), self.absolute)
 
 
 @dataclass(frozen=True)
@@ -61,13 +85,17 @@ def rounds_of_looks(most: int = MOST_ROUNDS) -> tuple[int, ...]:
 
 def confirm(
     rounds: Sequence[tuple[float, float]],
-    rule: NightRule,
+    rule: HasFloor,
     better: Direction = "lower",
     unit: str = "",
     most: int = MOST_ROUNDS,
     spent: bool = False,
+    scope: Scope = RUN,
+    looked_at: int = 1,
 ) -> Confirmation:
-    """The word on `rounds`, each (candidate, last good): one number per fresh process, in `unit`.
+    """The word on `rounds`, each (candidate, baseline): one number per fresh process, in `unit`.
+
+    `most` rounds can be had at all; `looked_at` times are decided beside each other, and share the error.
 
     The paired log ratios (differences, where a value is not positive) have a trimmed mean with Student's interval
     (Tukey and McLaughlin 1963). Beyond the floor at an error of 0.02 it is `different`, within it at an error of 0.1
@@ -84,8 +112,8 @@ def confirm(
     if n < min(steps):
         if not spent:
             return Confirmation("more", f"{n} of {steps[0]} rounds to begin with", n, steps[0])
-        return Confirmation("ambiguous", f"the time was over after {n} rounds; 4 are needed", n)
-    part = _alpha_share(n, most)
+        return Confirmation("ambiguous", f"the time was over after {n} rounds; {steps[0]} are needed", n)
+    part = _alpha_share(n, most) / looked_at
     centre, half, base = _interval(rounds, ALPHA * part)
     narrow = _interval(rounds, ALPHA_SAME * part)[1]
     floor = rule.floor(base)
@@ -95,7 +123,7 @@ def confirm(
         word = "different"
     elif abs(centre) + narrow <= floor:
         word = "same"
-    change = _build_change(rounds, rule, better, unit, word, (centre, low, high), base, floor)
+    change = _build_change(rounds, rule, better, unit, word, (centre, low, high), base, floor, scope)
     if word != "ambiguous":
         return Confirmation(word, change.reason, n, 0, change)
     if n < most and not spent:
@@ -128,13 +156,14 @@ def _interval(rounds: Sequence[tuple[float, float]], alpha: float) -> tuple[floa
 
 def _build_change(
     rounds: Sequence[tuple[float, float]],
-    rule: NightRule,
+    rule: HasFloor,
     better: Direction,
     unit: str,
     word: ChangeWord,
     interval: tuple[float, float, float],
     base: float,
     floor: float,
+    scope: Scope,
 ) -> Change:
     shift, low, high = interval
     new, old = [pair[0] for pair in rounds], [pair[1] for pair in rounds]
@@ -161,6 +190,7 @@ def _build_change(
         candidate=Sample(median(new), groups=tuple((v,) for v in new)),
         word=word,
         course=course,
+        scope=scope,
         reason=f"side by side {size}: {meaning}",
         ratio=relative[0] if relative else None,
         low=relative[1] if relative else None,

@@ -1,6 +1,7 @@
-"""The last good commit, checked out beside the present one: a git worktree in a temporary folder, removed afterwards.
+"""Another commit of a repository, checked out beside the present one and set up, ready to run.
 
-Where it cannot be had, that is reported, and the candidate regression waits for further nights.
+Without a setup command it is a git worktree in a temporary folder, removed afterwards; with one it is kept for the
+next time (`builds.py`). Where it cannot be had, NoCheckout says why.
 """
 
 from __future__ import annotations
@@ -15,12 +16,19 @@ from pathlib import Path
 from profkit.core import process
 from profkit.core.errors import UsageError
 from profkit.core.signals import defer_interrupts
-from profkit.regression.nightly.config import ConfirmSpec
+from profkit.regression.paired.builds import kept_build
+from profkit.regression.paired.git import NO_HOOKS, QUIET, git_line
 
 GIT_SECONDS = 300.0  # a large tree from a cold disk takes a minute; a wait for a password never ends
-# Nothing may ask for a password, no hook of the repository's may run for a copy that lives for minutes.
-_QUIET = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "LC_ALL": "C", "GIT_LFS_SKIP_SMUDGE": "0"}
-_NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+
+
+@dataclass(frozen=True)
+class CheckoutSpec:
+    """How a commit is checked out and made ready. `setup_timeout` in seconds, for each of the two commands."""
+
+    checkout: tuple[str, ...] = ()  # empty: git does it; else a command with {commit} and {folder}
+    setup: tuple[str, ...] = ()  # run in the checkout before its first run
+    setup_timeout: float = 600.0
 
 
 class NoCheckout(Exception):
@@ -74,20 +82,20 @@ class Checkout:
 
 def repository_of(folder: Path) -> Path | None:
     """The top folder of the git repository that `folder` lies in; None where there is none, or no git."""
-    line = _git_line(folder, "rev-parse", "--show-toplevel")
+    line = git_line(folder, "rev-parse", "--show-toplevel")
     return Path(line).resolve() if line else None
 
 
 def commit_of(folder: Path) -> str | None:
     """The commit that `folder` is at; None where it is in no repository."""
-    return _git_line(folder, "rev-parse", "--verify", "HEAD")
+    return git_line(folder, "rev-parse", "--verify", "HEAD")
 
 
 @contextlib.contextmanager
 def checked_out(
     folder: Path,
     commit: str,
-    spec: ConfirmSpec,
+    spec: CheckoutSpec,
     log: Path,
     tick: Callable[[float], None] | None = None,
 ) -> Iterator[Checkout]:
@@ -100,9 +108,19 @@ def checked_out(
         reason = (
             "git is not installed" if shutil.which("git") is None else f"{folder} is in no git repository"
         )
-        raise NoCheckout(f"the last good commit cannot be checked out: {reason}")
+        raise NoCheckout(f"{commit[:12]} cannot be checked out: {reason}")
     if not spec.checkout:
         _require_commit(root, commit)
+    if spec.setup and not spec.checkout:
+        with kept_build(root, commit, spec.setup) as build:
+            if build is not None:
+                if not build.ready:
+                    build.check_out(lambda words: _run_git(words, root, log / "checkout.log", tick))
+                    _submodules(build.folder, log, tick)
+                    _run_setup(spec, build.folder, log, tick)
+                    build.mark_ready()
+                yield Checkout(root, build.folder, commit)
+                return
     place = Path(tempfile.mkdtemp(prefix="profkit-checkout-")).resolve()
     target = place / root.name
     try:
@@ -114,38 +132,54 @@ def checked_out(
         else:
             _worktree(root, target, commit, log, tick)
         if spec.setup:
-            _run_step("the setup command", spec.setup, target, log / "setup.log", spec.setup_timeout, tick)
+            _run_setup(spec, target, log, tick)
         yield Checkout(root, target, commit)
     finally:
         with defer_interrupts():  # an impatient second Ctrl-C must not leave it lying about
             if not spec.checkout:
-                _git_line(root, "worktree", "remove", "--force", "--force", str(target))
+                git_line(root, "worktree", "remove", "--force", "--force", str(target))
             shutil.rmtree(place, ignore_errors=True)
             if not spec.checkout:
-                _git_line(root, "worktree", "prune")
+                git_line(root, "worktree", "prune")
 
 
 def _require_commit(root: Path, commit: str) -> None:
     """Raise NoCheckout where this clone does not have the commit."""
-    if _git_line(root, "cat-file", "-e", f"{commit}^{{commit}}") is not None:
+    if git_line(root, "cat-file", "-e", f"{commit}^{{commit}}") is not None:
         return
-    if _git_line(root, "rev-parse", "--is-shallow-repository") == "true":
+    if git_line(root, "rev-parse", "--is-shallow-repository") == "true":
         raise NoCheckout(
-            f"this clone is shallow and does not have the last good commit {commit[:12]}",
+            f"this clone is shallow and does not have the commit {commit[:12]}",
             "git fetch --unshallow  # in GitHub Actions: actions/checkout with fetch-depth: 0",
         )
-    raise NoCheckout(
-        f"this clone does not have the last good commit {commit[:12]}", f"git fetch origin {commit}"
-    )
+    raise NoCheckout(f"this clone does not have the commit {commit[:12]}", f"git fetch origin {commit}")
 
 
 def _worktree(root: Path, target: Path, commit: str, log: Path, tick: Callable[[float], None] | None) -> None:
-    _git_line(root, "worktree", "prune")  # what a night that was killed left registered
-    words = ("git", "-C", str(root), *_NO_HOOKS, "worktree", "add", "--detach", str(target), commit)
-    _run_step("git worktree", words, root, log / "checkout.log", GIT_SECONDS, tick)
+    git_line(root, "worktree", "prune")  # what a run that was killed left registered
+    words = ("-C", str(root), *NO_HOOKS, "worktree", "add", "--detach", str(target), commit)
+    _run_git(words, root, log / "checkout.log", tick)
+    _submodules(target, log, tick)
+
+
+def _submodules(target: Path, log: Path, tick: Callable[[float], None] | None) -> None:
     if (target / ".gitmodules").is_file():
-        deeper = ("git", "-C", str(target), *_NO_HOOKS, "submodule", "update", "--init", "--recursive")
-        _run_step("the checkout of submodules", deeper, target, log / "submodules.log", GIT_SECONDS, tick)
+        deeper = ("-C", str(target), *NO_HOOKS, "submodule", "update", "--init", "--recursive")
+        _run_git(deeper, target, log / "submodules.log", tick, "the checkout of submodules")
+
+
+def _run_setup(spec: CheckoutSpec, target: Path, log: Path, tick: Callable[[float], None] | None) -> None:
+    _run_step("the setup command", spec.setup, target, log / "setup.log", spec.setup_timeout, tick)
+
+
+def _run_git(
+    words: tuple[str, ...],
+    cwd: Path,
+    log: Path,
+    tick: Callable[[float], None] | None,
+    what: str = "git's checkout",
+) -> None:
+    _run_step(what, ("git", *words), cwd, log, GIT_SECONDS, tick)
 
 
 def _run_step(
@@ -160,19 +194,10 @@ def _run_step(
     with contextlib.suppress(OSError):
         log.parent.mkdir(parents=True, exist_ok=True)
     try:
-        done = process.run(words, cwd=cwd, env=_QUIET, log=log, timeout=timeout, tick=tick)
+        done = process.run(words, cwd=cwd, env=QUIET, log=log, timeout=timeout, tick=tick)
     except UsageError as fault:
         raise NoCheckout(f"{what} cannot be run: {fault.message}", fault.fix) from None
     if not done.ok:
         lines = [line.strip() for line in done.output_tail.splitlines() if line.strip()]
         last = f": {lines[-1][:200]}" if lines else ""
         raise NoCheckout(f"{what} {done.ending()}{last}", f"cat {log}")
-
-
-def _git_line(folder: Path, *words: str) -> str | None:
-    """What a git command prints, without the newline at its end; None where it fails, or git is not installed."""
-    try:
-        done = process.run(["git", "-C", str(folder), *words], env=_QUIET, timeout=GIT_SECONDS)
-    except UsageError:
-        return None
-    return done.output_tail.removesuffix("\n") if done.ok else None

@@ -6,12 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from workplace import commit, git, repository
 
-from profkit.regression.nightly.checkout import NoCheckout, checked_out, commit_of, repository_of
-from profkit.regression.nightly.config import ConfirmSpec
+from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, checked_out, commit_of, repository_of
+from tests.git_repository import commit, git, repository
 
-USUAL = ConfirmSpec()
+USUAL = CheckoutSpec()
 
 
 def test_a_commit_is_there_inside_the_block_and_gone_behind_it(tmp_path: Path) -> None:
@@ -134,7 +133,7 @@ def test_a_checkout_command_of_ones_own_takes_the_place_of_a_worktree(tmp_path: 
     ],
 )
 def test_a_step_that_fails_is_the_reason_and_leaves_nothing(
-    tmp_path: Path, spec: ConfirmSpec, says: str
+    tmp_path: Path, spec: CheckoutSpec, says: str
 ) -> None:
     place = repository(tmp_path / "repo")
     with (
@@ -162,7 +161,7 @@ def test_a_shallow_clone_is_told_with_the_line_that_mends_it(tmp_path: Path) -> 
 
 def test_a_commit_that_is_gone_and_a_folder_without_git_are_reasons(tmp_path: Path) -> None:
     place = repository(tmp_path / "repo")
-    with pytest.raises(NoCheckout, match="does not have the last good commit"):
+    with pytest.raises(NoCheckout, match="does not have the commit"):
         checked_out(place, "a" * 40, USUAL, tmp_path / "log").__enter__()
     bare = tmp_path / "bare"
     bare.mkdir()

@@ -1,0 +1,265 @@
+"""Two versions of a program in one step: made ready, run in turn until it is decided, and then asked why."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from profkit.core.errors import MachineError, UsageError
+from profkit.core.formatting import format_figures
+from profkit.core.progress import Progress
+from profkit.core.types import Change, Comparison, ComparisonOutcome, RunDocument, Side
+from profkit.regression.compare import CompareOptions, compare
+from profkit.regression.compare.outcome import outcome_of, worst_first
+from profkit.regression.paired.blame import blamed_lines
+from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout
+from profkit.regression.paired.git import changed_files
+from profkit.regression.paired.interleave import PairedResult, PairedRuns, PairOptions
+from profkit.regression.paired.one_run import loaded_files
+from profkit.regression.paired.version import Version, version_of
+from profkit.regression.profile_process import ProfileRequest, profile_once
+
+# What a shell gives a meaning; without any of these a command is started as it is.
+_OF_A_SHELL = re.compile(r"[|&;<>()$`*?~{}\n]")
+CAUSE_SECONDS = 300.0  # for the passes of one version that say why
+CAUSE_PASSES = ("stacks", "counters", "trace")
+_WAITED = 0.01  # of the time: what the runs waited for a processor is told from here
+
+
+@dataclass(frozen=True)
+class VersionsRequest:
+    """What is compared: `command` at the commits `base` and `head` (None: the files as they are), or two commands."""
+
+    command: tuple[str, ...] = ()
+    base: str | None = None
+    head: str | None = None
+    commands: tuple[str, str] | None = None
+    cwd: Path = field(default_factory=Path.cwd)
+    checkout: CheckoutSpec = CheckoutSpec()
+    pairs: PairOptions = field(default_factory=PairOptions)
+    causes: bool = True
+    backend: str = "auto"
+
+
+@dataclass(frozen=True)
+class VersionsResult:
+    """The comparison; `interrupted`: a Ctrl-C ended the runs, and it is of what there was."""
+
+    comparison: Comparison
+    interrupted: bool = False
+
+
+def compare_versions(request: VersionsRequest, progress: Progress) -> VersionsResult:
+    """Run both in turn and say what is different, and why.
+
+    Raises UsageError where a version cannot be had or runs the other's code, WorkloadError where one fails.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="profkit-versions-", ignore_cleanup_errors=True) as name,
+        contextlib.ExitStack() as stack,
+    ):
+        folder = Path(name)
+        try:
+            progress.begin("prepare", "both versions")
+            first, second = stack.enter_context(_both(request, folder, progress))
+            progress.end(f"{first.name}; {second.name}")
+        except NoCheckout as fault:
+            progress.end("failed")
+            raise UsageError(fault.reason, fault.fix) from None
+        return _compare_ready(request, first, second, folder, progress)
+
+
+def _compare_ready(
+    request: VersionsRequest, first: Version, second: Version, folder: Path, progress: Progress
+) -> VersionsResult:
+    started = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    progress.begin("first runs", "not counted: they fill caches")
+    notes = warm_up(first, second, request.pairs, folder, progress)
+    progress.end("done")
+    progress.begin("pairs", f"in random order, at most {request.pairs.budget:.0f} s")
+    result = PairedRuns(first, second, request.pairs, folder, progress).run()
+    changes = tuple(_with_fix(change, request) for change in result.changes)
+    progress.end(_summary(result))
+    documents: list[RunDocument] = []
+    if request.causes and not result.interrupted and any(_needs_cause(change) for change in changes):
+        for version, side in ((first, "baseline"), (second, "candidate")):
+            progress.begin(f"why: {side}", "functions and counters, one run each")
+            ran = profile_once(_cause_request(request, version), folder / f"why-{side}", progress.tick)
+            progress.end(ran.reason.splitlines()[0] if ran.reason else f"{ran.seconds:.1f} s")
+            documents += [ran.document] if ran.document is not None else []
+    sides = _side_of(first, started), _side_of(second, started)
+    comparison = _comparison_of(sides, changes, result, documents, tuple(notes))
+    if first.root is not None and second.root is not None and first.commit != second.commit:
+        comparison = replace(comparison, blamed=blamed_lines(comparison, first, second))
+    return VersionsResult(comparison, result.interrupted)
+
+
+@contextlib.contextmanager
+def _both(request: VersionsRequest, folder: Path, progress: Progress) -> Iterator[tuple[Version, Version]]:
+    if request.commands is not None:
+        yield _of_command(request.commands[0], request.cwd), _of_command(request.commands[1], request.cwd)
+        return
+    with contextlib.ExitStack() as stack:
+        first, second = (
+            stack.enter_context(
+                version_of(name, request.command, request.cwd, request.checkout, folder / side, progress.tick)
+            )
+            for name, side in ((request.base, "base"), (request.head, "head"))
+        )
+        if first.commit == second.commit and not second.dirty:
+            raise NoCheckout(
+                f"{first.name} and {second.name} are the same commit, and no file was changed since",
+                "--base HEAD~1",
+            )
+        yield first, second
+
+
+def _of_command(text: str, cwd: Path) -> Version:
+    """A command line as it would be typed: with a shell where it needs one."""
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"{text!r} is no command: {error}") from None
+    if not words:
+        raise UsageError("an empty command", "--a 'python a.py' --b 'python b.py'")
+    return Version(text, ("sh", "-c", text) if _OF_A_SHELL.search(text) else words, cwd)
+
+
+# ---------------------------------------------------------------- whose code runs
+
+
+def warm_up(
+    first: Version, second: Version, options: PairOptions, folder: Path, progress: Progress
+) -> list[str]:
+    """Run both once without counting it, and see that each runs its own code; what is to be noted.
+
+    Raises UsageError where a version loads files of the other.
+    """
+    loaded = [
+        loaded_files(version, options.run, folder / "first", progress.tick) for version in (first, second)
+    ]
+    if first.root is None or second.root is None:
+        return []
+    for version, files, other, root in (
+        (first, loaded[0], second, second.root),
+        (second, loaded[1], first, first.root),
+    ):
+        stray = sorted(path for path in files if _is_code_of(root, path))
+        if stray:
+            inside = Path(stray[0]).relative_to(root)
+            raise UsageError(
+                f"{version.name} runs the code of {other.name}: it loads {inside} from there, so nothing is compared",
+                "--setup 'python -m venv .venv && .venv/bin/pip install -e .' -- .venv/bin/python ...",
+            )
+    changed = changed_files(second.root, first.commit, second.commit if not second.dirty else None)
+    python = [path for path in changed if path.endswith(".py")]
+    if not any(loaded) or not python or len(python) < len(changed):
+        return []
+    used = {str(version.root / path) for version in (first, second) if version.root for path in python}
+    if used & (loaded[0] | loaded[1]):
+        return []
+    return [f"Neither version loads a file that differs between them ({', '.join(python[:3])})."]
+
+
+def _is_code_of(root: Path, path: str) -> bool:
+    """Whether a file is of the code in `root`: an environment that lies there is no code of it."""
+    file = Path(path)
+    if not file.is_relative_to(root):
+        return False
+    inside = file.relative_to(root).parts
+    if "site-packages" in inside or "dist-packages" in inside:
+        return False
+    folders = [root.joinpath(*inside[:depth]) for depth in range(1, len(inside))]
+    return not any((folder / "pyvenv.cfg").is_file() for folder in folders)
+
+
+# ---------------------------------------------------------------- the result
+
+
+def _needs_cause(change: Change) -> bool:
+    return change.word == "different"
+
+
+def _with_fix(change: Change, request: VersionsRequest) -> Change:
+    if change.word != "ambiguous":
+        return change
+    return replace(change, fix=f"--budget {2 * request.pairs.budget:.0f}, or a larger --floor")
+
+
+def _summary(result: PairedResult) -> str:
+    words = [
+        f"{change.scope.name or 'time'} {change.word}" for change in result.changes if change.unit == "s"
+    ]
+    text = ", ".join(words) or "not enough pairs"
+    return f"{text} after {result.pairing.pairs} pairs" + (", interrupted" if result.interrupted else "")
+
+
+def _cause_request(request: VersionsRequest, version: Version) -> ProfileRequest:
+    return ProfileRequest(
+        "version",
+        version.command,
+        backend=request.backend,
+        depth="standard",
+        passes=CAUSE_PASSES,
+        env=version.environment(),
+        cwd=version.cwd,
+        timeout=request.pairs.run.timeout,
+        budget=CAUSE_SECONDS,
+    )
+
+
+def _side_of(version: Version, started: str) -> Side:
+    return Side(version.name, "", "", started, version.commit, version.dirty if version.commit else None)
+
+
+def _comparison_of(
+    sides: tuple[Side, Side],
+    changes: tuple[Change, ...],
+    result: PairedResult,
+    documents: list[RunDocument],
+    notes: tuple[str, ...],
+) -> Comparison:
+    why: Comparison | None = None
+    if len(documents) == 2:
+        with contextlib.suppress(MachineError):
+            why = compare(documents[0], documents[1], CompareOptions(force=True))
+            timed = {change.metric for change in changes}
+            changes = (*changes, *(c for c in why.changes if c.metric not in timed))
+            baseline, candidate = sides
+            sides = (
+                replace(baseline, backend=documents[0].backend),
+                replace(candidate, backend=documents[1].backend),
+            )
+    outcome: ComparisonOutcome
+    fix: str | None
+    if not any(change.unit == "s" for change in changes):
+        outcome, reason, fix = "ambiguous", f"Too few pairs: {result.pairing.pairs}.", "--budget SECONDS"
+    else:
+        outcome, reason, fix = outcome_of(changes, why.kernels if why else (), {}, asked=False)
+    waited = result.pairing.waited
+    told = [*notes, *result.notes]
+    if waited is not None and waited >= _WAITED:
+        told.append(
+            f"The runs waited for a processor in {format_figures(100 * waited, 2)} % of the time, which other "
+            "programs had; that is taken out."
+        )
+    return Comparison(
+        *sides,
+        outcome,
+        reason,
+        changes=worst_first(changes),
+        kernels=why.kernels if why else (),
+        functions=why.functions if why else (),
+        causes=why.causes if why else (),
+        looked_at=len(changes),
+        notes=tuple(told),
+        fix=fix,
+        insights=why.insights if why else (),
+        pairing=result.pairing,
+    )

@@ -1,0 +1,61 @@
+"""Questions to git about a repository: nobody is asked for a password, and no hook of the repository runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from profkit.core import process
+from profkit.core.errors import UsageError
+
+ANSWER_SECONDS = 300.0
+# What a hook of git's around profkit sets would name another repository than that of the folder.
+QUIET = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "true",
+    "LC_ALL": "C",
+    "GIT_LFS_SKIP_SMUDGE": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+}
+NO_HOOKS = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+
+
+def git_line(folder: Path, *words: str) -> str | None:
+    """What a git command prints, without the newline at its end; None where it fails, or git is not installed."""
+    try:
+        done = process.run(["git", "-C", str(folder), *words], env=QUIET, timeout=ANSWER_SECONDS)
+    except UsageError:
+        return None
+    return done.output_tail.removesuffix("\n") if done.ok else None
+
+
+def resolve_commit(root: Path, name: str) -> str | None:
+    """The full hash of the commit that `name` means there (a branch, a tag, `HEAD~1`, a short hash); None: nothing."""
+    if name.startswith("-"):
+        return None
+    return git_line(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+
+
+def commits_between(root: Path, base: str, head: str) -> tuple[str, ...]:
+    """The commits that `head` has and `base` has not, the oldest first; hashes."""
+    lines = git_line(root, "rev-list", "--reverse", "--topo-order", f"{base}..{head}")
+    return tuple((lines or "").split())
+
+
+def subject_of(root: Path, commit: str) -> str:
+    """The first line of a commit's message; empty where it cannot be read."""
+    return git_line(root, "show", "--no-patch", "--format=%s", commit) or ""
+
+
+def is_dirty(folder: Path) -> bool:
+    """Whether files that git follows were changed since the last commit."""
+    return bool(git_line(folder, "status", "--porcelain", "--untracked-files=no"))
+
+
+def changed_files(folder: Path, base: str | None, head: str | None) -> tuple[str, ...]:
+    """Files that differ between two commits, or with `head` None between `base` and the files in `folder`."""
+    if base is None:
+        return ()
+    names = git_line(
+        folder, "diff", "--name-only", "--no-renames", "-z", base, *([head] if head else []), "--"
+    )
+    return tuple(name for name in (names or "").split("\0") if name)
