@@ -41,7 +41,7 @@ class VersionsRequest:
     head: str | None = None
     commands: tuple[str, str] | None = None
     cwd: Path = field(default_factory=Path.cwd)
-    checkout: CheckoutSpec = CheckoutSpec()
+    checkout: CheckoutSpec = field(default_factory=CheckoutSpec)
     pairs: PairOptions = field(default_factory=PairOptions)
     causes: bool = True
     backend: str = "auto"
