@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,9 +75,14 @@ class ProfileResult:
 
 
 def profile_once(
-    spec: ProfileRequest, into: Path, tick: Callable[[float], None] | None = None
+    spec: ProfileRequest,
+    into: Path,
+    tick: Callable[[float], None] | None = None,
+    cancel: threading.Event | None = None,
 ) -> ProfileResult:
     """Profile `spec` into a new folder below `into`; never raises for what the workload does.
+
+    `cancel`, once set by another thread, ends it.
 
     Raises MachineError where `into` cannot be written, KeyboardInterrupt after the child was ended.
     """
@@ -85,7 +91,9 @@ def profile_once(
     env = {**spec.env, "NO_COLOR": "1"}
     log = into / "profkit.log"
     try:
-        outcome = process.run(argv, env=env, cwd=spec.cwd, log=log, timeout=spec.budget, tick=tick)
+        outcome = process.run(
+            argv, env=env, cwd=spec.cwd, log=log, timeout=spec.budget, tick=tick, cancel=cancel
+        )
     except UsageError as fault:  # its folder is gone
         return ProfileResult("refused", fault.message, fault.fix)
     folder = _new_run(into, before)

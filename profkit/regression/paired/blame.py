@@ -1,11 +1,143 @@
-"""Which changed line is the likeliest cause: where the commits between two versions touch what became slower."""
+"""Which changed line is the likeliest cause: where a change touches a function that takes more than before.
+
+The lines that differ between two versions are held against both profiles: cProfile's seconds of a Python function with
+all that it calls, or the instructions that were counted in a function of machine code. A line in no function that rose
+is not blamed, and where none did, nothing is.
+"""
 
 from __future__ import annotations
 
-from profkit.core.types import BlamedLine, Comparison
+import ast
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.core.files.regular import read_bounded_text
+from profkit.core.formatting import format_quantity
+from profkit.core.types import BlamedLine, Hotspot, Profile, RunDocument
+from profkit.regression.paired.git import blamed_commit, diff_text, subject_of
 from profkit.regression.paired.version import Version
 
+MOST_LINES = 3
+LEAST_RISE = 0.1  # of the function's own value before: what a tracer's noise does not reach
+LEAST_SHARE = 0.01  # of the whole: what could explain a change that counts
+_HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@ ?(.*)")
 
-def blamed_lines(comparison: Comparison, first: Version, second: Version) -> tuple[BlamedLine, ...]:  # noqa: ARG001
-    """The lines, the likeliest first."""
-    return ()
+
+@dataclass(frozen=True)
+class ChangedLines:
+    """Lines `first` to `last` of `path`, as the candidate has them; `context` is the function that git sees there."""
+
+    path: str
+    first: int
+    last: int
+    context: str = ""
+
+
+def blamed_lines(documents: Sequence[RunDocument], first: Version, second: Version) -> tuple[BlamedLine, ...]:
+    """The lines, the likeliest first: that of the function that rose most. Empty where no profile speaks of one."""
+    if len(documents) != 2 or first.root is None or second.root is None or first.commit is None:
+        return ()
+    text = diff_text(second.root, first.commit, None if second.dirty else second.commit)
+    rises = _rises(documents[0], documents[1], first.root, second.root)
+    found: dict[str, tuple[float, BlamedLine]] = {}
+    for lines in changed_lines(text):
+        for function, line in _functions_of(second.root, lines):
+            rise = rises.get((lines.path, function)) or rises.get(("", function))
+            if rise is not None and rise[0] > found.get(function, (0.0, None))[0]:
+                found[function] = rise[0], _blamed(second, lines.path, line, function, rise[1])
+    ranked = sorted(found.values(), key=lambda pair: -pair[0])
+    return tuple(blamed for _, blamed in ranked[:MOST_LINES])
+
+
+def changed_lines(diff: str) -> Iterator[ChangedLines]:
+    """The hunks of a diff without context (`git diff -U0`). Of lines that were only taken out, the one above."""
+    path = ""
+    for line in diff.splitlines():
+        if line.startswith("+++ "):
+            name = line[4:].rstrip("\t")
+            path = name[2:] if name.startswith("b/") else ""
+        elif path and (match := _HUNK.match(line)):
+            start, count = int(match[1]), int(match[2] or 1)
+            yield ChangedLines(path, max(1, start), max(1, start + count - 1), match[3])
+
+
+def _functions_of(root: Path, lines: ChangedLines) -> Iterator[tuple[str, int]]:
+    """The functions in which the lines lie, and the first changed line in each."""
+    if lines.path.endswith(".py"):
+        try:
+            tree = ast.parse(read_bounded_text(root / lines.path))
+        except (OSError, ValueError, SyntaxError, RecursionError):
+            return
+        spans = [
+            (node.lineno, node.end_lineno or node.lineno, node.name)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        ]
+        inside = [span for span in spans if span[0] <= lines.last and lines.first <= span[1]]
+        for begin, _, name in inside or [(1, 0, "<module>")]:
+            yield name, max(begin, lines.first)
+        return
+    words = re.findall(r"[A-Za-z_][A-Za-z0-9_]*(?=\s*\()", lines.context)
+    if words:
+        yield words[-1], lines.first
+
+
+def _rises(
+    baseline: RunDocument, candidate: RunDocument, first: Path, second: Path
+) -> dict[tuple[str, str], tuple[float, str]]:
+    """By file (empty where a profile names none) and function: the share of all by which it rose, and that in words."""
+    rises: dict[tuple[str, str], tuple[float, str]] = {}
+    before = {(profile.title, profile.unit): profile for profile in baseline.profiles}
+    for profile in candidate.profiles:
+        old = before.get((profile.title, profile.unit))
+        if old is None or profile.total <= 0 or not _tells_functions(profile):
+            continue
+        known = _by_function(old, first)
+        for key, value in _by_function(profile, second).items():
+            was = known.get(key, 0.0)
+            rise = (value - was) / profile.total
+            if (
+                rise >= LEAST_SHARE
+                and value - was >= LEAST_RISE * was
+                and rise > rises.get(key, (0.0, ""))[0]
+            ):
+                sizes = f"{format_quantity(was, profile.unit)} to {format_quantity(value, profile.unit)}"
+                rises[key] = rise, f"{profile.title.split(' by ')[0]}, with what it calls: {sizes}"
+    return rises
+
+
+def _tells_functions(profile: Profile) -> bool:
+    return profile.kind == "own-time" or (profile.unit == "instructions" and profile.kind != "counted-lines")
+
+
+def _by_function(profile: Profile, root: Path) -> dict[tuple[str, str], float]:
+    values: dict[tuple[str, str], float] = {}
+    for hotspot in profile.hotspots:
+        key = _path_inside(hotspot, root), hotspot.function.split("(")[0].rpartition("::")[2]
+        # Of a module all that it imports would count: that is not its own.
+        total = hotspot.total if hotspot.total is not None and hotspot.function != "<module>" else hotspot.own
+        values[key] = values.get(key, 0.0) + (total or 0.0)
+    return values
+
+
+def _path_inside(hotspot: Hotspot, root: Path) -> str:
+    if hotspot.file is None:
+        return ""
+    path = Path(hotspot.file)
+    if path.is_absolute():
+        return str(path.relative_to(root)) if path.is_relative_to(root) else hotspot.file
+    return hotspot.file
+
+
+def _blamed(version: Version, path: str, line: int, function: str, reason: str) -> BlamedLine:
+    root = version.root
+    assert root is not None
+    commit = blamed_commit(root, path, line, None if version.dirty else version.commit)
+    text = ""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        text = read_bounded_text(root / path).splitlines()[line - 1].strip()
+    subject = subject_of(root, commit) if commit else "not committed"
+    return BlamedLine(path, line, text, commit or "", subject, function, reason)

@@ -6,7 +6,10 @@ import contextlib
 import re
 import shlex
 import tempfile
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -28,7 +31,7 @@ from profkit.regression.profile_process import ProfileRequest, profile_once
 # What a shell gives a meaning; without any of these a command is started as it is.
 _OF_A_SHELL = re.compile(r"[|&;<>()$`*?~{}\n]")
 CAUSE_SECONDS = 300.0  # for the passes of one version that say why
-CAUSE_PASSES = ("stacks", "counters", "trace")
+CAUSE_PASSES = ("stacks", "cprofile", "counters", "trace")
 _WAITED = 0.01  # of the time: what the runs waited for a processor is told from here
 
 
@@ -86,17 +89,13 @@ def _compare_ready(
     result = PairedRuns(first, second, request.pairs, folder, progress).run()
     changes = tuple(_with_fix(change, request) for change in result.changes)
     progress.end(_summary(result))
-    documents: list[RunDocument] = []
+    documents: Sequence[RunDocument] = ()
     if request.causes and not result.interrupted and any(_needs_cause(change) for change in changes):
-        for version, side in ((first, "baseline"), (second, "candidate")):
-            progress.begin(f"why: {side}", "functions and counters, one run each")
-            ran = profile_once(_cause_request(request, version), folder / f"why-{side}", progress.tick)
-            progress.end(ran.reason.splitlines()[0] if ran.reason else f"{ran.seconds:.1f} s")
-            documents += [ran.document] if ran.document is not None else []
+        documents = _profile_both(request, (first, second), folder, progress)
     sides = _side_of(first, started), _side_of(second, started)
     comparison = _comparison_of(sides, changes, result, documents, tuple(notes))
-    if first.root is not None and second.root is not None and first.commit != second.commit:
-        comparison = replace(comparison, blamed=blamed_lines(comparison, first, second))
+    if comparison.outcome == "regressed":
+        comparison = replace(comparison, blamed=blamed_lines(documents, first, second))
     return VersionsResult(comparison, result.interrupted)
 
 
@@ -200,6 +199,33 @@ def _summary(result: PairedResult) -> str:
     return f"{text} after {result.pairing.pairs} pairs" + (", interrupted" if result.interrupted else "")
 
 
+def _profile_both(
+    request: VersionsRequest, versions: tuple[Version, Version], folder: Path, progress: Progress
+) -> list[RunDocument]:
+    """One run of each under the instruments, beside each other: nothing is timed now. Empty where one failed."""
+    progress.begin("why", "functions and counters, one run of each version")
+    cancel = threading.Event()
+    with ThreadPoolExecutor(2) as pool:
+        futures = [
+            pool.submit(
+                profile_once, _cause_request(request, version), folder / f"why-{number}", None, cancel
+            )
+            for number, version in enumerate(versions)
+        ]
+        begin = time.monotonic()
+        try:
+            while wait(futures, 0.25).not_done:
+                progress.tick(time.monotonic() - begin)
+        except BaseException:
+            cancel.set()
+            raise
+    results = [future.result() for future in futures]
+    failed = next((result.reason.splitlines()[0] for result in results if result.reason), None)
+    progress.end(failed or f"{max(result.seconds for result in results):.1f} s")
+    documents = [result.document for result in results if result.document is not None]
+    return documents if len(documents) == len(versions) else []
+
+
 def _cause_request(request: VersionsRequest, version: Version) -> ProfileRequest:
     return ProfileRequest(
         "version",
@@ -222,7 +248,7 @@ def _comparison_of(
     sides: tuple[Side, Side],
     changes: tuple[Change, ...],
     result: PairedResult,
-    documents: list[RunDocument],
+    documents: Sequence[RunDocument],
     notes: tuple[str, ...],
 ) -> Comparison:
     why: Comparison | None = None

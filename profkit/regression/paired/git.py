@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 from profkit.core import process
 from profkit.core.errors import UsageError
+from profkit.core.files.regular import read_start
 
 ANSWER_SECONDS = 300.0
+MOST_DIFF = 8 << 20  # bytes of a diff that are looked at
 # What a hook of git's around profkit sets would name another repository than that of the folder.
 QUIET = {
     "GIT_TERMINAL_PROMPT": "0",
@@ -59,3 +62,26 @@ def changed_files(folder: Path, base: str | None, head: str | None) -> tuple[str
         folder, "diff", "--name-only", "--no-renames", "-z", base, *([head] if head else []), "--"
     )
     return tuple(name for name in (names or "").split("\0") if name)
+
+
+def diff_text(folder: Path, base: str, head: str | None) -> str:
+    """The lines that differ between two commits, or with `head` None between `base` and the files in `folder`."""
+    words = ("diff", "-U0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--src-prefix=a/")
+    with tempfile.TemporaryDirectory(prefix="profkit-diff-") as name:
+        printed = Path(name) / "diff"
+        argv = ["git", "-C", str(folder), "-c", "core.quotePath=false", *words, "--dst-prefix=b/", base]
+        try:
+            done = process.run(
+                [*argv, *([head] if head else []), "--"], env=QUIET, timeout=ANSWER_SECONDS, printed=printed
+            )
+            return read_start(printed, MOST_DIFF).decode("utf-8", "replace") if done.ok else ""
+        except (UsageError, OSError):
+            return ""
+
+
+def blamed_commit(folder: Path, path: str, line: int, head: str | None) -> str | None:
+    """The commit that wrote a line last; None where it is in no commit, or git cannot tell."""
+    span = f"{line},{line}"
+    words = ("blame", "--porcelain", "-L", span, *([head] if head else []), "--", path)
+    answer = (git_line(folder, *words) or "").split(" ", 1)[0]
+    return answer if answer.strip("0") and len(answer) >= 40 else None

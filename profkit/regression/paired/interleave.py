@@ -6,12 +6,13 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 
 from profkit.core.errors import WorkloadError
 from profkit.core.progress import Progress
 from profkit.core.types import RUN, Change, Look, Pairing, Scope
-from profkit.regression.paired.decide import Confirmation, HasFloor, MetricFloor, confirm
+from profkit.regression.paired.decide import FIRST_ROUNDS, Confirmation, HasFloor, MetricFloor, confirm
 from profkit.regression.paired.one_run import OneRun, RunOptions, run_once
 from profkit.regression.paired.version import Version
 
@@ -57,7 +58,10 @@ class PairedRuns:
     failures: list[str] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
     longest: float = 0.0
-    most: int = 0  # pairs that the budget has room for, known after the first
+    shortest: float = inf
+    most: int = (
+        0  # pairs that the budget may have room for, once some are made: the error is shared out over these
+    )
 
     def run(self) -> PairedResult:
         """Make pairs until all times are decided. Raises WorkloadError where a version does not run.
@@ -73,10 +77,10 @@ class PairedRuns:
             while not spent:
                 self._make_pair(draw, deadline)
                 left = deadline - time.monotonic()
-                if self.most == 0 and self.pairs:
-                    room = int(left / max(self.longest, 1e-3))
-                    self.most = max(4, min(self.options.most, len(self.pairs) + room))
-                spent = left < self.longest or len(self.pairs) >= max(self.most, 1)
+                if self.most == 0 and len(self.pairs) >= FIRST_ROUNDS:
+                    room = int(left / max(self.shortest, 1e-3))
+                    self.most = max(FIRST_ROUNDS, min(self.options.most, len(self.pairs) + room))
+                spent = left < self.longest or 0 < self.most <= len(self.pairs)
                 words = self._look(spent)
                 if words and all(word.word not in ("more", "ambiguous") for word in words.values()):
                     break
@@ -123,7 +127,8 @@ class PairedRuns:
                 raise
             return
         self.pairs.append((runs[0], runs[1]))
-        self.longest = max(self.longest, time.monotonic() - start)
+        seconds = time.monotonic() - start
+        self.longest, self.shortest = max(self.longest, seconds), min(self.shortest, seconds)
 
     def _tick_from(self, start: float, deadline: float) -> Callable[[float], None]:
         gone = start - (deadline - self.options.budget)
@@ -140,7 +145,7 @@ class PairedRuns:
                 self._floor(),
                 "lower",
                 "s",
-                max(self.most, 4),
+                max(self.most, FIRST_ROUNDS),
                 spent,
                 scope,
                 len(scopes),
