@@ -142,6 +142,7 @@ class NightPlan:
     calibrate: float  # at most in all
     most: float
     usual: float | None = None
+    pairs: float = 0.0  # at most for each workload beside the last good commit
 
 
 @dataclass(frozen=True)

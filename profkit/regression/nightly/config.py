@@ -38,6 +38,8 @@ from profkit.regression.paired.checkout import CheckoutSpec
 from profkit.regression.profile_process import ProfileRequest
 
 Annotate = Literal["auto", "always", "never"]
+# always: each workload beside the last good commit; suspects: only where its past makes it a candidate regression
+Paired = Literal["always", "suspects"]
 
 # What every workload must measure where the file names no gates of its own; what else decides then, is measured or
 # not, by the rules of the metrics (`regression/detection/rules.yaml`).
@@ -88,6 +90,14 @@ class ConfirmSpec(CheckoutSpec):
 
 
 @dataclass(frozen=True)
+class PairsSpec:
+    """The pairs of one workload. `budget` seconds for all, `sampling` in one process."""
+
+    budget: float = 60.0
+    sampling: float = 2.0
+
+
+@dataclass(frozen=True)
 class CalibrateSpec:
     """How many workloads are run against themselves each night (in turn), and what that may take."""
 
@@ -123,6 +133,11 @@ class NightConfig:
     output: Path
     workloads: tuple[WorkloadSpec, ...]
     budget: float | None = None  # seconds for the night, confirmations included
+    paired: Paired = "always"
+    baseline: str | None = (
+        None  # the commit that each night is held against; None: that of the last good night
+    )
+    pairs: PairsSpec = PairsSpec()
     confirm: ConfirmSpec = ConfirmSpec()
     calibrate: CalibrateSpec = CalibrateSpec()
     anchor: Anchor = Anchor()
@@ -176,6 +191,9 @@ def _top_parsers(base: Path, workload_parsers: Mapping[str, Parser]) -> dict[str
         "budget": seconds,
         "defaults": lambda value, key: read_section(value, key, workload_parsers),
         "workloads": unparsed,
+        "paired": choice(*get_args(Paired)),
+        "baseline": _read_baseline,
+        "pairs": _read_pairs,
         "confirm": _read_confirm,
         "calibrate": _read_calibrate,
         "anchor": _read_anchor,
@@ -346,6 +364,17 @@ def _read_confirm(value: YamlValue, key: str) -> ConfirmSpec:
         "budget": seconds,
     }
     return ConfirmSpec(**read_section(value, key, parsers))
+
+
+def _read_pairs(value: YamlValue, key: str) -> PairsSpec:
+    return PairsSpec(**read_section(value, key, {"budget": seconds, "sampling": seconds}))
+
+
+def _read_baseline(value: YamlValue, key: str) -> str:
+    name = text(value, key)
+    if name.startswith("-") or not name.strip():
+        value.refuse(f"{key} is {name!r}, not a commit", f"{key}: v1.2")
+    return name
 
 
 def _read_checkout(value: YamlValue, key: str) -> tuple[str, ...]:

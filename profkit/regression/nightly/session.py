@@ -17,7 +17,7 @@ from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.progress import Progress
 from profkit.core.run_folder import clean_name, release_space, reserve_space
-from profkit.core.types import Entry, Json, RunDocument
+from profkit.core.types import Change, Entry, Json, Pairing, RunDocument
 from profkit.core.whole_files import write_whole
 from profkit.regression import profile_process
 from profkit.regression.compare.causes.machine_state import thermal_throttling
@@ -44,6 +44,18 @@ class WorkloadState:
 
 
 @dataclass(frozen=True)
+class PairedWorkload:
+    """What came of a workload beside the commit `base`; `why` there were no pairs, and what would mend that."""
+
+    base: str | None = None
+    changes: tuple[Change, ...] = ()
+    pairing: Pairing | None = None
+    why: str = ""
+    fix: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class NightState:
     """Everything that a night did so far. `rerun`: why a workload could not be confirmed, "" where it was tried."""
 
@@ -54,6 +66,11 @@ class NightState:
     done: Mapping[str, WorkloadState] = field(default_factory=dict)
     rerun: Mapping[str, str] = field(default_factory=dict)
     calibrated: Mapping[str, str] = field(default_factory=dict)
+    paired: Mapping[str, PairedWorkload] = field(default_factory=dict)
+
+    def with_paired(self, name: str, paired: PairedWorkload) -> NightState:
+        """The state after a workload was run in pairs, or could not be."""
+        return replace(self, paired={**self.paired, name: paired})
 
     def with_done(self, name: str, done: WorkloadState) -> NightState:
         """The state after a workload's profile."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -18,12 +18,13 @@ from profkit.core.files.safe_folder import chown_to_sudo_user
 from profkit.core.progress import Progress
 from profkit.core.run_folder import clean_name, release_space
 from profkit.core.signals import defer_interrupts, raise_on_signals
-from profkit.core.types import MetricOutcome, Night, NightPlan, PlannedWorkload, WorkloadOutcome
+from profkit.core.types import MetricOutcome, Night, NightPlan, PlannedWorkload, SeriesKey, WorkloadOutcome
 from profkit.regression.detection.decide import is_candidate
 from profkit.regression.history import History, open_history
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.nightly.judge import WorkloadPast, judge_workload, past_of, with_causes
 from profkit.regression.nightly.night import build_night, write_notices, write_reports
+from profkit.regression.nightly.pairs import PAIRED, pair_workload, pairs_note, with_pairs
 from profkit.regression.nightly.rerun import (
     CandidateRegression,
     MetricScope,
@@ -57,7 +58,8 @@ def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path)
     confirm = config.confirm.budget if config.confirm.enabled else 0.0
     calibrate = config.calibrate.budget * min(config.calibrate.workloads, len(specs))
     planned = tuple(_plan_workload(spec, past) for spec in specs)
-    most = sum(w.most for w in planned) + confirm * len(planned) + calibrate
+    pairs = config.pairs.budget if config.paired == "always" else 0.0
+    most = sum(w.most for w in planned) + (pairs + confirm) * len(planned) + calibrate
     usual = [w.usual for w in planned if w.usual is not None]
     return NightPlan(
         name=config.name,
@@ -66,6 +68,7 @@ def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path)
         workloads=planned,
         confirm=confirm,
         calibrate=calibrate,
+        pairs=pairs,
         usual=sum(usual) if len(usual) == len(planned) else None,
         most=most if config.budget is None else min(most, config.budget),
     )
@@ -137,6 +140,7 @@ def run_night(config: NightConfig, options: NightOptions, progress: Progress) ->
             for change in config.accepted:
                 history.accept(change)
             measure_workloads(session, specs)
+            run_pairs(session, specs)
             reruns = confirm_candidates(session, specs)
             calibrate_some(session, specs)
         except KeyboardInterrupt:
@@ -194,6 +198,28 @@ def _past(session: NightSession, spec: WorkloadSpec) -> WorkloadPast | None:
     return past if past is not None and past.entry.valid else None
 
 
+# ---------------------------------------------------------------- beside the last good commit
+
+
+def run_pairs(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
+    """Every workload that was measured beside the last good commit, where the file does not leave that to suspects."""
+    if session.config.paired != "always":
+        return
+    for spec in specs:
+        past = _past(session, spec)
+        if past is None or spec.name in session.state.paired:
+            continue
+        session.progress.begin(f"{spec.name} in pairs", "tonight's checkout and the last good commit in turn")
+        paired = pair_workload(session, spec, past.entry)
+        for change in paired.changes:
+            key = SeriesKey(past.entry.workload, past.entry.backend, change.metric, change.scope)
+            session.history.confirm(past.entry.id, key, change.word)
+        session.progress.end(
+            paired.why or "; ".join(change.reason for change in paired.changes) or "no pairs"
+        )
+        session.save(session.state.with_paired(spec.name, paired))
+
+
 # ---------------------------------------------------------------- the same night, once more
 
 
@@ -206,7 +232,8 @@ def confirm_candidates(
         past = _past(session, spec)
         if past is None or spec.name in session.state.rerun:
             continue
-        candidates = [m for m in past.decide_metrics(session.config.anchor) if m.gates and is_candidate(m)]
+        outcomes = _outcomes(session, spec, past)
+        candidates = [m for m in outcomes if m.gates and m.code != PAIRED and is_candidate(m)]
         if not candidates:
             continue
         if not session.config.confirm.enabled:
@@ -302,12 +329,23 @@ def _decide_workload(
     past = past_of(session.history, spec, done.entry)
     if past is None:
         return judge_workload(spec, done, None, [], session.folder)
-    outcomes = past.decide_metrics(session.config.anchor, answers)
+    outcomes = _outcomes(session, spec, past, answers)
     whole = judge_workload(spec, done, past.entry, outcomes, session.folder)
     why = session.state.rerun.get(spec.name)
-    if why:
-        whole = replace(whole, notes=(*whole.notes, why))
+    notes = (*pairs_note(session.state.paired.get(spec.name)), *([why] if why else []))
+    whole = replace(whole, notes=(*whole.notes, *notes))
     return with_causes(whole, past)
+
+
+def _outcomes(
+    session: NightSession,
+    spec: WorkloadSpec,
+    past: WorkloadPast,
+    answers: Mapping[MetricScope, Confirmation] | None = None,
+) -> list[MetricOutcome]:
+    """Every metric: its times by tonight's pairs where there are some, all else by its past."""
+    decided = past.decide_metrics(session.config.anchor, answers)
+    return with_pairs(decided, session.state.paired.get(spec.name), past.entry)
 
 
 def finish_night(session: NightSession, night: Night, *, strict: bool) -> Night:

@@ -128,6 +128,9 @@ def _total(plan: Plan) -> str:
 def night_view(plan: NightPlan) -> View:
     """What a night would do with each workload, and what it may cost."""
     total: list[tuple[str, Text]] = []
+    if plan.pairs:
+        beside = "each workload beside the last good commit"
+        total.append(("Pairs", f"{duration(plan.pairs)} at most for each: {beside}"))
     if plan.confirm:
         again = "each candidate regression is run again beside the last good commit"
         total.append(("Re-runs", f"{duration(plan.confirm)} at most: {again}"))
