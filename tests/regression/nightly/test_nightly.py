@@ -231,6 +231,32 @@ def test_a_plan_runs_nothing_and_writes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "lines",
+    [
+        "command: [python, work.py], env: {PYTHONPATH: FOLDER/theirs}",
+        "command: [python, work.py], env: {PATH: 'FOLDER/theirs:/usr/bin:/bin'}, depth: standard",
+        "command: [./theirs/python, work.py], depth: full",
+        "command: [python, work.py], env: {PROFKIT_VALGRIND: FOLDER/theirs/valgrind}, depth: full",
+    ],
+)
+def test_a_plan_starts_no_program_that_the_file_names(tmp_path: Path, lines: str) -> None:
+    theirs, ran = tmp_path / "theirs", tmp_path / "ran"
+    theirs.mkdir()
+    (tmp_path / "work.py").write_text("pass")
+    (theirs / "sitecustomize.py").write_text(f"open({str(ran)!r}, 'w')")
+    for name in ("python", "perf", "valgrind", "git"):
+        (theirs / name).write_text(f"#!/bin/sh\necho > {ran}\n")
+        (theirs / name).chmod(0o755)
+    (tmp_path / "night.yaml").write_text(
+        "version: 1\nname: n\nhistory: h.sqlite\noutput: reports\nworkloads:\n"
+        f"  - {{name: a, backend: cpu, {lines.replace('FOLDER', str(tmp_path))}}}\n"
+    )
+    said = night(tmp_path, "--plan")
+    assert (said.code, said.json()["workloads"][0]["reason"]) == (0, None)
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize(
     ("options", "code", "says", "fix"),
     [
         ((), 2, "no configuration was given", "profkit nightly --example"),
