@@ -19,6 +19,7 @@ from typing import Any, Literal
 from profkit.core import process
 from profkit.core.errors import MachineError, ProfkitError, UsageError, WorkloadError
 from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.safe_folder import make_parents, opened
 from profkit.core.run_folder import read_run
 from profkit.core.types import Depth, RunDocument
 from profkit.runtime.passes.command import START_NOTHING
@@ -122,8 +123,9 @@ def plan_once(spec: ProfileRequest) -> tuple[dict[str, Any], ProfileResult | Non
 
 def _list_or_create(into: Path) -> set[str]:
     try:
-        into.mkdir(parents=True, exist_ok=True)
-        return set(os.listdir(into))
+        make_parents(into)
+        with opened(into) as folder:
+            return set(os.listdir(folder))
     except OSError as error:
         raise MachineError(f"cannot write to {into}: {error.strerror}", "output: FOLDER") from error
 

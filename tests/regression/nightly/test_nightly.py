@@ -230,6 +230,23 @@ def test_a_plan_runs_nothing_and_writes_nothing(tmp_path: Path) -> None:
     assert "Nothing was run" in shown.out
 
 
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not hasattr(os, "O_PATH"), reason="only root can be two users; looked at on Linux"
+)
+@pytest.mark.parametrize("name", ["reports", "reports/nights", "reports/nights/n1", "reports/nights/n1/runs"])
+def test_root_writes_no_night_through_a_link_of_a_stranger(tmp_path: Path, name: str) -> None:
+    written(tmp_path, "  - {name: a, command: [python, -c, pass]}\n")
+    victim, link = tmp_path / "victim", tmp_path / name
+    victim.mkdir()
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(victim)
+    os.chown(link, 65534, 65534, follow_symlinks=False)
+    said = night(tmp_path, "--night", "n1")
+    assert "is a link of another user, and root follows none" in said.out + said.err
+    assert said.code != 0
+    assert list(victim.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     "lines",
     [
