@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from profkit.core.errors import Interrupted, UsageError
+from profkit.core.files.safe_folder import opened
 from profkit.core.signals import defer_interrupts
 
 if TYPE_CHECKING:
@@ -328,8 +329,9 @@ class _OutputReader(threading.Thread):
     def run(self) -> None:
         file: IO[bytes] | None = None
         if self._log is not None:
-            with contextlib.suppress(OSError):  # a full disk must not cost the measurement
-                file = self._log.open("wb")
+            # a full disk must not cost the measurement
+            with contextlib.suppress(OSError), opened(self._log.parent) as folder:
+                file = open(folder / self._log.name, "wb", opener=_open_log)  # noqa: SIM115
         descriptor = self._pipe.fileno()
         while True:
             try:
@@ -376,6 +378,10 @@ class _OutputReader(threading.Thread):
 
     def tail(self) -> str:
         return self._tail.decode("utf-8", "replace")
+
+
+def _open_log(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def _own_children_times() -> tuple[float, int]:

@@ -26,7 +26,13 @@ from profkit.core.codec import (
 )
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.files.regular import open_regular, read_bounded_text
-from profkit.core.files.safe_folder import chown_to_sudo_user, ensure_folder, make_folder, opened
+from profkit.core.files.safe_folder import (
+    chown_to_sudo_user,
+    ensure_folder,
+    make_folder,
+    make_parents,
+    opened,
+)
 from profkit.core.older_runs import add_codes
 from profkit.core.status import has_died
 from profkit.core.types import Json, RunDocument
@@ -53,7 +59,7 @@ def create_run_folder(base: Path, name: str, backend: str, when: datetime) -> Pa
     stem = f"{when:%Y%m%d-%H%M%S}-{clean_name(name)}-{backend}"
     made = [path for path in (base, *base.parents) if not os.path.lexists(path)]
     try:
-        base.mkdir(parents=True, exist_ok=True)
+        make_parents(base)
         chown_to_sudo_user(*made)
         for number in range(1, SAME_SECOND_LIMIT):
             folder = base / (stem if number == 1 else f"{stem}-{number}")

@@ -31,6 +31,8 @@ _LABELS = re.compile(
 _UNC = re.compile(
     r"(?<![\w\\])(?:\\\\[\w.$-]+(?:\\[^\s\\/\"'<>|:*?]+)+|\\{4}[\w.$-]+(?:\\\\[^\s\\/\"'<>|:*?]+)+)\\{0,2}"
 )
+# //server/share/folder, as Windows and Samba take it too
+_SHARE = re.compile(rf"(?<![\w:/.\\~-])//[A-Za-z][\w.-]+(?:/{IN_PATH}+){{2,}}")
 # Addresses of the internet, of a site and of a link: `dead::beef` may be a name of C++
 _IPV6 = re.compile(
     r"(?<![\w:.])(?:[23][0-9a-f]{3}|f[cd][0-9a-f]{2}|fe[89ab][0-9a-f]|ff0[0-9a-f]|64):[0-9a-f:.]{2,40}(?:%\w+)?(?![\w:])",
@@ -69,6 +71,9 @@ _HOME = re.compile(
     r"(?:/(?:export/|mnt/|data/)?(?:home|Users)/|[A-Za-z]:[\\/]{1,4}Users[\\/]{1,4})([A-Za-z][\w.-]{1,63})"
 )
 _AT_HOST = re.compile(r"(?<![\w.@+-])([a-z_][\w.-]{1,31})@([A-Za-z][\w.-]{2,63}):(?=[/~])")
+_BY_SSH = re.compile(
+    r"\b(?:ssh|scp|sftp|rsync)[ \t]+(?:[^\s;&|]{1,60}[ \t]+){0,8}?([a-z_][\w.-]{1,31})@([A-Za-z][\w.-]{2,63})"
+)
 
 
 def private_fields(text: str) -> Iterator[tuple[str, str]]:
@@ -84,7 +89,7 @@ def private_fields(text: str) -> Iterator[tuple[str, str]]:
             yield ("user" if name.startswith(("user", "login", "owner")) else "host"), value
     for found in _HOME.finditer(text):
         yield "home", found[1]
-    for found in _AT_HOST.finditer(text):
+    for found in (*_AT_HOST.finditer(text), *_BY_SSH.finditer(text)):
         yield "user", found[1]
         yield "host", found[2]
 
@@ -133,6 +138,8 @@ def _ipv6(text: str, address: Replace) -> str:
 
 def replace_shares(text: str, path: Replace) -> str:
     r"""The text without paths of Windows' shares: `\\server\share\x`, also with each backslash doubled."""
+    if "//" in text:
+        text = _SHARE.sub(lambda found: path(found[0][1:]), text)
     return _UNC.sub(lambda found: path(re.sub(r"\\+", "/", found[0])), text) if "\\\\" in text else text
 
 

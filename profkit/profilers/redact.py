@@ -30,7 +30,9 @@ ASSIGNED = re.compile(
 )
 # Two parts at least, and nothing before it that makes it a part of a word, a ratio or a web address. A blank may
 # stand inside a folder's name: only known folders are found then (as literals).
-PATH_FORM = re.compile(rf"(?:(?<![\w:/.\\~-])|(?<=-[ILoB]))(?:~|file:(?://)?)?(?:/{IN_PATH}+){{2,}}/?")
+PATH_FORM = re.compile(
+    rf"(?:(?<![\w:/.\\~-])|(?<=-[ILoB]))(?:~[\w.-]{{0,40}}|file:(?://)?)?(?:/{IN_PATH}+){{2,}}/?"
+)
 WINDOWS = re.compile(
     r"(?<!\w)[A-Za-z]:\\{1,2}(?:[^\s\\\"'<>|:*?]+\\{1,2})+[^\s\\\"'<>|:*?]*"
     r"|(?<![\w/\\.-])[A-Za-z]:/{1,2}(?:[^\s/\\\"'<>|:*?]+[/\\]{1,2})+[^\s/\\\"'<>|:*?]*"

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import os
 import re
 import shlex
-import shutil
 import zlib
 from pathlib import Path
 
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.files.regular import open_regular, open_regular_text
+from profkit.core.files.safe_folder import bring, private_place
 from profkit.profilers.files import HEAD_BYTES, check_unpacked
 from profkit.profilers.private_forms import without_keys
 from profkit.profilers.redact import Redactor, RemovedText
@@ -39,22 +38,14 @@ def scrub_report(
         )
     redactor = redactor or Redactor()
     learn_report(source, redactor)
-    temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     try:
-        form.scrub(source, temporary, redactor)
-        try:
-            _move_into_place(temporary, output)
-        except FileExistsError as error:
-            raise UsageError(f"{output} is there already", "--output ANOTHER") from error
-        except OSError:  # a file system without links
-            os.replace(temporary, output)
+        with private_place(output) as copy:
+            form.scrub(source, copy, redactor)
+            bring(copy, output)
+    except FileExistsError as error:
+        raise UsageError(f"{output} is there already", "--output ANOTHER") from error
     except OSError as error:
         raise MachineError(f"cannot write {output}: {error.strerror or error}", "--output PATH") from error
-    finally:
-        if temporary.is_dir():  # a folder of exports
-            shutil.rmtree(temporary, ignore_errors=True)
-        else:
-            temporary.unlink(missing_ok=True)
     redactor.note_remaining(name or source.name, form.texts)
     return redactor.removed()
 
@@ -78,13 +69,6 @@ def learn_report(path: Path, redactor: Redactor) -> None:
                 redactor.learn_text(re.sub(r"(?<!\\)\\/", "/", piece.decode("utf-8", "replace")))
     except (OSError, EOFError, zlib.error, UnreadableReport):
         return
-
-
-def _move_into_place(temporary: Path, output: Path) -> None:
-    if temporary.is_dir():
-        temporary.rename(output)  # a folder replaces none that holds anything
-    else:
-        os.link(temporary, output)  # unlike rename it never replaces what came there meanwhile
 
 
 def is_text(path: Path) -> bool:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from profkit.core import process
 from profkit.core.errors import MachineError, UsageError
-from profkit.core.files.safe_folder import ensure_folder
+from profkit.core.files.safe_folder import ensure_folder, opened
 from profkit.core.status import read_status
 from profkit.core.types import Directive, Step
 from profkit.runtime.passes.secrets import LEAST_ANYWHERE
@@ -227,8 +227,9 @@ def _prepare_folder(step: Step, folder: Path) -> None:
     """The folders, which an earlier step of the workload may have removed, the files of options, and the pipes."""
     try:
         ensure_folder(folder)
-        for name in ("logs", "artifacts"):
-            (folder / name).mkdir(parents=True, exist_ok=True)
+        with opened(folder) as inside:
+            for name in ("logs", "artifacts"):
+                (inside / name).mkdir(exist_ok=True)
         for path, text in step.files.items():
             Path(path).write_text(text, encoding="utf-8")
         for path in step.fifos:

@@ -6,7 +6,6 @@ import getpass
 import json
 import platform
 import re
-import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
@@ -15,7 +14,7 @@ from profkit.analysis.ranking.ranking import FILE as RESULTS
 from profkit.core.codec import json_text
 from profkit.core.errors import MachineError, ProfkitError, UsageError
 from profkit.core.files.regular import open_regular_text, read_bounded_text
-from profkit.core.files.safe_folder import chown_to_sudo_user
+from profkit.core.files.safe_folder import bring, chown_to_sudo_user, private_place, remember
 from profkit.core.run_folder import (
     FILE_NAME,
     SIZE_LIMIT,
@@ -129,13 +128,16 @@ def _scrub_run(folder: Path, output: Path) -> ScrubResult:
     )  # it was made here, most often, and errors may name this machine
     redactor.learn_name(_user(), USER)
     try:
-        left_out = _copy_run(folder, output, redactor)
+        with private_place(output) as copy:
+            left_out = _copy_run(folder, copy, redactor)
+            bring(copy, output)
+        remember(output)
+        if _is_sweep_folder(folder):  # its reports name the folder
+            write_sweep_reports(output, read_sweep(output))
+    except FileExistsError as error:
+        raise UsageError(f"{output} is there already", "--output ANOTHER") from error
     except OSError as error:
-        shutil.rmtree(output, ignore_errors=True)
         raise MachineError(f"cannot write {output}: {error.strerror or error}", "--output PATH") from error
-    except BaseException:
-        shutil.rmtree(output, ignore_errors=True)
-        raise
     return ScrubResult(folder, output, redactor.removed(), tuple(left_out), redactor.remaining())
 
 
@@ -190,11 +192,9 @@ def _copy_run(folder: Path, output: Path, redactor: Redactor) -> list[FileLeftOu
             reason = _scrub_file(path, name, output, redactor)
         left_out += [reason] if reason is not None else []
     _write_document(document, output, {left.name for left in left_out})
-    if is_sweep:
-        write_sweep_reports(output, read_sweep(output))
-    elif is_evaluation:
+    if is_evaluation:
         _scrub_evaluation(folder, output, redactor, public_names(run))
-    else:
+    elif not is_sweep:
         scrubbed = run_from_json(document)
         (output / "report.md").write_text(markdown.render(run_view.view(scrubbed)), encoding="utf-8")
         write_page(output, scrubbed)

@@ -20,8 +20,10 @@ from typing import Any, Literal
 from profkit.core import process
 from profkit.core.errors import MachineError, ProfkitError, UsageError, WorkloadError
 from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.safe_folder import make_parents, opened
 from profkit.core.run_folder import read_run
 from profkit.core.types import Depth, RunDocument
+from profkit.runtime.passes.command import START_NOTHING
 
 # `python -m profkit` would look for modules in the workload's folder first, where there may be a `random.py`.
 _START = "import sys; sys.path[0] = sys.argv.pop(1); from profkit.cli import main; main()"
@@ -106,13 +108,16 @@ def profile_once(
 
 
 def plan_once(spec: ProfileRequest) -> tuple[dict[str, Any], ProfileResult | None]:
-    """The plan of its profile (`profkit.plan/1`) where it would run, and why there is none; runs nothing of it."""
+    """The plan of its profile (`profkit.plan/1`) where it would run, and why there is none; runs nothing of it.
+
+    Its `env` is left out: PYTHONPATH, PATH and LD_PRELOAD would run code of whoever wrote the file.
+    """
     with tempfile.TemporaryDirectory(prefix="profkit-plan-") as folder:
         log = Path(folder) / "plan.json"
         options = [*_options(spec, Path(folder)), "--plan", "--format", "json"]
         argv = [sys.executable, "-c", _START, _ROOT, *options, "--", *spec.command]
         try:
-            outcome = process.run(argv, env=spec.env, cwd=spec.cwd, log=log, timeout=PLAN_SECONDS)
+            outcome = process.run(argv, env={START_NOTHING: "1"}, cwd=spec.cwd, log=log, timeout=PLAN_SECONDS)
             if not outcome.ok:
                 ending, reason, fix = _ending_of(outcome, PLAN_SECONDS, None)
                 return {}, ProfileResult(ending, reason, fix)
@@ -126,8 +131,9 @@ def plan_once(spec: ProfileRequest) -> tuple[dict[str, Any], ProfileResult | Non
 
 def _list_or_create(into: Path) -> set[str]:
     try:
-        into.mkdir(parents=True, exist_ok=True)
-        return set(os.listdir(into))
+        make_parents(into)
+        with opened(into) as folder:
+            return set(os.listdir(folder))
     except OSError as error:
         raise MachineError(f"cannot write to {into}: {error.strerror}", "output: FOLDER") from error
 

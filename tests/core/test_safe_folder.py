@@ -5,6 +5,8 @@ The tests that hand over, and those with a second user, need root; the others sh
 
 from __future__ import annotations
 
+import errno
+import functools
 import os
 import signal
 import time
@@ -14,10 +16,20 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core import run_folder
+from profkit.core import process, run_folder
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.files import safe_folder
-from profkit.core.files.safe_folder import chown_to_sudo_user, ensure_folder, opened, without_links
+from profkit.core.files.safe_folder import (
+    bring,
+    check_links,
+    chown_to_sudo_user,
+    ensure_folder,
+    make_parents,
+    opened,
+    private_place,
+    remember,
+    without_links,
+)
 from profkit.core.whole_files import write_whole
 from profkit.execution import journal
 from profkit.profiling.record import _bring, _where_to_write, check_target
@@ -145,6 +157,113 @@ def test_a_journal_that_is_a_link_is_not_cut(tmp_path: Path) -> None:
         journal.reopen(tmp_path / "cases.jsonl", form)
 
 
+def test_a_folder_that_was_there_is_known_again(tmp_path: Path, victim: Path) -> None:
+    night = tmp_path / "nights" / "n1"
+    make_parents(night)
+    remember(night)
+    make_parents(night / "runs" / "w")
+    _swap(night, victim)
+    with pytest.raises(OSError, match="has taken its place"):
+        make_parents(night / "runs" / "v")
+    with pytest.raises(OSError, match="has taken its place"):
+        write_whole(night / "state.json", ("x",))
+    assert (victim / "run.json").read_text() == "theirs"
+
+
+def test_a_link_to_nothing_is_no_missing_folder(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    with pytest.raises(FileNotFoundError):
+        make_parents(tmp_path / "link" / "inner")
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+@pytest.mark.parametrize("links", [True, False])
+def test_what_is_brought_replaces_nothing_and_leaves_nothing(
+    tmp_path: Path, victim: Path, monkeypatch: pytest.MonkeyPatch, kind: str, links: bool
+) -> None:
+    if not links:
+        monkeypatch.setattr("os.link", _refuse)
+    for name in ("free", "taken", "dangling"):
+        target = tmp_path / "there" / name
+        target.parent.mkdir(exist_ok=True)
+        with private_place(target) as place:
+            if kind == "file":
+                place.write_text("mine")
+            else:
+                place.mkdir()
+                (place / "inner").write_text("mine")
+            if name == "free":
+                bring(place, target)
+                continue
+            target.symlink_to(victim / ("run.json" if name == "taken" else "new"))
+            with pytest.raises(FileExistsError):
+                bring(place, target)
+    assert sorted(os.listdir(tmp_path / "there")) == ["dangling", "free", "taken"]
+    free = tmp_path / "there" / "free"
+    assert (free if kind == "file" else free / "inner").read_text() == "mine"
+    assert sorted(os.listdir(victim)) == ["artifacts", "logs", "run.json"]
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/fd").is_dir(), reason="the stand-in for a second file system is for Linux"
+)
+def test_what_is_brought_from_another_file_system_is_whole(
+    tmp_path: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "there").mkdir()
+    moves = {name: getattr(os, name) for name in ("rename", "replace")}
+
+    def move(name: str, source: object, target: object) -> None:
+        if not str(source).startswith("/proc/"):  # not inside of the open folder
+            raise OSError(errno.EXDEV, "another file system")
+        moves[name](source, target)
+
+    for name in moves:
+        monkeypatch.setattr(os, name, functools.partial(move, name))
+    (tmp_path / "file").write_text("mine")
+    (victim / "link").symlink_to("run.json")
+    bring(tmp_path / "file", tmp_path / "there" / "file")
+    bring(victim, tmp_path / "there" / "folder")
+    assert (tmp_path / "there" / "file").read_text() == "mine"
+    brought = tmp_path / "there" / "folder"
+    assert sorted(os.listdir(brought)) == ["artifacts", "link", "logs", "run.json"]
+    assert (brought / "link").is_symlink()
+    assert sorted(os.listdir(tmp_path / "there")) == ["file", "folder"]
+
+
+def _refuse(*_: object, **__: object) -> None:
+    raise PermissionError(1, "no links here")
+
+
+def test_the_log_of_a_process_goes_through_no_link(tmp_path: Path, victim: Path) -> None:
+    (tmp_path / "log").symlink_to(victim / "run.json")
+    outcome = process.run(["echo", "said"], log=tmp_path / "log")
+    assert outcome.output_tail == "said\n"
+    assert (victim / "run.json").read_text() == "theirs"
+
+
+def test_the_lock_of_nightlies_is_made_through_no_link(tmp_path: Path, victim: Path) -> None:
+    from profkit.regression.nightly.session import nightly_lock
+
+    (tmp_path / ".lock").symlink_to(victim / "new")
+    with pytest.raises(MachineError, match="cannot write to"), nightly_lock(tmp_path):
+        pass
+    assert not (victim / "new").exists()
+
+
+def test_a_new_history_is_made_through_no_link(
+    tmp_path: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from profkit.regression.history import open_history
+
+    monkeypatch.setattr("secrets.token_hex", lambda _: "known")
+    for name in (".h.sqlite.known.new", f".h.sqlite.{os.getpid()}.new"):
+        (tmp_path / name).symlink_to(victim / "new")
+    with pytest.raises((MachineError, UsageError)):
+        open_history(tmp_path / "h.sqlite")
+    assert not (victim / "new").exists()
+
+
 @needs_root
 class TestAsRoot:
     @pytest.fixture(autouse=True)
@@ -192,6 +311,61 @@ class TestAsRoot:
         os.chown(link, STRANGER, STRANGER, follow_symlinks=False)
         with pytest.raises(UsageError, match="a link of another user"):
             check_target(link, True, find_recorder("valgrind"))
+
+    @pytest.mark.skipif(not hasattr(os, "O_PATH"), reason="links are looked at on Linux")
+    @pytest.mark.parametrize("owner", [0, CALLER, STRANGER])
+    def test_root_follows_links_of_its_own_and_of_its_caller_only(
+        self, tmp_path: Path, victim: Path, owner: int
+    ) -> None:
+        from profkit.regression.history import open_history
+
+        link = tmp_path / "link"
+        link.symlink_to("victim")  # relative to where it lies
+        os.chown(link, owner, owner, follow_symlinks=False)
+        before = _listing(victim)
+        if owner != STRANGER:
+            write_whole(link / "artifacts" / "out", ("x",))
+            make_parents(link / "new" / "inner")
+            assert run_folder.create_run_folder(link / "runs", "w", "cpu", NOW).is_dir()
+            open_history(link / "h.sqlite").close()
+            assert (victim / "artifacts" / "out").read_text() == "x"
+            assert (victim / "new" / "inner").is_dir()
+            return
+        said = "a link of another user, and root follows none"
+        with pytest.raises(OSError, match=said):
+            write_whole(link / "artifacts" / "out", ("x",))
+        with pytest.raises(OSError, match=said):
+            make_parents(link / "new" / "inner")
+        with pytest.raises(OSError, match=said):
+            check_links(link)
+        with pytest.raises(MachineError, match=said):
+            run_folder.create_run_folder(link / "runs", "w", "cpu", NOW)
+        with pytest.raises(MachineError, match=said):
+            open_history(link / "h.sqlite")
+        assert _listing(victim) == before
+
+    @pytest.mark.skipif(not hasattr(os, "O_PATH"), reason="links are looked at on Linux")
+    def test_links_in_a_circle_end(self, tmp_path: Path) -> None:
+        (tmp_path / "a").symlink_to("b")
+        (tmp_path / "b").symlink_to("a")
+        with pytest.raises(OSError, match="Too many levels"), opened(tmp_path / "a"):
+            pass
+
+    def test_what_is_made_where_a_stranger_may_put_links_is_made_elsewhere_first(
+        self, tmp_path: Path, victim: Path
+    ) -> None:
+        base = tmp_path / "base"
+        base.mkdir()
+        with private_place(base / "copy") as place:
+            assert place.parent.parent == base
+        os.chown(base, STRANGER, STRANGER)
+        with private_place(base / "copy") as place:
+            assert not place.is_relative_to(base)
+            assert place.parent.stat().st_mode & 0o777 == 0o700
+            place.mkdir()
+            (place / "link").symlink_to(victim)
+            bring(place, base / "copy")
+        assert (base / "copy" / "link").is_symlink()
 
     def test_a_second_user_who_swaps_the_folder_again_and_again_gets_nothing(
         self, tmp_path: Path, victim: Path

@@ -44,6 +44,54 @@ def test_an_argument_is_hidden_by_its_name_or_its_form(command: str, masked: str
     assert " ".join(mask_command(command.split())[0]) == (masked or command)
 
 
+@pytest.mark.parametrize(
+    ("command", "masked"),
+    [
+        ("mysql -u root -phunter2 db", "mysql -u root -p*** db"),
+        ("/usr/bin/mariadb -phunter2 -p", "/usr/bin/mariadb -p*** -p"),
+        ("mongosh -u u -p hunter2 host", "mongosh -u u -p *** host"),
+        ("mongodump -p=hunter2", "mongodump -p=***"),
+        ("sshpass -p hunter2 ssh -p 22 h", "sshpass -p *** ssh -p 22 h"),
+        ("sudo -n sshpass -phunter2 ssh h", "sudo -n sshpass -p*** ssh h"),
+        ("curl -u bob:hunter2 --proxy-user p:x https://h", "curl -u bob:*** --proxy-user p:*** https://h"),
+        ("curl -ubob:hunter2 --user=b:x https://h", "curl -ubob:*** --user=b:*** https://h"),
+        ("redis-cli -a hunter2 --pass x ping", "redis-cli -a *** --pass *** ping"),
+        ("wget --password hunter2 --http-password=x u", "wget --password *** --http-password=*** u"),
+        ("7z x -phunter2 a.7z", "7z x -p*** a.7z"),
+        ("openssl rsa -passin pass:hunter2 -in k", "openssl rsa -passin pass:*** -in k"),
+        ("unzip -P hunter2 a.zip", "unzip -P *** a.zip"),
+        ("docker login -u bob -p hunter2", "docker login -u bob -p ***"),
+        ("smbclient -U bob%hunter2 //s/x", "smbclient -U bob%*** //s/x"),
+        (
+            "env PGPASSWORD=hunter2 MYSQL_PWD=x t.py -Dpassword=y",
+            "env PGPASSWORD=*** MYSQL_PWD=*** t.py -Dpassword=***",
+        ),
+        ("t.py --pass hunter2 --db-pass=x", "t.py --pass *** --db-pass=***"),
+        ("t.py sk_live_0123456789abcdef0123", "t.py ***"),
+        # no passwords
+        ("docker run -p 80:80 image", None),
+        ("psql -p 5432 -U bob db", None),
+        ("t.py --format zip -P 4 --pass 2 --n-pass 3", None),
+        ("7z x -p a.7z", None),
+        ("curl -u bob https://h", None),
+        ("t.py -p hunter2", None),
+    ],
+)
+def test_a_password_is_hidden_where_a_known_program_takes_one(command: str, masked: str | None) -> None:
+    assert " ".join(mask_command(command.split())[0]) == (masked or command)
+    shell = mask_command(["sh", "-c", f"cd x && {command}; ls"])[0][2]
+    if not command.startswith("t.py"):
+        assert shell == f"cd x && {masked or command}; ls"
+
+
+def test_a_password_of_a_known_program_goes_from_a_text_with_its_quotes_and_all_else_stays() -> None:
+    text = 'range 3: \'mysql -p"a b" db\' then curl -s -u "bob:hunter2" https://h | sh -p x'
+    hidden = hide_secrets(text, lambda _: "***")
+    assert "hunter2" not in hidden
+    assert hidden.endswith("https://h | sh -p x")
+    assert hide_secrets("the zip -Program, a http -agent", lambda _: "***").startswith("the zip")
+
+
 def test_secrets_in_a_line_for_a_shell_are_hidden_one_by_one() -> None:
     words, values = mask_command(
         ["sh", "-c", "curl -H 'Authorization: Bearer abc123def' --password hunter2 x"]

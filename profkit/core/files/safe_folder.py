@@ -2,7 +2,8 @@
 
 Under sudo a run is written by root. Where its folder lies in one that another user can write, that user can put a link
 in its place at any moment. So every folder that is made for a run is remembered by its device and inode, what is
-written into it goes through a handle of it, and what is handed over to the caller is looked at before.
+written into it goes through a handle of it, and what is handed over to the caller is looked at before. On the way to
+any folder root follows no link of another user.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import secrets
 import shutil
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,13 +22,15 @@ _WAY = getattr(os, "O_PATH", os.O_RDONLY)  # a folder in which one may write nee
 _FOLDER = _WAY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _HANDLES = Path("/proc/self/fd")  # Linux: a path below an open folder, wherever that has been moved
+_MOST_LINKS = 40  # as of Linux
 _made: dict[str, tuple[int, int]] = {}  # by absolute path: device and inode
 
 
 def make_folder(path: Path, inside: tuple[str, ...] = ()) -> None:
     """Make the folder and those `inside` of it, and remember it. Raises OSError: FileExistsError where it is there."""
-    path.mkdir()
-    handle = os.open(path, _FOLDER)
+    with opened(path.parent) as parent:
+        (parent / path.name).mkdir()
+        handle = os.open(parent / path.name, _FOLDER)
     try:
         status = os.fstat(handle)
         if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
@@ -34,6 +38,29 @@ def make_folder(path: Path, inside: tuple[str, ...] = ()) -> None:
         for name in inside:
             os.mkdir(name, dir_fd=handle)
         _made[os.path.abspath(path)] = status.st_dev, status.st_ino
+    finally:
+        os.close(handle)
+
+
+def make_parents(folder: Path) -> None:
+    """Make the folder, and those that it is in, where they are not there. Raises OSError."""
+    try:
+        os.close(_open(folder))
+    except FileNotFoundError:
+        if os.path.lexists(folder):  # a link to nothing, or there is one by now
+            raise
+        make_parents(folder.parent)
+        with opened(folder.parent) as parent:
+            (parent / folder.name).mkdir(exist_ok=True)
+
+
+def remember(folder: Path) -> None:
+    """Know a folder again that is there already, where it is one's own. Raises OSError."""
+    handle = _open(folder)
+    try:
+        status = os.fstat(handle)
+        if not folder.is_symlink() and is_own(status.st_uid):
+            _made[os.path.abspath(folder)] = status.st_dev, status.st_ino
     finally:
         os.close(handle)
 
@@ -49,12 +76,12 @@ def without_links(folder: Path) -> Path:
 def ensure_folder(folder: Path) -> None:
     """Make a folder again that was removed. Raises OSError where it was remembered and another is in its place."""
     if str(os.path.abspath(folder)) not in _made:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_parents(folder)
         return
     try:
         os.close(_open(folder))
     except FileNotFoundError:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        make_parents(folder.parent)
         make_folder(folder)
 
 
@@ -62,7 +89,8 @@ def ensure_folder(folder: Path) -> None:
 def opened(folder: Path) -> Iterator[Path]:
     """A path by which the folder is reached for the time of the block, whatever takes its name meanwhile.
 
-    Raises OSError where it, or the remembered folder that it is in, is not the one that was made.
+    Raises OSError where it, or the remembered folder that it is in, is not the one that was made, and for root where a
+    link of another user leads to it.
     """
     handle = _open(folder)
     try:
@@ -76,7 +104,7 @@ def _open(folder: Path) -> int:
     absolute = Path(os.path.abspath(folder))
     root = next((path for path in (absolute, *absolute.parents) if str(path) in _made), None)
     if root is None:
-        return os.open(folder, _WAY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return _walk(folder)
     try:
         handle = os.open(root, _FOLDER)
     except OSError as error:
@@ -100,6 +128,61 @@ def _open(folder: Path) -> int:
     return handle
 
 
+def _walk(folder: Path) -> int:
+    """A handle of a folder that is not remembered. Root follows the links on the way one by one, if it may."""
+    if not _asks_whose_links() or str(folder).startswith(
+        "/proc/"
+    ):  # an open folder's path is no link to a name
+        return os.open(folder, _WAY | os.O_DIRECTORY | os.O_CLOEXEC)
+    left, links = [*reversed(folder.parts)], 0
+    handle = os.open(".", _FOLDER)
+    try:
+        while left:
+            name = left.pop()
+            inner = os.open(name, _WAY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=handle)
+            status = os.fstat(inner)
+            if stat.S_ISLNK(status.st_mode):
+                target = Path(os.readlink("", dir_fd=inner))
+                os.close(inner)
+                links += 1
+                if links > _MOST_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(folder))
+                if not is_own(status.st_uid):
+                    raise foreign_link(folder, name)
+                left += reversed(target.parts)
+                continue
+            os.close(handle)
+            handle = inner
+        if not stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def check_links(path: Path) -> None:
+    """Before another library opens it by its name: raise OSError where root would follow a link of another user."""
+    with opened(path.parent):
+        if _asks_whose_links() and path.is_symlink() and not is_own(path.lstat().st_uid):
+            raise foreign_link(path, path.name)
+
+
+def _asks_whose_links() -> bool:
+    return hasattr(os, "O_PATH") and os.geteuid() == 0
+
+
+def is_own(user: int) -> bool:
+    """Whether what this user made may be trusted: the user is this process's, or root works for it under sudo."""
+    caller = caller_of_sudo()
+    return not hasattr(os, "geteuid") or user in (os.geteuid(), *(caller[:1] if caller is not None else ()))
+
+
+def foreign_link(path: Path, name: str) -> OSError:
+    """Why root does not go there."""
+    return OSError(errno.EACCES, f"{name} is a link of another user, and root follows none", str(path))
+
+
 def _replaced(path: Path) -> OSError:
     reason = "another folder or a link has taken its place, so nothing is written into it"
     return OSError(errno.ESTALE, reason, str(path))
@@ -109,11 +192,8 @@ def is_shared(folder: Path) -> bool:
     """Whether root would write where another one than it, or than the caller of sudo, may put links."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         return False
-    caller = caller_of_sudo()
     status = folder.stat()
-    return status.st_uid not in (0, *(caller[:1] if caller is not None else ())) or bool(
-        status.st_mode & 0o022
-    )
+    return not is_own(status.st_uid) or bool(status.st_mode & 0o022)
 
 
 def move_into(file: Path, target: Path) -> None:
@@ -133,6 +213,62 @@ def move_into(file: Path, target: Path) -> None:
                 os.replace(temporary, folder / target.name)
             finally:
                 temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def private_place(target: Path) -> Iterator[Path]:
+    """A free path of `target`'s name in a folder that is only ours, until it is brought to `target`; then removed.
+
+    Beside it; where another user may put links there, in the folder for temporary files.
+    """
+    shared = is_shared(target.parent)
+    with tempfile.TemporaryDirectory(
+        prefix=f".{target.name[:100]}.", suffix=".tmp", dir=None if shared else target.parent
+    ) as folder:
+        yield Path(folder, target.name)
+
+
+def bring(source: Path, target: Path) -> None:
+    """Move a file or a folder to `target`, which must not be there. Raises OSError: FileExistsError where it is."""
+    with opened(target.parent) as folder:
+        goal = folder / target.name
+        if os.path.lexists(goal):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+        temporary = folder / f".{target.name[:100]}.{secrets.token_hex(8)}.tmp"
+        try:
+            if source.is_dir():
+                _move_folder(source, temporary)
+                temporary.rename(goal)  # a folder replaces none that holds anything, and no link
+                return
+            move_into(source, temporary)
+            try:
+                os.link(temporary, goal, follow_symlinks=False)  # never replaces what came there meanwhile
+            except FileExistsError:
+                raise
+            except OSError:  # a file system without links
+                temporary.rename(goal)
+        finally:
+            if temporary.is_dir():
+                shutil.rmtree(temporary, ignore_errors=True)
+            else:
+                temporary.unlink(missing_ok=True)
+
+
+def _move_folder(source: Path, target: Path) -> None:
+    try:
+        source.rename(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        target.mkdir()
+        handle = os.open(target, _FOLDER)
+        try:
+            if not is_own(os.fstat(handle).st_uid):
+                raise _replaced(target) from None
+            inside = _HANDLES / str(handle) if _HANDLES.is_dir() else target
+            shutil.copytree(source, inside, symlinks=True, dirs_exist_ok=True)
+        finally:
+            os.close(handle)
 
 
 # ---------------------------------------------------------------- hand over

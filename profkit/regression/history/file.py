@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import secrets
 import shlex
 import sqlite3
 from pathlib import Path
 
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, UsageError
 from profkit.core.files.regular import open_regular
-from profkit.core.files.safe_folder import chown_to_sudo_user
+from profkit.core.files.safe_folder import check_links, chown_to_sudo_user, make_parents
 from profkit.core.files.sqlite import code_in, connect
 from profkit.core.whole_files import replacing
 from profkit.regression.history.schema import APPLICATION, VERSION, create, migrate, version_of
@@ -131,6 +132,8 @@ def open_file(path: Path, *, write: bool, make_new: bool = True) -> sqlite3.Conn
                     "profkit history add RUN makes one; --history FILE names another",
                 )
             create_file(path)
+        if write:  # SQLite would follow a link
+            check_links(path)
         _refuse_foreign(path)
         return _connect(path)
     except OSError as error:
@@ -214,11 +217,11 @@ def is_history(path: Path) -> bool:
 def create_file(path: Path) -> None:
     """Make an empty history under another name and link it to its own: no process sees half of one."""
     missing = [folder for folder in path.parents if not folder.exists()]
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_parents(path.parent)
         chown_to_sudo_user(*missing)
-        temporary.unlink(missing_ok=True)
+        temporary.touch(exist_ok=False)  # made anew: SQLite would follow a link
         try:
             connection = connect(temporary, "mode=rwc")
             try:

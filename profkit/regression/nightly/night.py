@@ -10,6 +10,7 @@ from typing import cast
 
 from profkit.core.codec import json_text, to_plain_data
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, WorkloadError
+from profkit.core.files.safe_folder import check_links, make_parents
 from profkit.core.formatting import format_figures, plural
 from profkit.core.types import Calibration, Incident, Json, MetricOutcome, Night, Outcome, WorkloadOutcome
 from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
@@ -229,7 +230,8 @@ def annotations_of(spec: NotifySpec, night: Night) -> str:
 def _append_summary(path: Path, night: Night) -> str | None:
     """Append the report, within what GitHub shows of one step in all; why it could not be written."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_parents(path.parent)
+        check_links(path)
         size = path.stat().st_size if path.exists() else 0
         with path.open("a", encoding="utf-8") as file:
             file.write(markdown.render(view(night), max(4096, markdown.STEP_SUMMARY - size - 1024)) + "\n")

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from profkit.core.files.safe_folder import opened
 from profkit.core.run_folder import clean_name
 from profkit.core.statistics import median
 from profkit.core.types import Calibration, Direction, Entry, RunDocument, Scope, SeriesKey, Value
@@ -189,8 +190,9 @@ class Rounds:
         )
         result = profile_process.profile_once(spec, into, self.session.progress.tick)
         if result.ok:  # its values are stored, and nobody reads twenty folders of rounds
-            shutil.rmtree(into, ignore_errors=True)
             with contextlib.suppress(OSError):  # a round that failed is still in it
+                with opened(self.folder) as folder:
+                    shutil.rmtree(folder / into.name, ignore_errors=True)
                 self.folder.rmdir()
         return result
 

@@ -15,6 +15,7 @@ from typing import cast
 from profkit.core.codec import from_plain_data, json_text, to_plain_data
 from profkit.core.errors import MachineError, ProfkitError, UnreadableReport
 from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.safe_folder import make_parents, opened
 from profkit.core.progress import Progress
 from profkit.core.run_folder import clean_name, release_space, reserve_space
 from profkit.core.types import Change, Entry, Json, Pairing, RunDocument
@@ -113,7 +114,7 @@ def write_state(folder: Path, state: NightState) -> None:
 def write_text(path: Path, text: str) -> None:
     """A text file, whole or not at all. Raises MachineError where the system refuses."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_parents(path.parent)
         write_whole(path, (text,))
     except OSError as error:
         fix = f"df -h {path.parent}; ls -ld {path.parent}"
@@ -127,8 +128,10 @@ def nightly_lock(output: Path) -> Iterator[None]:
     Raises MachineError where another one holds it. It goes with the process, however that ends.
     """
     try:
-        output.mkdir(parents=True, exist_ok=True)
-        handle = os.open(output / LOCK_FILE, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        make_parents(output)
+        with opened(output) as folder:
+            flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+            handle = os.open(folder / LOCK_FILE, flags, 0o666)
     except OSError as error:
         raise MachineError(f"cannot write to {output}: {error.strerror}", "output: FOLDER") from error
     try:

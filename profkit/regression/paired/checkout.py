@@ -15,6 +15,7 @@ from pathlib import Path
 
 from profkit.core import process
 from profkit.core.errors import UsageError
+from profkit.core.files.safe_folder import make_parents
 from profkit.core.signals import defer_interrupts
 from profkit.regression.paired.builds import kept_build
 from profkit.regression.paired.git import NO_HOOKS, QUIET, git_line
@@ -192,7 +193,7 @@ def _run_step(
 ) -> None:
     """Run one step; raise NoCheckout with its last line where it fails."""
     with contextlib.suppress(OSError):
-        log.parent.mkdir(parents=True, exist_ok=True)
+        make_parents(log.parent)
     try:
         done = process.run(words, cwd=cwd, env=QUIET, log=log, timeout=timeout, tick=tick)
     except UsageError as fault:

@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -246,14 +247,18 @@ def _read_shebang(program: str) -> tuple[str, tuple[str, ...]] | None:
     return (path, words) if any(_is_interpreter(word) for word in words[:2]) else None
 
 
+# Set for a plan of somebody else's configuration: the interpreter that it names may be any program.
+START_NOTHING = "PROFKIT_START_NOTHING"
 _VERSION_CODE = "import sys; print('profkit', *sys.version_info[:3])"
 
 
 def python_version(interpreter: str | Sequence[str]) -> tuple[int, int, int] | None:
     """Its version, (3, 11, 7); None where it does not start or is no Python.
 
-    `interpreter` is a path or the words that start it.
+    `interpreter` is a path or the words that start it. Where nothing may be started, profkit's own version is taken.
     """
+    if os.environ.get(START_NOTHING):
+        return sys.version_info[:3]
     words = [interpreter] if isinstance(interpreter, str) else list(interpreter)
     try:
         done = subprocess.run(
@@ -270,7 +275,12 @@ def python_version(interpreter: str | Sequence[str]) -> tuple[int, int, int] | N
 
 
 def has_module(interpreter: str, name: str, folder: str) -> bool:
-    """Whether a program that this interpreter runs in `folder` could import the module `name`; imports it not."""
+    """Whether a program that this interpreter runs in `folder` could import the module `name`; imports it not.
+
+    Where nothing may be started, it is taken to be there.
+    """
+    if os.environ.get(START_NOTHING):
+        return True
     ask = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
     try:
         done = subprocess.run(

@@ -1,6 +1,7 @@
 """Secrets in a text or a command by the forms that they have: names of options and variables, tokens, addresses.
 
-What has no such form is not found: `-phunter2`, a password that is an argument by its place.
+`-pX` and the like are found for programs that are known (`program_secrets`). What has no such form is not found: a
+password that is an argument by its place.
 """
 
 from __future__ import annotations
@@ -11,13 +12,18 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
+from profkit.runtime.passes.program_secrets import hide_in_text, program_secrets
+
 _T = TypeVar("_T")
 
 HIDDEN = "***"
-# Forms that the givers of tokens document: Hugging Face, GitHub, GitLab, OpenAI and Anthropic, AWS, Slack, Google;
-# and JSON web tokens, which begin with {" in base 64. One of plain hex (Weights & Biases) its variable's name tells.
+# Forms that the givers of tokens document: Hugging Face, GitHub, GitLab, OpenAI and Anthropic, AWS, Slack, Google,
+# Stripe, SendGrid, Vault, DigitalOcean, Docker; and JSON web tokens, which begin with {" in base 64. One of plain hex
+# (Weights & Biases) its variable's name tells.
 TOKEN_FORM = re.compile(
     r"\b(?:hf_\w{12,}|gh[pousr]_\w{12,}|github_pat_\w{12,}|glpat-[\w-]{12,}|sk-[\w-]{16,}|A[KS]IA[0-9A-Z]{16}"
+    r"|[sr]k_(?:live|test)_\w{16,}|SG\.[\w-]{16,}\.[\w-]{16,}|hvs\.[\w-]{20,}|dop_v1_[0-9a-f]{40,}"
+    r"|ya29\.[\w-]{20,}|dckr_pat_[\w-]{20,}|xapp-[\w-]{10,}|(?<=hooks\.slack\.com/services/)[\w/]{8,}"
     r"|xox[abprs]-[\w-]{10,}|AIza[\w-]{30,}|npm_\w{30,}|pypi-[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{4,}\.[\w-]*)"
 )
 # user:password@ of an address, or a token alone before the @ of one by http
@@ -59,6 +65,22 @@ _ALWAYS = {
     "accesstoken",
 }
 _ALWAYS |= {"credential", "credentials"}
+_ALWAYS |= {"sshpass"}
+_PASSES = {
+    "",
+    "db",
+    "database",
+    "user",
+    "admin",
+    "root",
+    "smtp",
+    "mail",
+    "proxy",
+    "http",
+    "ftp",
+    "redis",
+    "ssh",
+}
 _KEYS = {
     "api",
     "access",
@@ -120,7 +142,13 @@ def is_secret_name(name: str) -> bool:
         return previous in _KEYS
     if last == "auth":
         return previous in ("", "basic", "http", "proxy", "x")
-    return last in _ALWAYS or (last == "token" and previous not in _TOKENS_OF_TEXT)
+    if last == "pass":
+        return previous in _PASSES
+    return (
+        last in _ALWAYS
+        or last.endswith(("password", "passwd", "passphrase"))
+        or (last == "token" and previous not in _TOKENS_OF_TEXT)
+    )
 
 
 def hide_secrets(text: str, hide: Callable[[str], str]) -> str:
@@ -131,6 +159,7 @@ def hide_secrets(text: str, hide: Callable[[str], str]) -> str:
         text = LOGIN.sub(lambda found: hide(found[0]), text)
     if _HEADER_WORD.search(text) is not None:  # ten times as fast as the whole form
         text = _HEADER.sub(lambda found: _second_hidden(found.groups(), hide), text)
+    text = hide_in_text(text, lambda value: _hide_value(value, hide))
     text = _QUERY.sub(lambda found: found[1] + _hide_value(found[2], hide), text)
     return "".join(_named_hidden(text, hide))
 
@@ -185,7 +214,12 @@ def mask_command(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
         return HIDDEN
 
     is_value = False
-    for word in words:
+    of_programs = dict(program_secrets(words))
+    for number, word in enumerate(words):
+        if (at := of_programs.get(number)) is not None:
+            masked.append(word[:at] + _hide_value(word[at:], hide))
+            is_value = False
+            continue
         if is_value and not word.startswith("--") and not _is_plain(masked[-1], word):
             masked.append(_hide_value(word, hide))
             is_value = False
@@ -239,5 +273,5 @@ def _hide_in(value: Any, secrets: Sequence[str]) -> Any:
 
 
 def _is_plain(option: str, value: str) -> bool:
-    """Whether it is a number of tokens, and no token."""
-    return option.lower().endswith("token") and re.fullmatch(r"[\d.]{1,9}", value) is not None
+    """Whether it is a number of tokens or of passes, and no token."""
+    return option.lower().endswith(("token", "-pass")) and re.fullmatch(r"[\d.]{1,9}", value) is not None

@@ -17,6 +17,9 @@ from profkit.profilers.registry import all_profilers
         ("ran /srv/company/bin/tool", "ran /folder-1"),
         ("-I/home/ann/inc -o/home/ann/x.o", "-I/folder-1 -o/folder-2/x.o"),
         ("~/net/train.py", "/folder-1/train.py"),
+        ("~annbell/net/train.py", "/folder-1/train.py"),
+        ("at //nas/ann/net/train.py", "at /folder-1/train.py"),
+        ("mysql -phunter2 db", "mysql -p<removed> db"),
         (r"C:\Users\ann\net.cu", "/folder-1/net.cu"),
         ("C:/Users/ann/net.cu", "/folder-1/net.cu"),
         ("at C://Users//ann//net.cu:12", "at /folder-1/net.cu:12"),
@@ -60,6 +63,7 @@ def test_what_tells_of_a_person_or_a_machine_goes(text: str, expected: str) -> N
         "aten/src/ATen/native/cuda/Loops.cuh",
         "threading.local and self.internal(x), jdk.internal.misc",
         "12:34:56 and 3:4/5 then a:/b",
+        "a // b; x //= 2 // y/z  // and/or",
         "PWD is not set; key: value",
         "artifacts/trace/x/y.json",
         r"\\n\\t \d+\w*",
@@ -161,6 +165,8 @@ def test_names_are_learnt_from_fields_and_homes_and_common_words_are_none() -> N
         '{"hostname": "gpu7.acme.example", "user": "annbell"}  in /home/jqx1/net and "host": "localhost"'
     )
     told.learn_text("/home/project/x /home/ubuntu host: pinned user: cuda")
+    told.learn_text("ran by ssh -p 22 jocarter@render31 and rsync -a x kimlee@vault9:y, a@b")
+    assert told.text("jocarter, kimlee, render31, vault9") == "<user>, <user>, <host>, <host>"
     assert told.text("gpu7 and gpu7.acme.example, gpu77") == "<host> and <host>, gpu77"
     assert told.text("jqx1_step of annbell's project, pinned by localhost") == (
         "<user>_step of <user>'s project, pinned by localhost"

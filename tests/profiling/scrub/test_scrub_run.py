@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.run_folder import read_run, write_run
 from profkit.core.types import PassPlan, PassResult, Plan, Step, Workload
+from profkit.profiling import scrub as module
 from profkit.profiling.scrub import ScrubResult, scrub
 from profkit.profiling.summarize import summarize_report
 from tests.cli_runner import profkit
@@ -145,6 +148,38 @@ def test_nothing_is_overwritten_and_nothing_is_put_into_the_run(run: Path) -> No
     with pytest.raises(UsageError, match="is there already"):
         scrub(report, report)
     assert done.output.is_dir()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+def test_a_stranger_who_swaps_the_copy_for_a_link_gets_nothing_of_root(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, victim = run.parent / "base", run.parent / "victim"
+    for folder in (base, victim / "artifacts", victim / "logs"):
+        folder.mkdir(parents=True)
+    (victim / "run.json").write_text("theirs")
+    os.chown(base, 65534, 65534)
+    write = module._write_document
+
+    def swap_and_write(*arguments: Any) -> None:
+        for folder in list(base.iterdir()):
+            folder.rename(folder.with_name(f"{folder.name}-moved"))
+            folder.symlink_to(victim)
+        write(*arguments)
+
+    monkeypatch.setattr(module, "_write_document", swap_and_write)
+    done = scrub(run, base / "copy")
+    assert read_run(done.output).name == read_run(run).name
+    assert sorted(path.name for path in victim.rglob("*")) == ["artifacts", "logs", "run.json"]
+    assert (victim / "run.json").read_text() == "theirs"
+
+
+def test_a_file_with_the_name_that_a_temporary_one_once_had_is_in_nobodys_way(run: Path) -> None:
+    known = run.parent / f".out.ncu-rep.{os.getpid()}.tmp"
+    known.symlink_to(run.parent / "nothing")
+    scrub(run / "artifacts" / "counters.ncu-rep", run.parent / "out.ncu-rep")
+    assert known.is_symlink()
+    assert not (run.parent / "nothing").exists()
 
 
 def test_a_run_that_cannot_be_read_leaves_no_copy(run: Path) -> None:

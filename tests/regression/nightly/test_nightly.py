@@ -230,6 +230,48 @@ def test_a_plan_runs_nothing_and_writes_nothing(tmp_path: Path) -> None:
     assert "Nothing was run" in shown.out
 
 
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not hasattr(os, "O_PATH"), reason="only root can be two users; looked at on Linux"
+)
+@pytest.mark.parametrize("name", ["reports", "reports/nights", "reports/nights/n1", "reports/nights/n1/runs"])
+def test_root_writes_no_night_through_a_link_of_a_stranger(tmp_path: Path, name: str) -> None:
+    written(tmp_path, "  - {name: a, command: [python, -c, pass]}\n")
+    victim, link = tmp_path / "victim", tmp_path / name
+    victim.mkdir()
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(victim)
+    os.chown(link, 65534, 65534, follow_symlinks=False)
+    said = night(tmp_path, "--night", "n1")
+    assert said.code == 3
+    assert list(victim.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "command: [python, work.py], env: {PYTHONPATH: FOLDER/theirs}",
+        "command: [python, work.py], env: {PATH: 'FOLDER/theirs:/usr/bin:/bin'}, depth: standard",
+        "command: [./theirs/python, work.py], depth: full",
+        "command: [python, work.py], env: {PROFKIT_VALGRIND: FOLDER/theirs/valgrind}, depth: full",
+    ],
+)
+def test_a_plan_starts_no_program_that_the_file_names(tmp_path: Path, lines: str) -> None:
+    theirs, ran = tmp_path / "theirs", tmp_path / "ran"
+    theirs.mkdir()
+    (tmp_path / "work.py").write_text("pass")
+    (theirs / "sitecustomize.py").write_text(f"open({str(ran)!r}, 'w')")
+    for name in ("python", "perf", "valgrind", "git"):
+        (theirs / name).write_text(f"#!/bin/sh\necho > {ran}\n")
+        (theirs / name).chmod(0o755)
+    (tmp_path / "night.yaml").write_text(
+        "version: 1\nname: n\nhistory: h.sqlite\noutput: reports\nworkloads:\n"
+        f"  - {{name: a, backend: cpu, {lines.replace('FOLDER', str(tmp_path))}}}\n"
+    )
+    said = night(tmp_path, "--plan")
+    assert (said.code, said.json()["workloads"][0]["reason"]) == (0, None)
+    assert not ran.exists()
+
+
 @pytest.mark.parametrize(
     ("options", "code", "says", "fix"),
     [
