@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import stat
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -136,6 +137,16 @@ def test_no_more_than_the_bound_is_read_however_large_the_file_is(tmp_path: Path
     assert read_bounded(small, 5) == b"12345"
     with pytest.raises(OSError, match="larger"):
         read_bounded(small, 4)
+
+
+def test_a_small_file_asks_for_little_memory_however_large_the_bound_is(tmp_path: Path) -> None:
+    (tmp_path / "small").write_bytes(b"abc")
+    tracemalloc.start()
+    try:
+        assert read_start(tmp_path / "small", 1 << 30) == b"abc"
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_text_is_read_as_asked(tmp_path: Path) -> None:

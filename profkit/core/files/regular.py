@@ -38,15 +38,10 @@ def open_regular_text(
 
 def read_bounded(path: Path | str, most: int = DOCUMENT_BYTES) -> bytes:
     """The content, where it is `most` bytes at most; one that grows meanwhile is not read any further either."""
-    pieces: list[bytes] = []
-    left = most + 1
-    with open_regular(path) as file:
-        while left > 0 and (piece := file.read(min(left, _PIECE))):
-            pieces.append(piece)
-            left -= len(piece)
-    if left <= 0:
+    content = read_start(path, most + 1)
+    if len(content) > most:
         raise _too_large(path, most)
-    return b"".join(pieces)
+    return content
 
 
 def read_bounded_text(
@@ -58,8 +53,14 @@ def read_bounded_text(
 
 def read_start(path: Path | str, most: int) -> bytes:
     """The first `most` bytes, or all there are."""
-    with open_regular(path) as file:
-        return file.read(most)
+    pieces: list[bytes] = []
+    with open_regular(
+        path
+    ) as file:  # in pieces: a single read asks for the memory of `most`, however small the file
+        while most > 0 and (piece := file.read(min(most, _PIECE))):
+            pieces.append(piece)
+            most -= len(piece)
+    return b"".join(pieces)
 
 
 def check_regular(path: Path | str, most: int | None = None) -> None:

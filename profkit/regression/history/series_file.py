@@ -14,7 +14,7 @@ from math import isfinite
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport, UsageError
-from profkit.core.files.regular import open_regular
+from profkit.core.files.regular import read_start
 from profkit.core.statistics import median
 
 LARGEST = 256 << 20  # bytes: five million rows of three columns
@@ -137,8 +137,7 @@ def _read_table(path: Path) -> tuple[_Table, tuple[str, ...]]:
 
 def _read_text(path: Path) -> str:
     try:
-        with open_regular(path) as file:
-            raw = file.read(LARGEST + 1)
+        raw = read_start(path, LARGEST + 1)
     except IsADirectoryError as error:
         raise UnreadableReport(f"{path} is a folder, not a series", "name a file in it") from error
     except OSError as error:
