@@ -40,7 +40,8 @@ SHORT_DTYPES = {name: short for short, name in DTYPES.items()}
 LEGACY_NAMES = {"sum.SymInt": "sum.dim_IntList"}
 _DEVICE = re.compile(r"""["']torch\.device\((.*?)\)["']""")
 _LAYOUT = re.compile(r"#\s*offsets \[([\d, ]*)\] storages \[([\d, ]*)\]\s*$")
-_LINE = re.compile(r"cnt: (\d+), (.*)")
+_LINE = re.compile(r"cnt: (\d{1,18}), (.*)")  # nothing is called more often
+_MOST = 1 << 64  # torch has no larger whole number
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,9 @@ def parse_call(text: str) -> Call:
     text = text.strip()
     try:
         value = _value_of(ast.parse(_DEVICE.sub(r"torch.device(\1)", text), mode="eval").body)
-    except (SyntaxError, RecursionError, MemoryError) as error:
+    except NotationError:
+        raise
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise NotationError(f"not in the notation of traces: {text[:80]}") from error
     if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], dict)):
         raise NotationError(f"not a pair of arguments and keywords: {text[:80]}")
@@ -168,13 +171,18 @@ def _with_layout(call: Call, offsets: str, storages: str) -> Call:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(",") if part.strip())
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isdigit() and len(part) < 20 for part in parts):
+        raise NotationError(f"not a list of whole numbers of at most 64 bits: {text[:80]}")
+    return tuple(int(part) for part in parts)
 
 
 def _value_of(node: ast.expr) -> Any:
     match node:
         case ast.Constant(value=str() as text) if text in DTYPES:
             return Symbol("dtype", DTYPES[text])
+        case ast.Constant(value=int() as number) if number >= _MOST:
+            raise NotationError("a whole number of more than 64 bits")
         case ast.Constant(value=None | bool() | int() | float() | complex() | str() as value):
             return value
         case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -226,6 +234,10 @@ def _tensor_form(args: list[Any], keywords: dict[str | None, Any]) -> TensorForm
         case [list() | tuple() as shape, Symbol(kind="dtype", name=dtype), *_] if all(
             isinstance(size, int) and size >= 0 for size in shape
         ):
+            if stride is not None and not (
+                isinstance(stride, (list, tuple)) and all(isinstance(step, int) for step in stride)
+            ):
+                raise NotationError(f"a stride is a list of whole numbers, not {stride!r:.80}")
             if stride is not None and len(stride) != len(shape):
                 raise NotationError(f"a stride of {len(stride)} dimensions for {len(shape)}")
             return TensorForm(tuple(shape), dtype, None if stride is None else tuple(stride))

@@ -64,11 +64,18 @@ def test_offsets_and_shared_storages_stand_in_a_comment() -> None:
 @pytest.mark.parametrize(
     "text",
     ["((__import__('os').system('false'),), {})", "((T([2], f32)", "((T([-2], f32),), {})", "3", "((x,), {})",
-     "((T([2, 2], f32, (1,)),), {})"],
+     "((T([2, 2], f32, (1,)),), {})", "((T([2], f32, 1),), {})", "((T([2], f32, ['a']),), {})",
+     f"((T([{1 << 64}], f32),), {{}})", f"((0x{'f' * 5000},), {{}})", f"(({'9' * 5000},), {{}})", "((1\0,), {})",
+     f"(({'9' * 400} + 1j,), {{}})", "((T([2], f32),), {})  # offsets [1 2] storages [0]",
+     f"((T([2], f32),), {{}})  # offsets [{'9' * 5000}] storages [0]"],
 )  # fmt: skip
 def test_what_is_no_call_is_refused_and_never_executed(text: str) -> None:
     with pytest.raises(NotationError):
         parse_call(text)
+
+
+def test_a_count_that_no_program_reaches_is_no_call() -> None:
+    assert list(read_calls(["Operator: aten.relu.default", f"cnt: {'9' * 5000}, ((), {{}})"])) == []
 
 
 def test_a_file_has_operators_counts_and_names_of_older_versions() -> None:

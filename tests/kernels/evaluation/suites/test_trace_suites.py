@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
 
 from profkit.core.errors import UsageError
+from profkit.kernels.evaluation.suites import trace_files
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.trace_files import CallCounts, read_traces, write_table
 
@@ -145,6 +147,29 @@ def test_what_cannot_be_made_is_skipped_with_its_reason(operation: str, argument
 
     with pytest.raises(Skip, match=reason):
         make_values(operation, arguments, 1)
+
+
+def packed(path: Path, text: str) -> Path:
+    path.write_bytes(gzip.compress(text.encode()))
+    return path
+
+
+def test_a_table_that_does_not_name_a_program_before_its_calls_is_refused(tmp_path: Path) -> None:
+    table = "# program 0 mine\nOperator: aten.relu.default\ncnt: 3, ((T([8], f32),), {})  # in 0:2 1:1\n"
+    with pytest.raises(UsageError, match="no line `# program 1 NAME`"):
+        read_traces(packed(tmp_path / "calls.gz", table))
+    named = "# program 1 other\n" + table
+    assert read_traces(packed(tmp_path / "calls.gz", named))[0].programs == {"mine": 2, "other": 1}
+
+
+def test_a_table_that_unpacks_to_far_more_than_any_has_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace_files, "MOST_UNPACKED", 10_000)
+    with pytest.raises(UsageError, match="it unpacks to more than"):
+        read_traces(packed(tmp_path / "calls.gz", "#" * 10_001))
+    with pytest.raises(UsageError, match="no traced calls"):
+        read_traces(packed(tmp_path / "calls.gz", "#" * 10_000))
 
 
 def test_a_file_without_calls_is_refused(tmp_path: Path) -> None:
