@@ -250,7 +250,7 @@ def _take(contents: GenerationContents, body: Mapping[str, Any]) -> None:
         contents.header["limits"] = body.get("limits")
         contents.stopped.clear()
     at = body.get("at")
-    if isinstance(at, (int, float)) and 0 <= at < float("inf"):
+    if codec.is_finite_number(at) and at >= 0:
         contents.sessions[-1] = max(contents.sessions[-1], float(at))
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import ceil, log10
+from dataclasses import dataclass, replace
+from math import ceil, isfinite, log10
 
 from profkit.analysis.summaries.readings import (
     TOOL,
@@ -345,8 +345,12 @@ class SampleDistribution:
 
 
 def distribution_of(timing: Timing, bins: int = BINS) -> SampleDistribution | None:
-    """The distribution of a timing; None where it has no sample. Counts only: nothing is smoothed."""
-    sets = [samples for samples in timing.processes if samples.seconds]
+    """The distribution of a timing; None where it has no sample. Counts only: nothing is smoothed.
+
+    A sample that is no number, which a stored run of others may have, has no place on the axis and is left out.
+    """
+    numbers = [replace(one, seconds=tuple(filter(isfinite, one.seconds))) for one in timing.processes]
+    sets = [samples for samples in numbers if samples.seconds]
     centre = statistics.combine_processes([samples.seconds for samples in sets])
     if centre is None:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from math import inf, nan
 
 import pytest
 
@@ -108,6 +109,14 @@ def test_strange_samples_are_drawn(values: tuple[float, ...], processes: int) ->
 def test_no_sample_is_no_distribution() -> None:
     assert distribution_of(Timing("mlp", "benchmark", (SampleSet(()),), 0.01)) is None
     assert distribution_of(Timing("mlp", "benchmark", (), 0.01)) is None
+
+
+def test_a_sample_that_is_no_number_is_left_out_of_the_distribution() -> None:
+    sound = (0.01, 0.011, 0.012)
+    sets = (SampleSet((nan, *sound, inf)), SampleSet((nan,)))
+    assert distribution_of(Timing("mlp", "benchmark", sets, 0.01)) == distribution_of(
+        Timing("mlp", "benchmark", (SampleSet(sound),), 0.01)
+    )
 
 
 def test_many_samples_make_no_large_chart() -> None:
