@@ -20,7 +20,8 @@ from profkit.core.statistics import median
 LARGEST = 256 << 20  # bytes: five million rows of three columns
 MISSING = {"", "nan", "na", "n/a", "null", "none", "-", "inf", "-inf", "+inf", "infinity"}
 EXPECTED = "give it one value a line, or index,value, or a CSV file with a header"
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+# There is one way only to divide the digits: with more, a long line of them takes ages.
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 # What columns are called, the likeliest first. Compared in lower case, without blanks, units and underscores.
 VALUES = (
     "value", "median", "measurement", "mean", "seconds", "time", "duration", "realtime", "elapsed",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,14 @@ def test_a_line_that_was_cut_off_is_left_out_and_told(tmp_path: Path) -> None:
 def test_what_is_no_series_is_refused_in_words(tmp_path: Path, content: bytes, said: str) -> None:
     with pytest.raises(UnreadableReport, match=said):
         read_series_file(written(tmp_path, content))
+
+
+def test_a_line_of_a_hundred_thousand_digits_is_refused_at_once(tmp_path: Path) -> None:
+    path = written(tmp_path, f"1.5\n{'9' * 100_000}x\n")
+    begin = time.process_time()
+    with pytest.raises(UnreadableReport, match="no column of numbers"):
+        read_series_file(path)
+    assert time.process_time() - begin < 2  # seconds; minutes where each digit is tried as the last one
 
 
 def test_what_cannot_be_opened_is_refused_in_words(tmp_path: Path) -> None:
