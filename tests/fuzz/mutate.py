@@ -17,6 +17,7 @@ from tests.fuzz import folders
 
 Mutator = Callable[[bytes, random.Random], bytes]
 LARGEST = 1 << 20  # bytes of an input
+POOL = 400  # inputs that were read and are changed further
 
 NUMBERS = (
     b"0", b"-1", b"1", b"1e308", b"-1e308", b"1e999", b"nan", b"inf", b"-inf", b"NaN", b"Infinity", b"1e-320", b"0x7f",
@@ -151,16 +152,25 @@ def mutate_json(data: bytes, by: random.Random) -> bytes:
     return json.dumps(change_value(root, by)).encode()[:LARGEST]
 
 
-def mutate_packed(data: bytes, by: random.Random) -> bytes:
-    """Change what a gzip file holds, as JSON; now and then the file itself."""
+def _mutate_inside(data: bytes, by: random.Random, mutator: Mutator) -> bytes:
     if not data.startswith(b"\x1f\x8b"):
-        return mutate_json(data, by)
+        return mutator(data, by)
     if by.random() < 0.2:
         return mutate_bytes(data, by)
     try:
-        return gzip.compress(mutate_json(gzip.decompress(data), by), 1, mtime=0)
+        return gzip.compress(mutator(gzip.decompress(data), by), 1, mtime=0)
     except (OSError, EOFError, ValueError, zlib.error):
         return mutate_bytes(data, by)
+
+
+def mutate_packed(data: bytes, by: random.Random) -> bytes:
+    """Change what a gzip file holds, as JSON; now and then the file itself."""
+    return _mutate_inside(data, by, mutate_json)
+
+
+def mutate_packed_text(data: bytes, by: random.Random) -> bytes:
+    """The same of a text."""
+    return _mutate_inside(data, by, mutate_text)
 
 
 _SCHEMA_CHANGES = (
@@ -217,7 +227,7 @@ def by_name(name: str) -> Mutator:
     """The grammar of a file inside a folder."""
     if name.endswith((".json", ".jsonl")):
         return mutate_json
-    return mutate_text
+    return mutate_bytes if name.endswith(".so") else mutate_text
 
 
 def mutate_folder(data: bytes, by: random.Random) -> bytes:
@@ -245,3 +255,28 @@ def several(mutator: Mutator, data: bytes, by: random.Random, seeds: Sequence[by
     for _ in range(by.choice((1, 1, 1, 2, 4))):
         data = mutator(data, by)
     return data
+
+
+def changed(mutator: Mutator, data: bytes, by: random.Random, seeds: Sequence[bytes]) -> bytes | None:
+    """The same; None where the change itself cannot be made of what the input is by now."""
+    try:
+        return several(mutator, data, by, seeds)
+    except (RecursionError, ValueError, OverflowError):
+        return None
+
+
+class Pool:
+    """Inputs that were read, to be changed further: the seeds at first, then some of the latest."""
+
+    def __init__(self, seeds: Sequence[bytes]) -> None:
+        self.inputs = list(seeds)
+        self._largest = 4 * max(map(len, self.inputs)) + 1000  # bytes: or they grow without end
+
+    def keep(self, data: bytes, by: random.Random) -> None:
+        """Add an input, in the place of any one where there are enough."""
+        if len(data) > self._largest:
+            return
+        if len(self.inputs) < POOL:
+            self.inputs.append(data)
+        else:
+            self.inputs[by.randrange(POOL)] = data

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import functools
+import gzip
+import json
+import re
 import sqlite3
 import tempfile
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
@@ -61,8 +65,9 @@ output: nights
 workloads:
   - name: a
     command: [python, a.py]
-    passes: [timing, samples]
-    metrics: [time.iteration]
+    passes: [timing, stacks]
+    gates: [time.median]
+    floors: {time.median: 2 %, memory.python_peak: {relative: 5 %, absolute: 1048576}}
     env: {B: 3}
     timeout: 10 min
     budget: 1 h
@@ -76,6 +81,36 @@ workloads:
   a:
     ipc: off
 """
+TRACE = b"""Operator: aten.embedding.default
+cnt: 5, ((T([100, 16], f32), T([4, 8], i64)), {})
+cnt: 1, ((T([100, 16], f32), T([4, 8], i64), 3, False), {'scale': -1.5e-3, 'x': inf})
+Operator: aten.mm.default
+cnt: 2, ((T([8, 16], f16), T([16, 8], f16, stride=(1, 16))), {})  # offsets [0, 16] storages [0, 0]
+Operator: aten.to.dtype_layout
+cnt: 1, ((T([8], c64, [1]), None, True, 1 + 2j), {'dtype': torch.float16, 'device': "torch.device('cuda:0')"})
+Operator: aten.cat.default
+cnt: 7, (([T([], bf16), T([0], b8)], ('a', -nan)), {'memory_format': torch.channels_last})
+"""
+KERNELS = b"""import torch
+from profkit.evaluation import kernel, overload as named
+from .other import x, y as z
+try:
+    import triton
+except ImportError:
+    triton = None
+
+@kernel("relu.default", dtypes=["float32"])
+def relu(x: torch.Tensor, *, out=None, **more) -> torch.Tensor:
+    return x.clamp(min=0)
+
+if triton is not None:
+    @kernel(f"{x}.default")
+    def add__Tensor_kernel_impl(a, b, /, alpha=1, *rest): return a + alpha * b
+class Model:
+    mul_kernel_impl = lambda self, a=[1, {}]: a
+sub_kernel_impl = kernel("sub.Tensor")(relu)
+"""
+CALLGRIND, LIBRARY, SYMBOL = "callgrind.out", "lib.so", "_Z1kPf"
 NVBENCH = b"""{"meta": {"argv": ["./bench"], "version": {"json": {"major": 1, "minor": 0, "patch": 0,
 "string": "1.0.0"}, "nvbench": {"string": "0.2.0"}}}, "devices": [{"id": 0, "name": "NVIDIA H100", "sm_version": 900}],
 "benchmarks": [{"name": "copy", "index": 0, "states": [{"name": "Device=0 N=2^20", "device": 0, "is_skipped": false,
@@ -165,7 +200,7 @@ def sweeps() -> tuple[bytes, ...]:
             path = Path(name) / journals.FILE
             from tests.kernels.sweep.small_sweep import request_for
 
-            header = {"started": "2026-01-01T00:00:00+00:00", **request_for(Path(name), "eager").header}
+            header = {"started": "2026-01-01T00:00:00+00:00", **request_for(Path(name), "PyTorch").header}
             journal = journals.create_journal(path, header)
             journal.note(about={"device": "a device", "versions": {"torch": "0"}})
             for result in tuple(document.results)[:8]:
@@ -210,10 +245,161 @@ def ncu_files() -> tuple[bytes, ...]:
     return recordings("cuda/ncu/*.ncu-rep")
 
 
+@functools.cache
+def torch_traces() -> tuple[bytes, ...]:
+    """Recorded traces, and the same with every kind of event a few times only."""
+    made = []
+    for packed in recordings("cuda/torch/*.gz"):
+        trace = json.loads(gzip.decompress(packed))
+        counts = Counter[tuple[str, str]]()
+        few = []
+        for event in trace["traceEvents"]:
+            kind = str(event.get("ph")), str(event.get("cat"))
+            counts[kind] += 1
+            if counts[kind] <= 4:
+                few.append(event)
+        trace["traceEvents"] = few
+        made += [gzip.compress(json.dumps(trace).encode(), 1, mtime=0), packed]
+    return tuple(made)
+
+
+def stack_files() -> tuple[bytes, ...]:
+    """The samples of a pool of processes, and the first of them."""
+    whole = recordings("stacks/pool.jsonl")[0]
+    lines = whole.splitlines(keepends=True)
+    return b"".join(lines[:3]), b"".join(lines[:12]), whole
+
+
+def attempts() -> tuple[bytes, ...]:
+    """The folder of a generation with its journal: two operations, two sessions."""
+    from profkit.core.types import GenerationLimits
+    from profkit.generation import journal as journals
+    from profkit.generation.request import GenerationRequest
+    from profkit.kernels.evaluation.request import JudgeSettings
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        request = GenerationRequest(
+            JudgeSettings(), folder, "triton", limits=GenerationLimits(), gpus=("0",), command=("generate",)
+        )
+        journal = journals.create_journal(
+            request, journals.AskedModel("openai", "m"), "2026-01-01T00:00:00+00:00"
+        )
+        made = attempts_of("relu.default").attempts
+        journal.describe(
+            {"device": "a device", "versions": {"torch": "0"}}, {"relu.default": "relu", "mm": "mm"}
+        )
+        for attempt in made:
+            journal.add("relu.default", attempt)
+        journal.stop("relu.default", "budget", "why")
+        journal.close()
+        whole = (folder / journals.FILE).read_bytes()
+        journal = journals.reopen_journal(request)
+        journal.stop("mm", "failed", "no")
+        journal.close()
+        twice = (folder / journals.FILE).read_bytes()
+    return pack({journals.FILE: whole}), pack({journals.FILE: twice})
+
+
+def cases() -> tuple[bytes, ...]:
+    """The folder of an evaluation with its journal."""
+    from profkit.core.codec import to_plain_data
+    from profkit.kernels.evaluation import journal as journals
+    from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings
+
+    results = evaluation_documents.every_status().results
+    with tempfile.TemporaryDirectory() as name:
+        request = EvaluationRequest(JudgeSettings(), Path(name), "aten", command=("evaluate",), gpus=("0",))
+        journal = journals.create_journal(request, "2026-01-01T00:00:00+00:00")
+        journal.describe({"device": "a", "versions": {}, "tests": [to_plain_data(r.test) for r in results]})
+        for result in results:
+            journal.add(result, 1.0)
+        journal.close()
+        return (pack({journals.FILE: (Path(name) / journals.FILE).read_bytes()}),)
+
+
+def nightly_files() -> tuple[bytes, ...]:
+    """Configurations of nights: a short one, the one that is shown as an example, and with all of it in use."""
+    from profkit.regression.nightly.config import EXAMPLE
+
+    example = EXAMPLE.read_bytes()
+    whole = re.sub(rb"(?m)^( *)# (?=(?!targets)[\w.-]+:|- \{)", rb"\1", example)
+    return NIGHTLY, example, whole
+
+
+def states() -> tuple[bytes, ...]:
+    """The folder of two nights with how far each came."""
+    from profkit.core.codec import to_plain_data
+    from profkit.regression.nightly.session import STATE_FILE, STATE_SCHEMA, NightState, WorkloadState
+
+    done = {
+        "a": WorkloadState("done", entry="1", run="runs/a", log="runs/a/profkit.log", seconds=3.5),
+        "b": WorkloadState("machine", "the disk is full", "df -h"),
+    }
+    begun = NightState("n1", "2026-01-01T00:00:00+00:00", "1a2b", 5.0, done, {"a": "why"}, {"a": ""})
+    body = json_text({"schema": STATE_SCHEMA, **to_plain_data(begun)}).encode()  # type: ignore[dict-item]
+    return (pack({f"n1/{STATE_FILE}": body, f"n2/{STATE_FILE}": body}),)
+
+
+def traces() -> tuple[bytes, ...]:
+    """A trace of calls, and the table made of it."""
+    from profkit.kernels.evaluation.suites.trace_files import read_traces, write_table
+
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "mine.txt"
+        path.write_bytes(TRACE)
+        return TRACE, write_table(read_traces(path), ["calls"])
+
+
+def series() -> tuple[bytes, ...]:
+    """Texts with one value per build."""
+    return (
+        b"1.5\n1.6\n1.4\nnan\n1.5e0\n",
+        b"1,1.5\n2,1.6\n3,\n4,1.4\n",
+        b'build;n;time [ms];note\na1;1;1.5;x\na1;2;1.6;"y;z"\nb2;1;-;\nb2;2;1.7;q\n',
+        b"commit\tmedian\n1a2b\t0.5\n3c4d\t0.25\n",
+    )
+
+
+def perf_recordings() -> tuple[bytes, ...]:
+    """Recordings of perf by the layout of its header, in both byte orders, ended and not, and one of a pipe."""
+    from tests.profilers.perf.test_record_data import recording
+
+    whole = recording()
+    pipe = whole[:8] + (16).to_bytes(8, "little") + whole[104:]
+    return whole, recording(">"), recording(finished=False), pipe
+
+
+def objects() -> tuple[bytes, ...]:
+    """An object file of each processor with the callgrind report that names it."""
+    from tests.profilers.valgrind.elf_file import ADDRESS, write_elf
+
+    made = []
+    codes = {
+        "x86_64": bytes.fromhex("c5f558c2c4e271b9c2660ffec1c3"),
+        "aarch64": bytes.fromhex("20cc224e2028621ec0035fd6"),
+    }
+    report = (
+        f"positions: instr line\nevents: Ir Dr\nob={LIBRARY}\nfl=a.c\nfn=kernel\n"
+        f"{ADDRESS:#x} 10 100 5\n+4 * 10\n+5 +1 7\n+4 * 1\nob=???\nfn=other\n0x10 1 2\n"
+    ).encode()
+    with tempfile.TemporaryDirectory() as name:
+        for machine, code in codes.items():
+            library = write_elf(Path(name) / LIBRARY, code, machine).read_bytes()
+            made.append(pack({CALLGRIND: report, LIBRARY: library}))
+    return tuple(made)
+
+
+def cubins() -> tuple[bytes, ...]:
+    """A kernel's code with and without lines."""
+    from tests.profilers.ncu.test_cubin import cubin
+
+    return cubin(), cubin(lines=False), cubin(debug=True)
+
+
 def cprofiles() -> tuple[bytes, ...]:
     """What cProfile writes."""
     import cProfile
-    import json
 
     profile = cProfile.Profile()
     profile.runcall(json.loads, '[1, {"a": [2, 3]}]')

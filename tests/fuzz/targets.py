@@ -88,6 +88,27 @@ def read_generation(path: Path, depth: int) -> None:
             pass
 
 
+def read_attempts(path: Path, depth: int) -> None:
+    """As `generate --resume`, and its document."""
+    from profkit.generation import journal as journals
+
+    request = journals.read_request(path)
+    journals.read_model(path)
+    journals.read_document(path)
+    if depth > READ:
+        journals.reopen_journal(request).close()
+
+
+def read_cases(path: Path, depth: int) -> None:
+    """As `evaluate --resume` begins, and its document."""
+    from profkit.kernels.evaluation import journal as journals
+
+    journals.read_request(path)
+    journals.read_document(path)
+    if depth > READ:
+        journals.reopen_journal(path).close()
+
+
 def read_sweep(path: Path, depth: int) -> None:
     """As `profkit report` of a sweep, and `sweep --resume --plan`."""
     from profkit.kernels.sweep.journal import read_request
@@ -134,6 +155,86 @@ def read_night(path: Path, depth: int) -> None:
     read_config(path)
 
 
+def read_state(path: Path, depth: int) -> None:
+    """As `nightly` of a night that was begun, which goes on with what it read."""
+    from profkit.regression.nightly import session
+
+    for folder in sorted(path.iterdir()):
+        state = session.read_state(folder)
+        if state is not None:
+            session.write_state(folder, state.with_rerun("a", ""))
+            session.read_state(folder)
+
+
+def read_traces(path: Path, depth: int) -> None:
+    """The calls of a trace that `evaluate` takes, and now and then the table of them."""
+    from profkit.kernels.evaluation.suites.notation import NotationError, parse_call
+    from profkit.kernels.evaluation.suites.trace_files import read_traces as read
+    from profkit.kernels.evaluation.suites.trace_files import write_table, write_trace
+
+    calls = read(path)
+    for call in calls:
+        try:
+            parse_call(call.arguments)
+        except NotationError:
+            continue
+    if depth > READ:
+        write_trace(calls)
+        path.write_bytes(write_table(calls, ()))
+        read(path)
+
+
+def read_kernel_file(path: Path, depth: int) -> None:
+    """What is read of a file with kernels before it is run in a process of its own."""
+    from profkit.kernels.evaluation.sources.source import LoadError
+    from profkit.kernels.evaluation.sources.text import read_text
+
+    try:
+        read_text(path).implementations()
+    except LoadError as error:  # which its caller shows
+        raise ProfkitError(str(error), None) from error
+
+
+def read_perf_data(path: Path, depth: int) -> None:
+    """What profkit itself reads of a perf.data; the rest is left to perf."""
+    from profkit.profilers.perf.perf_data import recorded_pids
+
+    recorded_pids(path)
+
+
+def read_object(path: Path, depth: int) -> None:
+    """A callgrind report, and the object file that it names."""
+    from profkit.profilers.valgrind.instructions import instruction_mix
+
+    report, library = path / seeds.CALLGRIND, path / seeds.LIBRARY
+    if report.is_file():
+        name = seeds.LIBRARY.encode()
+        report.write_bytes(report.read_bytes().replace(name, str(library).encode()))
+    mix = instruction_mix(report)
+    if mix is not None:
+        mix.counters()
+
+
+def read_cubin(path: Path, depth: int) -> None:
+    """The machine code inside a report of ncu."""
+    from profkit.profilers.ncu.cubin import INSTRUCTION_BYTES, read_kernel_code
+
+    code = read_kernel_code(path.read_bytes(), seeds.SYMBOL)
+    for offset in range(0, min(len(code.code), 4096) if code is not None else 0, INSTRUCTION_BYTES):
+        assert code is not None
+        code.instruction(offset)
+        code.line(offset)
+
+
+def read_series(path: Path, depth: int) -> None:
+    """As `detect FILE`."""
+    from profkit.regression.history.series_file import read_series_file
+
+    read_series_file(path)
+    if depth > READ:
+        read_series_file(path, by="none")
+
+
 def read_targets(path: Path, depth: int) -> None:
     """As `--targets FILE`."""
     from profkit.analysis.targets.load import load_targets
@@ -162,11 +263,20 @@ TARGETS = {
         _report("run", seeds.runs, mutate.mutate_json, "run.json"),
         Target("run-folder", seeds.run_folders, mutate.mutate_folder, read_report, "run", True),
         Target("evaluation", seeds.evaluations, mutate.mutate_folder, read_report, "evaluation", True),
+        Target("cases", seeds.cases, mutate.mutate_folder, read_cases, "evaluation", True),
         Target("generation", seeds.generations, mutate.mutate_folder, read_generation, "generation", True),
+        Target("attempts", seeds.attempts, mutate.mutate_folder, read_attempts, "generation", True),
         Target("sweep", seeds.sweeps, mutate.mutate_folder, read_sweep, "sweep", True),
         Target("history", seeds.histories, mutate.mutate_sqlite, read_history, "history.sqlite"),
-        Target("nightly", lambda: (seeds.NIGHTLY,), mutate.mutate_text, read_night, "nightly.yaml"),
+        Target("nightly", seeds.nightly_files, mutate.mutate_text, read_night, "nightly.yaml"),
+        Target("night-state", seeds.states, mutate.mutate_folder, read_state, "nights", True),
+        Target("traces", seeds.traces, mutate.mutate_packed_text, read_traces, "mine.txt"),
+        Target("kernel-file", lambda: (seeds.KERNELS,), mutate.mutate_text, read_kernel_file, "kernels.py"),
+        Target("series", seeds.series, mutate.mutate_text, read_series, "series.csv"),
         Target("targets", lambda: (seeds.TARGETS,), mutate.mutate_text, read_targets, "targets.yaml"),
+        Target("perf-data", seeds.perf_recordings, mutate.mutate_bytes, read_perf_data, "perf.data"),
+        Target("object", seeds.objects, mutate.mutate_folder, read_object, "objects", True),
+        Target("cubin", seeds.cubins, mutate.mutate_bytes, read_cubin, "kernel.cubin"),
         _report("nsys", seeds.nsys_files, mutate.mutate_sqlite, "r.sqlite"),
         _report("nsys-stats", _recorded("cuda/nsys/stats/*.csv"), mutate.mutate_text, "r.csv"),
         _report("ncu", seeds.ncu_files, mutate.mutate_bytes, "r.ncu-rep"),
@@ -180,9 +290,9 @@ TARGETS = {
         _report("callgrind", _recorded("valgrind/*.callgrind"), mutate.mutate_text, "r.out"),
         _report("cachegrind", lambda: (seeds.CACHEGRIND,), mutate.mutate_text, "r.out"),
         Target("xctrace", seeds.exports, mutate.mutate_folder, read_report, "exports", True),
-        _report("torch", _recorded("cuda/torch/*.gz"), mutate.mutate_packed, "r.json.gz"),
+        _report("torch", seeds.torch_traces, mutate.mutate_packed, "r.json.gz"),
         _report("cprofile", seeds.cprofiles, mutate.mutate_bytes, "r.prof"),
-        _report("stacks", _recorded("stacks/pool.jsonl"), mutate.mutate_json, "r.jsonl"),
+        _report("stacks", seeds.stack_files, mutate.mutate_json, "r.jsonl"),
         Target(
             "results",
             lambda: (*seeds.recordings("history/*.json", "history/asv/results/box/3*.json"), seeds.NVBENCH),

@@ -18,14 +18,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from tests.fuzz import mutate
+from tests.fuzz import guided, mutate
 from tests.fuzz.targets import SHOW, Target
 
 SECONDS_PER_MB = 10.0
-LEAST_SECONDS = 5.0  # for small inputs: the machine may be busy
+LEAST_SECONDS = 5.0  # for small inputs: the machine may be slow
 MEMORY_TIMES = 4  # times the input
 LEAST_MEMORY = 96 << 20  # bytes; modules that are loaded meanwhile, and what shows a small file
-POOL = 400  # inputs that were read and are changed further
+CURRENT = "current"  # the input that is being tried
 KILL_AFTER = 3.0  # times what is allowed, for what does not return to Python
 PACKAGE = f"{os.sep}profkit{os.sep}"
 
@@ -51,22 +51,25 @@ def seconds_for(data: bytes) -> float:
 
 @contextlib.contextmanager
 def bounded(data: bytes) -> Iterator[None]:
-    """Within it more time or memory than the input may take raises TooSlow or MemoryError."""
+    """Within it more processor time or memory than the input may take raises TooSlow or MemoryError.
+
+    What waits and does not compute is ended from outside, by `run_child`.
+    """
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise TooSlow(f"more than {seconds_for(data):.0f} s for {len(data)} bytes")
 
-    before = signal.signal(signal.SIGALRM, stop)
+    before = signal.signal(signal.SIGPROF, stop)
     limits = resource.getrlimit(resource.RLIMIT_AS)
     used = int(Path("/proc/self/statm").read_bytes().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + LEAST_MEMORY + MEMORY_TIMES * len(data), limits[1]))
-    signal.setitimer(signal.ITIMER_REAL, seconds_for(data))
+    signal.setitimer(signal.ITIMER_PROF, seconds_for(data))
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         resource.setrlimit(resource.RLIMIT_AS, limits)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGPROF, before)
 
 
 def failure_of(
@@ -86,44 +89,61 @@ def failure_of(
         return False, f"{type(error).__name__} at {place}"
 
 
-def try_inputs(target: Target, seconds: float, seed: int, folder: Path, report: Path) -> None:
-    """Change inputs and try them until the time is over; what came of it is added to `report` line by line."""
-    by = random.Random(f"{target.name} {seed}")
-    start = tuple(target.seeds())
-    pool = list(start)
-    end, said, inputs, read = time.monotonic() + seconds, time.monotonic(), 0, 0
-    known: set[str] = set()
-    current = folder / "current"
-    with report.open("a") as lines:
-        while (now := time.monotonic()) < end:
-            base = by.choice(start) if by.random() < 0.5 else by.choice(pool)
-            try:
-                data = mutate.several(target.mutate, base, by, start)
-            except (RecursionError, ValueError, OverflowError):  # of the change itself
-                continue
-            current.write_bytes(data)
-            was_read, failure = failure_of(target, data, folder)
-            inputs, read = inputs + 1, read + was_read
-            if failure is not None and failure not in known:
-                known.add(failure)
-                (folder / f"failure-{len(known)}").write_bytes(data)
-                lines.write(json.dumps({"failure": failure, "file": f"failure-{len(known)}"}) + "\n")
-            if was_read and len(data) <= 2 * len(base) + 1000:
-                if len(pool) < POOL:
-                    pool.append(data)
-                else:
-                    pool[by.randrange(POOL)] = data
-            if inputs % 200 == 0:
-                gc.collect()
-            if now - said > 0.5 or failure is not None:
-                said = now
-                lines.write(json.dumps({"inputs": inputs, "read": read}) + "\n")
-                lines.flush()
-        lines.write(json.dumps({"inputs": inputs, "read": read}) + "\n")
+class Trial:
+    """Tries one input after another on a target until the time is over; what came of it is added to `report`."""
+
+    def __init__(self, target: Target, folder: Path, report: Path, end: float, most: int | None) -> None:
+        self.target, self.folder, self.end, self.most = target, folder, end, most
+        self.inputs = self.read = 0
+        self._lines = report.open("a")
+        self._said = time.monotonic()
+        self._known: set[str] = set()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time, a value of `time.monotonic()`, or the number of inputs is reached."""
+        return time.monotonic() >= self.end or (self.most is not None and self.inputs >= self.most)
+
+    def try_one(self, data: bytes) -> bool:
+        """Whether the input was read; one that fails in a new place is kept in the folder."""
+        (self.folder / CURRENT).write_bytes(data)
+        was_read, failure = failure_of(self.target, data, self.folder)
+        self.inputs, self.read = self.inputs + 1, self.read + was_read
+        if failure is not None and failure not in self._known:
+            self._known.add(failure)
+            (self.folder / f"failure-{len(self._known)}").write_bytes(data)
+            self._lines.write(json.dumps({"failure": failure, "file": f"failure-{len(self._known)}"}) + "\n")
+        if self.inputs % 200 == 0:
+            gc.collect()
+        now = time.monotonic()
+        if now - self._said > 0.5 or failure is not None:
+            self._said = now
+            self.say()
+        return was_read
+
+    def say(self) -> None:
+        """Write down how far it came."""
+        self._lines.write(json.dumps({"inputs": self.inputs, "read": self.read}) + "\n")
+        self._lines.flush()
 
 
-def run_child(target: Target, seconds: float, seed: int) -> Tried:
-    """Try inputs in a process of its own, again where one of them ends or holds it; returns what came of it."""
+def try_inputs(trial: Trial, seed: int) -> None:
+    """Change seeds, and inputs that were read, without looking at what they reach."""
+    by = random.Random(f"{trial.target.name} {seed}")
+    start = tuple(trial.target.seeds())
+    pool = mutate.Pool(start)
+    while not trial.is_over:
+        base = by.choice(start if by.random() < 0.5 else pool.inputs)
+        data = mutate.changed(trial.target.mutate, base, by, start)
+        if data is not None and trial.try_one(data):
+            pool.keep(data, by)
+
+
+def run_child(target: Target, seconds: float, seed: int, pool: Path | None = None) -> Tried:
+    """Try inputs in a process of its own, again where one of them ends or holds it; returns what came of it.
+
+    With `pool`, a folder, inputs that reach new code are kept there and changed further (`tests.fuzz.guided`).
+    """
     done = Tried()
     begin = time.monotonic()
     memory = Path("/dev/shm")
@@ -137,18 +157,30 @@ def run_child(target: Target, seconds: float, seed: int) -> Tried:
             report.touch()
             child = os.fork()
             if child == 0:
-                _be_child(target, left, seed + 7919 * attempt, folder, report)
-            status = _wait(child, folder / "current", begin + seconds)
+                _be_child(target, left, seed + 7919 * attempt, folder, report, pool)
+            status = _wait(child, folder / CURRENT, begin + seconds)
             _take(report, folder, done)
-            if status != 0 and (folder / "current").exists():
+            if (
+                status != 0
+                and (folder / CURRENT).exists()
+                and not _was_starved(target, status, folder, report)
+            ):
                 how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit {status >> 8}"
-                done.failures.setdefault(f"the process ended: {how}", (folder / "current").read_bytes())
+                done.failures.setdefault(f"the process ended: {how}", (folder / CURRENT).read_bytes())
                 done.inputs += 1
     done.seconds = time.monotonic() - begin
     return done
 
 
-def _be_child(target: Target, seconds: float, seed: int, folder: Path, report: Path) -> None:
+def _be_child(
+    target: Target,
+    seconds: float,
+    seed: int,
+    folder: Path,
+    report: Path,
+    pool: Path | None,
+    only: bytes | None = None,
+) -> None:
     code = 1
     try:
         quiet = os.open(os.devnull, os.O_WRONLY)
@@ -163,7 +195,14 @@ def _be_child(target: Target, seconds: float, seed: int, folder: Path, report: P
             for depth in range(SHOW + 1):
                 with contextlib.suppress(Exception):
                     target.try_input(data, folder, depth)
-        try_inputs(target, seconds, seed, folder, report)
+        trial = Trial(target, folder, report, time.monotonic() + seconds, None)
+        if only is not None:
+            trial.try_one(only)
+        elif pool is None:
+            try_inputs(trial, seed)
+        else:
+            guided.try_inputs(trial, seed, pool)
+        trial.say()
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -186,6 +225,18 @@ def _wait(child: int, current: Path, end: float) -> int:
             continue
         if held > allowed or time.monotonic() > end + allowed:
             os.kill(child, signal.SIGKILL)
+
+
+def _was_starved(target: Target, status: int, folder: Path, report: Path) -> bool:
+    """Whether the input for which the process was killed takes little time once more: the machine was busy then."""
+    if not os.WIFSIGNALED(status) or os.WTERMSIG(status) != signal.SIGKILL:
+        return False
+    child = os.fork()
+    if child == 0:
+        data = (folder / CURRENT).read_bytes()
+        (folder / CURRENT).touch()
+        _be_child(target, 0, 0, folder, report, None, data)
+    return _wait(child, folder / CURRENT, time.monotonic() + 60) == 0
 
 
 def _take(report: Path, folder: Path, done: Tried) -> None:
