@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.fuzz import mutate
+from tests.fuzz import mutate, watch
 from tests.fuzz.__main__ import CORPUS
 from tests.fuzz.folders import pack, unpack
-from tests.fuzz.targets import JUDGE, READ, SHOW, TARGETS
+from tests.fuzz.targets import JUDGE, READ, SHOW, TARGETS, Target
 from tests.fuzz.watch import failure_of, shrink
 
 
@@ -69,3 +71,43 @@ def test_a_fault_of_a_reader_is_seen_and_made_small(monkeypatch: pytest.MonkeyPa
     assert failure is not None
     assert failure.startswith("KeyError at ")
     assert shrink(TARGETS["results"], data, failure) == b"bad"
+
+
+def reader(read: Callable[[bytes], None]) -> Target:
+    return Target("made-up", lambda: (b"seed",), mutate.mutate_bytes, lambda path, _: read(path.read_bytes()))
+
+
+def test_processor_time_is_bounded_and_waiting_for_a_busy_machine_is_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(watch, "LEAST_SECONDS", 0.2)
+
+    def compute(data: bytes) -> None:
+        while True:
+            pass
+
+    failure = failure_of(reader(compute), b"a", tmp_path)[1]
+    assert failure is not None
+    assert failure.startswith("TooSlow")
+    assert failure_of(reader(lambda _: time.sleep(0.5)), b"a", tmp_path)[1] is None
+
+
+def test_an_input_that_holds_its_process_once_is_no_failure_and_one_that_always_does_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(watch, "LEAST_SECONDS", 0.2)
+    held = tmp_path / "held"
+
+    def hold_once(data: bytes) -> None:
+        if data != b"seed" and not held.exists():
+            held.touch()
+            time.sleep(30)
+
+    def hold(data: bytes) -> None:
+        if data != b"seed":
+            time.sleep(30)
+
+    once = watch.run_child(reader(hold_once), 2.0, 1)
+    assert held.exists()
+    assert once.failures == {}
+    assert list(watch.run_child(reader(hold), 1.0, 1).failures) == ["the process ended: signal 9"]
