@@ -27,7 +27,7 @@ from profkit.kernels.evaluation.suites.notation import (
 _PROGRAM = re.compile(r"# program (\d{1,9}) (.+)")
 _COUNTS = re.compile(r"  # in (\d{1,9}:\d{1,18}(?: \d{1,9}:\d{1,18})*)$")
 MOST_BYTES = 1_000_000_000  # of a trace file
-MOST_UNPACKED = 64 << 20  # bytes of a table; that of 155 models has 2 MB
+MOST_UNPACKED = 16 << 20  # bytes of a table; that of 155 models has 2 MB
 
 
 @dataclass(frozen=True)
