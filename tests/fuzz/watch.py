@@ -211,7 +211,7 @@ def _be_child(
         os._exit(code)
 
 
-def _wait(child: int, current: Path, end: float) -> int:
+def _wait(child: int, current: Path, end: float, times: float = KILL_AFTER) -> int:
     """The status of the process; it is killed where one input holds it."""
     while True:
         pid, status = os.waitpid(child, os.WNOHANG)
@@ -220,7 +220,7 @@ def _wait(child: int, current: Path, end: float) -> int:
         time.sleep(0.05)
         try:
             held = time.time() - current.stat().st_mtime
-            allowed = KILL_AFTER * max(LEAST_SECONDS, SECONDS_PER_MB * current.stat().st_size / 1e6)
+            allowed = times * max(LEAST_SECONDS, SECONDS_PER_MB * current.stat().st_size / 1e6)
         except FileNotFoundError:
             continue
         if held > allowed or time.monotonic() > end + allowed:
@@ -236,7 +236,7 @@ def _was_starved(target: Target, status: int, folder: Path, report: Path) -> boo
         data = (folder / CURRENT).read_bytes()
         (folder / CURRENT).touch()
         _be_child(target, 0, 0, folder, report, None, data)
-    return _wait(child, folder / CURRENT, time.monotonic() + 60) == 0
+    return _wait(child, folder / CURRENT, time.monotonic() + 60, KILL_AFTER * 5) == 0
 
 
 def _take(report: Path, folder: Path, done: Tried) -> None:

@@ -95,6 +95,17 @@ def test_asv() -> None:
     assert entry.facts["left out"] == "bench.time_broken: it failed"
 
 
+def test_an_asv_file_whose_parameters_have_more_combinations_than_results_is_read_at_once(
+    tmp_path: Path,
+) -> None:
+    data = json.loads(ASV.read_text())
+    sums = "bench.Sums.time_sum"
+    data["results"][sums][data["result_columns"].index("params")] = [["1", "2"]] * 200
+    (tmp_path / "result.json").write_text(json.dumps(data))
+    left_out = told(tmp_path / "result.json").facts["left out"]
+    assert f"{sums}: its results are not as many as its parameters have combinations" in left_out
+
+
 def test_asv_without_the_files_beside_it(tmp_path: Path) -> None:
     shutil.copy(ASV, tmp_path)
     entry = told(tmp_path / ASV.name)

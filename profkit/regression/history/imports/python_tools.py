@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
@@ -138,11 +139,14 @@ def _asv_values(data: Json, benchmarks: Json) -> Iterator[MeasuredValue | str]:
         described = benchmarks.get(name) or {}
         kind = described.get("type") or name.rpartition(".")[2].partition("_")[0].lower()
         metric, unit, better = _ASV_KINDS.get(kind, _ASV_KINDS["track"])
-        labels = [
-            f"{name}({', '.join(chosen)})" for chosen in itertools.product(*(cells.get("params") or ()))
-        ]
+        parameters = cells.get("params") or ()
+        cases = math.prod(map(len, parameters))
+        if cases != len(results):  # also before they are made: a small file can speak of any number
+            yield f"{name}: its results are not as many as its parameters have combinations"
+            continue
+        labels = [f"{name}({', '.join(chosen)})" for chosen in itertools.product(*parameters)]
         for label, value, raw in itertools.zip_longest(
-            labels if cells.get("params") else [name], results, samples
+            labels if parameters else [name], results, samples[:cases]
         ):
             measured = number(value)
             if measured is None:
