@@ -90,6 +90,7 @@ def try_inputs(trial: Trial, seed: int, pool: Path) -> None:
         "mutate_depth": 1,  # `several` makes as many changes as it wants
         "cross_over": 0,
         "reduce_inputs": 1,
+        "artifact_prefix": f"{trial.folder}/",  # what ended the process is kept by `watch`
         "timeout": 0,  # time and memory are bounded by `watch`
         "rss_limit_mb": 0,
         "malloc_limit_mb": 0,

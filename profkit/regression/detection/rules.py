@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
 from profkit.analysis.metrics.catalogue import load_yaml
+from profkit.core.codec import is_finite_number, short_repr
 from profkit.core.errors import UsageError
 from profkit.core.types import RUN, Direction, Scope
 
@@ -112,10 +112,8 @@ def _parse_number(value: object) -> float | None:
             return float(match[1]) / 100
         except ValueError:
             return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return float(value) if isfinite(value) else None
+    return float(value) if is_finite_number(value) else None
 
 
 def _refuse(where: str, value: object, wanted: str) -> Any:
-    raise UsageError(f"{where} is {value!r}", f"write {wanted}")
+    raise UsageError(f"{where} is {short_repr(value)}", f"write {wanted}")

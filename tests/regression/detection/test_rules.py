@@ -49,6 +49,7 @@ def test_a_share_is_per_cent_as_text_or_a_number(written: object, read: float) -
         ("gates", "sometimes", "gates is 'sometimes'"),
         ("standing", "forget", "standing is 'forget'"),
         ("window", True, "window is True"),
+        ("relative", 10**400, r"is 1000.*\.\.\."),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(key: str, value: object, says: str) -> None:
