@@ -182,6 +182,29 @@ class DisturbanceWatch:
         return time.monotonic() - self._begin
 
 
+def lost_shares(disturbances: Sequence[Disturbance]) -> tuple[float, float]:
+    """Of the time of all processes: what the hypervisor gave away, and what they waited for a core; each 0 or more."""
+    seconds = sum(d.seconds for d in disturbances)
+    if seconds <= 0:
+        return 0.0, 0.0
+    stolen = sum(d.stolen or 0.0 for d in disturbances)
+    waited = sum(map(_seconds_waited, disturbances))
+    return max(0.0, stolen / seconds), max(0.0, waited / seconds)
+
+
+def _seconds_waited(disturbance: Disturbance) -> float:
+    """Seconds that it waited for a core because of others.
+
+    What the system counted was read while it ran, so of a short process the end is missing. So it is at least the time
+    without a core while anybody waited for one, which of a program that sleeps may be too much.
+    """
+    d = disturbance
+    idle = 0.0
+    if d.pressure is not None and d.cpu is not None:
+        idle = max(0.0, min(d.pressure * d.seconds, d.seconds - d.cpu))
+    return min(max(d.waited or 0.0, idle), d.others or 0.0)
+
+
 @dataclass(frozen=True)
 class _ActivityCounters:
     """Counters of /proc/stat in clock ticks over all cores, and swapped pages; all since boot."""

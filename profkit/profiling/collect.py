@@ -35,7 +35,7 @@ from profkit.core.types import (
     Summary,
     Timing,
 )
-from profkit.hardware.conditions import read_moment
+from profkit.hardware.conditions import lost_shares, read_moment
 from profkit.hardware.kept.peaks import kept_peaks
 from profkit.hardware.kept.spread import keep_time, kept_spread
 from profkit.profiling.budget import keep_to_budget, may_need_peaks, needs_peaks, slowdown
@@ -266,7 +266,8 @@ class RunCollector:
         context, document = self._context, self.document
         same = unchanged_program(context.workload, document.revision, document.packages)
         if centre is not None and same is not None and all(p.clock == "wall" for p in main.processes):
-            keep_time(context.machine, f"{same} {main.name} {main.kind}", centre.median)
+            lost = sum(lost_shares(document.disturbances))
+            keep_time(context.machine, f"{same} {main.name} {main.kind}", centre.median, lost)
 
     def _measure_timing(self, plan: PassPlan) -> TimingRecord:
         budget = self._context.sampling * len(plan.steps)

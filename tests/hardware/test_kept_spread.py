@@ -41,6 +41,16 @@ def test_each_run_of_a_known_program_adds_its_ratio_to_the_one_before(machine: M
     assert spread.rms == pytest.approx(log(2) * sqrt(2 / 3))
 
 
+def test_a_run_that_lost_time_to_others_says_nothing_of_the_machine(machine: Machine) -> None:
+    keep_time(machine, "one", 1.0, lost=0.02)
+    keep_time(machine, "one", 5.0, lost=0.4)
+    assert kept_spread(machine) is None
+    keep_time(machine, "one", 1.1, lost=0.02)
+    spread = kept_spread(machine)
+    assert spread is not None
+    assert (spread.trials, spread.largest) == (1, pytest.approx(log(1.1)))
+
+
 def test_another_kind_of_machine_another_program_and_another_clock_are_not_the_same(machine: Machine) -> None:
     keep_time(machine, "one", 1.0)
     keep_time(machine, "other", 2.0)

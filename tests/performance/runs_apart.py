@@ -22,6 +22,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import permutations
 from math import exp
 from multiprocessing import Process
 from pathlib import Path
@@ -121,17 +122,22 @@ def judge(folder: Path) -> None:
         "with": lambda document: document,
         "with, as the machine is known at the end": lambda document: replace(document, run_spread=known),
     }
+    equal = [documents[f"{number}-{kind}"] for number in numbers for kind in ("first", "again")]
+    groups = {
+        truth: [(documents[f"{n}-{before}"], documents[f"{n}-{after}"]) for n in numbers]
+        for (before, after), truth in PAIRS.items()
+    }
+    groups["one program, every two runs in both orders"] = list(permutations(equal, 2))
     for seen, look in (("others seen before the run", lambda document: document), ("not seen", without_look)):
         print(f"{seen}:")
         for title, view in views.items():
-            for before, after in PAIRS:
+            for truth, pairs in groups.items():
                 words: Counter[str] = Counter()
-                for number in numbers:
-                    pair = (view(look(documents[f"{number}-{kind}"])) for kind in (before, after))
-                    (change,) = (c for c in compare(*pair).changes if c.metric == "time.median")
-                    word = change.word if change.word != "different" else f"DIFFERENT, {change.course}"
-                    words[word] += 1
-                print(f"  {title}: {PAIRS[before, after]}: {dict(words)}")
+                for pair in pairs:
+                    found = compare(*(view(look(document)) for document in pair))
+                    (change,) = (c for c in found.changes if c.metric == "time.median")
+                    words[change.word if change.word != "different" else f"DIFFERENT, {change.course}"] += 1
+                print(f"  {title}: {truth}: {dict(words)}")
 
 
 def main() -> None:

@@ -1,9 +1,10 @@
 """How far runs of an unchanged program lie apart on this machine, learned from the runs that are made anyway.
 
-Each run of a program that was measured here before, and is still the same, adds the logarithm of its time over the time
-before. The last 50 are kept in the user's cache folder, in one file for each kind of machine. The file holds digests,
-times and dates: no command, no path, no name. A second machine of the same kind that shares the folder adds to the same
-file: its runs may be compared with those of the first, so what lies between the two counts.
+Each run of a program that was measured here before, and is still the same, adds the logarithm of its time over the
+time before, where others took little of either. The last 50 are kept in the user's cache folder, in one file for each
+kind of machine. The file holds digests, times and dates: no command, no path, no name. A second machine of the same
+kind that shares the folder adds to the same file: its runs may be compared with those of the first, so what lies
+between the two counts.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from profkit.core.whole_files import user_cache, write_whole
 
 MOST_TRIALS = 50
 MOST_PROGRAMS = 200  # whose last time is kept
+MOST_LOST = 0.05  # of its time, to others: what they take is counted for each run by itself
 MOST_BYTES = 1 << 20  # 50 trials and 200 programs are 30 kB
 _DIGITS = 32  # hexadecimal, of a digest
 
@@ -50,13 +52,14 @@ def kept_spread(machine: Machine) -> RunSpread | None:
     return RunSpread(len(ratios), rms, max(map(abs, ratios)))
 
 
-def keep_time(machine: Machine, program: str, seconds: float, clock: str = "wall") -> None:
+def keep_time(machine: Machine, program: str, seconds: float, lost: float = 0.0, clock: str = "wall") -> None:
     """A run of `program` (whatever text says what it is and that it is unchanged) took `seconds`.
 
+    `lost` is the share of its time that others took: a run that lost more than 5 % says nothing of the machine.
     Nothing is kept, and nothing said, where that is not possible.
     """
     path = _path_of(machine)
-    if path is None or not 0 < seconds < float("inf"):
+    if path is None or lost > MOST_LOST or not 0 < seconds < float("inf"):
         return
     kept, now = _read(path), time.time()
     name = _digest(f"{program}\n{clock}")

@@ -16,7 +16,8 @@ from math import exp, log
 from profkit.analysis.comparability.fingerprint import arguments_of, program_of
 from profkit.core.formatting import format_percent, plural
 from profkit.core.inference.tails import student_quantile
-from profkit.core.types import Change, Disturbance, RunDocument, RunSpread, Timing
+from profkit.core.types import Change, RunDocument, RunSpread, Timing
+from profkit.hardware.conditions import lost_shares
 from profkit.regression.compare.decisions import signed_percent
 
 # Two runs of one program on a guest whose cores may be others', too: up to so many times as long. On a shared virtual
@@ -30,6 +31,7 @@ TRIALS = 5  # on the machine itself, where without them nothing is assumed
 COVERAGE = 0.99
 # Whoever takes a core's time takes of its caches and its clock, too, which nothing counts: half as much again.
 MARGIN = 1.5
+TOLD_LOSS = 0.01  # of a run's time: less is not worth a word beside the machine's own spread
 MOST_LOST = 0.9  # of a run's time: who lost more of it knows no time at all
 # Times by the device's own clock or of a trace; and means over a grid, which have noise and a control of their own.
 _NOT_OF_HOST = ("time.gpu", "time.kernel", "time.geometric_mean")
@@ -53,15 +55,14 @@ def without_distance_effects(change: Change, baseline: RunDocument, candidate: R
         return change
     if change.word == "ambiguous" and change.low is None:
         return change  # there are too few samples: that can be mended, and comes first
-    for allowance in allowances(baseline, candidate):
-        if not _allows(allowance, change):
-            continue
-        fix = command_that_decides(baseline, candidate)
-        if change.word == "ambiguous":
-            return replace(change, fix=fix)
-        reason = f"{change.reason}; but {allowance.reason}"
-        return replace(change, word="ambiguous", course="neither", reason=reason, fix=fix)
-    return change
+    allowance = allowance_of(baseline, candidate)
+    if allowance is None or not _allows(allowance, change):
+        return change
+    fix = command_that_decides(baseline, candidate)
+    if change.word == "ambiguous":
+        return replace(change, fix=fix)
+    reason = f"{change.reason}; but {allowance.reason}"
+    return replace(change, word="ambiguous", course="neither", reason=reason, fix=fix)
 
 
 def _allows(allowance: Allowance, change: Change) -> bool:
@@ -98,16 +99,22 @@ def _is_of(timing: Timing, change: Change) -> bool:
 # ---------------------------------------------------------------- what the machine allows
 
 
-def allowances(baseline: RunDocument, candidate: RunDocument) -> tuple[Allowance, ...]:
-    """What is known of the machine between the runs, and of others beside each of them."""
+def allowance_of(baseline: RunDocument, candidate: RunDocument) -> Allowance | None:
+    """What is known of the machine between the runs, and of others beside each of them, one on top of the other.
+
+    None where that is nothing.
+    """
     between = spread_allowance(baseline, candidate)
     lost = lost_share(baseline), lost_share(candidate)
-    found = [between] if between is not None else []
-    if max(lost) > 0:
-        name, document = ("candidate", candidate) if lost[1] >= lost[0] else ("baseline", baseline)
-        down, up = (-MARGIN * log(1 - share) for share in lost)
-        found.append(Allowance(down, up, f"the {name} {lost_text(document)}"))
-    return tuple(found)
+    if between is None and max(lost) == 0:
+        return None
+    down, up = (-MARGIN * log(1 - share) for share in lost)
+    name, document = ("candidate", candidate) if lost[1] >= lost[0] else ("baseline", baseline)
+    told = f"the {name} {lost_text(document)}"
+    if between is None:
+        return Allowance(down, up, told)
+    reason = f"{between.reason}; {told}" if max(lost) >= TOLD_LOSS else between.reason
+    return Allowance(between.down + down, between.up + up, reason)
 
 
 def lost_share(document: RunDocument) -> float:
@@ -115,12 +122,12 @@ def lost_share(document: RunDocument) -> float:
 
     Threads that wait for each other's cores lose nothing to others: no more counts than what other processes had.
     """
-    return min(MOST_LOST, sum(_lost_shares(document)))
+    return min(MOST_LOST, sum(lost_shares(document.disturbances)))
 
 
 def lost_text(document: RunDocument) -> str:
     """`lost 12 % of its time to other guests of the hypervisor and waited for a core in 30 % of its time`."""
-    stolen, waited = _lost_shares(document)
+    stolen, waited = lost_shares(document.disturbances)
     parts = (
         (stolen, "lost {} % of its time to other guests of the hypervisor"),
         (waited, "waited for a core in {} % of its time"),
@@ -129,29 +136,6 @@ def lost_text(document: RunDocument) -> str:
         text.format(format_percent(100 * share)) for share, text in parts if share >= max(stolen, waited) / 10
     ]
     return " and ".join(told)
-
-
-def _lost_shares(document: RunDocument) -> tuple[float, float]:
-    """Of the time of all processes: what the hypervisor gave away, and what they waited for a core; each 0 or more."""
-    seconds = sum(d.seconds for d in document.disturbances)
-    if seconds <= 0:
-        return 0.0, 0.0
-    stolen = sum(d.stolen or 0.0 for d in document.disturbances)
-    waited = sum(map(_waited, document.disturbances))
-    return max(0.0, stolen / seconds), max(0.0, waited / seconds)
-
-
-def _waited(disturbance: Disturbance) -> float:
-    """Seconds that it waited for a core because of others.
-
-    What the system counted was read while it ran, so of a short process the end is missing. So it is at least the time
-    without a core while anybody waited for one, which of a program that sleeps may be too much.
-    """
-    d = disturbance
-    idle = 0.0
-    if d.pressure is not None and d.cpu is not None:
-        idle = max(0.0, min(d.pressure * d.seconds, d.seconds - d.cpu))
-    return min(max(d.waited or 0.0, idle), d.others or 0.0)
 
 
 def spread_allowance(baseline: RunDocument, candidate: RunDocument) -> Allowance | None:

@@ -96,6 +96,15 @@ def test_a_run_that_waited_for_a_core_while_others_ran_lost_that_time_and_no_mor
     assert compare(disturbed(0.0, 1), disturbed(0.2, 2, alone)).outcome == "regressed"
 
 
+def test_what_others_took_comes_on_top_of_the_machine_s_own_spread() -> None:
+    quiet, beside = known(20, 0.01), Disturbance(1.0, stolen=0.05)
+    assert compare(guest(), guest(0.1, seed=2, spread=quiet)).outcome == "regressed"
+    assert compare(run(), disturbed(0.1, 2, replace(beside, stolen=0.03))).outcome == "regressed"
+    found = compare(guest(), guest(0.1, seed=2, spread=quiet, disturbances=(beside,)))
+    assert found.outcome == "ambiguous"
+    assert "on this machine they lay 2.89 % apart (99 %); the candidate lost 5" in found.reason
+
+
 def test_of_a_short_process_the_time_without_a_core_counts_where_somebody_waited_for_one() -> None:
     late = Disturbance(1.0, cpu=0.6, others=1.5, waited=0.25, pressure=0.95)
     assert lost_share(disturbed(0.0, 1, late)) == pytest.approx(0.4)
