@@ -195,8 +195,8 @@ def lost_shares(disturbances: Sequence[Disturbance]) -> tuple[float, float]:
 def _seconds_waited(disturbance: Disturbance) -> float:
     """Seconds that it waited for a core because of others.
 
-    What the system counted was read while it ran, so of a short process the end is missing. So it is at least the time
-    without a core while anybody waited for one, which of a program that sleeps may be too much.
+    What the system counted of a process that it started was read while that ran, so the end is missing. So it is at
+    least the time without a core while anybody waited for one, which of a program that sleeps may be too much.
     """
     d = disturbance
     idle = 0.0

@@ -186,14 +186,17 @@ def _range_text(size: float) -> str:
 
 
 def command_that_decides(baseline: RunDocument, candidate: RunDocument) -> str:
-    """The call that runs both programs in turns."""
+    """The call that runs both programs in turns: two commits by one command, else two commands."""
     commands = [shlex.join(document.workload.command) for document in (baseline, candidate)]
-    commits = [d.revision.commit if d.revision is not None else None for d in (baseline, candidate)]
     if not all(commands):
         return "run both programs in turns on one machine: profkit compare --a COMMAND --b COMMAND"
-    before, after = commits
-    if before and after and before != after and _are_one_command(baseline, candidate):
-        return f"profkit compare --base {before[:12]} --head {after[:12]} -- {commands[1]}"
+    before, after = baseline.revision, candidate.revision
+    if before is not None and after is not None and before.commit and after.commit and not before.dirty:
+        base = f"profkit compare --base {before.commit[:12]}"
+        if _are_one_command(baseline, candidate) and after.dirty:
+            return f"{base} -- {commands[1]}"  # the files as they are
+        if _are_one_command(baseline, candidate) and before.commit != after.commit:
+            return f"{base} --head {after.commit[:12]} -- {commands[1]}"
     line = f"profkit compare --a {_quoted(commands[0])} --b {_quoted(commands[1])}"
     if commands[0] == commands[1]:
         line += " (with each version in a file or folder of its own)"

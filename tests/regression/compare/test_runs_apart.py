@@ -146,7 +146,8 @@ def test_a_single_cpu_time_of_a_guest_is_a_host_s_time_too() -> None:
 
 
 def of_command(text: str, commit: str | None = None) -> RunDocument:
-    revision = Revision(commit) if commit is not None else None
+    """A commit that ends in `+` has changes beside it."""
+    revision = Revision(commit.rstrip("+"), None, commit.endswith("+")) if commit is not None else None
     plain = run()
     return replace(plain, workload=replace(plain.workload, command=tuple(text.split(" "))), revision=revision)
 
@@ -167,6 +168,17 @@ def of_command(text: str, commit: str | None = None) -> RunDocument:
         (
             ("python step.py", "a" * 40),
             ("python step.py", "a" * 40),
+            'profkit compare --a "python step.py" --b "python step.py" '
+            "(with each version in a file or folder of its own)",
+        ),
+        (
+            ("python step.py", "a" * 40),
+            ("python step.py", "a" * 40 + "+"),
+            "profkit compare --base aaaaaaaaaaaa -- python step.py",
+        ),
+        (
+            ("python step.py", "a" * 40 + "+"),
+            ("python step.py", "b" * 40),
             'profkit compare --a "python step.py" --b "python step.py" '
             "(with each version in a file or folder of its own)",
         ),
