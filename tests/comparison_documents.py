@@ -51,9 +51,14 @@ def value(metric: str, value: float, unit: str = "", tool: str = "valgrind", sco
 
 
 def run(by: float = 0.0, *readings: Reading, seed: int = 1, **changes: object) -> RunDocument:
-    """A run on a CPU whose time is `by` off."""
+    """A run on a CPU of its own, no guest, whose time is `by` off."""
     plain = replace(
-        documents.document(), timings=(timing(by, seed=seed),), readings=readings, profiles=(), tools={}
+        documents.document(),
+        machine=replace(documents.machine(), virtual=None),
+        timings=(timing(by, seed=seed),),
+        readings=readings,
+        profiles=(),
+        tools={},
     )
     return replace(plain, **changes)  # type: ignore[arg-type]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from profkit.core.types import DeviceMoment, Moment
+from profkit.core.types import DeviceMoment, Disturbance, Moment
 from profkit.hardware import container, macos, tree
 from profkit.hardware.gpu import call_with_timeout
 from profkit.hardware.gpu_devices import list_devices, visible_devices
@@ -150,6 +150,61 @@ class OtherProcesses:
         return total
 
 
+class DisturbanceWatch:
+    """What others take from the processor, from when this was made. Two looks at two small files: 0.1 ms."""
+
+    def __init__(self, root: Path = _ROOT) -> None:
+        self._root, self._begin = root, time.monotonic()
+        self._before, self._stalled = _read_activity(root), _read_stalled(root)
+
+    def ended(self, seconds: float, cpu: float, waited: float | None) -> Disturbance:
+        """The process has ended: it took `seconds` of wall and `cpu` seconds of CPU time, and waited for a core."""
+        after, stalled, span = _read_activity(self._root), _read_stalled(self._root), self._elapsed()
+        second = _ticks_per_second()
+        told = after.total > self._before.total
+        # profkit's own time is in neither: it looks at the process a few times a second, and is one of the others
+        busy = (after.busy - self._before.busy) / second
+        pressure = None
+        if stalled is not None and self._stalled is not None and span > 0:
+            pressure = min(1.0, max(0.0, (stalled - self._stalled) / span))
+        return Disturbance(
+            seconds,
+            cpu,
+            stolen=max(0, after.stolen - self._before.stolen) / second
+            if told and platform.system() != "Darwin"
+            else None,
+            others=max(0.0, busy - cpu) if told else None,
+            waited=waited if platform.system() == "Linux" else None,
+            pressure=pressure,
+        )
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._begin
+
+
+def lost_shares(disturbances: Sequence[Disturbance]) -> tuple[float, float]:
+    """Of the time of all processes: what the hypervisor gave away, and what they waited for a core; each 0 or more."""
+    seconds = sum(d.seconds for d in disturbances)
+    if seconds <= 0:
+        return 0.0, 0.0
+    stolen = sum(d.stolen or 0.0 for d in disturbances)
+    waited = sum(map(_seconds_waited, disturbances))
+    return max(0.0, stolen / seconds), max(0.0, waited / seconds)
+
+
+def _seconds_waited(disturbance: Disturbance) -> float:
+    """Seconds that it waited for a core because of others.
+
+    What the system counted of a process that it started was read while that ran, so the end is missing. So it is at
+    least the time without a core while anybody waited for one, which of a program that sleeps may be too much.
+    """
+    d = disturbance
+    idle = 0.0
+    if d.pressure is not None and d.cpu is not None:
+        idle = max(0.0, min(d.pressure * d.seconds, d.seconds - d.cpu))
+    return min(max(d.waited or 0.0, idle), d.others or 0.0)
+
+
 @dataclass(frozen=True)
 class _ActivityCounters:
     """Counters of /proc/stat in clock ticks over all cores, and swapped pages; all since boot."""
@@ -212,6 +267,15 @@ def read_pressure(root: Path = _ROOT) -> float | None:
     for line in (tree.read_text(root, "proc/pressure/cpu") or "").splitlines():
         if line.startswith("some "):
             return _parse_first_number([word[6:] for word in line.split() if word.startswith("avg10=")])
+    return None
+
+
+def _read_stalled(root: Path) -> float | None:
+    """Seconds since boot in which some task waited for a core: `total` of the same line, which is in microseconds."""
+    for line in (tree.read_text(root, "proc/pressure/cpu") or "").splitlines():
+        if line.startswith("some "):
+            total = _parse_first_number([word[6:] for word in line.split() if word.startswith("total=")])
+            return None if total is None else total / 1e6
     return None
 
 

@@ -21,6 +21,7 @@ from profkit.core.formatting import format_percent, plural
 from profkit.core.progress import Progress
 from profkit.core.run_folder import write_run
 from profkit.core.signals import defer_interrupts
+from profkit.core.statistics import combine_processes
 from profkit.core.status import own_process
 from profkit.core.types import (
     Gpu,
@@ -34,10 +35,11 @@ from profkit.core.types import (
     Summary,
     Timing,
 )
-from profkit.hardware.conditions import read_moment
-from profkit.hardware.kept_peaks import kept_peaks
+from profkit.hardware.conditions import lost_shares, read_moment
+from profkit.hardware.kept.peaks import kept_peaks
+from profkit.hardware.kept.spread import keep_time, kept_spread
 from profkit.profiling.budget import keep_to_budget, may_need_peaks, needs_peaks, slowdown
-from profkit.profiling.revision import read_revision
+from profkit.profiling.revision import read_revision, unchanged_program
 from profkit.profiling.run_passes import (
     PassRecord,
     RunSettings,
@@ -243,7 +245,10 @@ class RunCollector:
             triton=read_triton(plan),
             packages=read_packages(plan),
             notes=(*self.document.notes, *record.notes),
+            disturbances=record.disturbances,
+            run_spread=kept_spread(self._context.machine),
         )
+        self._keep_time(main)
         self._progress.end(f"{len(seconds)} samples in {result.seconds:.0f} s")
         return replace(
             known,
@@ -254,6 +259,15 @@ class RunCollector:
             plain_seconds=record.plain_seconds,
             start_seconds=max(0.0, record.plain_seconds - _sampling_seconds(main)),
         )
+
+    def _keep_time(self, main: Timing) -> None:
+        """For the spread between runs of this machine: of what a clock of the host timed."""
+        centre = combine_processes([process.seconds for process in main.processes if process.seconds])
+        context, document = self._context, self.document
+        same = unchanged_program(context.workload, document.revision, document.packages)
+        if centre is not None and same is not None and all(p.clock == "wall" for p in main.processes):
+            lost = sum(lost_shares(document.disturbances))
+            keep_time(context.machine, f"{same} {main.name} {main.kind}", centre.median, lost)
 
     def _measure_timing(self, plan: PassPlan) -> TimingRecord:
         budget = self._context.sampling * len(plan.steps)

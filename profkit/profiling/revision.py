@@ -1,12 +1,16 @@
-"""Which commit a workload is of, as git tells it: no remote, no author, no path."""
+"""Which commit a workload is of, as git tells it (no remote, no author, no path), and whether it is unchanged."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from profkit.core.types import Revision, Workload
@@ -106,3 +110,59 @@ class _Git:
             return None, ""
         output = done.stdout if done.returncode == 0 else done.stderr
         return done.returncode, output.decode("utf-8", "replace").strip()
+
+
+MOST_FILES = 1000  # beside a script
+_CODE = (".py", ".pyx", ".so", ".sh", ".yaml", ".yml", ".toml", ".json", ".cu", ".ptx")
+
+
+def unchanged_program(
+    workload: Workload, revision: Revision | None, packages: Mapping[str, str]
+) -> str | None:
+    """A text that two runs have in common where the same program did the same work; for a digest, not for people.
+
+    It holds the command, the commit, the versions of packages, and size and date of the files that the command names
+    and of the code beside its script. None where that cannot tell: the commit has changes, or there are too many files.
+    """
+    if revision is not None and revision.commit is not None and revision.dirty is not False:
+        return None
+    if not workload.command:
+        return None
+    commit = revision.commit if revision is not None else None
+    try:
+        files = sorted(_stamps(workload))
+    except (OSError, ValueError, RuntimeError):
+        return None
+    if len(files) > MOST_FILES:
+        return None
+    what = (
+        [*workload.command],
+        workload.folder,
+        workload.stdin,
+        workload.python,
+        commit,
+        dict(packages),
+        files,
+    )
+    return json.dumps(what, sort_keys=True)
+
+
+def _stamps(workload: Workload) -> Iterator[tuple[str, int, int]]:
+    """Name, size and date in nanoseconds."""
+    working = Path(workload.folder)
+    named = [working / word for word in workload.command] + [working / str(workload.stdin)]
+    for path in named:
+        with suppress(OSError, ValueError):  # it is no name of a file
+            if path.is_file():
+                yield _stamp(path)
+    for folder in _script_folders(workload)[:1]:
+        with os.scandir(folder) as entries:
+            for entry in islice(
+                (e for e in entries if e.name.endswith(_CODE) and e.is_file()), MOST_FILES + 1
+            ):
+                yield _stamp(Path(entry.path))
+
+
+def _stamp(path: Path) -> tuple[str, int, int]:
+    told = path.stat()
+    return path.name, told.st_size, told.st_mtime_ns

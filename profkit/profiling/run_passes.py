@@ -18,6 +18,7 @@ from profkit.core.statistics import combine_processes
 from profkit.core.status import read_status
 from profkit.core.types import (
     RUN,
+    Disturbance,
     Machine,
     PassPlan,
     PassResult,
@@ -28,7 +29,8 @@ from profkit.core.types import (
     Step,
     Timing,
 )
-from profkit.hardware.kept_peaks import keep_peaks, kept_peaks
+from profkit.hardware.conditions import DisturbanceWatch
+from profkit.hardware.kept.peaks import keep_peaks, kept_peaks
 from profkit.hardware.peaks import combine_peaks, peaks_argv, peaks_environment, read_peaks
 from profkit.profilers.registry import explain_fault
 from profkit.profiling.run_steps import StepOutcome, full_disk_fix, run_step
@@ -329,6 +331,7 @@ class TimingRecord:
     plain_seconds: float
     outcomes: tuple[ProcessOutcome, ...]
     notes: tuple[str, ...] = ()
+    disturbances: tuple[Disturbance, ...] = ()
 
 
 def run_timing(
@@ -347,6 +350,7 @@ def run_timing(
     """
     begin = time.monotonic()
     outcomes: list[ProcessOutcome] = []
+    disturbances: list[Disturbance] = []
     reference = ReferenceLoop()
     step = plan.steps[0]
 
@@ -354,7 +358,7 @@ def run_timing(
         return time.monotonic() - begin + outcomes[-1].seconds <= most
 
     for step in plan.steps:
-        outcomes.append(_time_process(step, settings, reference).outcome)
+        outcomes.append(_time_process(step, settings, reference, disturbances).outcome)
         timings = _read_timings(settings.folder, outcomes, precision, reference)
         report(timings)
         if timings[0].kind != "process":
@@ -369,7 +373,7 @@ def run_timing(
         if len(outcomes) >= MOST_PROCESSES or (timings[0].kind == "process" and not fits()):
             break
         again = _repeated_step(step, len(outcomes) + 1)
-        outcomes.append(_time_process(again, settings, reference).outcome)
+        outcomes.append(_time_process(again, settings, reference, disturbances).outcome)
         timings = _read_timings(settings.folder, outcomes, precision, reference)
         report(timings)
     seconds = time.monotonic() - begin
@@ -388,12 +392,16 @@ def run_timing(
         sorted(o.seconds for o in outcomes)[len(outcomes) // 2],
         tuple(outcomes),
         _readable_records(settings.folder)[1],
+        tuple(disturbances),
     )
 
 
-def _time_process(step: Step, settings: RunSettings, reference: ReferenceLoop) -> StepOutcome:
+def _time_process(
+    step: Step, settings: RunSettings, reference: ReferenceLoop, disturbances: list[Disturbance]
+) -> StepOutcome:
     for _ in range(REFERENCE_TURNS):
         reference.run()
+    watch = DisturbanceWatch()
     recorded = run_step(
         step,
         settings.folder,
@@ -404,6 +412,9 @@ def _time_process(step: Step, settings: RunSettings, reference: ReferenceLoop) -
         stdin=settings.stdin,
         hidden=settings.hidden,
     )
+    outcome = recorded.outcome
+    waited = outcome.usage[-1][2] if outcome.usage else None
+    disturbances.append(watch.ended(outcome.seconds, outcome.cpu_seconds, waited))
     for _ in range(REFERENCE_TURNS):
         reference.run()
     if recorded.full == str(settings.folder):

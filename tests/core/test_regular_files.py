@@ -41,7 +41,7 @@ OTHERS = {
     "execution/places/ray_shell.py",
     "hardware/apple_gpu.py",
     "hardware/gpu_locks.py",
-    "hardware/kept_peaks.py",
+    "hardware/kept/peaks.py",
     "hardware/processor.py",
     "hardware/tree.py",
     "kernels/operations/cuda/launch.py",

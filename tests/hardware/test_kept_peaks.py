@@ -12,8 +12,8 @@ import pytest
 
 from profkit.core.process import ProcessOutcome
 from profkit.core.types import Machine, Peaks
-from profkit.hardware import kept_peaks as module
-from profkit.hardware.kept_peaks import keep_peaks, kept_peaks
+from profkit.hardware.kept import peaks as module
+from profkit.hardware.kept.peaks import keep_peaks, kept_peaks
 from profkit.hardware.machine import read_machine
 from profkit.hardware.peaks import SCHEMA
 from profkit.profiling import run_passes

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from profkit.hardware.conditions import read_moment
+from profkit.hardware import conditions
+from profkit.hardware.conditions import DisturbanceWatch, read_moment
 
 FILES = {
     "proc/loadavg": "3.50 2.0 1.0 2/345 6789",
@@ -52,3 +53,32 @@ def test_files_of_nonsense_are_passed_over(tmp_path: Path, content: str) -> None
 def test_here_a_look_works_with_and_without_devices() -> None:
     for devices in (False, True):
         assert read_moment("before timing", devices=devices).when == "before timing"
+
+
+CPU = "cpu  {busy} 0 0 5000 0 0 0 {stolen} 0 0\n"
+
+
+def test_what_others_took_while_a_process_ran_is_what_the_counters_rose_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conditions, "_ticks_per_second", lambda: 100)
+    monkeypatch.setattr(conditions.platform, "system", lambda: "Linux")
+    stalled = "some avg10=0.00 avg60=0.00 avg300=0.00 total={}\n"
+    root = write(
+        tmp_path,
+        {"proc/stat": CPU.format(busy=1000, stolen=50), "proc/pressure/cpu": stalled.format(1_000_000)},
+    )
+    watch = DisturbanceWatch(root)
+    monkeypatch.setattr(watch, "_elapsed", lambda: 2.0)
+    write(
+        root, {"proc/stat": CPU.format(busy=1300, stolen=90), "proc/pressure/cpu": stalled.format(1_500_000)}
+    )
+    seen = watch.ended(seconds=1.9, cpu=1.8, waited=0.25)
+    assert (seen.seconds, seen.cpu, seen.waited, seen.pressure) == (1.9, 1.8, 0.25, 0.25)
+    assert seen.stolen == pytest.approx(0.4)
+    assert seen.others == pytest.approx(1.2)
+
+
+def test_a_system_without_those_counters_is_told_as_none_and_not_as_nothing_taken(tmp_path: Path) -> None:
+    seen = DisturbanceWatch(tmp_path).ended(seconds=1.0, cpu=1.0, waited=None)
+    assert (seen.stolen, seen.others, seen.pressure, seen.waited) == (None, None, None, None)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.types import Revision, Workload
-from profkit.profiling.revision import read_revision
+from profkit.profiling.revision import read_revision, unchanged_program
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not here")
 NOBODY = ("-c", "user.name=A Person", "-c", "user.email=person@example.org", "-c", "commit.gpgsign=false")
@@ -129,3 +129,38 @@ def test_nothing_of_it_names_remote_or_author(repository: Path) -> None:
     assert "secret" not in told
     assert "alice" not in told
     assert "Person" not in told
+
+
+def content(folder: Path, *command: str, packages: dict[str, str] | None = None) -> str | None:
+    workload = Workload(command or ("python", "bench.py"), "bench", str(folder))
+    return unchanged_program(workload, read_revision(workload), packages or {"python": "3.11.7"})
+
+
+def test_a_program_is_unchanged_until_a_commit_a_file_beside_it_a_package_or_its_command_is_another(
+    repository: Path,
+) -> None:
+    first = content(repository)
+    assert first is not None
+    assert content(repository) == first
+    assert content(repository, "python", "bench.py", "5") != first
+    assert content(repository, packages={"python": "3.12.1"}) != first
+    (repository / "untracked.py").write_text("x = 1\n")
+    assert content(repository) not in (None, first)
+    (repository / "untracked.py").unlink()
+    assert content(repository) == first
+    git(repository, "commit", "-q", "--allow-empty", "-m", "two")
+    assert content(repository) not in (None, first)
+
+
+def test_of_changes_that_are_in_no_commit_nobody_can_say_that_nothing_changed(repository: Path) -> None:
+    (repository / "bench.py").write_text("pass  # changed\n")
+    assert content(repository) is None
+
+
+def test_without_a_repository_size_and_date_of_the_files_say_it(tmp_path: Path) -> None:
+    (tmp_path / "a b.py").write_text("pass\n")
+    first = content(tmp_path, "python", "a b.py")
+    assert first is not None
+    os.utime(tmp_path / "a b.py", ns=(1, 1))
+    assert content(tmp_path, "python", "a b.py") not in (None, first)
+    assert unchanged_program(Workload((), "report", ""), None, {}) is None

@@ -85,9 +85,11 @@ if TYPE_CHECKING:
     from profkit.core.types.machine import Cache as Cache
     from profkit.core.types.machine import Check as Check
     from profkit.core.types.machine import DeviceMoment as DeviceMoment
+    from profkit.core.types.machine import Disturbance as Disturbance
     from profkit.core.types.machine import Machine as Machine
     from profkit.core.types.machine import Moment as Moment
     from profkit.core.types.machine import Peaks as Peaks
+    from profkit.core.types.machine import RunSpread as RunSpread
     from profkit.core.types.metal import MetalAbsent as MetalAbsent
     from profkit.core.types.metal import MetalCounter as MetalCounter
     from profkit.core.types.metal import MetalDevice as MetalDevice
@@ -174,7 +176,7 @@ _NAMES = {
     ),
     "history": "AcceptedChange ChangePoint Entry Point Segment Series SeriesKey Trend Value",
     "insights": "Gain Insight Place TimeSplit",
-    "machine": "Cache Check DeviceMoment Machine Moment Peaks",
+    "machine": "Cache Check DeviceMoment Disturbance Machine Moment Peaks RunSpread",
     "metal": (
         "MetalAbsent MetalCounter MetalDevice MetalOverTime MetalProcess MetalState MetalTrace MetalWork "
         "Spread"

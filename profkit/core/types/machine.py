@@ -82,6 +82,39 @@ class Moment:
 
 
 @dataclass(frozen=True)
+class Disturbance:
+    """What others took from the processor while one process of the timing pass ran. None where nobody tells.
+
+    `stolen` and `others` are of all cores together: they may be more than `seconds`.
+    """
+
+    seconds: float  # wall time of the process
+    cpu: float | None = None  # CPU seconds of it and its children
+    stolen: float | None = (
+        None  # seconds that the hypervisor gave to other guests while this one could have run
+    )
+    others: float | None = None  # CPU seconds of other processes
+    waited: float | None = (
+        None  # seconds that its own threads could run and had no core, at the last look at it
+    )
+    pressure: float | None = (
+        None  # share of the time in which some task waited for a core, 0..1 (PSI cpu `some`)
+    )
+
+
+@dataclass(frozen=True)
+class RunSpread:
+    """How far runs of unchanged programs lay apart on this machine: logarithms of a run's time over the run's before.
+
+    Made of `trials` such pairs of runs, the last ones; `rms` is the root of their mean square, `largest` the largest.
+    """
+
+    trials: int
+    rms: float
+    largest: float
+
+
+@dataclass(frozen=True)
 class Check:
     """One line of the doctor: what was tried, what came of it, and the one line that fixes it."""
 

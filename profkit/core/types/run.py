@@ -10,7 +10,7 @@ from profkit.core.errors import Fault
 from profkit.core.types.exchange import SampleSet, TritonWork
 from profkit.core.types.gpu import Gpu, GpuTrace, KernelBottleneck, KernelInstruction, ToolRule
 from profkit.core.types.insights import Insight, TimeSplit
-from profkit.core.types.machine import Machine, Moment, Peaks
+from profkit.core.types.machine import Disturbance, Machine, Moment, Peaks, RunSpread
 from profkit.core.types.metal import MetalTrace
 from profkit.core.types.plan import PassResult, Plan
 from profkit.core.types.readings import (
@@ -128,6 +128,9 @@ class RunDocument:
     failure: str | None = None
     revision: Revision | None = None  # None: not asked (a report, an older run)
     moments: tuple[Moment, ...] = ()  # the machine right before and right after the timing pass
+    disturbances: tuple[Disturbance, ...] = ()  # one for each process of the timing pass, in their order
+    # Of this machine, as it was known before this run; None: not asked, or no program was measured twice here.
+    run_spread: RunSpread | None = None
     # Versions in the workload's own process: "python", "torch", "triton", "numpy"; only what it had loaded.
     packages: Mapping[str, str] = field(default_factory=dict)
     place: str | None = None  # where it ran, as `--on` says it: "ssh:gpu1"; None: where profkit was called

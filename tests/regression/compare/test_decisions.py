@@ -263,7 +263,7 @@ def refused(a: RunDocument, b: RunDocument) -> str:
 
 
 def test_another_machine_is_refused_by_name_and_compared_by_force() -> None:
-    other = replace(run(0.1, seed=2), machine=replace(documents.machine(), cpu="Another CPU"))
+    other = replace(run(0.1, seed=2), machine=replace(documents.machine(), cpu="Another CPU", virtual=None))
     assert "Another CPU" in refused(run(), other)
     forced = compare(run(), other, CompareOptions(force=True))
     assert (forced.outcome, forced.forced) == ("regressed", True)

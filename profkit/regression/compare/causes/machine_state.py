@@ -13,6 +13,13 @@ from profkit.core.types import Cause, Change, KernelChange, RunDocument
 from profkit.regression.compare.causes.evidence import Evidence, transition
 from profkit.regression.compare.decisions import percent_text, signed_percent
 from profkit.regression.compare.processor_speed import speed_change, without_speed_effects
+from profkit.regression.compare.runs_apart import (
+    command_that_decides,
+    is_host_time,
+    lost_share,
+    lost_text,
+    without_distance_effects,
+)
 
 # A device that changes its performance state with its load is in each for some of the time; what it is in for most of
 # its work is what its mean times depend on.
@@ -27,6 +34,7 @@ PRESSURE = 10.0
 MARGIN = 1.5
 WORK_EXPLAINS = 0.3  # of a change of time (in logarithms) that a change of the work must reach to explain it
 CLOCKS_APART = 0.02
+LOST_SHARE = 0.05  # of a run's time, to others: less is usual where a desktop's own services run
 
 
 # ---------------------------------------------------------------- what a run says of its machine
@@ -147,6 +155,7 @@ def without_machine_effects(
     ]
     weighed = []
     for change in changes:
+        before = change
         if _is_changed_time(change):
             change = _weigh_clock_and_load(change, clocks, busy, work)
         if _is_changed_time(change) and change.ratio:
@@ -156,6 +165,10 @@ def without_machine_effects(
         if change.unit == "s" and change.word != "ambiguous" and not _is_explained(change, work):
             timed = change.scope if change.metric == "time.median" else None
             change = without_speed_effects(change, speed_change(baseline, candidate, timed))
+        if change.word != before.word and is_host_time(change, baseline, candidate):
+            change = replace(change, fix=command_that_decides(baseline, candidate))
+        if not _is_explained(change, work):
+            change = without_distance_effects(change, baseline, candidate)
         weighed.append(change)
     return tuple(weighed)
 
@@ -245,9 +258,10 @@ def find_contention(evidence: Evidence) -> Iterator[Cause]:
     if not any(c.unit == "s" and c.word == "ambiguous" for c in evidence.changes):
         return
     for name, document in (("baseline", evidence.baseline), ("candidate", evidence.candidate)):
-        reason = contention(document)
-        if reason is not None:
-            yield Cause("neighbours", f"Other work disturbed the {name}.", evidence=(reason,))
+        signs = [contention(document), lost_text(document) if lost_share(document) > LOST_SHARE else None]
+        told = tuple(sign for sign in signs if sign is not None)
+        if told:
+            yield Cause("neighbours", f"Other work disturbed the {name}.", evidence=told)
 
 
 def find_processor_speed(evidence: Evidence) -> Iterator[Cause]:

@@ -1,0 +1,129 @@
+"""How far equal runs lie apart here: learned run by run, kept without names, and whatever the file holds."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from math import log, sqrt
+from pathlib import Path
+
+import pytest
+
+from profkit.core.types import Machine
+from profkit.hardware.kept.spread import MOST_PROGRAMS, MOST_TRIALS, keep_time, kept_spread
+from profkit.hardware.machine import read_machine
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tree: Callable[..., Path]) -> Machine:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return read_machine(tree("amd_zen4"))
+
+
+def file_of(tmp_path: Path) -> Path:
+    (file,) = (tmp_path / "cache/profkit/spread").iterdir()
+    return file
+
+
+def test_each_run_of_a_known_program_adds_its_ratio_to_the_one_before(machine: Machine) -> None:
+    assert kept_spread(machine) is None
+    keep_time(machine, "one", 1.0)
+    keep_time(machine, "two", 5.0)
+    assert kept_spread(machine) is None
+    keep_time(machine, "one", 2.0)
+    keep_time(machine, "one", 1.0)
+    keep_time(machine, "two", 5.0)
+    spread = kept_spread(machine)
+    assert spread is not None
+    assert (spread.trials, spread.largest) == (3, pytest.approx(log(2)))
+    assert spread.rms == pytest.approx(log(2) * sqrt(2 / 3))
+
+
+def test_a_run_that_lost_time_to_others_says_nothing_of_the_machine(machine: Machine) -> None:
+    keep_time(machine, "one", 1.0, lost=0.02)
+    keep_time(machine, "one", 5.0, lost=0.4)
+    assert kept_spread(machine) is None
+    keep_time(machine, "one", 1.1, lost=0.02)
+    spread = kept_spread(machine)
+    assert spread is not None
+    assert (spread.trials, spread.largest) == (1, pytest.approx(log(1.1)))
+
+
+def test_another_kind_of_machine_another_program_and_another_clock_are_not_the_same(machine: Machine) -> None:
+    keep_time(machine, "one", 1.0)
+    keep_time(machine, "other", 2.0)
+    keep_time(machine, "one", 3.0, clock="cuda-events")
+    keep_time(replace(machine, cores=1), "one", 4.0)
+    keep_time(replace(machine, virtual="kvm"), "one", 4.0)
+    assert kept_spread(machine) is None
+    keep_time(machine, "one", 1.1)
+    assert kept_spread(machine) is not None
+    assert kept_spread(replace(machine, cores=1)) is None
+
+
+def test_the_last_fifty_trials_and_two_hundred_programs_are_kept(machine: Machine, tmp_path: Path) -> None:
+    for number in range(MOST_TRIALS + 11):
+        keep_time(machine, "one", 100.0 if number == 0 else 1.0)
+    spread = kept_spread(machine)
+    assert spread is not None
+    assert (spread.trials, spread.largest) == (MOST_TRIALS, 0.0)
+    for number in range(MOST_PROGRAMS):
+        keep_time(machine, f"program {number}", 1.0)
+    keep_time(machine, "one", 50.0)  # it was forgotten
+    assert kept_spread(machine) == spread
+    assert len(json.loads(file_of(tmp_path).read_text())["times"]) == MOST_PROGRAMS
+
+
+def test_neither_the_command_nor_the_machine_stands_in_the_file(machine: Machine, tmp_path: Path) -> None:
+    for _ in range(2):
+        keep_time(machine, "python train.py --token=hunter2", 1.0)
+    text = file_of(tmp_path).name + file_of(tmp_path).read_text()
+    for word in ("train", "hunter2", machine.cpu, os.uname().nodename):
+        assert word not in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        "[" * 100_000,
+        '{"times": 3, "trials": []}',
+        '{"times": {"a": [1]}, "trials": []}',
+        '{"times": {}, "trials": [[1, NaN, "wall"]]}',
+        '{"times": {}, "trials": [[1, 1e999, "wall"]]}',
+        '{"times": {}, "trials": [[1, true, "wall"]]}',
+        '{"times": {}, "trials": [[1, "x", "wall"]]}',
+    ],
+)
+def test_a_damaged_file_is_as_none_and_is_written_anew(machine: Machine, tmp_path: Path, text: str) -> None:
+    keep_time(machine, "one", 1.0)
+    file_of(tmp_path).write_text(text)
+    assert kept_spread(machine) is None
+    keep_time(machine, "one", 1.0)
+    keep_time(machine, "one", 2.0)
+    assert kept_spread(machine) is not None
+
+
+def test_a_pipe_in_its_place_is_not_waited_for(machine: Machine, tmp_path: Path) -> None:
+    keep_time(machine, "one", 1.0)
+    file = file_of(tmp_path)
+    file.unlink()
+    os.mkfifo(file)
+    assert kept_spread(machine) is None
+
+
+def test_where_nothing_can_be_written_nothing_is_kept_and_nothing_raised(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cache").write_text("a file where the folder would be")
+    keep_time(machine, "one", 1.0)
+    keep_time(machine, "one", 1.0)
+    assert kept_spread(machine) is None
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
+    for seconds in (0.0, -1.0, float("inf"), float("nan")):
+        keep_time(machine, "one", seconds)
+    assert not (tmp_path / "other").exists()

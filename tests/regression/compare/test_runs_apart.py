@@ -1,0 +1,216 @@
+"""Two runs that were recorded apart: what the machine may have made of a time is AMBIGUOUS, with what would decide."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import exp, log
+
+import pytest
+
+from profkit.core.types import Disturbance, Revision, RunDocument, RunSpread
+from profkit.regression.compare import compare
+from profkit.regression.compare.runs_apart import command_that_decides, lost_share, spread_range
+from tests.comparison_documents import run, timing, value
+from tests.regression.compare.test_open_times import time_of
+
+
+def guest(by: float = 0.0, seed: int = 1, spread: RunSpread | None = None, **changes: object) -> RunDocument:
+    """A run on a virtual machine, whose time is `by` off."""
+    plain = run(by, seed=seed, run_spread=spread, **changes)
+    assert plain.machine is not None
+    return replace(plain, machine=replace(plain.machine, virtual="docker in kvm"))
+
+
+def known(trials: int, size: float, largest: float | None = None) -> RunSpread:
+    return RunSpread(trials, size, size if largest is None else largest)
+
+
+@pytest.mark.parametrize("by", [-0.45, -0.1, 0.1, 0.5])
+def test_a_guest_of_which_nothing_is_known_may_differ_by_a_factor_of_two_from_run_to_run(by: float) -> None:
+    found = compare(guest(), guest(by, seed=2))
+    assert found.outcome == "ambiguous"
+    assert "(docker in kvm) are taken to lie up to 2 times apart" in found.reason
+    assert time_of(found).course == "neither"
+
+
+@pytest.mark.parametrize(("by", "outcome"), [(1.4, "regressed"), (-0.6, "improved")])
+def test_a_change_beyond_that_decides(by: float, outcome: str) -> None:
+    assert compare(guest(), guest(by, seed=2)).outcome == outcome
+
+
+def test_on_the_machine_itself_nothing_is_assumed_and_what_was_seen_counts_from_five_pairs_on() -> None:
+    assert compare(run(), run(0.1, seed=2)).outcome == "regressed"
+    wide = known(4, 0.2)
+    assert compare(run(), run(0.1, seed=2, run_spread=wide)).outcome == "regressed"
+    found = compare(run(), run(0.1, seed=2, run_spread=replace(wide, trials=5)))
+    assert found.outcome == "ambiguous"
+    assert "in 5 pairs of equal runs on this machine they lay" in found.reason
+
+
+def test_twenty_pairs_of_equal_runs_take_the_place_of_what_is_assumed_of_a_guest() -> None:
+    quiet = known(20, 0.01)
+    assert compare(guest(spread=quiet), guest(0.1, seed=2)).outcome == "regressed"
+    assert compare(guest(), guest(0.1, seed=2, spread=quiet)).outcome == "regressed"
+    assert compare(guest(), guest(0.1, seed=2, spread=replace(quiet, trials=19))).outcome == "ambiguous"
+    assert compare(guest(), guest(0.1, seed=2, spread=known(20, 0.01, largest=0.2))).outcome == "ambiguous"
+
+
+def test_a_few_wide_pairs_make_what_is_assumed_of_a_guest_wider_and_never_narrower() -> None:
+    assert compare(guest(), guest(1.4, seed=2, spread=known(6, 0.5))).outcome == "ambiguous"
+    assert compare(guest(), guest(0.5, seed=2, spread=known(6, 0.001))).outcome == "ambiguous"
+
+
+def test_of_two_looks_at_the_machine_the_one_with_more_pairs_counts() -> None:
+    early, late = known(20, 0.01), known(50, 0.2)
+    assert compare(guest(spread=early), guest(0.1, seed=2, spread=late)).outcome == "ambiguous"
+    assert compare(guest(spread=late), guest(0.1, seed=2, spread=early)).outcome == "ambiguous"
+
+
+def test_the_range_is_student_s_for_one_more_pair_and_never_below_the_largest_seen() -> None:
+    assert spread_range(known(5, 0.1)) == pytest.approx(0.4032, abs=1e-3)  # t of 0.995 and 5 degrees: 4.032
+    assert spread_range(known(50, 0.1)) == pytest.approx(0.2678, abs=1e-3)
+    assert spread_range(known(50, 0.1, largest=0.35)) == 0.35
+
+
+def disturbed(by: float, seed: int, *disturbances: Disturbance) -> RunDocument:
+    return run(by, seed=seed, disturbances=disturbances)
+
+
+def test_time_that_the_hypervisor_took_makes_a_longer_time_ambiguous_and_no_shorter_one() -> None:
+    robbed = Disturbance(1.0, stolen=0.2, others=0.0, waited=0.0)
+    found = compare(disturbed(0.0, 1), disturbed(0.1, 2, robbed))
+    assert found.outcome == "ambiguous"
+    assert "the candidate lost 20.0 % of its time to other guests" in found.reason
+    assert compare(disturbed(0.0, 1), disturbed(-0.3, 2, robbed)).outcome == "improved"
+    assert compare(disturbed(0.0, 1, robbed), disturbed(-0.1, 2)).outcome == "ambiguous"
+
+
+def test_a_run_that_waited_for_a_core_while_others_ran_lost_that_time_and_no_more_than_they_had() -> None:
+    beside = Disturbance(1.0, stolen=0.0, others=0.9, waited=0.3)
+    assert lost_share(disturbed(0.0, 1, beside)) == pytest.approx(0.3)
+    assert compare(disturbed(0.0, 1), disturbed(0.2, 2, beside)).outcome == "ambiguous"
+    alone = Disturbance(
+        1.0, stolen=0.0, others=0.01, waited=7.0
+    )  # more threads than cores: they wait for each other
+    assert lost_share(disturbed(0.0, 1, alone)) == pytest.approx(0.01)
+    assert compare(disturbed(0.0, 1), disturbed(0.2, 2, alone)).outcome == "regressed"
+
+
+def test_what_others_took_comes_on_top_of_the_machine_s_own_spread() -> None:
+    quiet, beside = known(20, 0.01), Disturbance(1.0, stolen=0.05)
+    assert compare(guest(), guest(0.1, seed=2, spread=quiet)).outcome == "regressed"
+    assert compare(run(), disturbed(0.1, 2, replace(beside, stolen=0.03))).outcome == "regressed"
+    found = compare(guest(), guest(0.1, seed=2, spread=quiet, disturbances=(beside,)))
+    assert found.outcome == "ambiguous"
+    assert "on this machine they lay 2.89 % apart (99 %); the candidate lost 5" in found.reason
+
+
+def test_of_a_short_process_the_time_without_a_core_counts_where_somebody_waited_for_one() -> None:
+    late = Disturbance(1.0, cpu=0.6, others=1.5, waited=0.25, pressure=0.95)
+    assert lost_share(disturbed(0.0, 1, late)) == pytest.approx(0.4)
+    assert lost_share(disturbed(0.0, 1, replace(late, pressure=0.3))) == pytest.approx(0.3)
+    assert lost_share(disturbed(0.0, 1, replace(late, pressure=0.0))) == pytest.approx(0.25)
+    assert lost_share(disturbed(0.0, 1, replace(late, others=0.1))) == pytest.approx(0.1)
+    assert lost_share(disturbed(0.0, 1, replace(late, cpu=7.0))) == pytest.approx(0.25)
+
+
+def test_a_system_that_tells_nothing_of_others_takes_nothing_away() -> None:
+    assert lost_share(disturbed(0.0, 1, Disturbance(1.0))) == 0.0
+    assert lost_share(disturbed(0.0, 1, Disturbance(0.0, stolen=1.0))) == 0.0
+    assert lost_share(disturbed(0.0, 1, Disturbance(1.0, stolen=5.0))) == 0.9
+
+
+def test_times_of_the_device_s_own_clock_exact_counts_and_what_they_explain_decide_as_before() -> None:
+    by_events = [
+        replace(guest(), timings=(timing(by, seed=seed, clock="cuda-events"),))
+        for by, seed in ((0.0, 1), (0.1, 2))
+    ]
+    assert compare(*by_events).outcome == "regressed"
+    kernels = [
+        guest(timings=(), readings=(value("time.gpu", seconds, "s", "nsys"),)) for seconds in (1.0, 1.2)
+    ]
+    assert compare(*kernels).outcome == "regressed"
+    counted = [
+        replace(guest(by, seed=seed), readings=(value("instructions", count, "count"),))
+        for by, seed, count in ((0.0, 1, 1e6), (0.1, 2, 1.1e6))
+    ]
+    assert compare(*counted).outcome == "regressed"
+
+
+def test_a_single_cpu_time_of_a_guest_is_a_host_s_time_too() -> None:
+    times = [
+        replace(guest(), timings=(), readings=(value("time.cpu", seconds, "s", "perf"),))
+        for seconds in (1.0, 1.5)
+    ]
+    assert compare(*times).outcome == "ambiguous"
+
+
+def of_command(text: str, commit: str | None = None) -> RunDocument:
+    """A commit that ends in `+` has changes beside it."""
+    revision = Revision(commit.rstrip("+"), None, commit.endswith("+")) if commit is not None else None
+    plain = run()
+    return replace(plain, workload=replace(plain.workload, command=tuple(text.split(" "))), revision=revision)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line"),
+    [
+        (
+            ("python old.py 5", None),
+            ("python new.py 5", None),
+            'profkit compare --a "python old.py 5" --b "python new.py 5"',
+        ),
+        (
+            ("python step.py", "a" * 40),
+            ("python step.py", "b" * 40),
+            "profkit compare --base aaaaaaaaaaaa --head bbbbbbbbbbbb -- python step.py",
+        ),
+        (
+            ("python step.py", "a" * 40),
+            ("python step.py", "a" * 40),
+            'profkit compare --a "python step.py" --b "python step.py" '
+            "(with each version in a file or folder of its own)",
+        ),
+        (
+            ("python step.py", "a" * 40),
+            ("python step.py", "a" * 40 + "+"),
+            "profkit compare --base aaaaaaaaaaaa -- python step.py",
+        ),
+        (
+            ("python step.py", "a" * 40 + "+"),
+            ("python step.py", "b" * 40),
+            'profkit compare --a "python step.py" --b "python step.py" '
+            "(with each version in a file or folder of its own)",
+        ),
+        (
+            ("echo $HOME", None),
+            ("echo x", None),
+            """profkit compare --a 'echo '"'"'$HOME'"'"'' --b "echo x\"""",
+        ),
+    ],
+)
+def test_the_command_that_decides_runs_both_in_turns(
+    before: tuple[str, str | None], after: tuple[str, str | None], line: str
+) -> None:
+    assert command_that_decides(of_command(*before), of_command(*after)) == line
+
+
+def test_every_time_that_the_machine_leaves_open_names_that_command() -> None:
+    for found in (
+        compare(guest(), guest(0.1, seed=2)),
+        compare(run(), disturbed(0.1, 2, Disturbance(1.0, stolen=0.2))),
+        compare(guest(), guest(0.03, seed=2, timings=(timing(0.03, processes=1, seed=2),))),
+    ):
+        assert found.outcome == "ambiguous"
+        assert found.fix is not None
+        assert found.fix.startswith("profkit compare --a ")
+
+
+def test_a_time_that_is_the_same_stays_the_same_on_a_guest() -> None:
+    assert compare(guest(), guest(seed=2)).outcome == "same"
+
+
+def test_the_reason_tells_a_small_range_as_a_share() -> None:
+    found = compare(guest(), guest(0.1, seed=2, spread=known(20, 0.05)))
+    assert f"they lay {100 * (exp(spread_range(known(20, 0.05))) - 1):.1f} % apart" in found.reason
+    assert log(1.1) < spread_range(known(20, 0.05))
