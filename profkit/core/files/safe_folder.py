@@ -47,8 +47,9 @@ def make_parents(folder: Path) -> None:
     try:
         os.close(_open(folder))
     except FileNotFoundError:
-        if os.path.lexists(folder):  # a link to nothing, or there is one by now
-            raise
+        if os.path.lexists(folder):  # another process was faster; of a link to nothing it is said once more
+            os.close(_open(folder))
+            return
         make_parents(folder.parent)
         with opened(folder.parent) as parent:
             (parent / folder.name).mkdir(exist_ok=True)
