@@ -72,10 +72,12 @@ if TYPE_CHECKING:
     from profkit.core.types.history import AcceptedChange as AcceptedChange
     from profkit.core.types.history import ChangePoint as ChangePoint
     from profkit.core.types.history import Entry as Entry
+    from profkit.core.types.history import HistorySummary as HistorySummary
     from profkit.core.types.history import Point as Point
     from profkit.core.types.history import Segment as Segment
     from profkit.core.types.history import Series as Series
     from profkit.core.types.history import SeriesKey as SeriesKey
+    from profkit.core.types.history import SeriesSummary as SeriesSummary
     from profkit.core.types.history import Trend as Trend
     from profkit.core.types.history import Value as Value
     from profkit.core.types.insights import Gain as Gain
@@ -174,7 +176,10 @@ _NAMES = {
         "ApiCall Communication DeviceStreams Gpu GpuRange GpuToolLines GpuTrace HostMemory HostPauses "
         "Kernel KernelBottleneck KernelInstruction KernelTime MemoryKind StreamTime ToolRule Transfer"
     ),
-    "history": "AcceptedChange ChangePoint Entry Point Segment Series SeriesKey Trend Value",
+    "history": (
+        "AcceptedChange ChangePoint Entry HistorySummary Point Segment Series SeriesKey SeriesSummary Trend "
+        "Value"
+    ),
     "insights": "Gain Insight Place TimeSplit",
     "machine": "Cache Check DeviceMoment Disturbance Machine Moment Peaks RunSpread",
     "metal": (

@@ -148,3 +148,30 @@ class Trend:
     detectable: float | None = None  # the smallest relative change that one night could show
     autocorrelation: float | None = None
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SeriesSummary:
+    """A trend with what an overview says of it. `level` and `before` are medians in the series' unit.
+
+    `level`: of the last valid nights; `before`: of those that ended `SUMMARY_DAYS` days earlier, None where they may
+    not be compared with each other. `counts`: the smallest relative change that counts, which is what one night can
+    show, and no less than the floor of the metric; None where the noise is not known.
+    """
+
+    trend: Trend
+    gates: bool  # whether it can fail a night
+    level: float | None = None
+    before: float | None = None
+    counts: float | None = None
+
+
+SUMMARY_DAYS = 30
+
+
+@dataclass(frozen=True)
+class HistorySummary:
+    """All series of a history, and its runs (without their values), oldest first."""
+
+    series: tuple[SeriesSummary, ...] = ()
+    entries: tuple[Entry, ...] = ()

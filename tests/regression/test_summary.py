@@ -1,0 +1,82 @@
+"""What an overview says of a series: its level, how it was 30 days before, and from which change on one counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from profkit.core.types import AcceptedChange, Scope, SeriesSummary
+from profkit.regression.history import open_history
+from profkit.regression.summary import summarize_history
+from profkit.regression.trends import trends_of
+from tests.regression.history.entries import entry, value
+
+NOISE = (0.0, 1e-6, -1e-6, 2e-6, -2e-6)
+
+
+def summary_of(
+    path: Path, values: dict[int, float], days: int | None = None, **machines: str
+) -> SeriesSummary:
+    with open_history(path) as history:
+        for night, number in values.items():
+            machine = machines.get(f"m{night}", machines.get("machine", "abcdef012345"))
+            history.add(entry(night, value(number=number + NOISE[night % 5]), machine=machine))
+        (one,) = summarize_history(history, days=days).series
+        return one
+
+
+def test_the_level_is_the_median_of_a_week_and_is_compared_with_that_of_30_days_before(
+    tmp_path: Path,
+) -> None:
+    one = summary_of(tmp_path / "h", {night: 1e-3 if night < 40 else 1.1e-3 for night in range(60)})
+    assert (one.gates, one.level, one.before) == (True, pytest.approx(1.1e-3), pytest.approx(1e-3))
+    assert one.counts == pytest.approx(0.02, rel=0.2)  # the floor of time.median: its noise is smaller
+
+
+def test_a_level_begins_at_the_last_change(tmp_path: Path) -> None:
+    one = summary_of(tmp_path / "h", {night: 1e-3 if night < 54 else 2e-3 for night in range(60)})
+    assert [change.index for change in one.trend.change_points] == [54]
+    assert one.level == pytest.approx(2e-3, rel=1e-2)
+
+
+def test_another_machine_or_an_accepted_change_since_then_leaves_nothing_to_compare_with(
+    tmp_path: Path,
+) -> None:
+    values = dict.fromkeys(range(60), 1e-3)
+    machines = {f"m{night}": "the old one" for night in range(40)}
+    assert summary_of(tmp_path / "machine", values, **machines).before is None
+    with open_history(tmp_path / "accepted") as history:
+        for night in range(60):
+            history.add(entry(night, value(number=1e-3)))
+        history.accept(AcceptedChange("mlp", "2026-02-10T00:00:00+00:00", "known"))
+        (one,) = summarize_history(history).series
+        assert (one.level, one.before) == (1e-3, None)
+
+
+def test_machines_that_take_turns_are_each_compared_with_themselves(tmp_path: Path) -> None:
+    values = {night: 1e-3 * (1 + night % 2) for night in range(60)}
+    one = summary_of(tmp_path / "h", values, **{f"m{night}": f"machine {night % 2}" for night in range(60)})
+    assert (one.level, one.before) == (pytest.approx(2e-3, rel=1e-2), pytest.approx(2e-3, rel=1e-2))
+
+
+def test_days_count_from_the_newest_run(tmp_path: Path) -> None:
+    one = summary_of(tmp_path / "h", dict.fromkeys(range(60), 1e-3), days=10)
+    assert [point.started[:10] for point in one.trend.series.points] == [
+        f"2026-02-{d}" for d in range(19, 29)
+    ] + ["2026-03-01"]
+
+
+def test_trends_are_those_of_the_command_for_trends(tmp_path: Path) -> None:
+    with open_history(tmp_path / "h") as history:
+        for night in range(60):
+            number = (1e-3 if night < 30 else 1.2e-3) + NOISE[night % 5]
+            history.add(entry(night, value(number=number), value("time.p95", 2e-3, scope=Scope("run"))))
+        summary = summarize_history(history)
+        assert {one.trend for one in summary.series} == set(trends_of(history, ["*:*"]))
+        assert [e.id for e in summary.entries] == [e.id for e in history.entries()]
+
+
+def test_an_empty_history_has_no_series(tmp_path: Path) -> None:
+    with open_history(tmp_path / "h") as history:
+        assert summarize_history(history, days=3).series == ()
