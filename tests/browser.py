@@ -64,22 +64,34 @@ _pages: dict[tuple[Any, str], Any] = {}
 
 
 @contextlib.contextmanager
-def visit(browser: Any, path: Path, **context: Any) -> Iterator[Visit]:
-    """The page at `path`, in a browser that has kept nothing of other pages; at the end it must have been quiet."""
+def visit(browser: Any, path: Path, *, within: Path | None = None, **context: Any) -> Iterator[Visit]:
+    """The page at `path`, in a browser that has kept nothing of other pages; at the end it must have been quiet.
+
+    It may ask for files of the folder `within`, and for nothing else.
+    """
     key = (browser, repr(sorted(context.items())))
     page = _pages.pop(key, None) or browser.new_context(**context).new_page()
     page.set_default_timeout(20_000)  # a machine of two cores that is busy
     made = Visit(page, path)
     own = path.as_uri()
+    allowed = f"{within.as_uri()}/" if within is not None else f"{own}#"
 
     def refuse(dialog: Any) -> None:
         made.said.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
+    def asked(request: Any) -> None:
+        if request.url.split("#")[0] != own and not request.url.startswith(allowed):
+            made.requests.append(request.url)
+
+    def stopped(request: Any) -> None:
+        if request.failure == "csp" and request.url in made.requests:
+            made.requests.remove(request.url)
+
     listeners = {
-        "request": lambda asked: made.requests.append(asked.url) if asked.url.split("#")[0] != own else None,
+        "request": asked,
         # What the policy stopped was told to playwright, and never sent.
-        "requestfailed": lambda asked: made.requests.remove(asked.url) if asked.failure == "csp" else None,
+        "requestfailed": stopped,
         "console": lambda line: made.said.append(f"{line.type}: {line.text}"),
         "pageerror": lambda error: made.said.append(f"error: {error}"),
         "dialog": refuse,
