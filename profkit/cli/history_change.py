@@ -1,4 +1,4 @@
-"""The verbs of `profkit history` that change it, or write it elsewhere: accept, mark, prune, rescue, export."""
+"""The verbs of `profkit history` that change it, or write it elsewhere: accept, mark, prune, rescue, export, site."""
 
 from __future__ import annotations
 
@@ -29,6 +29,12 @@ def add_to(history: typer.Typer) -> None:
     history.command("prune", epilog="Example:  profkit history prune --older-than 2y --dry-run")(prune)
     history.command("rescue", epilog="Example:  profkit history rescue --to new.sqlite")(rescue)
     history.command("export", epilog="Example:  profkit history export --to history.parquet")(export)
+    history.command(
+        "site",
+        epilog="Example:  profkit history site --to pages --commit-url 'https://example.org/code/commit/{commit}'\n\n"
+        "Pages of all series: what changed lately, trends, and a comparison of any two points in time. They open as"
+        " files, without a server; --to a folder that a server publishes works too.",
+    )(site)
 
 
 def accept(
@@ -179,3 +185,53 @@ def export(
         print_result(history_change("export", where, {"file": str(to), "rows": count}))
     else:
         print_result(without_control_characters(f"{plural(count, 'row')} in {to}"))
+
+
+def site(
+    to: Annotated[
+        Path, typer.Option("--to", help="The folder: new, empty, or with pages of before.", metavar="DIR")
+    ],
+    days: Annotated[
+        int | None, typer.Option("--days", min=1, help="Only the last so many days before the newest run.")
+    ] = None,
+    title: Annotated[str | None, typer.Option("--title", help="What the first page is called.")] = None,
+    commit_url: Annotated[
+        str | None,
+        typer.Option(
+            "--commit-url", help="Where a commit is looked at, with {commit} for its name.", metavar="URL"
+        ),
+    ] = None,
+    history: HistoryOption = None,
+    format: FormatOption = OutputFormat.terminal,
+    quiet: QuietOption = False,
+) -> None:
+    """Write all series as static pages: an overview, a page for each workload, and a comparison."""
+    from profkit.cli.progress import progress_for
+    from profkit.core.formatting import plural
+    from profkit.regression.history import open_history
+    from profkit.regression.summary import summarize_history
+    from profkit.reporting.json import history_change
+    from profkit.reporting.plain_text import without_control_characters
+    from profkit.reporting.site.folder import prepare_folder, run_links, write_site
+    from profkit.reporting.site.pages import SiteOptions, check_commit_url, site_files
+
+    check_commit_url(commit_url)
+    progress = progress_for(quiet=quiet)
+    with open_history(history, read_only=True) as store:
+        folder = prepare_folder(to)  # what cannot be written is said before the history is read
+        summary = summarize_history(store, days=days, progress=progress)
+        where = str(store.path)
+    options = SiteOptions(title or "Performance over time", commit_url, run_links(folder))
+    progress.begin("write", str(to))
+    written = write_site(folder, site_files(summary, options))
+    size = f"{plural(written.files, 'file')}, {written.bytes / 1e6:.1f} MB"
+    progress.end(size)
+    start = to / "index.html"
+    if format is OutputFormat.json:
+        print_result(
+            history_change(
+                "site", where, {"file": str(start), "files": written.files, "bytes": written.bytes}
+            )
+        )
+    elif not quiet:
+        print_result(without_control_characters(f"{size}: open {start}"))

@@ -1,0 +1,91 @@
+"""`profkit history site` as a user calls it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli_runner import profkit
+from tests.reporting.site.histories import day, write_history
+
+URL = "https://example.org/code/commit/{commit}"
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_history(tmp_path_factory.mktemp("history") / "history.sqlite", nights=50)
+
+
+def test_pages_are_written_and_said(history: Path, tmp_path: Path) -> None:
+    said = profkit(
+        "history", "site", "--to", "pages", "--history", history, "--title", "Ours <b>", "--commit-url", URL,
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    assert said.out.endswith("MB: open pages/index.html\n")
+    assert "look for changes" in said.err
+    assert "<title>Ours &lt;b&gt;</title>" in (tmp_path / "pages" / "index.html").read_text()
+    again = profkit("history", "site", "--to", "pages", "--history", history, "-q", cwd=tmp_path)
+    assert (again.code, again.out, again.err) == (0, "", "")
+
+
+def test_days_are_chosen_and_json_says_what_was_written(history: Path, tmp_path: Path) -> None:
+    told = profkit(
+        "history",
+        "site",
+        "--to",
+        "pages",
+        "--history",
+        history,
+        "--days",
+        7,
+        "--format",
+        "json",
+        cwd=tmp_path,
+    ).json()
+    assert told["schema"] == "profkit.history-change/1"
+    assert (told["verb"], told["file"]) == ("site", "pages/index.html")
+    files = [path for path in (tmp_path / "pages").rglob("*") if path.is_file()]
+    assert told["files"] == len(files) - 1  # but for the marker
+    assert f"{day(42)} to {day(49)}" in (tmp_path / "pages" / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "url", ["javascript:alert('{commit}')", "https://example.org/", "{commit}", "https:///{commit}"]
+)
+def test_an_address_that_is_none_is_refused(url: str, history: Path, tmp_path: Path) -> None:
+    said = profkit(
+        "history", "site", "--to", "pages", "--history", history, "--commit-url", url, cwd=tmp_path
+    )
+    assert said.code == 2
+    assert "is no address with {commit} in it" in said.err
+    assert "--commit-url 'https://example.org/code/commit/{commit}'" in said.err
+    assert not (tmp_path / "pages").exists()
+
+
+def test_a_folder_with_other_files_is_refused_with_the_fix(history: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("")
+    said = profkit("history", "site", "--to", ".", "--history", history, cwd=tmp_path)
+    assert said.code == 2
+    assert "holds other files, and no site: thesis.tex" in said.err
+    assert "--to a new folder, or an empty one" in said.err
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_without_a_history_nothing_is_made(tmp_path: Path) -> None:
+    said = profkit("history", "site", "--to", "pages", cwd=tmp_path)
+    assert said.code == 2
+    assert not (tmp_path / "pages").exists()
+    assert "Traceback" not in said.err
+
+
+def test_what_the_pages_load_is_one_call_with_plain_data(history: Path, tmp_path: Path) -> None:
+    profkit("history", "site", "--to", "pages", "--history", history, cwd=tmp_path)
+    for file in (tmp_path / "pages" / "data").glob("*.js"):
+        text = file.read_text()
+        if not file.name.startswith(("site-", "theme-")) or file.name.startswith("site-data-"):
+            begin, _, rest = text.partition("(")
+            assert begin in ("profkitSite.share", "profkitSite.workload")
+            json.loads(rest.removesuffix(");\n"))
