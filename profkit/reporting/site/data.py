@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import floor, isfinite, log10
@@ -60,9 +61,14 @@ class Moment:
 
     number: int
     minute: int
-    commit: str | None
     night: str | None
+    commits: Counter[str | None] = field(default_factory=Counter)
     workloads: set[str] = field(default_factory=set)
+
+    @property
+    def commit(self) -> str | None:
+        """The commit of most of its runs."""
+        return max(self.commits, key=lambda commit: self.commits[commit])
 
 
 @dataclass(frozen=True)
@@ -104,7 +110,8 @@ def shared_of(summary: HistorySummary) -> Shared:
     for entry in summary.entries:
         minute = floor((seconds(entry.started) or 0.0) / 60)
         key = ("", entry.night) if entry.night else (entry.started[:10], entry.commit or "")
-        moment = moments.setdefault(key, Moment(len(moments), minute, entry.commit, entry.night))
+        moment = moments.setdefault(key, Moment(len(moments), minute, entry.night))
+        moment.commits[entry.commit] += 1
         moment.workloads.add(entry.workload)
         moment_of[entry.id], minute_of[entry.id] = moment, minute
     return Shared(tuple(moments.values()), moment_of, minute_of, Texts(), Texts(), Texts())
@@ -272,7 +279,8 @@ def _runs(entries: Sequence[Entry], shared: Shared, reasons: Texts, link: RunLin
         "k": _column([shared.machines.number(machine_name(entry)) for entry in entries]),
         "o": _column([shared.outcomes.number(entry.outcome) for entry in entries]),
     }
-    if any(entry.commit != moment.commit for entry, moment in zip(entries, moments, strict=True)):
+    usual = {moment.number: moment.commit for moment in moments}
+    if any(entry.commit != usual[moment.number] for entry, moment in zip(entries, moments, strict=True)):
         data["c"] = _column([shared.commits.number(entry.commit) for entry in entries])
     if any(entry.dirty for entry in entries):
         data["d"] = _column([int(entry.dirty or 0) for entry in entries])

@@ -264,5 +264,9 @@ def _workload_main(each: WorkloadPage) -> Html:
 
 def _compare_main() -> Html:
     header = element("header", element("h1", "Compare"))
-    about = element("p", "Each metric at two points in time, as a ratio.", class_="soft")
+    about = element(
+        "p",
+        "Each metric at two points in time. What is smaller than the change that counts is grey.",
+        class_="soft",
+    )
     return together((header, about, element("div", _NO_SCRIPT, id="compare")))

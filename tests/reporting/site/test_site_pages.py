@@ -28,8 +28,13 @@ def points_of(summary: HistorySummary, workload: str, metric: str) -> tuple[Poin
 
 def number(text: str) -> float:
     """The number that a quantity says, in its base unit."""
-    value, _, unit = text.partition(" ")
+    value, _, unit = text.partition("\N{NO-BREAK SPACE}")
     return float(value) * UNITS.get(unit, 1.0)
+
+
+def at(night: int) -> re.Pattern[str]:
+    """How a night is called where one is chosen."""
+    return re.compile(rf"^{day(night)} \d\d:\d\d · {commit_of(night)[:10]} · \d workloads?$")
 
 
 def texts(page: Any, selector: str) -> list[str]:
@@ -122,7 +127,10 @@ def test_a_page_shows_each_stored_value_with_its_interval_commit_and_outcome(
 def test_changes_segments_and_nights_that_do_not_count_are_marked(open_page: Open, site: Path) -> None:
     page = open_page(workload_page(site, "gated_mlp")).page
     card = page.locator("figure.card").first
-    assert card.locator("text.change").all_text_contents() == ["▼ 10.0 %", "▲ 5.2 %"]
+    assert card.locator("text.change").all_text_contents() == [
+        "▼ 10.0\N{NO-BREAK SPACE}%",
+        "▲ 5.2\N{NO-BREAK SPACE}%",
+    ]
     assert card.locator("text.segment").all_text_contents() == ["◆ other machine"]
     assert card.locator("circle.hollow").count() == 2
     assert card.locator("path.outcome.fail").count() == NIGHTS - 170
@@ -216,7 +224,7 @@ def test_two_points_are_chosen_and_the_ratios_are_those_of_the_stored_values(
     page = open_page("compare.html").page
     page.locator("table.compare").wait_for()
     for name, night in (("#from", 160), ("#to", 175)):
-        wanted = page.locator(f"{name} option", has_text=f"nightly-{day(night)}").get_attribute("value")
+        wanted = page.locator(f"{name} option", has_text=at(night)).get_attribute("value")
         page.locator(name).select_option(wanted)
     rows = [
         row.split("\t") for row in page.locator("table.compare tbody").inner_text().split("\n") if "\t" in row
@@ -243,14 +251,14 @@ def test_what_may_not_be_compared_says_why_and_stands_last(open_page: Open) -> N
     page = open_page("compare.html").page
     page.locator("table.compare").wait_for()
     for name, night in (("#from", 30), ("#to", 101)):
-        wanted = page.locator(f"{name} option", has_text=f"nightly-{day(night)}").get_attribute("value")
+        wanted = page.locator(f"{name} option", has_text=at(night)).get_attribute("value")
         page.locator(name).select_option(wanted)
     page.locator("#filter").fill("gated_mlp")
     assert page.locator("table.compare tr.quiet").count() == page.locator("table.compare tbody tr").count()
     assert all(
         "decides nothing: the clock was throttled" in text for text in texts(page, "table.compare td.why")
     )
-    wanted = page.locator("#to option", has_text=f"nightly-{day(102)}").get_attribute("value")
+    wanted = page.locator("#to option", has_text=at(102)).get_attribute("value")
     page.locator("#to").select_option(wanted)
     assert set(texts(page, "table.compare td.why")) == {"another machine"}
     assert "0 worse and 0 better" in page.locator("p.headline").inner_text()

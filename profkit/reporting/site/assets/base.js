@@ -85,11 +85,11 @@ window.profkitSite = (function () {
   };
   site.quantity = (value, series) => {
     if (value === null) return "-";
-    return (site.figures(value / series.factor, 4) + " " + series.unit).trim();
+    return (site.figures(value / series.factor, 4) + "\u00a0" + series.unit).trim();
   };
   site.percent = (share) => {
     const size = Math.abs(100 * share);
-    return (size === 0 || size >= 0.95 ? size.toFixed(1) : size >= 0.0095 ? size.toFixed(2) : "<0.01") + " %";
+    return (size === 0 || size >= 0.95 ? size.toFixed(1) : size >= 0.0095 ? size.toFixed(2) : "<0.01") + "\u00a0%";
   };
   site.by = (ratio) => (ratio >= 11 ? "× " + site.figures(ratio, 3) : site.percent(ratio - 1));
   site.step = (before, after) => {

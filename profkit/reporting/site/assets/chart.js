@@ -131,7 +131,7 @@ profkitSite.chart = (function () {
     for (const point of points) if (point.doubt) { const [cx, cy] = place(point); svg.append(make("circle", { class: "dot hollow", cx, cy, r: 2.5 })); }
 
     const unit = series.unit;
-    if (unit) svg.append(make("text", { class: "note", x: 2, y: head - 6 }, unit));
+    if (unit) svg.append(make("text", { class: "note", x: 2, y: head - 11 }, unit));
     const between = (i) => (x(series.points[i].run.minute) + x(series.points[Math.max(0, i - 1)].run.minute)) / 2;
     const events = series.changes.map(([i, before, after]) => [between(i), "change", site.step(before, after)]);
     for (const [i, cause] of series.segments) if (i > 0) events.push([between(i), "segment", "◆ " + cause]);

@@ -11,7 +11,8 @@ profkitSite.page("compare", async () => {
   const keys = moments.map((_, i) => site.key(i));
   const label = (i) => {
     const [minute, commit, night, workloads] = moments[i];
-    return [site.time(minute), commit < 0 ? "" : shared.commits[commit].slice(0, 10), night, site.count(workloads, "workload")].filter(Boolean).join(" · ");
+    const commitName = commit < 0 ? "" : shared.commits[commit].slice(0, 10), nightName = night.includes(site.day(minute)) ? "" : night;
+    return [site.time(minute), commitName, nightName, site.count(workloads, "workload")].filter(Boolean).join(" · ");
   };
   const given = new URLSearchParams(location.hash.slice(1));
   const place = (name, otherwise) => { const i = keys.indexOf(given.get(name) || ""); return i < 0 ? otherwise : i; };
@@ -93,7 +94,7 @@ profkitSite.page("compare", async () => {
       make("td", { class: "num" }, make("span", { class: site.tone(row.remark ? "" : row.word) }, row.a.value === row.b.value ? "the same" : site.step(row.a.value, row.b.value), row.word && !row.remark ? " " + row.word : "")),
       make("td", { class: "num", "data-is": "ratio" }, row.ratio === null ? "-" : site.figures(row.ratio, 4)),
       make("td", { class: "num soft", "data-is": "counts from" }, row.series.counts === null ? "-" : site.percent(row.series.counts)),
-      make("td", { class: "why" }, row.remark || (row.series.counts === null ? "the noise is not known" : row.large ? "" : "smaller than what counts"))));
+      make("td", { class: "why" }, row.remark || (row.series.counts === null ? "the noise is not known" : ""))));
     const table = make("table", { class: "compare" }, make("caption", { class: "hidden" }, "Metrics before and after"), make("thead", null, make("tr", null, ...heads)), make("tbody", null, ...body));
     const links = [Number(from.value), Number(to.value)].map((i) => moments[i][1]).map((commit) => (commit < 0 ? null : site.commit(shared.commits[commit])));
     const head = links[0] && links[1] ? make("p", null, "commit ", links[0], " → ", links[1]) : "";
