@@ -3,10 +3,12 @@
     python -m tests.screenshots GPU_RUN CPU_RUN [NIGHT]
     python -m tests.screenshots mac
     python -m tests.screenshots sweep SWEEP
+    python -m tests.screenshots site
 
 Each run is a folder that `profkit profile` left, the night one that `profkit nightly` did, the sweep one that
-`profkit sweep` did; `mac` takes those of the recorded exports of an M1 alone. What is shown of a page, in which
-colours, stands in SHOTS. Pictures go to docs/images/, each below 150 kB; the runs themselves are not kept.
+`profkit sweep` did; `mac` takes those of the recorded exports of an M1 alone, `site` those of a made-up history. What
+is shown of a page, in which colours, stands in SHOTS. Pictures go to docs/images/, each below 150 kB; the runs
+themselves are not kept.
 """
 
 from __future__ import annotations
@@ -17,13 +19,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from profkit.core.types import HistorySummary
 from profkit.kernels.sweep.journal import read_sweep
 from profkit.profiling.summarize import summarize_report
+from profkit.regression.history import open_history
+from profkit.regression.summary import summarize_history
 from profkit.reporting.extras import read_extras
 from profkit.reporting.html import page
+from profkit.reporting.site.folder import prepare_folder, write_site
+from profkit.reporting.site.pages import SiteOptions, site_files
 from tests.browser import started, why_not
 from tests.conftest import ROOT
 from tests.reporting.shown import run_page as render
+from tests.reporting.site.histories import write_history
 
 FOLDER = ROOT / "docs" / "images"
 MAC = ROOT / "tests" / "data" / "xctrace" / "m1"  # of the Mac there is a recording, and no run
@@ -35,7 +43,7 @@ class Shot:
     """One picture: of which run, what of its page, after which script, how wide and in which colours."""
 
     name: str
-    run: str  # "gpu", "cpu", "night", "mac" or "sweep"
+    run: str  # "gpu", "cpu", "night", "mac", "sweep", "overview" or "workload"
     what: str | None  # a selector; None: the top of the page
     script: str = ""
     width: int = 1100
@@ -80,6 +88,8 @@ SHOTS = (
     ),
     Shot("sweep-lines", "sweep", "#panel-0 .charts + .note + .charts", height=940),
     Shot("sweep-roofline", "sweep", "#roofline", height=560),
+    Shot("site-overview", "overview", None, width=1280, height=760),
+    Shot("site-workload", "workload", None, width=1280, height=760),
 )
 
 
@@ -115,11 +125,25 @@ def take(browser: Any, shot: Shot, page_of: dict[str, Path]) -> Path | None:
     return target
 
 
+def site_pages(folder: Path) -> dict[str, Path]:
+    """Two pages of the workloads of a made-up history whose names are usual ones."""
+    with open_history(write_history(folder / "history.sqlite"), read_only=True) as history:
+        found = summarize_history(history)
+    names = ("gated_mlp", "attention forward", "layer norm")
+    series = tuple(one for one in found.series if one.trend.series.key.workload in names)
+    entries = tuple(entry for entry in found.entries if entry.workload in names)
+    made = prepare_folder(folder / "site")
+    options = SiteOptions("Kernels, night by night", "https://example.org/code/commit/{commit}")
+    write_site(made, site_files(HistorySummary(series, entries), options))
+    return {"overview": made / "index.html", "workload": made / "workload" / "gated_mlp.html"}
+
+
 def main() -> None:
     """Take all of them; exit 1 where one is too large."""
     mac = sys.argv[1:] == ["mac"]
     sweep = sys.argv[1:2] == ["sweep"] and len(sys.argv) == 3
-    if len(sys.argv) not in (3, 4) and not mac:
+    site = sys.argv[1:] == ["site"]
+    if len(sys.argv) not in (3, 4) and not mac and not site:
         sys.exit(__doc__)
     reason = why_not()
     if reason is not None:
@@ -127,13 +151,21 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     too_large = False
     with tempfile.TemporaryDirectory() as folder, started() as browser:
-        page_of = {}
-        runs = {"mac": MAC} if mac else dict(zip(("gpu", "cpu"), map(Path, sys.argv[1:3]), strict=True))
+        page_of: dict[str, Path] = {}
+        runs = (
+            {}
+            if site
+            else {"mac": MAC}
+            if mac
+            else dict(zip(("gpu", "cpu"), map(Path, sys.argv[1:3]), strict=True))
+        )
         if sweep:
             runs, page_of["sweep"] = {}, Path(folder, "sweep.html")
             page_of["sweep"].write_text(
                 page.render(sweep.view(read_sweep(Path(sys.argv[2])))), encoding="utf-8"
             )
+        if site:
+            page_of = site_pages(Path(folder))
         for kind, run in runs.items():
             document = summarize_report(run)
             page_of[kind] = Path(folder, f"{kind}.html")

@@ -18,6 +18,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from math import floor, isfinite, log10
 
 from profkit.analysis.metrics import metric
@@ -65,7 +66,7 @@ class Moment:
     commits: Counter[str | None] = field(default_factory=Counter)
     workloads: set[str] = field(default_factory=set)
 
-    @property
+    @cached_property
     def commit(self) -> str | None:
         """The commit of most of its runs."""
         return max(self.commits, key=lambda commit: self.commits[commit])
@@ -110,7 +111,9 @@ def shared_of(summary: HistorySummary) -> Shared:
     for entry in summary.entries:
         minute = floor((seconds(entry.started) or 0.0) / 60)
         key = ("", entry.night) if entry.night else (entry.started[:10], entry.commit or "")
-        moment = moments.setdefault(key, Moment(len(moments), minute, entry.night))
+        moment = moments.get(key)
+        if moment is None:
+            moment = moments[key] = Moment(len(moments), minute, entry.night)
         moment.commits[entry.commit] += 1
         moment.workloads.add(entry.workload)
         moment_of[entry.id], minute_of[entry.id] = moment, minute
@@ -122,7 +125,7 @@ def shared_of(summary: HistorySummary) -> Shared:
 
 def workload_data(
     name: str,
-    id: str,
+    page: str,
     series: Sequence[SeriesSummary],
     entries: Sequence[Entry],
     shared: Shared,
@@ -145,7 +148,7 @@ def workload_data(
         found.append({"row": number, **_series(one, reasons, several)})
     runs = _runs(entries, shared, reasons, link)
     return {
-        "id": id,
+        "id": page,
         "name": without_control_characters(name),
         "runs": runs,
         "reasons": reasons.all(),
@@ -169,6 +172,7 @@ def short_unit(unit: str) -> str:
     return without_control_characters(shorten(unit, UNIT_LENGTH))
 
 
+@lru_cache
 def metric_title(name: str) -> str:
     """`Median time`; empty for a metric that the catalogue does not know."""
     return metric(name).title if nearest_metric(name) == name else ""
@@ -276,11 +280,10 @@ def _runs(entries: Sequence[Entry], shared: Shared, reasons: Texts, link: RunLin
                 for entry, moment in zip(entries, moments, strict=True)
             ]
         ),
-        "k": _column([shared.machines.number(machine_name(entry)) for entry in entries]),
+        "k": _column(_machines(entries, shared)),
         "o": _column([shared.outcomes.number(entry.outcome) for entry in entries]),
     }
-    usual = {moment.number: moment.commit for moment in moments}
-    if any(entry.commit != usual[moment.number] for entry, moment in zip(entries, moments, strict=True)):
+    if any(entry.commit != moment.commit for entry, moment in zip(entries, moments, strict=True)):
         data["c"] = _column([shared.commits.number(entry.commit) for entry in entries])
     if any(entry.dirty for entry in entries):
         data["d"] = _column([int(entry.dirty or 0) for entry in entries])
@@ -295,6 +298,19 @@ def _runs(entries: Sequence[Entry], shared: Shared, reasons: Texts, link: RunLin
     if any(links):
         data["l"] = _links(links)
     return data
+
+
+def _machines(entries: Sequence[Entry], shared: Shared) -> list[int]:
+    """The number of the machine of each run; runs that were read together share their list of features."""
+    known: dict[tuple[str, int], int] = {}
+    found = []
+    for entry in entries:
+        key = entry.machine, id(entry.features)
+        number = known.get(key)
+        if number is None:
+            number = known[key] = shared.machines.number(machine_name(entry))
+        found.append(number)
+    return found
 
 
 def machine_name(entry: Entry) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.codec import valid_text
+from profkit.core.collector import without_collector
 from profkit.core.errors import UsageError
 from profkit.core.formatting import plural
 from profkit.core.types import Entry, HistorySummary, Json, SeriesSummary
@@ -68,8 +69,9 @@ def site_files(summary: HistorySummary, options: SiteOptions) -> Iterator[tuple[
     Data, scripts and styles have names that change with their content. So pages that are there already go on with the
     files that they were made with, until each is replaced.
     """
-    shared = shared_of(summary)
-    groups = _by_workload(summary)
+    with without_collector():  # a year of 400 workloads has a hundred thousand runs
+        shared = shared_of(summary)
+        groups = _by_workload(summary)
     ids = page_ids(list(groups))
     pages = [
         WorkloadPage(name, f"{PAGES}/{ids[name]}.html", series, entries)
@@ -123,13 +125,17 @@ def _by_workload(
     series: dict[str, list[SeriesSummary]] = {entry.workload: [] for entry in summary.entries}
     for one in summary.series:
         series.setdefault(one.trend.series.key.workload, []).append(one)
-    speaking: dict[str, dict[str, None]] = {entry.id: {entry.workload: None} for entry in summary.entries}
+    own = {entry.id: entry.workload for entry in summary.entries}
+    others: dict[str, set[str]] = {}  # a run may hold values of another workload than its own
     for one in summary.series:
+        name = one.trend.series.key.workload
         for point in one.trend.series.points:
-            speaking[point.entry][one.trend.series.key.workload] = None
+            if own[point.entry] != name:
+                others.setdefault(point.entry, set()).add(name)
     entries: dict[str, list[Entry]] = {name: [] for name in series}
     for entry in summary.entries:
-        for name in speaking[entry.id]:
+        entries[entry.workload].append(entry)
+        for name in others.get(entry.id, ()):
             entries[name].append(entry)
     return {
         name: (tuple(sorted(series[name], key=_place)), tuple(entries[name]))

@@ -67,6 +67,10 @@ ATTENTION = (
     Metric("time.p95", "s", 350e-6, 0.02, scope=Scope("region", "attention"), steps=((150, 0.86),)),
     Metric("memory.device_peak", "B", 5.1e8, 0.0),
 )  # fmt: skip
+NORM = (
+    Metric("time.median", "s", 46e-6, 0.01, scope=Scope("region", "layer norm"), interval=True),
+    Metric("time.gpu", "s", 44e-6, 0.008, steps=((112, 1.031),)),
+)
 SMALL = (Metric("time.median", "s", 1.8, 0.01, interval=True),)
 
 
@@ -120,6 +124,7 @@ def entries(nights: int = NIGHTS) -> Iterator[Entry]:
             yield _entry(
                 "attention forward", night, ATTENTION, dice, outcome="improved" if night == 152 else "pass"
             )
+        yield _entry("layer norm", night, NORM, dice)
         machine = {"machine": f"pool-{night % 2}-0123456789"}  # runners that alternate, one of them slower
         slower = (Metric("time.median", "s", 1.8 * (1 + 0.1 * (night % 2)), 0.004, interval=True),)
         yield _entry(UNICODE, night, slower, dice, **machine, outcome=None, night=None, commit=None)

