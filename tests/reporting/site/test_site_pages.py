@@ -257,12 +257,19 @@ def test_two_points_are_chosen_and_the_ratios_are_those_of_the_stored_values(
     assert page.evaluate("location.hash") == address
 
 
+def assert_remarks_last(page: Any) -> None:
+    remarked = [bool(text) for text in texts(page, "table.compare td.why")]
+    assert remarked == sorted(remarked)
+    assert set(remarked) == {True, False}
+
+
 def test_what_may_not_be_compared_says_why_and_stands_last(open_page: Open) -> None:
     page = open_page("compare.html").page
     page.locator("table.compare").wait_for()
     for name, night in (("#from", 30), ("#to", 101)):
         wanted = page.locator(f"{name} option", has_text=at(night)).get_attribute("value")
         page.locator(name).select_option(wanted)
+    assert_remarks_last(page)
     page.locator("#filter").fill("gated_mlp")
     assert page.locator("table.compare tr.quiet").count() == page.locator("table.compare tbody tr").count()
     assert all(
@@ -271,6 +278,10 @@ def test_what_may_not_be_compared_says_why_and_stands_last(open_page: Open) -> N
     wanted = page.locator("#to option", has_text=at(102)).get_attribute("value")
     page.locator("#to").select_option(wanted)
     assert set(texts(page, "table.compare td.why")) == {"another machine"}
+    page.locator("#filter").fill("")
+    assert_remarks_last(page)
+    assert "another segment: accepted" in texts(page, "table.compare td.why")
+    page.locator("#filter").fill("gated_mlp")
     assert "0 worse and 0 better" in page.locator("p.headline").inner_text()
 
 
