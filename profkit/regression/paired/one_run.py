@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from collections.abc import Callable, Mapping
@@ -15,7 +16,7 @@ from profkit.core.statistics import median, percentile
 from profkit.core.types import RUN, Directive, SampleSet, Scope, Timing
 from profkit.profiling.run_steps import DIRECTIVE, directive_json
 from profkit.regression.paired.version import Version
-from profkit.runtime.passes.command import loaded_files_environment
+from profkit.runtime.passes.command import START_FOLDER, loaded_files_environment
 from profkit.runtime.passes.read_records import read_record, region_timings
 
 # Of the samples that one process took by the wall clock: what other programs do only makes them longer.
@@ -86,10 +87,9 @@ def loaded_files(
     names = folder / "loaded"
     environment, _ = loaded_files_environment(version.command, names)
     extra = dict(environment or {})
-    if extra:
-        ours = version.environment().get("PYTHONPATH")
-        first = extra["PYTHONPATH"].split(":")[0]
-        extra["PYTHONPATH"] = ":".join([first, *([ours] if ours else [])])
+    own = version.environment().get("PYTHONPATH")
+    if extra and own is not None:
+        extra["PYTHONPATH"] = os.pathsep.join((str(START_FOLDER), own))
     _start(version, options, folder, tick, extra, record=False, also=names)
     found: set[str] = set()
     for path in sorted(names.glob("*.txt"))[:64]:
