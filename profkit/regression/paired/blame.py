@@ -23,7 +23,7 @@ from profkit.regression.paired.version import Version
 MOST_LINES = 3
 LEAST_RISE = 0.1  # of the function's own value before: what a tracer's noise does not reach
 LEAST_SHARE = 0.01  # of the whole: what could explain a change that counts
-_HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@ ?(.*)")
+_HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)")
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,19 @@ def blamed_lines(documents: Sequence[RunDocument], first: Version, second: Versi
 
 def changed_lines(diff: str) -> Iterator[ChangedLines]:
     """The hunks of a diff without context (`git diff -U0`). Of lines that were only taken out, the one above."""
-    path = ""
+    path, inside = "", 0  # lines of a hunk that follow: what they hold is the files' own, and no header
     for line in diff.splitlines():
-        if line.startswith("+++ "):
+        if inside and line[:1] in "+-\\":
+            inside -= line[:1] != "\\"
+        elif line.startswith("+++ "):
             name = line[4:].rstrip("\t")
             path = name[2:] if name.startswith("b/") else ""
-        elif path and (match := _HUNK.match(line)):
-            start, count = int(match[1]), int(match[2] or 1)
-            yield ChangedLines(path, max(1, start), max(1, start + count - 1), match[3])
+        elif match := _HUNK.match(line):
+            start, count = int(match[2]), int(match[3] or 1)
+            inside = int(match[1] or 1) + count
+            first = max(1, start)
+            if path:
+                yield ChangedLines(path, first, max(first, start + count - 1), match[4])
 
 
 def _functions_of(root: Path, lines: ChangedLines) -> Iterator[tuple[str, int]]:

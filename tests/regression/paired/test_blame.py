@@ -1,0 +1,109 @@
+"""The changed line in the function that takes more; nothing where no function that changed does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from profkit.core.types import Hotspot, Profile, RunDocument
+from profkit.regression.paired.blame import ChangedLines, blamed_lines, changed_lines
+from profkit.regression.paired.version import Version
+from tests.documents import document
+from tests.git_repository import git, repository
+
+CODE = "def quick():\n    return 1\n\n\ndef parse(text):\n    words = text.split()\n    return words\n"
+SLOWER = CODE.replace("    return words", "    words = sorted(words)\n    return words").replace(
+    "return 1", "return 2"
+)
+
+
+def profiled(root: Path, **seconds: float) -> RunDocument:
+    """A run whose cProfile has these functions of `tool.py`, with what they call."""
+    hotspots = tuple(
+        Hotspot(name, value / 2, value, 10, str(root / "tool.py"), 5) for name, value in seconds.items()
+    )
+    profile = Profile("own time by function", "s", 1.0, hotspots, "own-time")
+    return replace(document(), profiles=(profile,))
+
+
+def versions(tmp_path: Path) -> tuple[Version, Version]:
+    """The code before and after, each in a folder of its own, as commits of one repository."""
+    place = repository(tmp_path / "repo")
+    (place / "tool.py").write_text(CODE)
+    git(place, "add", "-A")
+    git(place, "commit", "-qm", "Begin")
+    first = git(place, "rev-parse", "HEAD")
+    git(place, "worktree", "add", "-q", "--detach", str(tmp_path / "old"), first)
+    (place / "tool.py").write_text(SLOWER)
+    git(place, "commit", "-qam", "Sort the words")
+    second = git(place, "rev-parse", "HEAD")
+    return (
+        Version("old", ("x",), tmp_path / "old", root=tmp_path / "old", commit=first),
+        Version("new", ("x",), place, root=place, commit=second),
+    )
+
+
+def test_the_changed_line_of_the_function_that_rose_is_blamed_with_its_commit(tmp_path: Path) -> None:
+    old, new = versions(tmp_path)
+    assert old.root is not None
+    assert new.root is not None
+    documents = profiled(old.root, quick=0.1, parse=0.2), profiled(new.root, quick=0.1, parse=0.5)
+    (line,) = blamed_lines(documents, old, new)
+    assert (line.path, line.line, line.text) == ("tool.py", 7, "words = sorted(words)")
+    assert (line.function, line.subject, line.commit) == ("parse", "Sort the words", new.commit)
+    assert "200 ms to 500 ms" in line.reason
+
+
+def test_nothing_is_blamed_where_no_changed_function_takes_more(tmp_path: Path) -> None:
+    old, new = versions(tmp_path)
+    assert old.root is not None
+    assert new.root is not None
+    documents = profiled(old.root, parse=0.2, other=0.1), profiled(new.root, parse=0.2, other=0.7)
+    assert blamed_lines(documents, old, new) == ()
+    assert blamed_lines((), old, new) == ()
+
+
+def test_a_line_that_is_in_no_commit_has_none(tmp_path: Path) -> None:
+    old, new = versions(tmp_path)
+    assert old.root is not None
+    assert new.root is not None
+    (new.root / "tool.py").write_text(SLOWER.replace("sorted(words)", "sorted(words, key=len)"))
+    documents = profiled(old.root, parse=0.2), profiled(new.root, parse=0.5)
+    (line,) = blamed_lines(documents, old, replace(new, dirty=True))
+    assert (line.commit, line.subject) == ("", "not committed")
+
+
+def test_a_function_of_machine_code_is_known_by_the_name_that_git_sees(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    code = (
+        "int main(void)\n{\n    return 0;\n}\n\nstatic long sum_all(const long *v, int n)\n{\n    long s = 0;\n"
+        "    for (int i = 0; i < n; i++)\n        s += v[i];\n    return s;\n}\n"
+    )
+    (place / "tool.c").write_text(code)
+    git(place, "add", "-A")
+    git(place, "commit", "-qm", "Begin")
+    first = git(place, "rev-parse", "HEAD")
+    (place / "tool.c").write_text(code.replace("s += v[i];", "s += v[i] / 3;"))
+    git(place, "commit", "-qam", "Divide")
+    counted = [
+        replace(
+            document(),
+            profiles=(Profile("functions by instructions", "instructions", 1e6, (Hotspot("sum_all", own),)),),
+        )
+        for own in (2e5, 6e5)
+    ]
+    old = Version("old", ("x",), place, root=place, commit=first)
+    new = Version("new", ("x",), place, root=place, commit=git(place, "rev-parse", "HEAD"))
+    (line,) = blamed_lines(counted, old, new)
+    assert (line.path, line.line, line.function) == ("tool.c", 10, "sum_all")
+
+
+def test_hunks_are_read_and_what_files_hold_is_taken_for_no_header() -> None:
+    diff = (
+        "+++ b/a b.py\n@@ -1,0 +2,2 @@ def f():\n+++ b/../../etc/passwd\n+@@ -1 +9,9 @@\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
+        "@@ nonsense @@\n+++ b/c.c\n@@ -5,2 +4,0 @@ g(int)\n-a\n-b\n@@ -99999999999 +1 @@\n"
+    )
+    assert list(changed_lines(diff)) == [
+        ChangedLines("a b.py", 2, 3, "def f():"),
+        ChangedLines("c.c", 4, 4, "g(int)"),
+    ]

@@ -1,0 +1,188 @@
+"""`compare --base` and `--a --b` with real processes in a real repository."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import UsageError, WorkloadError
+from profkit.core.progress import Silent
+from profkit.regression.paired import PairOptions, RunOptions, VersionsRequest, compare_versions
+from tests.cli_runner import ENVIRONMENT, PROFKIT, profkit
+from tests.git_repository import commit, git, repository
+
+QUICK = PairOptions(budget=20.0, seed=1, run=RunOptions(sampling=0.1))
+BUSY = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
+
+
+def request(folder: Path, *command: str, **more: object) -> VersionsRequest:
+    """The command at `HEAD~1` and as it is, without the passes that say why."""
+    usual: dict[str, object] = {"base": "HEAD~1", "cwd": folder, "pairs": QUICK, "causes": False}
+    return VersionsRequest(command or (sys.executable, "work.py"), **{**usual, **more})  # type: ignore[arg-type]
+
+
+def test_a_commit_that_does_more_is_a_regression_and_the_tree_is_left_as_it_was(tmp_path: Path) -> None:
+    place = repository(tmp_path / "re po", size=100)
+    commit(place, 150)
+    found = compare_versions(request(place), Silent()).comparison
+    assert found.outcome == "regressed"
+    assert found.changes[0].ratio == pytest.approx(1.5, abs=0.1)
+    assert found.candidate.commit == git(place, "rev-parse", "HEAD")
+    assert git(place, "worktree", "list").count("\n") == 0
+    assert git(place, "status", "--porcelain") == ""
+
+
+def test_files_that_are_not_committed_are_the_candidate(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo", size=150)
+    (place / "size.txt").write_text("100")
+    found = compare_versions(request(place, base="HEAD"), Silent()).comparison
+    assert found.outcome == "improved"
+    assert found.candidate.dirty
+    assert found.candidate.name == "the working tree"
+
+
+def test_one_commit_with_itself_is_refused(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    with pytest.raises(UsageError, match="the same commit"):
+        compare_versions(request(place, base="HEAD"), Silent())
+
+
+@pytest.mark.parametrize("base", ["absent", "--upload-pack=x", ""])
+def test_a_name_that_is_no_commit_is_refused(tmp_path: Path, base: str) -> None:
+    with pytest.raises(UsageError, match="there is no commit"):
+        compare_versions(request(repository(tmp_path / "repo"), base=base), Silent())
+
+
+def test_a_version_that_runs_the_code_of_the_other_is_refused(tmp_path: Path) -> None:
+    """As a project does that is installed in place: its path comes first, whatever the folder."""
+    place = repository(tmp_path / "repo")
+    (place / "library").mkdir()
+    (place / "library" / "tool.py").write_text("pass\n")
+    program = f"import sys\nsys.path.insert(0, {str(place / 'library')!r})\nimport tool\n"
+    (place / "program.py").write_text(program)
+    commit(place, 1)
+    commit(place, 2)
+    with pytest.raises(UsageError, match=r"runs the code of .* it loads library/tool\.py"):
+        compare_versions(request(place, sys.executable, "program.py"), Silent())
+
+
+def test_modules_of_the_checkout_come_before_installed_ones(tmp_path: Path) -> None:
+    """What `pip install -e` leaves is a folder at the end of the module path: that of the working tree."""
+    place = repository(tmp_path / "repo")
+    (place / "src").mkdir()
+    (place / "src" / "tool.py").write_text(BUSY.format(0.05))
+    (place / "bench").mkdir()
+    (place / "bench" / "program.py").write_text(
+        f"import sys\nsys.path.append({str(place / 'src')!r})\nimport tool\n"
+    )
+    commit(place, 1)
+    (place / "src" / "tool.py").write_text(BUSY.format(0.1))
+    commit(place, 2)
+    found = compare_versions(request(place, sys.executable, "bench/program.py"), Silent()).comparison
+    assert found.outcome == "regressed"
+
+
+def test_a_change_that_is_not_loaded_is_noted(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    (place / "program.py").write_text(BUSY.format(0.02))
+    (place / "other.py").write_text("a = 1\n")
+    commit(place, 1)
+    (place / "other.py").write_text("a = 2\n")
+    git(place, "commit", "-qam", "another file")
+    found = compare_versions(request(place, sys.executable, "program.py"), Silent()).comparison
+    assert any("Neither version loads" in note and "other.py" in note for note in found.notes)
+
+
+def test_a_version_that_fails_is_named_with_what_it_said(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    (place / "work.py").write_text("raise SystemExit('no data')")
+    git(place, "commit", "-qam", "broken")
+    with pytest.raises(WorkloadError, match=r"(?s)the working tree.*exited with 1.*no data"):
+        compare_versions(request(place), Silent())
+
+
+def test_two_commands_are_compared_and_a_shell_is_used_where_they_need_one(tmp_path: Path) -> None:
+    quick, slow = (f'{sys.executable} -c "{BUSY.format(s)}" | cat' for s in (0.05, 0.1))
+    found = compare_versions(
+        VersionsRequest(commands=(quick, slow), cwd=tmp_path, pairs=QUICK, causes=False), Silent()
+    ).comparison
+    assert found.outcome == "regressed"
+    assert (found.baseline.name, found.candidate.name) == (quick, slow)
+
+
+def test_a_setup_command_runs_once_for_a_commit_and_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    place = repository(tmp_path / "repo")
+    setup = f"cp size.txt built.txt; echo once >> {tmp_path}/calls"
+    (place / "program.py").write_text(
+        "import time\nend = time.process_time() + float(open('built.txt').read()) * 1e-3\n"
+        "while time.process_time() < end: pass\n"
+    )
+    (place / ".gitignore").write_text("built.txt\n")
+    commit(place, 50)
+    commit(place, 100)
+    options = [
+        "--base",
+        "HEAD~1",
+        "--head",
+        "HEAD",
+        "--setup",
+        setup,
+        "--budget",
+        "20",
+        "--no-cause",
+        "--quiet",
+    ]
+    command = ["--", sys.executable, "program.py"]
+    for _ in range(2):
+        done = profkit("compare", *options, *command, cwd=place)
+        assert done.code == 1, done.err
+    assert (tmp_path / "calls").read_text() == "once\n" * 2
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--a", "true"], "--a and --b belong together"),
+        (["--a", "true", "--b", "true", "--base", "main"], "nothing else is run"),
+        (["--base", "main"], "no command"),
+        (["--head", "main", "--", "true"], "what is it compared with"),
+        (["one"], "two runs or reports, not 1"),
+        (["python", "bench.py", "--", "x"], "which versions of it"),
+        (["--a", "'", "--b", "true"], "is no command"),
+        (["--a", " ", "--b", "true"], "an empty command"),
+        (["--a", "absent-program", "--b", "true"], "absent-program"),
+        (["--base", "main", "--floor", "x", "--", "true"], "--floor"),
+    ],
+)
+def test_options_that_do_not_belong_together_are_refused(tmp_path: Path, words: list[str], says: str) -> None:
+    done = profkit("compare", *words, cwd=tmp_path)
+    assert done.code == 2
+    assert says in done.err
+    assert "Traceback" not in done.err
+
+
+def test_ctrl_c_shows_what_there_is_and_leaves_no_process(tmp_path: Path) -> None:
+    command = [*PROFKIT, "compare", "--budget", "60", "--floor", "0.01%", "--no-cause", "--format", "json"]
+    slow = f'{sys.executable} -c "{BUSY.format(0.05)}"'
+    with subprocess.Popen(
+        [*command, "--a", slow, "--b", slow],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+    ) as process:
+        time.sleep(5)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert json.loads(said)["pairing"]["pairs"] >= 2

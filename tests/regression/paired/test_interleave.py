@@ -1,0 +1,179 @@
+"""Pairs of runs: their order, when they end, and what is taken out, with runs that are made up."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import WorkloadError
+from profkit.core.progress import Silent
+from profkit.core.types import RUN, Scope
+from profkit.regression.paired import interleave
+from profkit.regression.paired.interleave import PairedResult, PairedRuns, PairOptions
+from profkit.regression.paired.one_run import OneRun
+from profkit.regression.paired.version import Version
+
+Runs = Callable[[str], OneRun]
+
+
+def process(seconds: float, waited: float | None = 0.0, rss: int | None = None) -> OneRun:
+    """A run of an unmarked program whose own work takes `seconds`."""
+    return OneRun({RUN: seconds + (waited or 0.0)}, seconds + (waited or 0.0), waited, rss, False)
+
+
+@pytest.fixture
+def in_pairs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[Callable[..., tuple[PairedResult, list[str]]]]:
+    """Run pairs of `old` and `new`, whose runs `make` gives by their name; the result, and the order of the runs."""
+    order: list[str] = []
+
+    def run(make: Runs, **options: object) -> tuple[PairedResult, list[str]]:
+        order.clear()
+
+        def run_once(version: Version, *_: object) -> OneRun:
+            order.append(version.name)
+            return make(version.name)
+
+        monkeypatch.setattr(interleave, "run_once", run_once)
+        old, new = Version("old", ("x",), tmp_path), Version("new", ("x",), tmp_path)
+        usual = PairOptions(**{"budget": 5.0, "most": 40, "seed": 1, **options})  # type: ignore[arg-type]
+        return PairedRuns(old, new, usual, tmp_path, Silent()).run(), order
+
+    return run
+
+
+def noisy(factor: float, sigma: float, seed: int = 0) -> Runs:
+    """Runs of a tenth of a second with noise, the new ones longer by `factor`."""
+    draw = random.Random(seed)
+    return lambda name: process(0.1 * (factor if name == "new" else 1.0) * draw.lognormvariate(0, sigma))
+
+
+def test_a_slower_version_is_different_and_worse(
+    in_pairs: Callable[..., tuple[PairedResult, list[str]]],
+) -> None:
+    result, _ = in_pairs(noisy(1.2, 0.01))
+    (change,) = result.changes
+    assert (change.word, change.course) == ("different", "worse")
+    assert change.ratio == pytest.approx(1.2, abs=0.02)
+    assert result.pairing.pairs < 10  # a fifth is seen at once
+
+
+def test_equal_versions_are_the_same_before_the_budget_ends(
+    in_pairs: Callable[..., tuple[PairedResult, list[str]]],
+) -> None:
+    result, _ = in_pairs(noisy(1.0, 0.01))
+    assert [change.word for change in result.changes] == ["same"]
+    assert result.pairing.pairs < 40
+
+
+def test_what_cannot_be_decided_ends_with_the_most_pairs(
+    in_pairs: Callable[..., tuple[PairedResult, list[str]]],
+) -> None:
+    result, _ = in_pairs(noisy(1.0, 0.3))
+    assert [change.word for change in result.changes] == ["ambiguous"]
+    assert result.pairing.pairs == 40
+
+
+def test_the_order_inside_of_a_pair_is_random_and_every_pair_has_both(
+    in_pairs: Callable[..., tuple[PairedResult, list[str]]],
+) -> None:
+    _, order = in_pairs(noisy(1.0, 0.3))
+    pairs = [tuple(order[n : n + 2]) for n in range(0, len(order), 2)]
+    assert set(pairs) == {("old", "new"), ("new", "old")}
+
+
+def test_waiting_for_a_processor_is_taken_out_of_every_run(
+    in_pairs: Callable[..., tuple[PairedResult, list[str]]],
+) -> None:
+    """Beside a neighbour a run takes up to three times as long; its own work says the same in four pairs."""
+    draw = random.Random(3)
+    own = noisy(1.2, 0.005)
+
+    def make(name: str) -> OneRun:
+        return process(own(name).wall, waited=draw.uniform(0, 0.2))
+
+    result, _ = in_pairs(make)
+    assert result.changes[0].ratio == pytest.approx(1.2, abs=0.02)
+    assert result.pairing.waited == pytest.approx(0.5, abs=0.15)
+
+
+def test_nothing_is_taken_out_where_one_run_had_several_threads(
+    in_pairs: Callable[..., tuple[PairedResult, list[str]]],
+) -> None:
+    calls = itertools.count()
+    result, _ = in_pairs(lambda _: process(0.1, waited=None if next(calls) == 3 else 0.05))
+    assert result.pairing.waited is None
+
+
+def test_a_version_that_fails_now_and_then_is_measured_and_one_that_always_fails_is_not(
+    in_pairs: Callable[..., tuple[PairedResult, list[str]]],
+) -> None:
+    calls = itertools.count()
+
+    def make(name: str) -> OneRun:
+        if next(calls) in (6, 13):
+            raise WorkloadError(f"{name} exited with 1")
+        return noisy(1.2, 0.01)(name)
+
+    result, _ = in_pairs(make, floor=0.15)
+    assert result.changes[0].word == "different"
+    assert any("left out" in note for note in result.notes)
+
+    def always(name: str) -> OneRun:
+        raise WorkloadError(f"{name} exited with 1")
+
+    with pytest.raises(WorkloadError):
+        in_pairs(always)
+
+
+def test_ctrl_c_keeps_what_there_is(in_pairs: Callable[..., tuple[PairedResult, list[str]]]) -> None:
+    calls, own = itertools.count(), noisy(1.3, 0.01)
+
+    def make(name: str) -> OneRun:
+        if next(calls) == 11:
+            raise KeyboardInterrupt
+        return own(name)
+
+    result, _ = in_pairs(make, floor=0.28)
+    assert result.interrupted
+    assert result.pairing.pairs == 5
+    assert result.changes[0].ratio == pytest.approx(1.3, abs=0.05)
+
+
+def test_each_of_several_regions_is_decided_and_one_that_only_one_version_has_is_named(
+    in_pairs: Callable[..., tuple[PairedResult, list[str]]],
+) -> None:
+    draw = random.Random(5)
+
+    def make(name: str) -> OneRun:
+        times = {Scope("region", "load"): 0.1 * draw.lognormvariate(0, 0.005)}
+        times[Scope("region", "parse")] = (0.15 if name == "new" else 0.1) * draw.lognormvariate(0, 0.005)
+        if name == "new":
+            times[Scope("region", "extra")] = 1.0
+        return OneRun(times, 1.0, None, None, True)
+
+    result, _ = in_pairs(make)
+    words = {change.scope.name: change.word for change in result.changes}
+    assert words == {"load": "same", "parse": "different"}
+    assert any("extra" in note for note in result.notes)
+
+
+def test_equal_versions_are_called_different_in_fewer_than_two_of_a_hundred(
+    in_pairs: Callable[..., tuple[PairedResult, list[str]]],
+) -> None:
+    """However often it is looked at: with noise that has a heavy tail, and a floor of nothing."""
+    wrong = 0
+    for seed in range(200):
+        draw = random.Random(seed)
+
+        def make(name: str, draw: random.Random = draw) -> OneRun:
+            return process(0.1 * (1 + draw.expovariate(30)))
+
+        result, _ = in_pairs(make, floor=0.0, most=30, seed=seed)
+        wrong += result.changes[0].word == "different"
+    assert wrong <= 8  # 2 % are 4; more than 8 of 200 are less likely than 1 in 50
