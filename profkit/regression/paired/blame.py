@@ -55,7 +55,7 @@ def blamed_lines(documents: Sequence[RunDocument], first: Version, second: Versi
 def changed_lines(diff: str) -> Iterator[ChangedLines]:
     """The hunks of a diff without context (`git diff -U0`). Of lines that were only taken out, the one above."""
     path, inside = "", 0  # lines of a hunk that follow: what they hold is the files' own, and no header
-    for line in diff.splitlines():
+    for line in diff.split("\n"):
         if inside and line[:1] in "+-\\":
             inside -= line[:1] != "\\"
         elif line.startswith("+++ "):
