@@ -45,10 +45,21 @@ class Cases(Block):
 
 
 @dataclass(frozen=True)
+class Annotation:
+    """One message; with a `path` relative to the repository and a `line` (from 1) it stands beside that line."""
+
+    level: Literal["error", "warning", "notice"]
+    title: str
+    message: str
+    path: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True)
 class Annotations(Block):
     """Messages for a CI system that shows them beside the run, the worst first; people read the same elsewhere."""
 
-    rows: tuple[tuple[Literal["error", "warning", "notice"], str, str], ...]  # level, title, message
+    rows: tuple[Annotation, ...]
 
 
 MOST = 10  # of each level in a step (GitHub's documentation, "Limits of annotations")
@@ -59,9 +70,9 @@ def annotation_lines(view: View) -> str:
     lines: dict[str, list[str]] = {"error": [], "warning": [], "notice": []}
     for block in walk(view.blocks):
         if isinstance(block, Annotations):
-            for level, title, message in block.rows:
-                text = "\n".join(dict.fromkeys(map(without_control_characters, message.split("\n"))))
-                lines[level].append(_command(level, title, text))
+            for row in block.rows:
+                text = "\n".join(dict.fromkeys(map(without_control_characters, row.message.split("\n"))))
+                lines[row.level].append(_command(row.level, row.title, text, row.path, row.line))
     shown = []
     for name, rows in lines.items():
         if len(rows) > MOST:
@@ -71,14 +82,20 @@ def annotation_lines(view: View) -> str:
     return "".join(line + "\n" for line in shown)
 
 
-def _command(level: str, title: str, text: str) -> str:
+def _command(level: str, title: str, text: str, path: str = "", line: int = 0) -> str:
     """`::error title=...::...` as the runner reads it.
 
     >>> _command("error", "a: b, 100 %", "first\\nsecond")
     '::error title=a%3A b%2C 100 %25::first%0Asecond'
+    >>> _command("error", "slower", "text", "a,b.py", 3)
+    '::error file=a%2Cb.py,line=3,title=slower::text'
     """
-    named = _escaped(without_control_characters(title)).replace(":", "%3A").replace(",", "%2C")
-    return f"::{level} title={named}::{_escaped(text)}"
+    place = f"file={_property(path)}," + (f"line={line}," if line else "") if path else ""
+    return f"::{level} {place}title={_property(title)}::{_escaped(text)}"
+
+
+def _property(text: str) -> str:
+    return _escaped(without_control_characters(text)).replace(":", "%3A").replace(",", "%2C")
 
 
 def _escaped(text: str) -> str:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from profkit.core.types.comparison import Cause as Cause
     from profkit.core.types.comparison import Change as Change
     from profkit.core.types.comparison import ChangeWord as ChangeWord
+    from profkit.core.types.comparison import ComparedEnding as ComparedEnding
+    from profkit.core.types.comparison import ComparedSuite as ComparedSuite
+    from profkit.core.types.comparison import ComparedWorkload as ComparedWorkload
     from profkit.core.types.comparison import Comparison as Comparison
     from profkit.core.types.comparison import ComparisonOutcome as ComparisonOutcome
     from profkit.core.types.comparison import Course as Course
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from profkit.core.types.comparison import RoleSign as RoleSign
     from profkit.core.types.comparison import Sample as Sample
     from profkit.core.types.comparison import Side as Side
+    from profkit.core.types.comparison import SuiteOutcome as SuiteOutcome
     from profkit.core.types.comparison import Tier as Tier
     from profkit.core.types.evaluation import STATUSES as STATUSES
     from profkit.core.types.evaluation import EvaluationDocument as EvaluationDocument
@@ -159,9 +163,9 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "comparison": (
-        "BlamedLine Cause Change ChangeWord Comparison ComparisonOutcome Course Difference Direction Feature "
-        "Fingerprint FunctionChange InsightChange InsightWord KernelChange KernelChangeWord Look Pairing RoleSign "
-        "Sample Side Tier"
+        "BlamedLine Cause Change ChangeWord ComparedEnding ComparedSuite ComparedWorkload Comparison "
+        "ComparisonOutcome Course Difference Direction Feature Fingerprint FunctionChange InsightChange InsightWord "
+        "KernelChange KernelChangeWord Look Pairing RoleSign Sample Side SuiteOutcome Tier"
     ),
     "evaluation": (
         "STATUSES EvaluationDocument EvaluationTest Fault Speedup SpeedWord TestResult TestStatus "

@@ -235,3 +235,34 @@ class Comparison:
     insights: tuple[InsightChange, ...] = ()  # fixed, new, still there, in this order
     pairing: Pairing | None = None  # where both were run in turn, and not recorded apart
     blamed: tuple[BlamedLine, ...] = ()  # the likeliest first
+
+
+# How a workload of a suite ended. `new`: the baseline does not have it; `elsewhere`: it runs on another machine;
+# `failed`: it did not run; `refused`, `machine`: a version could not be had, or this machine cannot; `interrupted`:
+# a Ctrl-C came before.
+ComparedEnding = Literal["compared", "new", "elsewhere", "failed", "refused", "machine", "interrupted"]
+SuiteOutcome = Literal[ComparisonOutcome, "failed"]
+
+
+@dataclass(frozen=True)
+class ComparedWorkload:
+    """One workload of a suite: its comparison, or why there is none."""
+
+    name: str
+    ending: ComparedEnding
+    comparison: Comparison | None = None
+    reason: str = ""
+    fix: str | None = None
+
+
+@dataclass(frozen=True)
+class ComparedSuite:
+    """Several workloads, each compared between the same two versions; the worst first. `seconds` is wall time."""
+
+    name: str
+    outcome: SuiteOutcome
+    exit_code: int
+    started: str
+    seconds: float
+    workloads: tuple[ComparedWorkload, ...]
+    interrupted: bool = False

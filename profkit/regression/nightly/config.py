@@ -36,8 +36,8 @@ from profkit.regression.nightly.config_values import (
 )
 from profkit.regression.paired.checkout import CheckoutSpec
 from profkit.regression.profile_process import ProfileRequest
+from profkit.reporting.forges.step import Annotate
 
-Annotate = Literal["auto", "always", "never"]
 # always: each workload beside the last good commit; suspects: only where its past makes it a candidate regression
 Paired = Literal["always", "suspects"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,14 +9,13 @@ from typing import cast
 
 from profkit.core.codec import json_text, to_plain_data
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, WorkloadError
-from profkit.core.files.safe_folder import check_links, make_parents
 from profkit.core.formatting import format_figures, plural
 from profkit.core.types import Calibration, Incident, Json, MetricOutcome, Night, Outcome, WorkloadOutcome
 from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
 from profkit.regression.nightly.config import NotifySpec
 from profkit.regression.nightly.session import write_text
 from profkit.reporting import junit, markdown
-from profkit.reporting.ci import annotation_lines
+from profkit.reporting.forges.step import annotations, append_summary, summary_file
 from profkit.reporting.views.night import view
 from profkit.reporting.views.night.text import name_of
 
@@ -204,10 +202,9 @@ def write_notices(spec: NotifySpec, night: Night, *, strict: bool = False) -> li
     faults = []
     if spec.junit is not None:
         faults.append(_write_or_fault(spec.junit, junit.render([view(night)], strict=strict)))
-    github = os.environ.get("GITHUB_STEP_SUMMARY")
-    summary = spec.summary or (Path(github) if github else None)
+    summary = spec.summary or summary_file()
     if summary is not None:
-        faults.append(_append_summary(summary, night))
+        faults.append(append_summary(summary, view(night)))
     return [fault for fault in faults if fault is not None]
 
 
@@ -221,20 +218,4 @@ def _write_or_fault(path: Path, text: str) -> str | None:
 
 def annotations_of(spec: NotifySpec, night: Night) -> str:
     """The lines for GitHub's runner; empty where it does not listen."""
-    listening = spec.annotations == "always" or (
-        spec.annotations == "auto" and os.environ.get("GITHUB_ACTIONS") == "true"
-    )
-    return annotation_lines(view(night)) if listening else ""
-
-
-def _append_summary(path: Path, night: Night) -> str | None:
-    """Append the report, within what GitHub shows of one step in all; why it could not be written."""
-    try:
-        make_parents(path.parent)
-        check_links(path)
-        size = path.stat().st_size if path.exists() else 0
-        with path.open("a", encoding="utf-8") as file:
-            file.write(markdown.render(view(night), max(4096, markdown.STEP_SUMMARY - size - 1024)) + "\n")
-    except OSError as error:
-        return f"cannot write {path}: {error.strerror}"
-    return None
+    return annotations(view(night), spec.annotations)

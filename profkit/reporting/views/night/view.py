@@ -10,7 +10,7 @@ from profkit.core.formatting import format_quantity, format_utc_time
 from profkit.core.types import Incident, MetricOutcome, Night, Outcome, Verdict, VerdictWord, WorkloadOutcome
 from profkit.core.types.night import OUTCOME_ORDER
 from profkit.reporting.chart_blocks import Charts, TrendChart
-from profkit.reporting.ci import Annotations, Case, Cases, CaseState
+from profkit.reporting.ci import Annotation, Annotations, Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -272,7 +272,7 @@ def _target_case(group: str, verdict: Verdict) -> Case:
     return Case(f"{group}.targets", verdict.target, states[verdict.verdict], message, kind=verdict.verdict)
 
 
-def _annotations(night: Night) -> Iterator[tuple[Literal["error", "warning", "notice"], str, str]]:
+def _annotations(night: Night) -> Iterator[Annotation]:
     """Each workload that somebody must look at: the reason, the metrics, the causes and the fix, a line each."""
     for workload in sorted(night.workloads, key=lambda w: OUTCOME_ORDER.index(w.outcome)):
         level = _LEVELS.get(workload.outcome)
@@ -285,7 +285,7 @@ def _annotations(night: Night) -> Iterator[tuple[Literal["error", "warning", "no
             lines.append(f"{name_of(metric)}{f' {change}' if change else ''}: {metric.reason}")
         lines += [*missed_targets(workload)[:5], *causes(workload)[:5]]
         lines += [f"fix: {workload.fix}"] if workload.fix else []
-        yield (
+        yield Annotation(
             level,
             f"{workload.name}: {word_of(workload).lower()}",
             "\n".join(" ".join(line.split()) for line in lines if line),
