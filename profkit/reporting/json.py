@@ -10,6 +10,7 @@ from profkit.core.run_folder import run_to_text
 from profkit.core.types import (
     AcceptedChange,
     Check,
+    ComparedSuite,
     Comparison,
     Entry,
     Json,
@@ -30,6 +31,11 @@ def run(document: RunDocument) -> str:
 def comparison(document: Comparison) -> str:
     """Schema "profkit.comparison/1"."""
     return _text("profkit.comparison/1", _fields(document)).rstrip("\n")
+
+
+def comparisons(suite: ComparedSuite) -> str:
+    """Schema "profkit.comparisons/1": the workloads of a suite, each with its comparison or why there is none."""
+    return _text("profkit.comparisons/1", _fields(suite)).rstrip("\n")
 
 
 def plan(planned: Plan) -> str:

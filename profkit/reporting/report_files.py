@@ -21,7 +21,7 @@ INDEX = "index.html"  # of a generation: what a folder of many pages is opened w
 
 def write_page(folder: Path, document: RunDocument) -> str | None:
     """Write `folder/report.html`; why it is not there, in one line, or None."""
-    return _write(folder / PAGE, lambda: page.render(run.view(document, extras=read_extras(folder))))
+    return write_report(folder / PAGE, lambda: page.render(run.view(document, extras=read_extras(folder))))
 
 
 def write_sweep_reports(folder: Path, document: SweepDocument) -> tuple[str, ...]:
@@ -43,13 +43,14 @@ def write_generation_reports(folder: Path, document: GenerationDocument) -> tupl
 
 def _write_both(folder: Path, make: Callable[[], View], name: str = PAGE) -> tuple[str, ...]:
     faults = (
-        _write(folder / "report.md", lambda: markdown.render(make())),
-        _write(folder / name, lambda: page.render(make())),
+        write_report(folder / "report.md", lambda: markdown.render(make())),
+        write_report(folder / name, lambda: page.render(make())),
     )
     return tuple(fault for fault in faults if fault is not None)
 
 
-def _write(path: Path, make: Callable[[], str]) -> str | None:
+def write_report(path: Path, make: Callable[[], str]) -> str | None:
+    """Write what `make` returns; why the file is not there, in one line, or None."""
     try:
         write_whole(path, (make(),))
     except OSError as error:

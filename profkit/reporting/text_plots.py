@@ -255,3 +255,52 @@ def _columns(count: int, cells: int) -> list[int]:
         step = max(1, min(4, dots // count))
         return [index * step for index in range(count)]
     return [index * (dots - 1) // (count - 1) for index in range(count)]
+
+
+def interval_plot(
+    intervals: Sequence[tuple[int, float, float, float]],
+    ends: tuple[float, float],
+    levels: Sequence[float],
+    label: Callable[[float], str],
+    *,
+    across: str = "",
+    width: int = 64,
+    height: int = 9,
+) -> list[str]:
+    """Lines of at most `width` characters: intervals (place, value, low, high) from left to right, in their order.
+
+    Rows go from the first of `ends` to the second; what lies beyond ends at the edge. `levels` are drawn through, the
+    first as a line, the others dotted. Of more intervals than columns every so many are shown, always the last.
+    `across` says what the places count.
+    """
+    bottom, top = ends
+    if not intervals or not bottom < top:
+        return []
+
+    def row_of(value: float) -> int:
+        return round((top - min(top, max(bottom, value))) / (top - bottom) * (height - 1))
+
+    names: dict[int, str] = {}
+    for value in (*levels[:1], top, bottom, *levels[1:]):
+        names.setdefault(row_of(value), label(value))
+    margin = max(map(len, names.values()))
+    cells = max(4, width - margin - 3 - len(across))
+    stride = -(-len(intervals) // cells)
+    shown = list(intervals[::-1][::stride])[::-1]
+    step = max(1, min(4, cells // len(shown)))
+    used = (len(shown) - 1) * step + 1
+    rows = [[" "] * used for _ in range(height)]
+    for number, level in reversed(list(enumerate(levels))):
+        rows[row_of(level)] = [("─" if number == 0 else "┈")] * used
+    for place, (_, value, low, high) in enumerate(shown):
+        for row in range(row_of(high), row_of(low) + 1):
+            rows[row][place * step] = "│"
+        rows[row_of(value)][place * step] = "●"
+    lines = [
+        f"{names.get(number, ''):>{margin}} {'┤' if number in names else '│'}{''.join(row)}".rstrip()
+        for number, row in enumerate(rows)
+    ]
+    first, last = str(shown[0][0]), str(shown[-1][0])
+    gap = used - len(first) - len(last)
+    below = first + " " * gap + last if gap > 0 else last.rjust(used)
+    return [*lines, f"{' ' * (margin + 2)}{below} {across}".rstrip()]

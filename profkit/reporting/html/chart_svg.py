@@ -17,6 +17,7 @@ from profkit.reporting.chart_blocks import (
 from profkit.reporting.charts.bars import bar_chart, stacked_bar
 from profkit.reporting.charts.cases import cloud_chart
 from profkit.reporting.charts.distribution import distribution_chart, sequence_chart
+from profkit.reporting.charts.intervals import IntervalChart, interval_chart
 from profkit.reporting.charts.lines import line_chart
 from profkit.reporting.charts.over_time import growth_chart, over_time_chart
 from profkit.reporting.charts.roofline import roofline_chart
@@ -52,4 +53,6 @@ def svg_of(chart: Block, number: Number) -> str | None:
             return cloud_chart(chart)
         case StepCurve():
             return step_curve(chart)
+        case IntervalChart():
+            return interval_chart(chart)
     return None

@@ -1,4 +1,4 @@
-"""A comparison of two runs as blocks."""
+"""A comparison of two runs, or of several workloads, as blocks."""
 
 from profkit.reporting.views.comparison.view import DISTURBANCES as DISTURBANCES
 from profkit.reporting.views.comparison.view import looked_line as looked_line

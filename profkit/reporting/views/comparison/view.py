@@ -11,10 +11,7 @@ from profkit.backends import kernel_word
 from profkit.core.formatting import format_figures, format_quantity, format_utc_time, plural, signed
 from profkit.core.types import (
     Change,
-    ChangeWord,
     Comparison,
-    ComparisonOutcome,
-    Course,
     Difference,
     FunctionChange,
     KernelChange,
@@ -41,22 +38,11 @@ from profkit.reporting.view import (
     strong,
     table,
 )
+from profkit.reporting.views.comparison import paired
+from profkit.reporting.views.comparison.machine import machine_blocks
 from profkit.reporting.views.comparison.roles import compared_insights, paired_kernels
+from profkit.reporting.views.comparison.sizes import OUTCOMES, outcome_label, status_of
 
-OUTCOMES: dict[ComparisonOutcome, Status] = {
-    "regressed": Status.FAIL,
-    "refused": Status.REFUSED,
-    "ambiguous": Status.UNKNOWN,
-    "changed": Status.CHANGED,
-    "improved": Status.BETTER,
-    "same": Status.PASS,
-}
-_COURSES: dict[Course, Status] = {
-    "better": Status.BETTER,
-    "worse": Status.FAIL,
-    "neither": Status.CHANGED,
-}
-_WORDS: dict[ChangeWord, Status] = {"same": Status.PASS, "ambiguous": Status.UNKNOWN}
 DISTURBANCES = (
     "neighbours",
     "state",
@@ -75,20 +61,26 @@ _BRIEF = 4  # open questions on a short screen
 def view(comparison: Comparison) -> View:
     """The comparison as blocks."""
     forced = "FORCED: these two must not be compared; what follows may mean nothing."
-    headline: list[Text] = [comparison.reason]
+    pairing = comparison.pairing
+    headline = paired.headline(comparison) if pairing is not None else [comparison.reason]
     headline += [joined(soft("fix: "), comparison.fix)] if comparison.fix else []
     names = dict.fromkeys((comparison.baseline.name, comparison.candidate.name))
+    label = Label(OUTCOMES[comparison.outcome], comparison.outcome.upper())
+    sides = ("baseline", _side_line(comparison.baseline)), ("candidate", _side_line(comparison.candidate))
     return View(
         f"comparison of {' and '.join(names)}",
-        tuple(_blocks(comparison)),
-        Label(OUTCOMES[comparison.outcome], comparison.outcome.upper()),
+        (*blocks(comparison), *machine_blocks("compare", [("", comparison)])),
+        outcome_label(comparison) if pairing is not None else label,
         tuple(headline),
-        (("baseline", _side_line(comparison.baseline)), ("candidate", _side_line(comparison.candidate))),
+        (*sides, *(paired.facts(pairing) if pairing is not None else ())),
         warning=strong(forced, Status.FAIL) if comparison.forced else "",
     )
 
 
-def _blocks(comparison: Comparison) -> Iterator[Block]:
+def blocks(comparison: Comparison) -> Iterator[Block]:
+    """All that stands below the verdict."""
+    yield from paired.interval(comparison)
+    yield from paired.blamed(comparison.blamed)
     if comparison.differences:
         lines = tuple(
             Span(difference_line(difference), status=Status.FAIL if difference.tier == "must" else None)
@@ -129,10 +121,10 @@ def _blocks(comparison: Comparison) -> Iterator[Block]:
 def _side_line(side: Side) -> str:
     """`step on cpu, 2026-11-20 13:37:20 UTC, commit a1b2c3d4e5f6 with changes`."""
     parts = [side.name if not side.path or side.path.endswith(side.name) else f"{side.name} ({side.path})"]
-    parts.append(side.backend)
+    parts += [side.backend] if side.backend else []
     if side.started:
         parts.append(format_utc_time(side.started))
-    if side.commit:
+    if side.commit and side.commit[:_COMMIT] not in side.name:
         parts.append(f"commit {side.commit[:_COMMIT]}{' with changes' if side.dirty else ''}")
     return ", ".join(parts)
 
@@ -209,7 +201,7 @@ def _change_rows(changes: Sequence[Change]) -> list[tuple[Text, ...]]:
 
 def _change_row(change: Change, name: str) -> tuple[Text, ...]:
     """The name with a sign for its course, baseline, candidate, change, interval."""
-    status = _WORDS.get(change.word) or _COURSES[change.course]
+    status = status_of(change)
     return (
         joined(Span(status.sign, status=status), f" {name}"),
         format_quantity(change.baseline.value, change.unit),
@@ -313,6 +305,8 @@ def looked_line(comparison: Comparison) -> str | None:
     count = len(comparison.changes)
     if not count:
         return None
+    if comparison.pairing is not None:
+        return paired.trust_line(comparison)
     text = f"{plural(count, 'metric')} compared"
     if comparison.looked_at:
         text += f", {comparison.looked_at} by samples: at most 5 % of those called different are so by chance"
