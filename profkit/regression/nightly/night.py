@@ -15,7 +15,7 @@ from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
 from profkit.regression.nightly.config import NotifySpec
 from profkit.regression.nightly.session import write_text
 from profkit.reporting import junit, markdown
-from profkit.reporting.forges.step import annotations, append_summary, summary_file
+from profkit.reporting.forges.step import annotations_in_step, append_summary, summary_file
 from profkit.reporting.views.night import view
 from profkit.reporting.views.night.text import name_of
 
@@ -218,4 +218,4 @@ def _write_or_fault(path: Path, text: str) -> str | None:
 
 def annotations_of(spec: NotifySpec, night: Night) -> str:
     """The lines for GitHub's runner; empty where it does not listen."""
-    return annotations(view(night), spec.annotations)
+    return annotations_in_step(view(night), spec.annotations)

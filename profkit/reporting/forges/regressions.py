@@ -1,4 +1,4 @@
-"""What became worse, an entry for each metric that decides, with the line it belongs to: what a forge shows in a diff."""
+"""What became worse, an entry for each metric that decides, with its line: what a forge shows in a diff."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def append_summary(path: Path, view: View) -> str | None:
     return None
 
 
-def annotations(view: View, asked: Annotate = "auto") -> str:
+def annotations_in_step(view: View, asked: Annotate = "auto") -> str:
     """The lines for GitHub's runner; with `auto` empty where it does not listen."""
     listening = asked == "always" or (asked == "auto" and os.environ.get("GITHUB_ACTIONS") == "true")
     return annotation_lines(view) if listening else ""

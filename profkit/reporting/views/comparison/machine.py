@@ -57,7 +57,7 @@ def _cases(group: str, name: str, comparison: Comparison) -> Cases:
         detail = comparison.reason + fix
         cases.insert(0, Case(whole, "result", state, comparison.reason, detail, kind=comparison.outcome))
     seconds = comparison.pairing.seconds if comparison.pairing is not None else 0.0
-    facts = [("outcome", comparison.outcome)]
+    facts: list[tuple[str, str]] = [("outcome", comparison.outcome)]
     for side, what in ((comparison.baseline, "baseline"), (comparison.candidate, "candidate")):
         facts.append((what, side.commit or side.name))
     output = "\n".join(

@@ -62,7 +62,7 @@ def view(comparison: Comparison) -> View:
     """The comparison as blocks."""
     forced = "FORCED: these two must not be compared; what follows may mean nothing."
     pairing = comparison.pairing
-    headline = paired.headline(comparison) if pairing is not None else [comparison.reason]
+    headline: list[Text] = [comparison.reason] if pairing is None else paired.headline(comparison)
     headline += [joined(soft("fix: "), comparison.fix)] if comparison.fix else []
     names = dict.fromkeys((comparison.baseline.name, comparison.candidate.name))
     label = Label(OUTCOMES[comparison.outcome], comparison.outcome.upper())
