@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import replace
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -13,9 +15,11 @@ import typer
 from profkit.cli.options import FormatOption, OutputFormat, print_result, render_view
 
 if TYPE_CHECKING:
-    from profkit.core.types import Comparison
+    from profkit.core.types import ComparedSuite, Comparison
     from profkit.regression.compare import CompareOptions
     from profkit.regression.paired import PairOptions, VersionsRequest
+    from profkit.regression.paired.suite import SuiteRequest
+    from profkit.reporting.view import View
 
 VERSIONS = "Two versions, run in turn"
 EXAMPLES = """
@@ -24,6 +28,8 @@ Example:  profkit compare reports/20261119-gated_mlp-cpu reports/20261120-gated_
 Two versions, run in turn:  profkit compare --base main -- python bench.py
 
 Two commits:  profkit compare --base v1.2 --head v1.3 --setup 'make' -- ./bench
+
+A pull request, all workloads of a nightly's file:  profkit compare --suite nightly.yaml --base main --output report
 
 Two commands:  profkit compare --a 'python old.py' --b 'python new.py'
 
@@ -34,7 +40,8 @@ Two evaluations of kernels, also of BackendBench:  profkit compare BASELINE/full
 Two sweeps, by means over all shapes; with --metric time.median single cases decide:  profkit compare BASELINE CANDIDATE
 
 Exit codes: 0 the same, improved, or changed in nothing that decides; 1 regressed; 5 it cannot be decided, or the two
-must not be compared; 2 an input that cannot be read.
+must not be compared; 2 an input that cannot be read; 4 a version does not run. Of a suite 5 where nothing was decided,
+with --strict where any workload is open.
 """
 
 
@@ -81,9 +88,23 @@ def compare(
             rich_help_panel=VERSIONS,
         ),
     ] = None,
+    suite: Annotated[
+        Path | None,
+        typer.Option(
+            "--suite",
+            help="Compare all workloads of this nightly's file.",
+            metavar="FILE.yaml",
+            rich_help_panel=VERSIONS,
+        ),
+    ] = None,
     budget: Annotated[
         float,
-        typer.Option("--budget", help="Seconds for all pairs of runs.", rich_help_panel=VERSIONS, min=1.0),
+        typer.Option(
+            "--budget",
+            help="Seconds for all pairs of runs of one workload.",
+            rich_help_panel=VERSIONS,
+            min=1.0,
+        ),
     ] = 60.0,
     sampling: Annotated[
         float,
@@ -131,28 +152,48 @@ def compare(
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit 5 where any metric that decides is open.")
     ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write report.md, report.html, JSON, SARIF, JUnit, code quality and a badge into this folder.",
+            metavar="FOLDER",
+        ),
+    ] = None,
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
     """Say what is different between two runs or two versions, whether it is real, and why."""
-    from profkit.cli.progress import show_if_long
+    from profkit.core.errors import UsageError
     from profkit.regression.compare import CompareOptions
 
-    if base is not None or head is not None or a is not None or b is not None:
+    show = _Show(format, output, strict, quiet)
+    show.prepare()
+    share = _parse_share(floor)
+    if any(name is not None for name in (suite, base, head, a, b)):
+        pairs = _pair_options(budget, share, sampling, timeout, seed)
+        if suite is not None:
+            from profkit.regression.paired.suite import SuiteRequest
+
+            if words or a is not None or b is not None:
+                raise UsageError("--suite has the commands in its file", "leave COMMAND, --a and --b out")
+            if base is None:
+                raise UsageError("--suite: and what is it compared with?", f"--suite {suite} --base main")
+            _compare_suite(
+                SuiteRequest(suite, base, head, _prepared(setup), share, pairs, cause, strict), show
+            )
         request = _versions(words or [], base, head, a, b, setup)
-        pairs = _pair_options(budget, _parse_share(floor), sampling, timeout, seed)
-        _compare_versions(replace(request, pairs=pairs, causes=cause), format, quiet=quiet, strict=strict)
+        _compare_versions(replace(request, pairs=pairs, causes=cause), show)
     baseline, candidate = _two_runs(words or [])
     options = CompareOptions(
         force=force,
         across=_fields(across or []),
         metrics=_metrics(metric or []),
-        floor=_parse_share(floor),
+        floor=share,
         paths=(str(baseline), str(candidate)),
     )
     comparison = _compare_evaluations(options) or _compare_runs(options)
-    with show_if_long("compare", "what differs, and why"):
-        text = _text(comparison, format)
-    print_result(text)
+    show.comparison(comparison, in_step=False)
     raise typer.Exit(exit_code(comparison, strict=strict))
 
 
@@ -190,8 +231,11 @@ def _versions(
         )
     if base is None:
         raise UsageError(f"--head {head}: and what is it compared with?", f"--base {head}~1")
-    prepare = ("sh", "-c", setup) if setup is not None else ()
-    return VersionsRequest(tuple(words), base, head, checkout=CheckoutSpec(setup=prepare))
+    return VersionsRequest(tuple(words), base, head, checkout=CheckoutSpec(setup=_prepared(setup)))
+
+
+def _prepared(setup: str | None) -> tuple[str, ...]:
+    return ("sh", "-c", setup) if setup is not None else ()
 
 
 def _pair_options(
@@ -203,19 +247,105 @@ def _pair_options(
     return PairOptions(budget, floor if floor is not None else FLOOR, seed=seed, run=run)
 
 
-def _compare_versions(
-    request: VersionsRequest, output: OutputFormat, *, quiet: bool, strict: bool
-) -> NoReturn:
+def _compare_versions(request: VersionsRequest, show: _Show) -> NoReturn:
     from profkit.cli.progress import progress_for
     from profkit.core.errors import Interrupted
-    from profkit.core.signals import raise_on_signals
+    from profkit.core.signals import defer_interrupts, raise_on_signals
     from profkit.regression.paired import compare_versions
 
     with raise_on_signals():
-        result = compare_versions(request, progress_for(quiet=quiet))
-    print_result(_text(result.comparison, output))
-    code = Interrupted.exit_code if result.interrupted else exit_code(result.comparison, strict=strict)
+        result = compare_versions(request, progress_for(quiet=show.quiet))
+    with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
+        show.comparison(result.comparison, in_step=True)
+    code = Interrupted.exit_code if result.interrupted else exit_code(result.comparison, strict=show.strict)
     raise typer.Exit(code)
+
+
+def _compare_suite(request: SuiteRequest, show: _Show) -> NoReturn:
+    from profkit.cli.progress import progress_for
+    from profkit.core.signals import defer_interrupts, raise_on_signals
+    from profkit.regression.paired.suite import compare_suite
+
+    with raise_on_signals():
+        suite = compare_suite(request, progress_for(quiet=show.quiet))
+    with defer_interrupts():
+        show.suite(suite, request.file.absolute().parent)
+    raise typer.Exit(suite.exit_code)
+
+
+@dataclass(frozen=True)
+class _Show:
+    """Where a result goes: standard output, the folder that was asked for, and GitHub's runner where there is one."""
+
+    format: OutputFormat
+    output: Path | None
+    strict: bool
+    quiet: bool
+
+    def prepare(self) -> None:
+        """Make the folder before anything runs. Raises MachineError where that cannot be."""
+        from profkit.core.errors import MachineError
+
+        if self.output is None:
+            return
+        try:
+            self.output.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            message = f"cannot write to {self.output}: {error.strerror or error}"
+            raise MachineError(message, "--output FOLDER") from error
+
+    def comparison(self, found: Comparison, *, in_step: bool) -> None:
+        """One comparison; `in_step`: GitHub's summary and annotations are written, too."""
+        from profkit.cli.progress import show_if_long
+        from profkit.regression.paired.suite import first_changed_file
+        from profkit.reporting.views.comparison.comment import comment
+
+        with show_if_long("compare", "what differs, and why"):
+            print_result(_text(found, self.format))
+        if self.output is not None:
+            from profkit.reporting.forges.files import write_comparison
+
+            changed = first_changed_file(Path.cwd(), found) if found.outcome == "regressed" else None
+            self._tell(write_comparison(self.output, found, changed, strict=self.strict))
+        if in_step:
+            self._step(lambda: comment(found))
+
+    def suite(self, found: ComparedSuite, folder: Path) -> None:
+        """Several workloads; `folder` is in their repository."""
+        from profkit.regression.paired.suite import first_changed_file
+        from profkit.reporting import json
+        from profkit.reporting.views.comparison.suite import comment, view
+
+        text = (
+            json.comparisons(found)
+            if self.format is OutputFormat.json
+            else render_view(view(found), self.format, details=False)
+        )
+        print_result(text)
+        if self.output is not None:
+            from profkit.reporting.forges.files import write_suite
+
+            worse = (
+                w.comparison for w in found.workloads if w.comparison and w.comparison.outcome == "regressed"
+            )
+            first = next(worse, None)
+            changed = first_changed_file(folder, first) if first is not None else None
+            self._tell(write_suite(self.output, found, changed, strict=self.strict))
+        self._step(lambda: comment(found))
+
+    def _step(self, make: Callable[[], View]) -> None:
+        from profkit.reporting.forges.step import annotations_in_step, append_summary, summary_file
+
+        summary = summary_file()
+        if summary is not None and (fault := append_summary(summary, make())) is not None:
+            self._tell((fault,))
+        sys.stderr.write(annotations_in_step(make()))
+
+    def _tell(self, faults: tuple[str, ...]) -> None:
+        from profkit.reporting.plain_text import disarm_commands
+
+        for fault in faults:
+            sys.stderr.write(f"warning: {disarm_commands(fault)}\n")
 
 
 def _compare_runs(options: CompareOptions) -> Comparison:

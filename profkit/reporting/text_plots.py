@@ -285,9 +285,9 @@ def interval_plot(
         names.setdefault(row_of(value), label(value))
     margin = max(map(len, names.values()))
     cells = max(4, width - margin - 3 - len(across))
-    stride = -(-len(intervals) // cells)
+    stride = -(-len(intervals) // max(1, cells // 2))
     shown = list(intervals[::-1][::stride])[::-1]
-    step = max(1, min(4, cells // len(shown)))
+    step = max(2, min(4, cells // len(shown)))
     used = (len(shown) - 1) * step + 1
     rows = [[" "] * used for _ in range(height)]
     for number, level in reversed(list(enumerate(levels))):

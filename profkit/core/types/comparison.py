@@ -241,7 +241,7 @@ class Comparison:
 # `failed`: it did not run; `refused`, `machine`: a version could not be had, or this machine cannot; `interrupted`:
 # a Ctrl-C came before.
 ComparedEnding = Literal["compared", "new", "elsewhere", "failed", "refused", "machine", "interrupted"]
-SuiteOutcome = Literal[ComparisonOutcome, "failed"]
+SuiteOutcome = Literal[ComparisonOutcome, "failed", "new"]
 
 
 @dataclass(frozen=True)

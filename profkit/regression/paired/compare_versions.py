@@ -8,14 +8,13 @@ import shlex
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
 from profkit.core.errors import MachineError, UsageError
-from profkit.core.formatting import format_figures
 from profkit.core.progress import Progress
 from profkit.core.types import Change, Comparison, ComparisonOutcome, RunDocument, Side
 from profkit.regression.compare import CompareOptions, compare
@@ -32,7 +31,6 @@ from profkit.regression.profile_process import ProfileRequest, profile_once
 _OF_A_SHELL = re.compile(r"[|&;<>()$`*?~{}\n]")
 CAUSE_SECONDS = 300.0  # for the passes of one version that say why
 CAUSE_PASSES = ("stacks", "cprofile", "counters", "trace")
-_WAITED = 0.01  # of the time: what the runs waited for a processor is told from here
 
 
 @dataclass(frozen=True)
@@ -44,6 +42,7 @@ class VersionsRequest:
     head: str | None = None
     commands: tuple[str, str] | None = None
     cwd: Path = field(default_factory=Path.cwd)
+    env: Mapping[str, str] = field(default_factory=dict)  # for the command of a commit
     checkout: CheckoutSpec = field(default_factory=CheckoutSpec)
     pairs: PairOptions = field(default_factory=PairOptions)
     causes: bool = True
@@ -107,7 +106,15 @@ def _both(request: VersionsRequest, folder: Path, progress: Progress) -> Iterato
     with contextlib.ExitStack() as stack:
         first, second = (
             stack.enter_context(
-                version_of(name, request.command, request.cwd, request.checkout, folder / side, progress.tick)
+                version_of(
+                    name,
+                    request.command,
+                    request.cwd,
+                    request.checkout,
+                    folder / side,
+                    progress.tick,
+                    request.env,
+                )
             )
             for name, side in ((request.base, "base"), (request.head, "head"))
         )
@@ -268,13 +275,6 @@ def _comparison_of(
         outcome, reason, fix = "ambiguous", f"Too few pairs: {result.pairing.pairs}.", "--budget SECONDS"
     else:
         outcome, reason, fix = outcome_of(changes, why.kernels if why else (), {}, asked=False)
-    waited = result.pairing.waited
-    told = [*notes, *result.notes]
-    if waited is not None and waited >= _WAITED:
-        told.append(
-            f"The runs waited for a processor in {format_figures(100 * waited, 2)} % of the time, which other "
-            "programs had; that is taken out."
-        )
     return Comparison(
         *sides,
         outcome,
@@ -284,7 +284,7 @@ def _comparison_of(
         functions=why.functions if why else (),
         causes=why.causes if why else (),
         looked_at=len(changes),
-        notes=tuple(told),
+        notes=(*notes, *result.notes),
         fix=fix,
         insights=why.insights if why else (),
         pairing=result.pairing,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, checked_out, commit_of, repository_of
-from profkit.regression.paired.git import is_dirty, resolve_commit
+from profkit.regression.paired.git import git_line, is_dirty, resolve_commit
 
 PRESENT = "the working tree"
 
@@ -42,6 +42,11 @@ class Version:
 def named_commit(root: Path, name: str) -> str:
     """The hash of what a user called `name`. Raises NoCheckout where there is no such commit."""
     commit = resolve_commit(root, name)
+    if commit is None and git_line(root, "rev-parse", "--is-shallow-repository") == "true":
+        raise NoCheckout(
+            f"there is no commit {name!r} in {root}, which is a shallow clone",
+            "git fetch --unshallow  # in GitHub Actions: actions/checkout with fetch-depth: 0",
+        )
     if commit is None:
         raise NoCheckout(f"there is no commit {name!r} in {root}", f"git -C {root} log --oneline; git fetch")
     return commit

@@ -13,6 +13,7 @@ _COLOURS: dict[SuiteOutcome, str] = {
     "failed": "red",
     "improved": "brightgreen",
     "same": "green",
+    "new": "blue",
     "changed": "yellow",
     "ambiguous": "lightgrey",
     "refused": "lightgrey",

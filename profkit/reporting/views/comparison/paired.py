@@ -11,8 +11,11 @@ from profkit.reporting.charts.intervals import IntervalChart
 from profkit.reporting.view import Block, Item, Items, Section, Text, code, joined, soft, strong
 from profkit.reporting.views.comparison.sizes import seen_text, verdict_text
 
-ERROR = (
-    0.02  # of calling a time different that is the same, over all looks: `regression/paired/decide.py` has it
+# Of calling a time different that is the same, over all looks, as `regression/paired/decide.py` has it.
+ERROR = 0.02
+TRUST = (
+    f"Of times that did not change, at most {100 * ERROR:.0f} % would be called different, over all looks at the "
+    "pairs."
 )
 _COMMIT = 7  # digits of a commit beside a line
 _MOST_LINES = 6
@@ -71,10 +74,7 @@ def blamed_text(line: BlamedLine) -> Text:
 
 def trust_line(comparison: Comparison) -> str:
     """How often a time that did not change would be called different."""
-    text = (
-        f"Of times that did not change, at most {format_figures(100 * ERROR, 2)} % would be called different, over all "
-        "looks at the pairs."
-    )
+    text = TRUST
     single = sum(1 for change in comparison.changes if not change.baseline.groups)
     if single:
         text += f" {plural(single, 'other metric')} {'is' if single == 1 else 'are'} from one run of each version."

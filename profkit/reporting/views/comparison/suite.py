@@ -13,6 +13,8 @@ from profkit.reporting.view import (
     Detail,
     Facts,
     Fold,
+    Item,
+    Items,
     Label,
     Paragraph,
     Section,
@@ -22,7 +24,9 @@ from profkit.reporting.view import (
     Text,
     View,
     joined,
+    notes,
     soft,
+    strong,
     table,
 )
 from profkit.reporting.views.comparison import paired
@@ -56,6 +60,7 @@ _COUNTED: dict[ComparisonOutcome, str] = {
 }
 _COUNTED_ENDINGS = {"machine": "not run", "elsewhere": "not for this machine", "interrupted": "not reached"}
 _QUIET: tuple[ComparisonOutcome, ...] = ("same",)
+_LAST_WORDS = 6  # lines that a workload that failed said last
 _BROKEN = ("failed", "refused", "machine")
 
 
@@ -64,10 +69,11 @@ def view(suite: ComparedSuite) -> View:
     compared = _compared(suite)
     loud = [(name, one) for name, one in compared if one.outcome not in _QUIET]
     quiet = [(name, one) for name, one in compared if one.outcome in _QUIET]
-    body: list[Block] = [workloads_table(suite, len(suite.workloads))]
+    body: list[Block] = [workloads_table(suite, len(suite.workloads)), *_without(suite)]
     body += [_workload(name, one) for name, one in loud]
     inner = tuple(_workload(name, one, Fold.FOLDED) for name, one in quiet)
     body += [Detail(inner)] if inner else []
+    body += notes([paired.TRUST]) if compared else ()
     return View(
         f"comparison of {suite.name}",
         (*body, *_machine(suite)),
@@ -81,7 +87,7 @@ def view(suite: ComparedSuite) -> View:
 def comment(suite: ComparedSuite) -> View:
     """The suite in short: at most ten workloads, why the worst are worse, and all else folded."""
     compared = _compared(suite)
-    body: list[Block] = [workloads_table(suite, MOST_ROWS)]
+    body: list[Block] = [workloads_table(suite, MOST_ROWS), *_without(suite)]
     for name, one in [(n, c) for n, c in compared if c.outcome == "regressed"][:3]:
         body += causes(one, f"Why {name} is worse")
     for name, one in compared:
@@ -102,7 +108,9 @@ def comment(suite: ComparedSuite) -> View:
 
 def label_of(outcome: SuiteOutcome) -> Label:
     """`✗ WORSE`, `✗ FAILED`."""
-    return _ENDINGS["failed"] if outcome == "failed" else Label(OUTCOMES[outcome], OUTCOME_WORDS[outcome])
+    if outcome == "failed" or outcome == "new":
+        return _ENDINGS[outcome]
+    return Label(OUTCOMES[outcome], OUTCOME_WORDS[outcome])
 
 
 def headline(suite: ComparedSuite) -> str:
@@ -137,21 +145,32 @@ def workloads_table(suite: ComparedSuite, most: int) -> DataTable:
 def _row(workload: ComparedWorkload) -> tuple[Text, ...]:
     comparison = workload.comparison
     if comparison is None:
-        label = _ENDINGS[workload.ending]
-        reason = joined(label.span, f": {workload.reason.splitlines()[0]}" if workload.reason else "")
-        return (workload.name, reason, "-", "-", "-")
+        return (workload.name, _ENDINGS[workload.ending].span, "-", "-", "-")
     change = leading_change(comparison)
     pairs = str(comparison.pairing.pairs) if comparison.pairing is not None else "-"
     label = outcome_label(comparison)
     what: Text = label.span
     if change is None or not change.metric.startswith("time."):
-        what = joined(label.span, f": {verdict_text(comparison)}")
+        what = joined(label.span, f" {change.metric}" if change is not None else "")
         change = next((c for c in comparison.changes if c.metric.startswith("time.")), None)
     elif change.scope.name:
         what = joined(label.span, f" in {change.scope.name}")
     if change is None:
         return (workload.name, what, "-", "-", pairs)
     return (workload.name, what, size_text(change), seen_share(change), pairs)
+
+
+def _without(suite: ComparedSuite) -> Iterator[Block]:
+    """Why there is no comparison of a workload, and what would change that."""
+    items = []
+    for workload in suite.workloads:
+        if workload.comparison is None and workload.reason:
+            first, *others = workload.reason.split("\n")
+            below: list[Text] = [soft(line) for line in others[-_LAST_WORDS:] if line.strip()]
+            below += [joined(soft("fix: "), workload.fix)] if workload.fix else []
+            items.append(Item((strong(workload.name), f": {first}"), tuple(below)))
+    if items:
+        yield Items(tuple(items))
 
 
 def _compared(suite: ComparedSuite) -> list[tuple[str, Comparison]]:
@@ -168,7 +187,7 @@ def _whole(comparison: Comparison) -> Iterator[Block]:
         yield Facts(tuple(paired.facts(comparison.pairing)))
     if comparison.fix:
         yield Paragraph(joined(soft("fix: "), comparison.fix))
-    yield from blocks(comparison)
+    yield from blocks(comparison, trust=False)
 
 
 def _facts(suite: ComparedSuite) -> Iterator[tuple[str, Text]]:

@@ -10,6 +10,7 @@ from profkit.analysis.metrics import all_metrics
 from profkit.backends import kernel_word
 from profkit.core.formatting import format_figures, format_quantity, format_utc_time, plural, signed
 from profkit.core.types import (
+    RUN,
     Change,
     Comparison,
     Difference,
@@ -77,8 +78,8 @@ def view(comparison: Comparison) -> View:
     )
 
 
-def blocks(comparison: Comparison) -> Iterator[Block]:
-    """All that stands below the verdict."""
+def blocks(comparison: Comparison, *, trust: bool = True) -> Iterator[Block]:
+    """All that stands below the verdict; with `trust` also how far its words are to be trusted."""
     yield from paired.interval(comparison)
     yield from paired.blamed(comparison.blamed)
     if comparison.differences:
@@ -114,7 +115,7 @@ def blocks(comparison: Comparison) -> Iterator[Block]:
     same = _same_line(comparison)
     if same is not None:
         yield Section("The same (and the smallest change that would have been seen)", (), headline=same)
-    looked = looked_line(comparison)
+    looked = looked_line(comparison) if trust else None
     yield from notes([*comparison.notes, *([looked] if looked else [])])
 
 
@@ -213,8 +214,15 @@ def _change_row(change: Change, name: str) -> tuple[Text, ...]:
 
 def _title_of(change: Change) -> str:
     """`Time per iteration (step)`: the catalogue's title, and of what."""
+    if change.metric == "time.median" and change.scope == RUN and _by_pairs(change):
+        return "Time of the process"
     known = next((info.title for info in all_metrics() if info.name == change.metric), change.metric)
     return f"{known} ({change.scope.name})" if change.scope.kind == "region" and change.scope.name else known
+
+
+def _by_pairs(change: Change) -> bool:
+    """Whether each of its samples is one process."""
+    return bool(change.baseline.groups) and all(len(group) == 1 for group in change.baseline.groups)
 
 
 def _relative(ratio: float | None) -> str:

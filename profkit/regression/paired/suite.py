@@ -1,0 +1,243 @@
+"""Several workloads between the same two versions, by a nightly's file: what a pull request is judged by.
+
+Of the file each workload's command, cwd, env, timeout, timing, precision and floor of `time.median` are used, and of
+`confirm` the checkout and setup. Its history, gates and notices belong to the nightly alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageError, WorkloadError
+from profkit.core.progress import Progress
+from profkit.core.types import (
+    RUN,
+    ComparedEnding,
+    ComparedSuite,
+    ComparedWorkload,
+    Comparison,
+    SuiteOutcome,
+)
+from profkit.regression.nightly.config import NightConfig, WorkloadSpec, read_config
+from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, commit_of, repository_of
+from profkit.regression.paired.compare_versions import VersionsRequest, compare_versions
+from profkit.regression.paired.git import git_line, is_dirty
+from profkit.regression.paired.interleave import TIME, PairOptions
+from profkit.regression.paired.version import named_commit
+
+_ORDER = (
+    "regressed",
+    "failed",
+    "refused",
+    "machine",
+    "ambiguous",
+    "changed",
+    "improved",
+    "same",
+    "new",
+    "elsewhere",
+    "interrupted",
+)
+_WORDS_LOOKED_AT = 32  # of a command, for files that the baseline lacks
+UNDECIDED = 5
+
+
+@dataclass(frozen=True)
+class SuiteRequest:
+    """What is compared. `pairs.budget` is for each workload; `floor` and `setup` go before the file's where given."""
+
+    file: Path
+    base: str
+    head: str | None = None
+    setup: tuple[str, ...] = ()
+    floor: float | None = None
+    pairs: PairOptions = field(default_factory=PairOptions)
+    causes: bool = True
+    strict: bool = False
+
+
+def compare_suite(request: SuiteRequest, progress: Progress) -> ComparedSuite:
+    """Compare one workload after the other; one that fails costs no other. A Ctrl-C ends it with what there is.
+
+    Raises UsageError where the file cannot be read or there is no such commit, or nothing was changed since.
+    """
+    config = read_config(request.file)
+    started, began = datetime.now(timezone.utc).isoformat(timespec="seconds"), time.monotonic()
+    _require_versions(config.path.parent, request)
+    done: list[ComparedWorkload] = []
+    interrupted = False
+    for number, spec in enumerate(config.workloads, 1):
+        if interrupted:
+            done.append(ComparedWorkload(spec.name, "interrupted"))
+            continue
+        progress.note(f"workload {number} of {len(config.workloads)}: {spec.name}")
+        try:
+            one, interrupted = _compare_one(spec, config, request, progress)
+        except KeyboardInterrupt:
+            if not done:
+                raise
+            one, interrupted = ComparedWorkload(spec.name, "interrupted"), True
+        done.append(one)
+    ordered = tuple(sorted(done, key=lambda workload: _ORDER.index(_word_of(workload))))
+    return ComparedSuite(
+        config.name,
+        suite_outcome(ordered),
+        suite_exit_code(ordered, interrupted=interrupted, strict=request.strict),
+        started,
+        time.monotonic() - began,
+        ordered,
+        interrupted,
+    )
+
+
+def suite_outcome(workloads: Sequence[ComparedWorkload]) -> SuiteOutcome:
+    """The worst of what was found out. What is open counts only where nothing was decided."""
+    words = {_word_of(workload) for workload in workloads}
+    found: tuple[tuple[set[str], SuiteOutcome], ...] = (
+        ({"regressed"}, "regressed"),
+        ({"failed"}, "failed"),
+        ({"refused", "machine"}, "refused"),
+        ({"improved"}, "improved"),
+        ({"changed"}, "changed"),
+        ({"same"}, "same"),
+        ({"ambiguous"}, "ambiguous"),
+        ({"new"}, "new"),
+    )
+    return next((outcome for any_of, outcome in found if words & any_of), "ambiguous")
+
+
+def suite_exit_code(workloads: Sequence[ComparedWorkload], *, interrupted: bool, strict: bool) -> int:
+    """130 interrupted; 1 one regressed; 4 one failed; 3 this machine cannot run one; 2 a version of one cannot be had.
+
+    5 where nothing was decided at all, with `strict` where any is open; else 0: one noisy workload of several stops no
+    merge. A workload that only the candidate has is no fault.
+    """
+    words = {_word_of(workload) for workload in workloads}
+    if interrupted:
+        return Interrupted.exit_code
+    for word, code in (
+        ("regressed", 1),
+        ("failed", WorkloadError.exit_code),
+        ("machine", MachineError.exit_code),
+        ("refused", UsageError.exit_code),
+    ):
+        if word in words:
+            return code
+    decided = words & {"improved", "changed", "same"}
+    if "ambiguous" in words and (strict or not decided):
+        return UNDECIDED
+    return 0 if decided or "new" in words else UNDECIDED
+
+
+def _word_of(workload: ComparedWorkload) -> str:
+    return workload.comparison.outcome if workload.comparison is not None else workload.ending
+
+
+def _require_versions(folder: Path, request: SuiteRequest) -> None:
+    """Raise UsageError at once for what would stop every workload."""
+    root = repository_of(folder)
+    if root is None:
+        return  # a workload says so, or has a repository of its own
+    try:
+        base = named_commit(root, request.base)
+        head = named_commit(root, request.head) if request.head is not None else commit_of(root)
+    except NoCheckout as fault:
+        raise UsageError(fault.reason, fault.fix) from None
+    if base == head and (request.head is not None or not is_dirty(root)):
+        raise UsageError(
+            f"{request.base} is what is here, and no file was changed since: there is nothing to compare",
+            "--base HEAD~1",
+        )
+
+
+def _compare_one(
+    spec: WorkloadSpec, config: NightConfig, request: SuiteRequest, progress: Progress
+) -> tuple[ComparedWorkload, bool]:
+    """One workload, and whether a Ctrl-C ended its runs."""
+    if spec.on is not None:
+        return ComparedWorkload(spec.name, "elsewhere", reason=f"it runs on {spec.on}"), False
+    missing = _missing_in_base(spec, request.base)
+    if missing is not None:
+        return ComparedWorkload(spec.name, "new", reason=f"{request.base} has no {missing}"), False
+    try:
+        result = compare_versions(_request_for(spec, config, request), progress)
+    except ProfkitError as fault:
+        progress.note(f"not compared: {fault.message.splitlines()[0] if fault.message else 'it failed'}")
+        return ComparedWorkload(spec.name, _ending_of(fault), None, fault.message, fault.fix), False
+    return ComparedWorkload(spec.name, "compared", result.comparison), result.interrupted
+
+
+def _ending_of(fault: ProfkitError) -> ComparedEnding:
+    if isinstance(fault, WorkloadError):
+        return "failed"
+    return "machine" if isinstance(fault, MachineError) else "refused"
+
+
+def _request_for(spec: WorkloadSpec, config: NightConfig, request: SuiteRequest) -> VersionsRequest:
+    floor = request.floor
+    if floor is None:
+        floor = spec.rule(TIME, RUN).relative if TIME in spec.floors else request.pairs.floor
+    run = replace(
+        request.pairs.run,
+        precision=spec.precision,
+        sampling=spec.timing if spec.timing is not None else request.pairs.run.sampling,
+        timeout=spec.timeout if spec.timeout is not None else request.pairs.run.timeout,
+    )
+    confirm = config.confirm
+    return VersionsRequest(
+        spec.command,
+        request.base,
+        request.head,
+        cwd=spec.cwd,
+        env=spec.env,
+        checkout=CheckoutSpec(confirm.checkout, request.setup or confirm.setup, confirm.setup_timeout),
+        pairs=replace(request.pairs, floor=floor, run=run),
+        causes=request.causes,
+        backend=spec.backend,
+    )
+
+
+def _missing_in_base(spec: WorkloadSpec, base: str) -> str | None:
+    """The first file of the command that git follows here and the baseline does not have; None where it has all."""
+    root = repository_of(spec.cwd)
+    if root is None:
+        return None
+    for word in (".", *spec.command[:_WORDS_LOOKED_AT]):
+        try:
+            path = (spec.cwd / word).resolve()
+            if not path.is_relative_to(root) or path == root or not path.exists():
+                continue
+        except OSError:  # a word that is no name of a file: too long, code
+            continue
+        inside = str(path.relative_to(root))
+        followed = git_line(root, "ls-files", "--error-unmatch", "--", f":(literal){inside}") is not None
+        if followed and git_line(root, "cat-file", "-e", f"{base}:{inside}") is None:
+            return inside
+    return None
+
+
+def first_changed_file(folder: Path, comparison: Comparison) -> str | None:
+    """The first file that differs between the two versions and is still there, relative to the repository.
+
+    None where they are no commits.
+    """
+    root, base = repository_of(folder), comparison.baseline.commit
+    if root is None or base is None:
+        return None
+    head = comparison.candidate.commit if not comparison.candidate.dirty else None
+    words = (
+        "diff",
+        "--name-only",
+        "--no-renames",
+        "--diff-filter=AM",
+        "-z",
+        base,
+        *([head] if head else []),
+        "--",
+    )
+    names = (git_line(root, *words) or "").split("\0")
+    return next((name for name in names if name and (root / name).is_file()), None)
