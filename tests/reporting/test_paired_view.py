@@ -1,0 +1,232 @@
+"""Two versions that were run in turn, as a person reads them: the words first, how small a change would show, why."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from profkit.core.types import Cause, ComparedWorkload, Comparison, Look, Scope
+from profkit.regression.paired.decide import ALPHA
+from profkit.reporting import markdown
+from profkit.reporting.charts.intervals import IntervalChart, interval_chart
+from profkit.reporting.html import page
+from profkit.reporting.text_plots import interval_plot
+from profkit.reporting.view import plain_text
+from profkit.reporting.views.comparison import paired, view
+from profkit.reporting.views.comparison.comment import LIMIT, comment
+from profkit.reporting.views.comparison.sizes import leading_change, size_text
+from profkit.reporting.views.comparison.suite import comment as suite_comment
+from profkit.reporting.views.comparison.suite import view as suite_view
+from tests.paired_documents import LINE, compared, suite, workload
+from tests.reporting.shown import comparison_text as as_text
+from tests.reporting.shown import text_of
+
+HOSTILE = '</summary><script>alert("x")</script>|`*_[a](http://b) @octocat\x1b[31m\n::error::x'
+
+
+@pytest.mark.parametrize(
+    ("by", "noise", "first"),
+    [
+        (
+            0.12,
+            0.005,
+            r"✗ WORSE  time\.median \+1[12]\.\d % \[\+1\d\.\d, \+1\d\.\d\], (20\.\d|19\.\d) ms -> 22\.\d ms",
+        ),
+        (-0.12, 0.005, r"▲ BETTER  time\.median -1[12]\.\d % \[-1\d\.\d, -1\d\.\d\], .*"),
+        (0.0, 0.001, r"✓ SAME  time\.median [+-]0\.\d % \[-0\.\d, \+0\.\d\], .*"),
+        (0.02, 0.02, r"\? NOT DECIDED  time\.median [+-]\d\.\d % \[-\d\.\d, \+\d\.\d\], .*"),
+    ],
+)
+def test_the_first_line_has_the_word_the_change_and_its_interval(by: float, noise: float, first: str) -> None:
+    line = as_text(compared(by, noise), color=False, width=120).split("\n")[0]
+    assert re.fullmatch(first, line), line
+
+
+def test_how_small_a_change_would_have_been_seen_is_told_with_the_floor() -> None:
+    found = compared(0.0, 0.001)
+    (change,) = found.changes
+    assert change.detectable is not None
+    text = as_text(found, color=False)
+    assert f"A change of {100 * change.detectable:.1f} % would have been seen; one below 2.0 %" in text
+
+
+def test_the_note_is_of_the_error_over_all_looks_and_not_of_adjusted_samples() -> None:
+    text = " ".join(as_text(compared(), color=False).split())
+    assert "at most 2 % would be called different, over all looks" in text
+    assert "5 %" not in text
+    assert paired.ERROR == ALPHA
+
+
+def test_a_side_without_a_backend_has_no_empty_place() -> None:
+    text = as_text(compared(), color=False, width=200)
+    assert ", ," not in text
+    assert "main (aaaaaaaaaaaa), 2026-11-20 13:37:20 UTC\n" in text
+
+
+def test_pairs_seconds_and_what_was_taken_out_stand_in_the_head() -> None:
+    text = as_text(compared(), color=False)
+    assert "12 pairs in random order, 6.5 s of at most 60 s" in text
+    assert "waiting for a processor, 3.1 % of the time of the runs" in text
+    failed = compared()
+    assert failed.pairing is not None
+    failed = replace(failed, pairing=replace(failed.pairing, failed=1, waited=None))
+    text = as_text(failed, color=False, width=120)
+    assert "1 more failed and is left out" in text
+    assert "taken out" not in text
+
+
+def test_a_blamed_line_has_its_place_commit_subject_and_what_changed_before_the_causes() -> None:
+    found = compared(blamed=(LINE,), causes=(Cause("work", "It executes 37 % more instructions."),))
+    text = as_text(found, color=False)
+    line = "src/parse.py:12 in parse, commit 1a2b3c4 'Parse twice': own time +38 %"
+    assert line in text
+    assert "row.upper()" in text
+    assert text.index("over the pairs") < text.index(line) < text.index("It executes")
+
+
+def test_the_plot_is_as_wide_as_the_screen_at_most_and_closes_in_to_the_last_interval() -> None:
+    looks = tuple(Look(n, 1.1, 1.1 - 1 / n, 1.1 + 1 / n) for n in range(4, 200))
+    for width in (30, 50, 80):
+        lines = IntervalChart(looks, 0.02).lines(width)
+        assert max(map(len, lines)) <= width
+        assert lines[-1].endswith("199 pairs")
+        columns = [column for column in zip(*(f"{line:<80}" for line in lines), strict=True) if "●" in column]
+        assert columns[0].count("│") > columns[-1].count("│")
+
+
+def test_an_interval_ends_at_the_edge_of_the_plot_and_a_level_is_drawn_through() -> None:
+    lines = interval_plot(
+        [(4, 0.0, -500.0, 500.0), (6, 5.0, 4.0, 6.0)], (-10.0, 10.0), (0.0,), lambda v: f"{v:g}"
+    )
+    assert [line[5] for line in lines[:-1]] == ["│"] * 4 + ["●"] + ["│"] * 4
+    assert lines[4].startswith("  0 ┤●──")
+    assert lines[0].startswith(" 10 ┤")
+    assert interval_plot([], (0.0, 1.0), (), str) == []
+    assert interval_plot([(1, 0.0, 0.0, 0.0)], (1.0, 1.0), (), str) == []
+
+
+def test_looks_without_a_finite_number_are_left_out_of_the_chart() -> None:
+    odd = (Look(4, float("inf"), 0.0, float("inf")), Look(5, 1.1, 1.0, 1.2), Look(6, 1.1, 1.05, 1.15))
+    drawn = interval_chart(IntervalChart(odd, 0.02))
+    assert drawn is not None
+    assert "after 6 pairs: +10.0 % [+5.0, +15.0]" in drawn
+    assert "inf" not in drawn
+    assert interval_chart(IntervalChart(odd[:2], 0.02)) is None
+    assert "over the pairs" not in as_text(replace_looks(compared(), odd[:1]), color=False)
+
+
+def replace_looks(found: Comparison, looks: tuple[Look, ...]) -> Comparison:
+    assert found.pairing is not None
+    return replace(found, pairing=replace(found.pairing, looks=looks))
+
+
+@pytest.mark.parametrize("width", [80, 50])
+def test_no_line_is_wider_than_the_screen(width: int) -> None:
+    whole = suite(workload("parse", 0.12), workload("a" * 70), ComparedWorkload("b", "failed", None, HOSTILE))
+    for shown in (
+        view(compared(blamed=(LINE,))),
+        comment(compared()),
+        suite_view(whole),
+        suite_comment(whole),
+    ):
+        text = text_of(shown, details=False, width=width)
+        assert max(map(len, text.split("\n"))) <= width, text
+
+
+def test_the_comment_is_a_verdict_a_short_table_the_cause_and_all_else_folded() -> None:
+    found = compared(blamed=(LINE,), causes=(Cause("work", "It executes 37 % more instructions."),))
+    text = markdown.render(comment(found))
+    open_part, folded = text.split("<details>", 1)
+    assert open_part.startswith("## ✗ WORSE: time.median +1")
+    assert "A change of " in open_part
+    assert "| ✗ time.median | " in open_part
+    assert "- src/parse.py:12 in parse, commit 1a2b3c4" in open_part
+    assert "- It executes 37 % more instructions." in open_part
+    assert "over the pairs" not in open_part
+    assert "over the pairs" in folded
+    assert len(open_part.strip().split("\n")) < 20
+    assert text.count("<details>") == text.count("</details>")
+
+
+def test_the_table_of_the_comment_has_ten_rows_at_most_and_counts_the_rest() -> None:
+    found = compared()
+    (change,) = found.changes
+    many = replace(found, changes=tuple(replace(change, scope=Scope("region", f"r{n}")) for n in range(14)))
+    text = markdown.render(comment(many)).split("<details>")[0]
+    assert text.count("| ✗ ") == 10
+    assert "4 more are in the JSON document" in text
+
+
+def test_a_comment_is_never_longer_than_a_forge_takes() -> None:
+    lines = tuple(replace(LINE, line=n, text="x" * 300) for n in range(2000))
+    found = compared(blamed=lines, causes=tuple(Cause("work", "y" * 900) for _ in range(200)))
+    text = markdown.render(comment(found), LIMIT)
+    assert len(text.encode()) <= LIMIT
+    assert text.count("<details>") == text.count("</details>")
+
+
+def test_nothing_in_it_is_obeyed() -> None:
+    line = replace(LINE, path=HOSTILE, text=HOSTILE, subject=HOSTILE, function=HOSTILE, reason=HOSTILE)
+    found = compared(blamed=(line,), causes=(Cause("work", HOSTILE),))
+    found = replace(found, baseline=replace(found.baseline, name=HOSTILE))
+    whole = suite(
+        ComparedWorkload(HOSTILE, "compared", found), ComparedWorkload("b", "failed", None, HOSTILE, HOSTILE)
+    )
+    for shown in (view(found), comment(found), suite_view(whole), suite_comment(whole)):
+        for text in (markdown.render(shown), page.render(shown), text_of(shown)):
+            assert "\x1b" not in text
+        outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", markdown.render(shown).replace("\\`", ""))
+        assert "<script>alert" not in outside
+        assert "@octocat" not in outside
+        assert '<script>alert("x")' not in page.render(shown)
+
+
+def test_the_leading_change_is_a_time_that_decides_and_stands_for_the_outcome() -> None:
+    found = compared(0.12)
+    (change,) = found.changes
+    explains = replace(change, metric="instructions", role="stands-in", ratio=2.0)
+    memory = replace(change, metric="memory.rss_peak", ratio=1.5)
+    lead = leading_change(replace(found, changes=(explains, memory, change)))
+    assert lead is change
+    assert leading_change(replace(found, changes=(explains, memory))) is memory
+    assert leading_change(replace(found, changes=())) is None
+
+
+def test_sizes_are_percents_points_factors_or_exact() -> None:
+    (change,) = compared(0.12).changes
+    assert size_text(replace(change, ratio=1.123, low=1.098, high=1.149)) == "+12.3 % [+9.8, +14.9]"
+    assert size_text(replace(change, ratio=12.0, low=11.0, high=13.0)) == "12.0 x [11.0, 13.0]"
+    assert size_text(replace(change, ratio=1.5, low=1.5, high=1.5)) == "+50.0 %, exact"
+    assert size_text(replace(change, ratio=None)) == "-"
+
+
+# ---------------------------------------------------------------- several workloads
+
+
+def test_a_suite_has_a_row_for_each_workload_and_the_worst_first() -> None:
+    whole = suite(
+        workload("parse", 0.12),
+        ComparedWorkload("broken", "failed", None, "it exited with 1; it said:\nno such file"),
+        workload("render"),
+        ComparedWorkload("fresh", "new", None, "main has no fresh.py"),
+    )
+    shown = suite_view(whole)
+    assert plain_text(shown.headline[0]).endswith("(1 worse, 1 failed, 1 the same, 1 new)")
+    text = text_of(shown, details=False, width=80)
+    assert text.startswith("✗ WORSE  parse: time.median +1")
+    assert re.search(r"^parse +✗ WORSE +\+1\d\.\d % \[.*\] +\d\.\d % +12$", text, re.MULTILINE)
+    assert re.search(r"^broken +✗ FAILED", text, re.MULTILINE)
+    assert re.search(r"^fresh +\+ NEW", text, re.MULTILINE)
+    assert "no such file" in text
+    markdown_text = markdown.render(suite_comment(whole))
+    assert markdown_text.startswith("## ✗ WORSE: parse: time.median +1")
+    assert markdown_text.count("| **✗ WORSE**") == 1
+    assert "<summary>The same: render</summary>" in markdown_text
+
+
+def test_an_interrupted_suite_says_so_above_all() -> None:
+    whole = suite(workload("parse"), ComparedWorkload("b", "interrupted"), interrupted=True)
+    assert text_of(suite_view(whole)).startswith("Interrupted: what was finished is shown.")
+    assert "NOT REACHED" in text_of(suite_view(whole))
