@@ -31,6 +31,7 @@ NOT_RUN = {
     "or shows what one wrote; tests/generation has a server",
     r"nightly sweeps\.yaml": "decides on sweeps, which take minutes; tests/nightly has small ones",
     r"--on '?(?:PLACE|ssh|docker|kubectl|ray|srun|modal|prefix)\b": "needs another machine; tests/places has ssh",
+    r"--base ": "needs a repository with two versions; tests/regression/paired has one",
     r"^perf ": "needs a perf that may record; tests/profilers/perf reads what it writes",
     r"--tool perf ": "needs a perf that may record; tests/cli runs it where there is one",
     r"\[[A-Za-z-]|\.\.\.|\w\|\w|--tool TOOL": "shows what may be typed, and is no command",

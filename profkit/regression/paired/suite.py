@@ -221,23 +221,21 @@ def _missing_in_base(spec: WorkloadSpec, base: str) -> str | None:
 
 
 def first_changed_file(folder: Path, comparison: Comparison) -> str | None:
-    """The first file that differs between the two versions and is still there, relative to the repository.
+    """The first file that was changed between the two versions, else the first new one, relative to the repository.
 
-    None where they are no commits.
+    None where they are no commits, or it is not there any more.
     """
     root, base = repository_of(folder), comparison.baseline.commit
     if root is None or base is None:
         return None
-    head = comparison.candidate.commit if not comparison.candidate.dirty else None
-    words = (
-        "diff",
-        "--name-only",
-        "--no-renames",
-        "--diff-filter=AM",
-        "-z",
-        base,
-        *([head] if head else []),
-        "--",
+    head = (
+        [comparison.candidate.commit]
+        if comparison.candidate.commit and not comparison.candidate.dirty
+        else []
     )
-    names = (git_line(root, *words) or "").split("\0")
-    return next((name for name in names if name and (root / name).is_file()), None)
+    for kind in ("M", "A"):
+        words = ("diff", "--name-only", "--no-renames", f"--diff-filter={kind}", "-z", base, *head, "--")
+        for name in (git_line(root, *words) or "").split("\0"):
+            if name and (root / name).is_file():
+                return name
+    return None

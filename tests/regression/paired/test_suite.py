@@ -1,0 +1,128 @@
+"""Several workloads between two versions: one report, one exit code, and a fault of one costs no other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from profkit.core.types import ComparedEnding, ComparedWorkload
+from profkit.regression.paired.suite import suite_exit_code, suite_outcome
+from tests.git_repository import git
+from tests.paired_documents import compared
+from tests.regression.paired.suite_repository import compare, repository
+
+DIFFERENT, SAME, OPEN = compared(0.12), compared(0.0, 0.001), compared(0.02, 0.02)
+BETTER = compared(-0.12)
+
+
+def of(*words: str) -> list[ComparedWorkload]:
+    known = {"worse": DIFFERENT, "same": SAME, "open": OPEN, "better": BETTER}
+    endings: dict[str, ComparedEnding] = {
+        "failed": "failed", "machine": "machine", "refused": "refused", "new": "new", "elsewhere": "elsewhere",
+    }  # fmt: skip
+    return [
+        ComparedWorkload(word, "compared", known[word])
+        if word in known
+        else ComparedWorkload(word, endings[word])
+        for word in words
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "outcome", "code", "strict"),
+    [
+        (("same", "better", "new"), "improved", 0, 0),
+        (("same", "open"), "same", 0, 5),
+        (("open",), "ambiguous", 5, 5),
+        (("open", "new"), "ambiguous", 5, 5),
+        (("worse", "failed", "open"), "regressed", 1, 1),
+        (("failed", "machine", "same"), "failed", 4, 4),
+        (("machine", "refused", "same"), "refused", 3, 3),
+        (("refused", "same"), "refused", 2, 2),
+        (("new",), "new", 0, 0),
+        (("elsewhere",), "ambiguous", 5, 5),
+        ((), "ambiguous", 5, 5),
+    ],
+)
+def test_the_gravest_workload_makes_the_outcome_and_one_open_one_of_several_stops_no_merge(
+    words: tuple[str, ...], outcome: str, code: int, strict: int
+) -> None:
+    workloads = of(*words)
+    assert suite_outcome(workloads) == outcome
+    assert suite_exit_code(workloads, interrupted=False, strict=False) == code
+    assert suite_exit_code(workloads, interrupted=False, strict=True) == strict
+    assert suite_exit_code(workloads, interrupted=True, strict=False) == 130
+
+
+def test_all_workloads_are_compared_and_each_ends_as_it_is(tmp_path: Path) -> None:
+    """A real suite: one slower, one as before with its own variable, one that fails, one that is new, one elsewhere."""
+    folder = repository(tmp_path / "a repository")
+    said = compare(folder, "--suite", "nightly.yaml", "--base", "main", "--format", "json", "--output", "out")
+    assert said.returncode == 1, said.stderr
+    document = json.loads(said.stdout)
+    assert (document["schema"], document["outcome"], document["exit_code"]) == (
+        "profkit.comparisons/1",
+        "regressed",
+        1,
+    )
+    endings = {one["name"]: one["ending"] for one in document["workloads"]}
+    assert endings == {
+        "slow": "compared", "as 'before'": "compared", "broken": "failed", "fresh": "new", "far": "elsewhere",
+    }  # fmt: skip
+    assert [one["name"] for one in document["workloads"]][:2] == ["slow", "broken"]
+    slow = document["workloads"][0]["comparison"]
+    assert slow["changes"][0]["ratio"] > 1.2
+    assert document["workloads"][1]["reason"].endswith("no such thing")
+    result = json.loads((folder / "out" / "results.sarif").read_text())["runs"][0]["results"][0]
+    places = [one["physicalLocation"]["artifactLocation"]["uri"] for one in result["locations"]]
+    assert places == ["slow.py"]  # the first that was changed: without --cause no line is known
+    assert "workload 2 of 5" in said.stderr
+    assert git(folder, "worktree", "list").count("\n") == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "fix"),
+    [
+        (("--suite", "nightly.yaml"), "what is it compared with?", "--base main"),
+        (
+            ("--suite", "nightly.yaml", "--base", "main", "--", "true"),
+            "has the commands in its file",
+            "leave COMMAND",
+        ),
+        (
+            ("--suite", "none.yaml", "--base", "main"),
+            "there is no configuration none.yaml",
+            "nightly --example",
+        ),
+        (("--suite", "nightly.yaml", "--base", "no such"), "there is no commit 'no such'", "git fetch"),
+        (("--suite", "nightly.yaml", "--base", "HEAD"), "nothing to compare", "--base HEAD~1"),
+    ],
+)
+def test_what_cannot_be_compared_is_said_before_anything_runs(
+    words: tuple[str, ...], message: str, fix: str, tmp_path: Path
+) -> None:
+    folder = repository(tmp_path / "r")
+    said = compare(folder, *words)
+    assert said.returncode == 2
+    assert message in said.stderr
+    assert fix in said.stderr
+    assert "first runs" not in said.stderr
+
+
+def test_a_shallow_clone_is_told_how_to_get_its_commits(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "r")
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{folder}", "shallow")
+    said = compare(tmp_path / "shallow", "--suite", "nightly.yaml", "--base", "HEAD^1")
+    assert said.returncode == 2
+    assert "fetch-depth: 0" in said.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_said_before_anything_runs(tmp_path: Path) -> None:
+    folder = repository(tmp_path / "r")
+    (folder / "taken").write_text("")
+    said = compare(folder, "--suite", "nightly.yaml", "--base", "main", "--output", "taken/out")
+    assert said.returncode == 3
+    assert "--output FOLDER" in said.stderr
+    assert "first runs" not in said.stderr
