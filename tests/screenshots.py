@@ -4,11 +4,12 @@
     python -m tests.screenshots mac
     python -m tests.screenshots sweep SWEEP
     python -m tests.screenshots site
+    python -m tests.screenshots pull-request FOLDER
 
 Each run is a folder that `profkit profile` left, the night one that `profkit nightly` did, the sweep one that
-`profkit sweep` did; `mac` takes those of the recorded exports of an M1 alone, `site` those of a made-up history. What
-is shown of a page, in which colours, stands in SHOTS. Pictures go to docs/images/, each below 150 kB; the runs
-themselves are not kept.
+`profkit sweep` did, FOLDER one of `profkit compare --output`, whose report.md is shown as a comment; `mac` takes those
+of the recorded exports of an M1 alone, `site` those of a made-up history. What is shown of a page, in which colours,
+stands in SHOTS. Pictures go to docs/images/, each below 150 kB; the runs themselves are not kept.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Shot:
     """One picture: of which run, what of its page, after which script, how wide and in which colours."""
 
     name: str
-    run: str  # "gpu", "cpu", "night", "mac", "sweep", "overview" or "workload"
+    run: str  # "gpu", "cpu", "night", "mac", "sweep", "overview", "workload" or "pull-request"
     what: str | None  # a selector; None: the top of the page
     script: str = ""
     width: int = 1100
@@ -90,6 +91,7 @@ SHOTS = (
     Shot("sweep-roofline", "sweep", "#roofline", height=560),
     Shot("site-overview", "overview", None, width=1280, height=760),
     Shot("site-workload", "workload", None, width=1280, height=760),
+    Shot("pull-request", "pull-request", "article", width=900, height=700),
 )
 
 
@@ -138,11 +140,28 @@ def site_pages(folder: Path) -> dict[str, Path]:
     return {"overview": made / "index.html", "workload": made / "workload" / "gated_mlp.html"}
 
 
+COMMENT_STYLE = """body{margin:20px;font:14px/1.5 sans-serif;color:#1f2328}
+article{border:1px solid #d1d9e0;border-radius:6px;padding:0 16px 16px}
+h2{font-size:1.5em;border-bottom:1px solid #d1d9e0;padding-bottom:.3em}h3{font-size:1.25em}
+table{border-collapse:collapse}td,th{border:1px solid #d1d9e0;padding:6px 13px}"""
+
+
+def comment_page(report: Path) -> str:
+    """A comment much as a forge shows it."""
+    import markdown  # mkdocs has it
+
+    body = markdown.markdown(
+        report.read_text(encoding="utf-8"), extensions=["tables", "md_in_html", "fenced_code"]
+    )
+    return f"<!doctype html><meta charset='utf-8'><style>{COMMENT_STYLE}</style><article>{body}</article>"
+
+
 def main() -> None:
     """Take all of them; exit 1 where one is too large."""
     mac = sys.argv[1:] == ["mac"]
     sweep = sys.argv[1:2] == ["sweep"] and len(sys.argv) == 3
     site = sys.argv[1:] == ["site"]
+    comment = sys.argv[1:2] == ["pull-request"] and len(sys.argv) == 3
     if len(sys.argv) not in (3, 4) and not mac and not site:
         sys.exit(__doc__)
     reason = why_not()
@@ -166,6 +185,11 @@ def main() -> None:
             )
         if site:
             page_of = site_pages(Path(folder))
+        if comment:
+            runs, page_of["pull-request"] = {}, Path(folder, "comment.html")
+            page_of["pull-request"].write_text(
+                comment_page(Path(sys.argv[2]) / "report.md"), encoding="utf-8"
+            )
         for kind, run in runs.items():
             document = summarize_report(run)
             page_of[kind] = Path(folder, f"{kind}.html")
