@@ -285,11 +285,12 @@ class _Show:
     def prepare(self) -> None:
         """Make the folder before anything runs. Raises MachineError where that cannot be."""
         from profkit.core.errors import MachineError
+        from profkit.core.files.safe_folder import make_parents
 
         if self.output is None:
             return
         try:
-            self.output.mkdir(parents=True, exist_ok=True)
+            make_parents(self.output)
         except OSError as error:
             message = f"cannot write to {self.output}: {error.strerror or error}"
             raise MachineError(message, "--output FOLDER") from error

@@ -65,8 +65,14 @@ def grid_of(columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequ
     return "\n".join(f"| {line} |" for line in [*lines, *(" | ".join(row) for row in rows)])
 
 
+def escape_summary(text: str) -> str:
+    """Text as it stands within a line of HTML, where Markdown is not read and a backslash would be seen."""
+    text = re.sub(r"[&<>]", lambda match: _HTML[match[0]], without_control_characters(text))
+    return _LINKED.sub(lambda match: match[0] + _NOTHING, text)
+
+
 def folded_block(title: str, body: str) -> str:
-    """What opens at a click; title and body are Markdown already."""
+    """What opens at a click; the title is HTML already, and the body Markdown."""
     return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
 
 
@@ -179,7 +185,7 @@ def _block(block: Block, level: int) -> list[str]:
             return [_table(block)]
         case Detail(title=title) if title:
             body = _blocks(block.blocks, level)
-            return [folded_block(escape_markdown(title), "\n\n".join(body))] if body else []
+            return [folded_block(escape_summary(title), "\n\n".join(body))] if body else []
         case Findings():
             rows = [
                 f"{n}. **{_strong(finding.what)}**"
@@ -201,9 +207,9 @@ def _section(section: Section, level: int) -> list[str]:
     """A heading with what stands below it as pieces, so that a text that is too long ends where one does."""
     body = [render_spans(section.headline)] if section.headline else []
     body += _blocks(section.blocks, min(6, level + 1))
-    title = escape_markdown(plain_text(section.title))
     if section.fold is not Fold.OPEN:
-        return [folded_block(title, "\n\n".join(filter(None, body)))]
+        return [folded_block(escape_summary(plain_text(section.title)), "\n\n".join(filter(None, body)))]
+    title = escape_markdown(plain_text(section.title))
     first = "\n\n".join([f"{'#' * level} {title}", *body[:1]])
     return [first, *filter(None, body[1:])]
 

@@ -150,6 +150,12 @@ def test_the_comment_is_a_verdict_a_short_table_the_cause_and_all_else_folded() 
     assert text.count("<details>") == text.count("</details>")
 
 
+def test_the_title_of_what_is_folded_is_html_in_which_no_backslash_is_seen() -> None:
+    whole = suite(workload("a_b [1] *x* <i> @octocat", 0.12))
+    (title,) = re.findall(r"<summary>(a_b.*?)</summary>", markdown.render(suite_comment(whole)))
+    assert title.startswith("a_b [1] *x* &lt;i&gt; @<!-- -->octocat: time.median +1")
+
+
 def test_the_table_of_the_comment_has_ten_rows_at_most_and_counts_the_rest() -> None:
     found = compared()
     (change,) = found.changes
