@@ -25,7 +25,9 @@ def schema() -> dict[str, Any]:
 
 def suite_schema() -> dict[str, Any]:
     """Of several workloads, draft 2020-12."""
-    return _whole(model.ComparedSuite, "profkit.comparisons/1", "several workloads, each between two versions")
+    return _whole(
+        model.ComparedSuite, "profkit.comparisons/1", "several workloads, each between two versions"
+    )
 
 
 def _whole(kind: type, name: str, title: str) -> dict[str, Any]:

@@ -200,6 +200,14 @@ def test_the_leading_change_is_a_time_that_decides_and_stands_for_the_outcome() 
     assert leading_change(replace(found, changes=())) is None
 
 
+def test_of_times_that_are_the_same_the_one_that_is_known_least_well_leads() -> None:
+    found = compared(0.0, 0.001)
+    (change,) = found.changes
+    vague = replace(change, scope=Scope("region", "vague"), detectable=0.04)
+    for order in ((change, vague), (vague, change)):
+        assert leading_change(replace(found, changes=order)) is vague
+
+
 def test_sizes_are_percents_points_factors_or_exact() -> None:
     (change,) = compared(0.12).changes
     assert size_text(replace(change, ratio=1.123, low=1.098, high=1.149)) == "+12.3 % [+9.8, +14.9]"

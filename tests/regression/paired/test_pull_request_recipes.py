@@ -36,7 +36,9 @@ path = next(word for word in words if word.startswith("repos/"))
 if "--method" not in words:
     assert path == "repos/o/r/issues/7/comments", path
     mark = "<!-- profkit compare -->"
-    assert "startswith(\\"" + mark + "\\")" in words[words.index("--jq") + 1], words
+    chosen = words[words.index("--jq") + 1]
+    assert "startswith(\\"" + mark + "\\")" in chosen, words
+    assert ".user.login == \\"github-actions[bot]\\"" in chosen, words
     for one in comments:
         if one["login"] == "github-actions[bot]" and one["body"].startswith(mark):
             print(one["id"])

@@ -80,6 +80,7 @@ def test_all_workloads_are_compared_and_each_ends_as_it_is(tmp_path: Path) -> No
     assert [one["name"] for one in document["workloads"]][:2] == ["slow", "broken"]
     slow = document["workloads"][0]["comparison"]
     assert slow["changes"][0]["ratio"] > 1.2
+    assert slow["changes"][0]["floor"] == pytest.approx(0.04)  # of the file
     assert document["workloads"][1]["reason"].endswith("no such thing")
     result = json.loads((folder / "out" / "results.sarif").read_text())["runs"][0]["results"][0]
     places = [one["physicalLocation"]["artifactLocation"]["uri"] for one in result["locations"]]
