@@ -69,9 +69,9 @@ def _fix(comparison: Comparison) -> Iterator[Text]:
 
 def changes_table(comparison: Comparison) -> DataTable:
     """What decides, the worst first, then what else changed: at most ten rows."""
-    deciding = [change for change in comparison.changes if change.role == "decides"]
-    others = [c for c in comparison.changes if c.role != "decides" and c.word == "different"]
-    chosen = [*deciding, *others]
+    role = "decides" if any(c.role == "decides" for c in comparison.changes) else "stands-in"
+    deciding = [change for change in comparison.changes if change.role == role]
+    chosen = [*deciding, *(c for c in comparison.changes if c.role != role and c.word == "different")]
     titles = (
         TableColumn("metric"),
         *(TableColumn(name, numeric=True) for name in ("before", "after", "change")),
