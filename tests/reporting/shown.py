@@ -7,8 +7,8 @@ from pathlib import Path
 
 from profkit.core.types import Comparison, Night, RunDocument
 from profkit.reporting import junit, markdown, terminal
-from profkit.reporting.ci import annotation_lines
 from profkit.reporting.extras import Extras
+from profkit.reporting.forges.ci import annotation_lines
 from profkit.reporting.html import page
 from profkit.reporting.view import View
 from profkit.reporting.views import comparison, night, run

@@ -13,8 +13,8 @@ import pytest
 
 from profkit.core.types import ComparedWorkload, Scope
 from profkit.reporting import junit
-from profkit.reporting.ci import annotation_lines
 from profkit.reporting.forges import badge, code_quality, sarif
+from profkit.reporting.forges.ci import annotation_lines
 from profkit.reporting.forges.files import FILES, write_comparison, write_suite
 from profkit.reporting.forges.regressions import NO_METRIC, regressions
 from profkit.reporting.forges.step import append_summary

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from profkit.core.files.safe_folder import check_links, make_parents
 from profkit.reporting import markdown
-from profkit.reporting.ci import annotation_lines
+from profkit.reporting.forges.ci import annotation_lines
 from profkit.reporting.view import View
 
 Annotate: TypeAlias = Literal["auto", "always", "never"]

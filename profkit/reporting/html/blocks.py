@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from profkit.core.types import Json
 from profkit.reporting.chart_blocks import Charts, FlameGraph, LineCharts, NoChart, SortableTable
-from profkit.reporting.ci import Annotations, Cases
+from profkit.reporting.forges.ci import Annotations, Cases
 from profkit.reporting.html.chart_svg import svg_of
 from profkit.reporting.html.escape import Html, element, link, prose, text, together
 from profkit.reporting.html.graphs import flame_data, flame_html, table_data, table_html

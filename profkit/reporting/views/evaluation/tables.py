@@ -10,7 +10,7 @@ from profkit.analysis.evaluation import FAILED, MeanSpeedup, OperationResult
 from profkit.core.formatting import joined, plural, shorten
 from profkit.core.types import EvaluationDocument, TestStatus, Verdict, VerdictWord
 from profkit.reporting.chart_blocks import CellValue, SortableColumn, SortableTable
-from profkit.reporting.ci import Case, Cases, CaseState
+from profkit.reporting.forges.ci import Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
     Detail,

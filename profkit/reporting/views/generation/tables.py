@@ -14,7 +14,7 @@ from profkit.analysis.generation import (
 from profkit.core.formatting import plural, shorten
 from profkit.core.types import GenerationDocument, OperationAttempts
 from profkit.reporting.chart_blocks import Charts
-from profkit.reporting.ci import Case, Cases, CaseState
+from profkit.reporting.forges.ci import Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
     Detail,

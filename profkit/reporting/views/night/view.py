@@ -10,7 +10,7 @@ from profkit.core.formatting import format_quantity, format_utc_time
 from profkit.core.types import Incident, MetricOutcome, Night, Outcome, Verdict, VerdictWord, WorkloadOutcome
 from profkit.core.types.night import OUTCOME_ORDER
 from profkit.reporting.chart_blocks import Charts, TrendChart
-from profkit.reporting.ci import Annotation, Annotations, Case, Cases, CaseState
+from profkit.reporting.forges.ci import Annotation, Annotations, Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
     Commands,
