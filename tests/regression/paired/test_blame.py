@@ -100,7 +100,8 @@ def test_a_function_of_machine_code_is_known_by_the_name_that_git_sees(tmp_path:
 
 def test_hunks_are_read_and_what_files_hold_is_taken_for_no_header() -> None:
     diff = (
-        "+++ b/a b.py\n@@ -1,0 +2,2 @@ def f():\n+++ b/../../etc/passwd\n+@@ -1 +9,9 @@\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
+        "+++ b/a b.py\n@@ -1,0 +2,2 @@ def f():\n+++ b/../../etc/passwd\n+@@ -1 +9,9 @@\n+++ /dev/null\n"
+        "@@ -1 +0,0 @@\n-x\n"
         "@@ nonsense @@\n+++ b/c.c\n@@ -5,2 +4,0 @@ g(int)\n-a\n-b\n@@ -99999999999 +1 @@\n"
     )
     assert list(changed_lines(diff)) == [
