@@ -9,6 +9,8 @@ from profkit.core.codec import json_text, to_plain_data
 from profkit.core.run_folder import run_to_text
 from profkit.core.types import (
     AcceptedChange,
+    BisectDocument,
+    BisectPlan,
     Check,
     Comparison,
     Entry,
@@ -30,6 +32,16 @@ def run(document: RunDocument) -> str:
 def comparison(document: Comparison) -> str:
     """Schema "profkit.comparison/1"."""
     return _text("profkit.comparison/1", _fields(document)).rstrip("\n")
+
+
+def bisection(document: BisectDocument) -> str:
+    """Schema "profkit.bisect/1", the same that stands in bisect.json."""
+    return _text("profkit.bisect/1", _fields(document))
+
+
+def bisection_plan(planned: BisectPlan) -> str:
+    """Schema "profkit.bisect-plan/1"."""
+    return _text("profkit.bisect-plan/1", _fields(planned))
 
 
 def plan(planned: Plan) -> str:

@@ -29,7 +29,7 @@ PACKAGE = ROOT / "profkit"
 # is sent alone to another machine; and what a workload is given as its standard input.
 OTHERS = {
     "analysis/metrics/catalogue.py",
-    "cli/nightly.py",
+    "cli/regression/nightly.py",
     "core/process.py",
     "core/process_tree.py",
     "core/status.py",

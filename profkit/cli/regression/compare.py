@@ -139,14 +139,14 @@ def compare(
 
     if base is not None or head is not None or a is not None or b is not None:
         request = _versions(words or [], base, head, a, b, setup)
-        pairs = _pair_options(budget, _parse_share(floor), sampling, timeout, seed)
+        pairs = pair_options(budget, parse_share(floor), sampling, timeout, seed)
         _compare_versions(replace(request, pairs=pairs, causes=cause), format, quiet=quiet, strict=strict)
     baseline, candidate = _two_runs(words or [])
     options = CompareOptions(
         force=force,
         across=_fields(across or []),
         metrics=_metrics(metric or []),
-        floor=_parse_share(floor),
+        floor=parse_share(floor),
         paths=(str(baseline), str(candidate)),
     )
     comparison = _compare_evaluations(options) or _compare_runs(options)
@@ -194,9 +194,10 @@ def _versions(
     return VersionsRequest(tuple(words), base, head, checkout=CheckoutSpec(setup=prepare))
 
 
-def _pair_options(
+def pair_options(
     budget: float, floor: float | None, sampling: float, timeout: float | None, seed: int | None
 ) -> PairOptions:
+    """How two versions are run in turn."""
     from profkit.regression.paired import FLOOR, PairOptions, RunOptions
 
     run = RunOptions(sampling=sampling, timeout=timeout)
@@ -288,7 +289,7 @@ def _fields(names: list[str]) -> tuple[str, ...]:
     return tuple(known[name.strip().lower()] for name in names)
 
 
-def _parse_share(text: str | None) -> float | None:
+def parse_share(text: str | None) -> float | None:
     """`2%`, `2 %` and `0.02` as 0.02. Raises UsageError for what is no share between 0 and 1."""
     from profkit.core.errors import UsageError
 
