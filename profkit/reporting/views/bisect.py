@@ -30,7 +30,7 @@ from profkit.reporting.view import (
 from profkit.reporting.views.night.text import duration
 
 _SHORT = 10  # digits of a commit
-_SUBJECT = 24  # characters of a message in the table
+_SUBJECT = 16  # characters of a message in the table
 _NEAR = 0.4  # of the whole change: a commit that is that near to an end is like it
 _WORDS: dict[BisectState, tuple[Status, str]] = {
     "found": (Status.FAIL, "FOUND"),
@@ -182,9 +182,7 @@ def _blocks(document: BisectDocument) -> Iterator[Block]:
 def _tests(document: BisectDocument, search: BisectSearch) -> DataTable:
     columns = (
         TableColumn("commit"),
-        TableColumn("pairs", numeric=True),
-        TableColumn("time", numeric=True, meaning="of the commit, against the good end"),
-        TableColumn("interval", numeric=True),
+        TableColumn("time", meaning="of the commit, against the good end, with its interval"),
         TableColumn("word"),
         TableColumn(
             "by then", numeric=True, meaning="the probability that it is this commit or an earlier one"
@@ -196,10 +194,8 @@ def _tests(document: BisectDocument, search: BisectSearch) -> DataTable:
 def _test_row(document: BisectDocument, search: BisectSearch, step: BisectStep) -> tuple[Text, ...]:
     subject = shorten(document.subjects.get(step.later, ""), _SUBJECT)
     return (
-        joined(code(step.later[:_SHORT]), f" {subject}"),
-        str(len(step.pairs)),
-        _size(step.ratio),
-        _interval(step.low, step.high),
+        joined(code(step.later[:_SHORT]), " after its parent" if step.kind == "confirm" else f" {subject}"),
+        f"{_size(step.ratio)} {_interval(step.low, step.high)}",
         _word(search, step),
         _chance(step.probability) if step.probability is not None else "",
     )
@@ -211,8 +207,7 @@ def _word(search: BisectSearch, step: BisectStep) -> Text:
     if step.kind == "search" and whole:
         share = log(step.ratio) / whole
         return "like GOOD" if share < _NEAR else "like BAD" if 1 - _NEAR < share < 1 + _NEAR else "neither"
-    word = Label(_STATUSES[step.word], step.word.upper()).span
-    return joined(word, f" from {step.earlier[:_SHORT]}") if step.kind == "confirm" else word
+    return Label(_STATUSES[step.word], step.word.upper()).span
 
 
 def _method(document: BisectDocument) -> list[Text]:
