@@ -18,9 +18,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import ceil, exp, log, log2, pi, sqrt
 
-WRONG = (
-    0.1  # of the tests say what is true of the other end: a test of another build, a disturbance that lasts
-)
+WRONG = 0.1  # of the tests say what is true of the other end: a disturbance that lasts, an unlucky build
 WILD = 0.05  # of the tests say anything
 SEVERAL = 0.1  # before any test: the probability that no single commit made the change
 SPLIT = 0.8  # from this probability of several parts on they are searched one by one

@@ -83,7 +83,7 @@ def test_the_slow_one_of_twenty_commits_is_found_beside_one_that_does_not_run(tm
     assert [(one["commit"], "SyntaxError" in one["reason"]) for one in search["skipped"]] == [
         (commits[10], True)
     ]
-    assert [step["kind"] for step in search["steps"]][0] == "ends"
+    assert search["steps"][0]["kind"] == "ends"
     assert (search["steps"][-1]["kind"], search["steps"][-1]["earlier"]) == ("confirm", commits[13])
     assert state_in(tmp_path / "re po" / "reports" / "found") == document
     assert git(tmp_path / "re po", "worktree", "list").count("\n") == 0
@@ -215,15 +215,7 @@ def test_commits_that_do_not_run_leave_one_of_several(tmp_path: Path) -> None:
 def test_an_end_that_does_not_run_is_the_users(tmp_path: Path) -> None:
     commits = row(tmp_path / "repo", [FAST, FAST, FAST], broken=(2,))
     said = bisect(tmp_path / "repo", commits[0], "HEAD", *SMALL)
-    assert (
-        said.code,
-        "SyntaxError" in said.err,
-        'Traceback (most recent call last):\n  File "/usr' in said.err,
-    ) == (
-        4,
-        True,
-        False,
-    )
+    assert (said.code, "SyntaxError" in said.err) == (4, True)
 
 
 def test_a_plan_runs_nothing(tmp_path: Path) -> None:
