@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite, log, sqrt
+from math import log, sqrt
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport, UsageError
@@ -127,9 +127,7 @@ def observed(pairs: Pairs, reference: Pairs, earlier: int, later: int) -> Observ
 
 def checked_pairs(step: BisectStep) -> Pairs:
     """The pairs of a step that was read from a file. Raises UnreadableReport for what are no seconds."""
-    if len(step.pairs) < FEW or any(
-        len(p) != 2 or not all(isfinite(v) and v > 0 for v in p) for p in step.pairs
-    ):
+    if len(step.pairs) < FEW or any(len(p) != 2 or not all(1e-12 < v < 1e9 for v in p) for p in step.pairs):
         raise UnreadableReport("a step's pairs are not pairs of seconds")
     return tuple((p[0], p[1]) for p in step.pairs)
 

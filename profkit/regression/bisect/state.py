@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator
 from datetime import datetime, timezone
+from math import isfinite
 from pathlib import Path
 from typing import cast
 
@@ -16,8 +17,9 @@ from profkit.core.codec import from_plain_data, json_text, to_plain_data
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import chown_to_sudo_user, ensure_folder, make_folder
-from profkit.core.types import BisectDocument, Json
+from profkit.core.types import BisectDocument, BisectSearch, Json
 from profkit.core.whole_files import write_whole
+from profkit.regression.bisect.measure import checked_pairs
 
 SCHEMA = "profkit.bisect/1"
 FILE_NAME = "bisect.json"
@@ -98,23 +100,49 @@ def read_state(folder: Path) -> BisectDocument:
 
 
 def _check(document: BisectDocument) -> None:
-    """Raise UnreadableReport for what git would be asked about and is no commit of the row."""
+    """Raise UnreadableReport for what no bisection leaves: it would be gone on with, and git asked about it."""
+    options = document.options
+    if not (0.5 <= options.certainty < 1 and 0 <= options.floor < 1 and 1 <= options.budget < 1e6):
+        raise UnreadableReport("its options are outside of what is possible")
+    if options.sampling <= 0 or not isfinite(options.sampling) or (options.timeout or 1) <= 0:
+        raise UnreadableReport("its options are outside of what is possible")
     if not document.searches or not document.command:
         raise UnreadableReport("it has no commits, or no command")
     for search in document.searches:
-        row = {search.good, *search.commits}
-        named = {search.inside} - {None} | {skipped.commit for skipped in search.skipped}
-        named |= {commit for step in search.steps for commit in (step.earlier, step.later)}
-        hashes = [commit for commit in (*row, *named) if commit is not None]
-        if not search.commits or any(_HASH.fullmatch(commit) is None for commit in hashes):
-            raise UnreadableReport("a commit in it is no hash")
-        if any({step.earlier, step.later} - row for step in search.steps):
-            raise UnreadableReport("a step in it is of a commit outside of the row")
-    options = document.options
-    if not (
-        0.5 <= options.certainty < 1
-        and 0 <= options.floor < 1
-        and 1 <= options.budget < 1e6
-        and options.sampling > 0
+        _check_search(search)
+
+
+def _check_search(search: BisectSearch) -> None:
+    row = (search.good, *search.commits)
+    if len(row) < 2 or any(
+        _HASH.fullmatch(commit) is None for commit in (*row, search.inside or search.good)
     ):
-        raise UnreadableReport("its options are outside of what is possible")
+        raise UnreadableReport("a commit in it is no hash")
+    places = {commit: place for place, commit in enumerate(row)}
+    named = {one.commit for one in search.skipped} | {c for part in search.parts for c in part.commits}
+    named |= {part.baseline for part in search.parts} | {
+        c for s in search.steps for c in (s.earlier, s.later)
+    }
+    if len(places) < len(row) or named - places.keys():
+        raise UnreadableReport("it names a commit that is not between its ends, or one twice")
+    for number, step in enumerate(search.steps):
+        checked_pairs(step)
+        first, last = places[step.earlier], places[step.later]
+        if (
+            first >= last
+            or (number == 0) != (step.kind == "ends")
+            or (number == 0 and last - first < len(row) - 1)
+        ):
+            raise UnreadableReport("its steps are not those of a search")
+    ratios = [*(step.ratio for step in search.steps), *(part.ratio for part in search.parts)]
+    numbers = [
+        number for one in search.steps for number in (one.low, one.high, one.seconds, one.probability or 0)
+    ]
+    numbers += [part.probability for part in search.parts] + list(search.probabilities.values())
+    if any(not 1e-6 < ratio < 1e6 for ratio in ratios) or not all(abs(number) < 1e9 for number in numbers):
+        raise UnreadableReport("a number in it is none that is measured")
+    if search.state != "running" and not search.steps:
+        raise UnreadableReport("it ended without a step")
+    single = [part for part in search.parts if part.kind == "one"]
+    if any(not part.commits for part in search.parts) or (search.state == "found" and len(single) != 1):
+        raise UnreadableReport("it ended without a commit")

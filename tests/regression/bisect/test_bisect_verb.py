@@ -295,3 +295,56 @@ def test_a_folder_of_somebody_else_is_held_against_what_it_may_be(
         return
     with pytest.raises(UnreadableReport, match=message):
         read_state(tmp_path)
+
+
+def test_a_row_that_names_commits_from_elsewhere_is_refused(tmp_path: Path) -> None:
+    search = {"good": HASH, "commits": ["b" * 40]}
+    step = {
+        "earlier": HASH,
+        "later": "b" * 40,
+        "word": "different",
+        "ratio": 1.2,
+        "low": 1.1,
+        "high": 1.3,
+        "seconds": 1,
+    }
+    ends = {"kind": "ends", "pairs": [[1, 1.2]] * 4, **step}
+    for change, message in (
+        ({"steps": [ends]}, None),
+        ({"steps": [{**ends, "later": "c" * 40}]}, "not between its ends"),
+        ({"steps": [{**ends, "pairs": [[1, 0]] * 4}]}, "pairs of seconds"),
+        ({"steps": [{**ends, "kind": "search"}]}, "steps are not those"),
+        ({"steps": [{**ends, "ratio": 0}]}, "a number in it"),
+        ({"steps": [ends], "state": "found"}, "ended without a commit"),
+        ({"state": "same"}, "ended without a step"),
+    ):
+        (tmp_path / "bisect.json").write_text(json.dumps({**WHOLE, "searches": [{**search, **change}]}))
+        if message is None:
+            assert read_state(tmp_path).searches[0].steps[0].ratio == 1.2
+            continue
+        with pytest.raises(UnreadableReport, match=message):
+            read_state(tmp_path)
+
+
+@pytest.mark.timed
+def test_a_commit_whose_setup_fails_is_skipped_and_the_others_run_what_was_built(tmp_path: Path) -> None:
+    folder = begin(tmp_path / "repo")
+    (folder / ".gitignore").write_text("reports/\n__pycache__/\nbuilt.py\n")
+    (folder / "work it.py").write_text(PROGRAM.replace("seconds", "built"))
+    commits = [commit(folder, FAST if n < 5 else SLOW, f"change {n}") for n in range(8)]
+    git(folder, "checkout", "-q", "-b", "broken", commits[3])
+    git(folder, "rm", "-q", "seconds.py")
+    git(folder, "commit", "-qm", "no file")
+    broken = git(folder, "rev-parse", "HEAD")
+    later = [commit(folder, FAST if n < 5 else SLOW, f"change {n}") for n in range(4, 8)]
+    said = bisect(
+        folder, commits[0], "broken", *SMALL, "--setup", "cp seconds.py built.py", "--format", "json",
+        env={"XDG_CACHE_HOME": str(tmp_path / "cache")},
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    (search,) = said.json()["searches"]
+    assert search["parts"][0]["commits"] == [later[1]]
+    assert [one["commit"] for one in search["skipped"]] == [broken]
+    assert not (folder / "built.py").exists()
+    unbuilt = bisect(folder, broken, "broken", *SMALL, "--setup", "cp seconds.py built.py")
+    assert (unbuilt.code, "the setup command" in unbuilt.err) == (2, True)
