@@ -11,7 +11,7 @@ from math import exp, log
 from pathlib import Path
 from typing import Literal
 
-from profkit.core.errors import Interrupted, UsageError, WorkloadError
+from profkit.core.errors import Interrupted, ProfkitError, UsageError, WorkloadError
 from profkit.core.progress import Progress
 from profkit.core.types import (
     BisectDocument,
@@ -126,9 +126,14 @@ class Bisection:
             with self._version(search.commits[-1], number) as second:
                 notes = warm_up(first, second, self._options(number), self._logs(number), self.progress)
                 found = run_in_full(first, second, self._options(number), self._logs(number), self.progress)
-        except NoCheckout as fault:
+        except (NoCheckout, NotTimed, WorkloadError, UsageError) as fault:
             self.progress.end("failed")
-            raise UsageError(fault.reason, fault.fix) from None
+            if search.inside is None:
+                raise _as_usage(fault) from None
+            self.document = replace(self.document, notes=(*self.document.notes, _reason_of(fault)[0]))
+            self._change(state="open")  # the merge itself is an answer
+            write_state(self.folder, self.document)
+            return
         chosen = max(found, key=lambda one: _rank(one.change))
         others = [one.change for one in found if one is not chosen and one.change.word == "different"]
         notes += [
@@ -191,15 +196,8 @@ class Bisection:
         if good is not None and isinstance(fault, WorkloadError):
             loaded_files(good, self._options(number).run, self._logs(number) / "again", self.progress.tick)
         if commit in (self._search().good, self._search().commits[-1]):
-            if isinstance(fault, NoCheckout):
-                raise UsageError(fault.reason, fault.fix) from None
-            raise fault
-        reason, fix = "it does not time what the search is about", None
-        if isinstance(fault, NoCheckout):
-            reason, fix = fault.reason, fault.fix
-        elif isinstance(fault, (WorkloadError, UsageError)):
-            lines = fault.message.splitlines()
-            reason, fix = " ".join(dict.fromkeys([lines[0], lines[-1].strip()])), fault.fix
+            raise _as_usage(fault)
+        reason, fix = _reason_of(fault)
         skipped = SkippedCommit(commit, reason, fix)
         self._change(skipped=(*self._search().skipped, skipped))
         self._name(commit)
@@ -345,14 +343,29 @@ class Bisection:
             yield version
 
     def _logs(self, number: int) -> Path:
-        """Where a step's logs and the last records of its runs lie."""
-        return self.folder / "steps" / f"{len(self.document.searches)}-{number:03}"
+        """Where a step's logs and the last records of its runs lie, by a path that holds in any checkout."""
+        return self.folder.absolute() / "steps" / f"{len(self.document.searches)}-{number:03}"
 
     def _options(self, number: int) -> PairOptions:
         options = self.document.options
         seed = None if options.seed is None else options.seed + 1000 * number
         run = RunOptions(sampling=options.sampling, timeout=options.timeout)
         return PairOptions(options.budget, options.floor, seed=seed, run=run)
+
+
+def _reason_of(fault: Exception) -> tuple[str, str | None]:
+    """Why a commit cannot be tested, on one line, and what would fix that."""
+    if isinstance(fault, NoCheckout):
+        return fault.reason, fault.fix
+    if isinstance(fault, ProfkitError):
+        lines = [line.strip() for line in fault.message.splitlines()] or [""]
+        return " ".join(dict.fromkeys([lines[0], lines[-1]])), fault.fix
+    return "it marks other regions than the commit it is compared with", None
+
+
+def _as_usage(fault: Exception) -> ProfkitError:
+    """The fault of an end, without which nothing can be searched."""
+    return fault if isinstance(fault, ProfkitError) else UsageError(*_reason_of(fault))
 
 
 class _Beside:

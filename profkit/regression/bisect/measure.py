@@ -23,7 +23,7 @@ Pairs = tuple[tuple[float, float], ...]  # seconds of the earlier and of the lat
 
 
 class NotTimed(Exception):
-    """A version does not time what the search is about."""
+    """Two versions time nothing in common, or not what the search is about."""
 
 
 class TooFewPairs(UsageError):
@@ -41,7 +41,7 @@ class Measured:
 def run_in_full(
     first: Version, second: Version, options: PairOptions, folder: Path, progress: Progress
 ) -> tuple[Measured, ...]:
-    """The paired test of `compare --base`: each time that both have, as soon as all are decided."""
+    """The paired test of `compare --base`: each time that both have, as soon as all are decided. Raises NotTimed."""
     result = _run(first, second, options, folder, progress)
     return tuple(Measured(pairs_of(change), change) for change in result)
 
@@ -86,6 +86,8 @@ def _run(
     if result.interrupted:
         raise KeyboardInterrupt
     times = [change for change in result.changes if change.unit == "s"]
+    if not times and result.pairing.pairs >= FEW:
+        raise NotTimed
     if not times:
         raise TooFewPairs(
             f"{result.pairing.pairs} pairs of runs fit into {options.budget:.0f} s; {FEW} are needed",

@@ -104,8 +104,11 @@ class Found:
 def stretches(
     n: int, skipped: frozenset[int], seen: Sequence[Observation], rules: Rules
 ) -> tuple[Stretch, ...]:
-    """The whole row, or where the tests say that the change has several parts, a stretch for each."""
-    return _divide(0, n, skipped, seen, rules)
+    """The whole row, or where the tests say that the change has several parts, a stretch for each.
+
+    What was seen of a commit that is `skipped` by now does not count: it cannot be asked again.
+    """
+    return _divide(0, n, _of_others(skipped, seen), rules)
 
 
 def next_move(
@@ -116,6 +119,7 @@ def next_move(
     `seen` begins with the test of both ends. `skipped` commits cannot be tested.
     """
     spent = len(seen) > 2 * _most_tests(n)
+    seen = _of_others(skipped, seen)
     ends = []
     for stretch in sorted(stretches(n, skipped, seen, rules), key=lambda one: -abs(one.size)):
         step = _step_of(stretch, skipped, seen, rules)
@@ -144,16 +148,18 @@ def probabilities(
 # ---------------------------------------------------------------- the posterior
 
 
-def _divide(
-    low: int, high: int, skipped: frozenset[int], seen: Sequence[Observation], rules: Rules
-) -> tuple[Stretch, ...]:
+def _of_others(skipped: frozenset[int], seen: Sequence[Observation]) -> list[Observation]:
+    return [test for test in seen if test.earlier not in skipped and test.later not in skipped]
+
+
+def _divide(low: int, high: int, seen: Sequence[Observation], rules: Rules) -> tuple[Stretch, ...]:
     stretch = _stretch(low, high, seen, rules)
     if stretch.several < SPLIT:
         return (stretch,)
     between = _between(stretch, seen, rules, least=2)
     if between is None:
         return (stretch,)
-    return (*_divide(low, between, skipped, seen, rules), *_divide(between, high, skipped, seen, rules))
+    return (*_divide(low, between, seen, rules), *_divide(between, high, seen, rules))
 
 
 def _stretch(low: int, high: int, seen: Sequence[Observation], rules: Rules) -> Stretch:

@@ -141,7 +141,8 @@ def _check_search(search: BisectSearch) -> None:
     numbers += [part.probability for part in search.parts] + list(search.probabilities.values())
     if any(not 1e-6 < ratio < 1e6 for ratio in ratios) or not all(abs(number) < 1e9 for number in numbers):
         raise UnreadableReport("a number in it is none that is measured")
-    if search.state != "running" and not search.steps:
+    alone = search.state == "running" or (search.state == "open" and search.inside is not None)
+    if not alone and not search.steps:
         raise UnreadableReport("it ended without a step")
     single = [part for part in search.parts if part.kind == "one"]
     if any(not part.commits for part in search.parts) or (search.state == "found" and len(single) != 1):

@@ -109,6 +109,8 @@ def _sentence(document: BisectDocument, search: BisectSearch) -> str:
         return _several(document, search, single)
     likely = sorted(search.probabilities.items(), key=lambda item: -item[1])[:3]
     names = "; ".join(f"{_quoted(document, commit)} ({_chance(p)})" for commit, p in likely)
+    if search.state == "open" and not search.steps:
+        return "its commits could not be run by themselves."
     if search.state == "open":
         return (
             f"No single commit stands out: the change may be spread over several of these {len(search.commits)}. "

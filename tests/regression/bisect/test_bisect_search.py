@@ -131,6 +131,19 @@ def test_commits_that_do_not_run_are_named_together() -> None:
     assert (found.low, found.high) == (0, 5)
 
 
+def test_a_commit_that_ran_once_and_does_not_any_more_is_not_asked_again() -> None:
+    ends = Observation(0, 20, SLOWER, 0.01)
+    for value in (0.0, SLOWER / 2, SLOWER):
+        seen = [ends, *[Observation(0, 10, value, 0.01)] * 3]
+        skipped = frozenset({10})
+        assert next_move(20, skipped, seen, RULES) == next_move(20, skipped, [ends], RULES)
+        draw = random.Random(1)
+        while isinstance(move := next_move(20, skipped, seen, RULES), Move):
+            assert 10 not in (move.earlier, move.later)
+            seen.append(observe(one_step(20, 10), move, draw, 0.01, 0.0))
+        assert [(one.low, one.high) for one in move] == [(9, 11)]
+
+
 def test_a_row_of_one_commit_needs_no_search() -> None:
     assert next_move(1, NOBODY, [Observation(0, 1, SLOWER, 0.01)], RULES) == (
         Found(0, 1, 1.0, SLOWER, False),

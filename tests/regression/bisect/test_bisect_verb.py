@@ -25,6 +25,18 @@ import seconds
 while time.process_time() < seconds.SECONDS:
     pass
 """
+MARKED = """
+import time
+import profkit
+import seconds
+
+def work():
+    end = time.perf_counter() + seconds.SECONDS
+    while time.perf_counter() < end:
+        pass
+
+profkit.benchmark(work, name=seconds.NAME)
+"""
 FAST, SLOW = 0.10, 0.12
 COMMAND = ("--", "python", "work it.py")
 SMALL = ("--budget", "12", "--floor", "4%", "--seed", "1", "--quiet")
@@ -155,10 +167,17 @@ def _end_after(folder: Path, steps: int, number: signal.Signals, good: str, bad:
 @pytest.mark.timed
 def test_two_commits_that_made_it_slower_are_both_named(tmp_path: Path) -> None:
     commits = row(tmp_path / "repo", [0.08, 0.08, 0.12, 0.12, 0.17, 0.17])
-    said = bisect(tmp_path / "repo", commits[0], "HEAD", *SMALL, "--format", "json")
+    options = (*SMALL, "--output", "reports/two", "--format", "json")
+    said = bisect(tmp_path / "repo", commits[0], "HEAD", *options)
     assert said.code == 0, said.err
     (search,) = said.json()["searches"]
     assert search["state"] == "several"
+    shown = bisect(tmp_path / "repo", commits[0], "HEAD", "--resume", "reports/two").out
+    sentence = " ".join(shown.partition("bisection")[0].split())
+    assert re.search(
+        r"SEVERAL The change of \+\d+\.\d % is in several commits: \w{10} 'change 2 <script>' \+", sentence
+    )
+    assert "'change 4 <script>' +" in sentence
     assert [part["commits"] for part in search["parts"] if part["kind"] == "one"] == [
         [commits[2]],
         [commits[4]],
@@ -191,6 +210,46 @@ def test_a_slow_commit_that_a_merge_brought_in_is_found_inside_of_it(tmp_path: P
     shown = bisect(folder, good, "HEAD", "--resume", "reports/m").out
     assert "Inside of that merge:" in shown
     assert f"What changed in {slow[:10]}" in shown
+
+
+@pytest.mark.timed
+def test_a_merge_whose_commits_do_not_run_is_an_answer_by_itself(tmp_path: Path) -> None:
+    folder = begin(tmp_path / "repo")
+    base = commit(folder, FAST, "begin", "SECONDS = (\n")
+    good = commit(folder, FAST, "it runs")
+    git(folder, "checkout", "-q", "-b", "side", base)
+    commit(folder, 0.14, "side")
+    git(folder, "checkout", "-q", "main")
+    git(folder, "merge", "-q", "--no-ff", "-X", "theirs", "-m", "merge side", "side")
+    merge = git(folder, "rev-parse", "HEAD")
+    (folder / "notes.txt").write_text("1")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "main")
+    said = bisect(folder, good, "HEAD", *SMALL, "--output", "reports/m")
+    assert said.code == 0, said.err
+    assert f"{merge[:10]} 'merge side' made it" in said.out
+    assert "could not be run by themselves" in said.out
+    assert read_state(folder / "reports" / "m").searches[1].state == "open"
+
+
+@pytest.mark.timed
+def test_a_commit_that_does_not_time_what_is_searched_is_skipped(tmp_path: Path) -> None:
+    folder = begin(tmp_path / "repo")
+    (folder / "work it.py").write_text(MARKED)
+    text = "NAME = {!r}\nSECONDS = {}\n"
+    commits = [
+        commit(folder, 0, f"change {n}", text.format("other" if n == 2 else "a b", 0.002 if n < 4 else 0.003))
+        for n in range(6)
+    ]
+    said = bisect(folder, commits[0], "HEAD", *SMALL, "--sampling", "0.1", "--format", "json")
+    assert said.code == 0, said.err
+    (search,) = said.json()["searches"]
+    assert search["scope"]["name"] == "a b"
+    assert search["parts"][0]["commits"] == [commits[4]]
+    other = bisect(folder, commits[0], commits[2], *SMALL, "--sampling", "0.1")
+    assert (other.code, "it marks other regions" in other.err) == (2, True)
+    reasons = {one["commit"]: one["reason"] for one in search["skipped"]}
+    assert reasons == {commits[2]: "it marks other regions than the commit it is compared with"}
 
 
 @pytest.mark.timed
