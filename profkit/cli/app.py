@@ -6,13 +6,9 @@ import typer
 
 from profkit.cli import (
     check,
-    compare,
     doctor,
     evaluate,
     generate,
-    history,
-    history_change,
-    nightly,
     profile,
     record,
     report,
@@ -20,6 +16,7 @@ from profkit.cli import (
     summarize,
     sweep,
 )
+from profkit.cli.regression import bisect, compare, history, history_change, nightly
 
 app = typer.Typer(
     name="profkit",
@@ -36,6 +33,7 @@ record.add_to(app)
 summarize.add_to(app)
 check.add_to(app)
 compare.add_to(app)
+bisect.add_to(app)
 report.add_to(app)
 history.add_to(app)
 history_change.add_to(history.history)

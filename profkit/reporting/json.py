@@ -9,6 +9,8 @@ from profkit.core.codec import json_text, to_plain_data
 from profkit.core.run_folder import run_to_text
 from profkit.core.types import (
     AcceptedChange,
+    BisectDocument,
+    BisectPlan,
     Check,
     ComparedSuite,
     Comparison,
@@ -36,6 +38,16 @@ def comparison(document: Comparison) -> str:
 def comparisons(suite: ComparedSuite) -> str:
     """Schema "profkit.comparisons/1": the workloads of a suite, each with its comparison or why there is none."""
     return _text("profkit.comparisons/1", _fields(suite)).rstrip("\n")
+
+
+def bisection(document: BisectDocument) -> str:
+    """Schema "profkit.bisect/1", the same that stands in bisect.json."""
+    return _text("profkit.bisect/1", _fields(document))
+
+
+def bisection_plan(planned: BisectPlan) -> str:
+    """Schema "profkit.bisect-plan/1"."""
+    return _text("profkit.bisect-plan/1", _fields(planned))
 
 
 def plan(planned: Plan) -> str:

@@ -29,7 +29,7 @@ PACKAGE = ROOT / "profkit"
 # is sent alone to another machine; and what a workload is given as its standard input.
 OTHERS = {
     "analysis/metrics/catalogue.py",
-    "cli/nightly.py",
+    "cli/regression/nightly.py",
     "core/process.py",
     "core/process_tree.py",
     "core/status.py",
@@ -48,6 +48,7 @@ OTHERS = {
     "profilers/perf/probe.py",
     "profiling/workload.py",
     "reporting/html/page.py",
+    "reporting/site/pages.py",
 }
 INSIDE = ("runtime/region/", "runtime/passes/host/")
 

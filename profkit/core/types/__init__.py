@@ -8,6 +8,14 @@ A workload's process uses a few of them, and to make all costs it 50 ms: a modul
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from profkit.core.types.bisect import BisectDocument as BisectDocument
+    from profkit.core.types.bisect import BisectOptions as BisectOptions
+    from profkit.core.types.bisect import BisectPart as BisectPart
+    from profkit.core.types.bisect import BisectPlan as BisectPlan
+    from profkit.core.types.bisect import BisectSearch as BisectSearch
+    from profkit.core.types.bisect import BisectState as BisectState
+    from profkit.core.types.bisect import BisectStep as BisectStep
+    from profkit.core.types.bisect import SkippedCommit as SkippedCommit
     from profkit.core.types.comparison import BlamedLine as BlamedLine
     from profkit.core.types.comparison import Cause as Cause
     from profkit.core.types.comparison import Change as Change
@@ -162,6 +170,7 @@ if TYPE_CHECKING:
     from profkit.core.types.sweep import SweepDocument as SweepDocument
 
 _NAMES = {
+    "bisect": "BisectDocument BisectOptions BisectPart BisectPlan BisectSearch BisectState BisectStep SkippedCommit",
     "comparison": (
         "BlamedLine Cause Change ChangeWord ComparedEnding ComparedSuite ComparedWorkload Comparison "
         "ComparisonOutcome Course Difference Direction Feature Fingerprint FunctionChange InsightChange InsightWord "

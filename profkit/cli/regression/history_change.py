@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.history import (
+from profkit.cli.options import FormatOption, OutputFormat, print_result
+from profkit.cli.regression.history import (
     EntryArgument,
     HistoryOption,
     QuietOption,
@@ -15,7 +16,6 @@ from profkit.cli.history import (
     format_minute,
     since_time,
 )
-from profkit.cli.options import FormatOption, OutputFormat, print_result
 
 
 def add_to(history: typer.Typer) -> None:

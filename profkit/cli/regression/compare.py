@@ -169,9 +169,9 @@ def compare(
 
     show = _Show(format, output, strict, quiet)
     show.prepare()
-    share = _parse_share(floor)
+    share = parse_share(floor)
     if any(name is not None for name in (suite, base, head, a, b)):
-        pairs = _pair_options(budget, share, sampling, timeout, seed)
+        pairs = pair_options(budget, share, sampling, timeout, seed)
         if suite is not None:
             from profkit.regression.paired.suite import SuiteRequest
 
@@ -238,9 +238,10 @@ def _prepared(setup: str | None) -> tuple[str, ...]:
     return ("sh", "-c", setup) if setup is not None else ()
 
 
-def _pair_options(
+def pair_options(
     budget: float, floor: float | None, sampling: float, timeout: float | None, seed: int | None
 ) -> PairOptions:
+    """How two versions are run in turn."""
     from profkit.regression.paired import FLOOR, PairOptions, RunOptions
 
     run = RunOptions(sampling=sampling, timeout=timeout)
@@ -419,7 +420,7 @@ def _fields(names: list[str]) -> tuple[str, ...]:
     return tuple(known[name.strip().lower()] for name in names)
 
 
-def _parse_share(text: str | None) -> float | None:
+def parse_share(text: str | None) -> float | None:
     """`2%`, `2 %` and `0.02` as 0.02. Raises UsageError for what is no share between 0 and 1."""
     from profkit.core.errors import UsageError
 

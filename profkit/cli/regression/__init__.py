@@ -1,0 +1,1 @@
+"""The verbs that hold runs and versions against each other: compare, bisect, history, nightly."""

@@ -1,0 +1,56 @@
+"""What a bisection would cost, before anything is run: by simulated searches over as many commits."""
+
+from __future__ import annotations
+
+import random
+from math import log, log2
+
+from profkit.core.types import BisectPlan
+from profkit.regression.bisect.run import BisectRequest, requested_row
+from profkit.regression.bisect.search import WRONG, Move, Observation, Rules, next_move
+
+_SIMULATED = 20  # searches
+_MOST = 256  # commits of a simulated row; a step for each doubling beyond
+_SIZE, _ERROR = log(1.2), 0.01
+
+
+def plan_bisect(request: BisectRequest) -> BisectPlan:
+    """The commits between the ends, and the tests that a search of them takes. Raises UsageError."""
+    _, row = requested_row(request)
+    rules = Rules(request.options.certainty, log(1 + request.options.floor))
+    usual, most = expected_tests(len(row.commits), rules)
+    budget = request.options.budget
+    return BisectPlan(
+        request.good,
+        request.bad,
+        len(row.commits),
+        len(row.merges),
+        usual,
+        most,
+        budget,
+        budget * usual,
+        budget * most,
+    )
+
+
+def expected_tests(n: int, rules: Rules) -> tuple[float, int]:
+    """Tests of a search over `n` commits, with that of the ends and the last one of the answer alone.
+
+    In the mean where none is wrong, and those that nine of ten searches need where every tenth is.
+    """
+    small = min(n, _MOST)
+    more = log2(n / small)
+    right = [_tests(small, rules, 0.0, seed) for seed in range(_SIMULATED)]
+    wrong = sorted(_tests(small, rules, WRONG, seed) for seed in range(_SIMULATED))
+    return sum(right) / len(right) + more, round(wrong[(9 * len(wrong)) // 10 - 1] + 2 * more)
+
+
+def _tests(n: int, rules: Rules, wrong: float, seed: int) -> int:
+    draw = random.Random(seed)
+    change = draw.randint(1, n)
+    seen = [Observation(0, n, _SIZE, _ERROR)]
+    while isinstance(move := next_move(n, frozenset(), seen, rules), Move):
+        inside = move.earlier < change <= move.later
+        said = inside != (draw.random() < wrong)
+        seen.append(Observation(move.earlier, move.later, _SIZE * said + draw.gauss(0, _ERROR), _ERROR))
+    return len(seen)

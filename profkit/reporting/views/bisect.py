@@ -1,0 +1,260 @@
+"""Which commit changed a time: the answer in one sentence, the commits that were tested, and what changed there."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from math import log
+
+from profkit.core.formatting import format_figures, plural, shorten
+from profkit.core.types import BisectDocument, BisectPart, BisectPlan, BisectSearch, BisectState, BisectStep
+from profkit.reporting.view import (
+    Block,
+    Commands,
+    DataTable,
+    Facts,
+    Item,
+    Items,
+    Label,
+    Section,
+    Status,
+    TableColumn,
+    Text,
+    View,
+    code,
+    joined,
+    notes,
+    soft,
+    table,
+)
+from profkit.reporting.views.night.text import duration
+
+_SHORT = 10  # digits of a commit
+_SUBJECT = 16  # characters of a message in the table
+_NEAR = 0.4  # of the whole change: a commit that is that near to an end is like it
+_WORDS: dict[BisectState, tuple[Status, str]] = {
+    "found": (Status.FAIL, "FOUND"),
+    "several": (Status.FAIL, "SEVERAL"),
+    "same": (Status.PASS, "SAME"),
+    "ambiguous": (Status.UNKNOWN, "AMBIGUOUS"),
+    "open": (Status.UNKNOWN, "OPEN"),
+    "running": (Status.UNKNOWN, "NOT FINISHED"),
+}
+_STATUSES = {"different": Status.FAIL, "same": Status.PASS, "ambiguous": Status.UNKNOWN}
+
+
+def view(document: BisectDocument, folder: str = "") -> View:
+    """The bisection as blocks; `folder` is where it lies."""
+    first = document.searches[0]
+    status, word = _WORDS[first.state]
+    headline: list[Text] = [_sentence(document, first)]
+    headline += [f"Inside of that merge: {_sentence(document, search)}" for search in document.searches[1:]]
+    if first.state == "ambiguous":
+        headline.append(
+            joined(soft("fix: "), f"--budget {2 * document.options.budget:.0f}, or a larger --floor")
+        )
+    tests = sum(len(search.steps) for search in document.searches)
+    seconds = sum(step.seconds for search in document.searches for step in search.steps)
+    facts: list[tuple[str, Text]] = [
+        ("good", _named(document, first.good)),
+        ("bad", _named(document, first.commits[-1])),
+        ("commits", str(len(first.commits))),
+        ("tests", f"{tests} in {duration(seconds)}"),
+    ]
+    facts += [("time of", code(first.scope.name))] if first.scope.name else []
+    facts += [("kept in", folder)] if folder else []
+    return View(
+        "bisection",
+        tuple(_blocks(document)),
+        Label(status, word),
+        tuple(headline),
+        tuple(facts),
+        command=shlex.join(document.command),
+    )
+
+
+def plan_view(plan: BisectPlan) -> View:
+    """What a bisection would cost."""
+    merges = f", {plural(plan.merges, 'merge')} among them" if plan.merges else ""
+    rows: tuple[tuple[str, Text], ...] = (
+        ("Commits", f"{plan.commits}{merges}"),
+        ("Tests", f"{plan.steps:.0f} in the mean; {plan.steps_most} at most in nine of ten searches"),
+        (
+            "Time",
+            f"{duration(plan.seconds)} at most, {duration(plan.seconds_most)} with the larger number; less where a "
+            "test is clear after four pairs; builds beside that",
+        ),
+        ("A test", f"at most {duration(plan.budget)} (--budget)"),
+    )
+    return View(f"Plan: {plan.good} to {plan.bad}. Nothing was run.", (Facts(rows),))
+
+
+# ---------------------------------------------------------------- the sentence
+
+
+def _sentence(document: BisectDocument, search: BisectSearch) -> str:
+    if search.state in ("same", "ambiguous"):
+        step = search.steps[0]
+        size = f"{_size(step.ratio)} {_interval(step.low, step.high)}"
+        if search.inside is not None:
+            return (
+                f"its commits by themselves are not different ({size}); what both sides changed together is."
+            )
+        what = "take the same time" if search.state == "same" else "may take the same time or not"
+        return f"Both ends {what}: {size}. Nothing was searched."
+    single = [part for part in search.parts if part.kind == "one"]
+    if search.state == "found":
+        return _found(document, single[0])
+    if search.state == "several":
+        return _several(document, search, single)
+    likely = sorted(search.probabilities.items(), key=lambda item: -item[1])[:3]
+    names = "; ".join(f"{_quoted(document, commit)} ({_chance(p)})" for commit, p in likely)
+    if search.state == "open" and not search.steps:
+        return "its commits could not be run by themselves."
+    if search.state == "open":
+        return (
+            f"No single commit stands out: the change may be spread over several of these {len(search.commits)}. "
+            f"The likeliest: {names}."
+        )
+    return f"Not at its end. The likeliest so far: {names}." if names else "Not at its end."
+
+
+def _found(document: BisectDocument, part: BisectPart) -> str:
+    course = f"{_course(part.ratio)} ({_chance(part.probability)})"
+    doubt = ""
+    if part.word is not None and part.word != "different":
+        doubt = f" Run in turn with the commit before it, it was {part.word.upper()}: a larger --budget says more."
+    if len(part.commits) == 1:
+        return f"{_quoted(document, part.commits[0])} made it {course}.{doubt}"
+    names = ", ".join(_quoted(document, commit) for commit in part.commits)
+    return (
+        f"One of these {len(part.commits)} made it {course}: {names}. The others of them do not run.{doubt}"
+    )
+
+
+def _several(document: BisectDocument, search: BisectSearch, single: list[BisectPart]) -> str:
+    whole = search.steps[0]
+    rest = [part for part in search.parts if part.kind == "rest" and _counts(part, document)]
+    pieces = [
+        f"{' or '.join(_quoted(document, commit) for commit in part.commits)} {_size(part.ratio)} "
+        f"({_chance(part.probability)})"
+        for part in single
+    ]
+    pieces += [
+        f"{_size(part.ratio)} in {plural(len(part.commits), 'commit')} up to {part.commits[-1][:_SHORT]}, and in no "
+        "single one"
+        for part in rest
+    ]
+    return f"The change of {_size(whole.ratio)} is in several commits: {'; '.join(pieces)}."
+
+
+def _counts(part: BisectPart, document: BisectDocument) -> bool:
+    return max(part.ratio, 1 / part.ratio) > 1 + document.options.floor
+
+
+# ---------------------------------------------------------------- the blocks
+
+
+def _blocks(document: BisectDocument) -> Iterator[Block]:
+    for search in document.searches:
+        where = f" inside of the merge {search.inside[:_SHORT]}" if search.inside else ""
+        if search.steps:
+            yield Section(f"Tested{where}", (_tests(document, search),))
+        if search.skipped:
+            items = (
+                Item(
+                    _named(document, one.commit),
+                    (soft(one.reason), *([soft(f"fix: {one.fix}")] if one.fix else [])),
+                )
+                for one in search.skipped
+            )
+            yield Section(f"Skipped{where}", (Items(tuple(items)),))
+    parts = [part for part in document.searches[-1].parts if part.kind == "one"]
+    if not parts:  # the merge itself
+        parts = [part for search in document.searches for part in search.parts if part.kind == "one"][-1:]
+    for part in parts:
+        if part.files:
+            title = f"What changed in {part.commits[-1][:_SHORT]}"
+            yield Section(title, (Items(tuple(code(name) for name in part.files), brief=8),))
+    yield from notes([*document.notes, *_method(document)])
+    if parts:
+        yield Section("Next", (Commands(tuple(_compare_line(document, part) for part in parts)),))
+
+
+def _tests(document: BisectDocument, search: BisectSearch) -> DataTable:
+    columns = (
+        TableColumn("commit"),
+        TableColumn("time", meaning="of the commit, against the good end, with its interval"),
+        TableColumn("word"),
+        TableColumn(
+            "by then", numeric=True, meaning="the probability that it is this commit or an earlier one"
+        ),
+    )
+    return table(columns, [_test_row(document, search, step) for step in search.steps])
+
+
+def _test_row(document: BisectDocument, search: BisectSearch, step: BisectStep) -> tuple[Text, ...]:
+    subject = shorten(document.subjects.get(step.later, ""), _SUBJECT)
+    return (
+        joined(code(step.later[:_SHORT]), " after its parent" if step.kind == "confirm" else f" {subject}"),
+        f"{_size(step.ratio)} {_interval(step.low, step.high)}",
+        _word(search, step),
+        _chance(step.probability) if step.probability is not None else "",
+    )
+
+
+def _word(search: BisectSearch, step: BisectStep) -> Text:
+    """Of a test of the search, which end the commit is like; of the others, the word of the paired test."""
+    whole = log(search.steps[0].ratio)
+    if step.kind == "search" and whole:
+        share = log(step.ratio) / whole
+        return "like GOOD" if share < _NEAR else "like BAD" if 1 - _NEAR < share < 1 + _NEAR else "neither"
+    return Label(_STATUSES[step.word], step.word.upper()).span
+
+
+def _method(document: BisectDocument) -> list[Text]:
+    if not any(len(search.steps) > 1 for search in document.searches):
+        return []
+    return [
+        "The probabilities allow for 1 test in 10 that is wrong. A test of the search ends as soon as it is clear "
+        "which end a commit is like; its interval may be wide."
+    ]
+
+
+def _compare_line(document: BisectDocument, part: BisectPart) -> str:
+    words = ["profkit", "compare", "--base", part.baseline[:_SHORT], "--head", part.commits[-1][:_SHORT]]
+    words += ["--setup", document.setup] if document.setup is not None else []
+    return shlex.join([*words, "--", *document.command])
+
+
+# ---------------------------------------------------------------- pieces of text
+
+
+def _named(document: BisectDocument, commit: str) -> Text:
+    subject = document.subjects.get(commit, "")
+    return joined(code(commit[:_SHORT]), f" {subject}" if subject else "")
+
+
+def _quoted(document: BisectDocument, commit: str) -> str:
+    subject = document.subjects.get(commit, "")
+    return f"{commit[:_SHORT]} '{subject}'" if subject else commit[:_SHORT]
+
+
+def _course(ratio: float) -> str:
+    percent = 100 * (ratio - 1)
+    return f"{format_figures(abs(percent), 2)} % {'slower' if percent > 0 else 'faster'}"
+
+
+def _size(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f} %"
+
+
+def _interval(low: float, high: float) -> str:
+    return f"[{100 * (low - 1):+.1f}, {100 * (high - 1):+.1f}]"
+
+
+def _chance(probability: float) -> str:
+    percent = 100 * probability
+    return (
+        f"{percent:.1f} %" if 99 < percent < 99.95 else ">99.9 %" if percent >= 99.95 else f"{percent:.0f} %"
+    )

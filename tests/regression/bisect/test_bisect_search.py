@@ -1,0 +1,183 @@
+"""The search for the commit that changed a time, simulated: wrong tests, probabilities that hold, several parts."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from math import log
+
+import pytest
+
+from profkit.regression.bisect.plan import expected_tests
+from profkit.regression.bisect.search import (
+    Found,
+    Move,
+    Observation,
+    Rules,
+    is_clear,
+    next_move,
+    probabilities,
+    stretches,
+)
+
+RULES = Rules()
+NOBODY: frozenset[int] = frozenset()
+SLOWER = log(1.2)
+
+
+def one_step(n: int, change: int, size: float = SLOWER) -> list[float]:
+    return [size if commit >= change else 0.0 for commit in range(n + 1)]
+
+
+def observe(
+    levels: Sequence[float], move: Move, draw: random.Random, error: float, wrong: float
+) -> Observation:
+    """A test of commits with these levels; a wrong one says what would be true had the change been elsewhere."""
+    true, whole = levels[move.later] - levels[move.earlier], levels[-1]
+    if draw.random() < wrong:
+        true = whole - true
+    return Observation(move.earlier, move.later, true + draw.gauss(0, error), error)
+
+
+def search(
+    levels: Sequence[float],
+    seed: int,
+    wrong: float = 0.0,
+    error: float = 0.01,
+    skipped: frozenset[int] = NOBODY,
+) -> tuple[tuple[Found, ...], list[Observation]]:
+    draw, n = random.Random(seed), len(levels) - 1
+    seen = [Observation(0, n, levels[-1] + draw.gauss(0, error / 2), error / 2)]
+    while isinstance(move := next_move(n, skipped, seen, RULES), Move):
+        assert not {move.earlier, move.later} & skipped
+        seen.append(observe(levels, move, draw, error, wrong))
+    return move, seen
+
+
+@pytest.mark.parametrize(
+    ("wrong", "size", "tests"), [(0.0, SLOWER, 11), (0.1, SLOWER, 14), (0.1, log(1.06), 15)]
+)
+def test_the_commit_is_found_though_every_tenth_test_is_wrong(
+    wrong: float, size: float, tests: float
+) -> None:
+    draw, right, said, made = random.Random(3), 0, 0.0, 0
+    for seed in range(100):
+        change = draw.randint(1, 20)
+        found, seen = search(one_step(20, change, size), seed, wrong)
+        right += [(one.high, one.rest) for one in found] == [(change, False)]
+        said += found[0].probability
+        made += len(seen)
+    assert right >= 96
+    assert said / 100 >= 0.95  # and not more than was right, but for chance:
+    assert said / 100 <= right / 100 + 0.03
+    assert made / 100 <= tests
+
+
+def test_the_probability_of_a_commit_is_how_often_it_was_that_one() -> None:
+    """Of all states that a search goes through: those in which the likeliest commit has 10 to 20 %, 20 to 30 %, ..."""
+    draw = random.Random(5)
+    told: dict[int, list[tuple[float, bool]]] = {}
+    for seed in range(300):
+        change = draw.randint(1, 12)
+        _, seen = search(one_step(12, change), 1000 + seed, wrong=0.1)
+        for count in range(1, len(seen)):
+            weights = probabilities(12, NOBODY, seen[:count], RULES)
+            if len(weights) == 12:
+                likeliest = max(range(12), key=weights.__getitem__)
+                tenth = int(10 * weights[likeliest])
+                told.setdefault(tenth, []).append((weights[likeliest], likeliest + 1 == change))
+    frequent = {tenth: rows for tenth, rows in told.items() if len(rows) >= 100}
+    assert frequent.keys() >= {1, 4, 8, 9}
+    for tenth, rows in frequent.items():
+        stated = sum(p for p, _ in rows) / len(rows)
+        true = sum(hit for _, hit in rows) / len(rows)
+        assert true == pytest.approx(stated, abs=0.08 if tenth < 9 else 0.03)
+
+
+def test_a_change_in_two_commits_is_found_as_two_parts() -> None:
+    half = SLOWER / 2
+    levels = [half * (commit >= 7) + half * (commit >= 14) for commit in range(21)]
+    for wrong in (0.0, 0.1):
+        right = 0
+        for seed in range(20):
+            found, _ = search(levels, seed, wrong)
+            right += [(one.high, one.rest) for one in found] == [(7, False), (14, False)]
+        assert right >= 18 + 2 * (wrong == 0)
+
+
+def test_a_slower_and_a_faster_commit_are_found_both() -> None:
+    levels = [log(1.3) * (commit >= 5) - log(1.1) * (commit >= 15) for commit in range(21)]
+    found, _ = search(levels, 1)
+    assert [(one.high, one.rest, one.size > 0) for one in found] == [(5, False, True), (15, False, False)]
+
+
+def test_a_change_that_creeps_in_is_given_to_no_single_commit() -> None:
+    levels = [commit * log(1.2) / 40 for commit in range(41)]
+    for seed in range(3):
+        found, seen = search(levels, seed, error=0.004)
+        assert all(one.rest for one in found)
+        assert sum(one.size for one in found) == pytest.approx(log(1.2), abs=0.02)
+        assert len(seen) < 90
+
+
+def test_commits_that_do_not_run_are_named_together() -> None:
+    skipped = frozenset({9, 10})
+    for change in (9, 10, 11):
+        (found,), _ = search(one_step(20, change), change, skipped=skipped)
+        assert (found.low, found.high, found.rest) == (8, 11, False)
+    (found,), _ = search(one_step(20, 12), 0, skipped=skipped)
+    assert (found.low, found.high) == (11, 12)
+    (found,), _ = search(one_step(5, 2), 0, skipped=frozenset({1, 2, 3, 4}))
+    assert (found.low, found.high) == (0, 5)
+
+
+def test_a_commit_that_ran_once_and_does_not_any_more_is_not_asked_again() -> None:
+    ends = Observation(0, 20, SLOWER, 0.01)
+    for value in (0.0, SLOWER / 2, SLOWER):
+        seen = [ends, *[Observation(0, 10, value, 0.01)] * 3]
+        skipped = frozenset({10})
+        assert next_move(20, skipped, seen, RULES) == next_move(20, skipped, [ends], RULES)
+        draw = random.Random(1)
+        while isinstance(move := next_move(20, skipped, seen, RULES), Move):
+            assert 10 not in (move.earlier, move.later)
+            seen.append(observe(one_step(20, 10), move, draw, 0.01, 0.0))
+        assert [(one.low, one.high) for one in move] == [(9, 11)]
+
+
+def test_a_row_of_one_commit_needs_no_search() -> None:
+    assert next_move(1, NOBODY, [Observation(0, 1, SLOWER, 0.01)], RULES) == (
+        Found(0, 1, 1.0, SLOWER, False),
+    )
+
+
+def test_the_answer_is_tested_against_the_commit_before_it() -> None:
+    _, seen = search(one_step(20, 13), 4)
+    assert (seen[-1].earlier, seen[-1].later) == (12, 13)
+    refuted = [*seen[:-1], Observation(12, 13, 0.0, 0.01)]
+    (stretch,) = stretches(20, NOBODY, refuted, RULES)
+    assert stretch.weights[12] < RULES.certainty
+    assert isinstance(next_move(20, NOBODY, refuted, RULES), Move)
+
+
+def test_all_probabilities_are_one_together() -> None:
+    _, seen = search(one_step(20, 13), 9, wrong=0.1)
+    for count in range(1, len(seen) + 1):
+        for stretch in stretches(20, NOBODY, seen[:count], RULES):
+            assert sum(stretch.weights) + stretch.several == pytest.approx(1)
+
+
+def test_a_test_is_clear_near_an_end_or_far_from_both() -> None:
+    (whole,) = stretches(20, NOBODY, [Observation(0, 20, SLOWER, 0.005)], RULES)
+    assert is_clear(whole, 0.0, 0.01, RULES)
+    assert is_clear(whole, SLOWER, 0.01, RULES)
+    assert not is_clear(whole, SLOWER / 2, 0.05, RULES)
+    assert not is_clear(whole, 0.0, 0.2, RULES)
+
+
+@pytest.mark.parametrize("commits", [1, 2, 20, 500, 20_000])
+def test_a_plan_tells_tests_that_a_search_takes(commits: int) -> None:
+    usual, most = expected_tests(commits, RULES)
+    assert 1 <= usual <= most <= 60
+    if commits == 20:
+        made = [len(search(one_step(20, seed % 20 + 1), seed)[1]) for seed in range(20)]
+        assert usual == pytest.approx(sum(made) / 20, abs=1)
