@@ -39,7 +39,7 @@ _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 @dataclass(frozen=True)
 class ProcessOutcome:
-    """How a child ended. Times in seconds, memory in bytes; `peak_rss` is the largest process of the tree."""
+    """How a child ended. Times in seconds, memory in bytes; `peak_rss` of the tree, 0 where a short child was never seen."""
 
     argv: tuple[str, ...]
     returncode: int  # as subprocess gives it: negative is the signal that ended it
@@ -114,7 +114,7 @@ def run(
 
     adopt_orphans()
     ProcessTree.prepare()
-    children_before = _own_children_times()
+    cpu_before = _children_cpu_seconds()
     # A Ctrl-C between the start of the child and the care for it would leave it alone
     with defer_interrupts() as hurry:
         start = time.monotonic()
@@ -144,15 +144,15 @@ def run(
     finally:
         tree.forget()
     output.finish()
-    cpu, peak = _own_children_times()
-    usage.append((seconds, max(tree.cpu_seconds, cpu - children_before[0]), tree.queued_seconds))
+    cpu = _children_cpu_seconds() - cpu_before
+    usage.append((seconds, max(tree.cpu_seconds, cpu), tree.queued_seconds))
     return ProcessOutcome(
         argv=tuple(argv),
         returncode=child.returncode,
         timed_out=timed_out,
         seconds=seconds,
-        cpu_seconds=max(0.0, cpu - children_before[0]),
-        peak_rss=max(tree.peak_rss, largest, peak if peak > children_before[1] else 0),
+        cpu_seconds=max(0.0, cpu),
+        peak_rss=max(tree.peak_rss, largest),
         output_tail=output.tail(),
         output_bytes=output.total,
         left_behind=left,
@@ -384,13 +384,10 @@ def _open_log(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
-def _own_children_times() -> tuple[float, int]:
-    """CPU seconds and largest resident set (bytes) of all waited-for children so far."""
-    import resource
-
+def _children_cpu_seconds() -> float:
+    """CPU seconds of all waited-for children so far."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    unit = 1 if sys.platform == "darwin" else 1024
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit
+    return usage.ru_utime + usage.ru_stime
 
 
 _adopted = False

@@ -45,7 +45,7 @@ def usage_readings(outcomes: tuple[ProcessOutcome, ...], *, whole: bool) -> tupl
     """Largest resident set (bytes) and cores kept busy (%) of the timing pass, over its processes.
 
     `whole`: the process is what counts, and not a region in it, of whose use of cores its process tells nothing.
-    The resident set is the sum over the process tree, or getrusage's own maximum of one process, whichever is larger.
+    The resident set is the sum over the process tree, or the kernel's own maximum of one process, whichever is larger.
     """
     if not outcomes:
         return ()
@@ -53,7 +53,11 @@ def usage_readings(outcomes: tuple[ProcessOutcome, ...], *, whole: bool) -> tupl
     wall = sum(outcome.seconds for outcome in outcomes)
     cpu = sum(outcome.cpu_seconds for outcome in outcomes)
     busy = 100.0 * cpu / wall if wall > 0 else None
-    readings = [Reading("memory.rss_peak", float(peak), "B", "measured", RUN, Source("psutil", "rss"))]
+    readings = []
+    if peak > 0:  # a program of a few milliseconds is over before it is looked at
+        readings.append(
+            Reading("memory.rss_peak", float(peak), "B", "measured", RUN, Source("psutil", "rss"))
+        )
     if whole and busy is not None:
         formula = "100 * (user + system CPU seconds) / wall seconds, start-up included"
         readings.append(

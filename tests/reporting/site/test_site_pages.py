@@ -121,6 +121,9 @@ def test_a_page_shows_each_stored_value_with_its_interval_commit_and_outcome(
     card.locator("details", has_text="as a table").locator("summary").click()
     rows = card.locator("tbody tr")
     points = points_of(summary, "gated_mlp", "time.median")
+    page.wait_for_function(
+        "document.querySelector('figure.card tbody').rows.length > 0"
+    )  # filled once it is opened
     assert rows.count() == len(points) == NIGHTS
     shown = [row.split("\t") for row in card.locator("tbody").inner_text().split("\n")]
     for cells, point in zip(shown, reversed(points), strict=True):
