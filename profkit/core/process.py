@@ -39,7 +39,7 @@ _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 @dataclass(frozen=True)
 class ProcessOutcome:
-    """How a child ended. Times in seconds, memory in bytes; `peak_rss` of the tree, 0 where a short child was never seen."""
+    """How a child ended. Times in seconds, memory in bytes; `peak_rss` is 0 where a short child was never looked at."""
 
     argv: tuple[str, ...]
     returncode: int  # as subprocess gives it: negative is the signal that ended it

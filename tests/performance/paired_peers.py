@@ -132,10 +132,25 @@ def ask_hyperfine(lane: Lane, factor: float) -> Word:
 
 
 def ask_pyperf(lane: Lane, factor: float) -> Word:
-    """`pyperf command` of both with its defaults, and `compare_to`."""
+    """`pyperf command` of both, in as many of its processes as fit into the time, and `compare_to`."""
+    begin = time.monotonic()
+    lane.run(sys.executable, "program.py", "1.0")
+    each = 4 * (time.monotonic() - begin)  # its defaults: one warm-up and three values
+    processes = max(4, int(lane.seconds / 2 / each))
     for name, f in (("a", 1.0), ("b", factor)):
         (lane.folder / f"{name}.json").unlink(missing_ok=True)
-        words = ["-m", "pyperf", "command", "--quiet", "--name", "program", "-o", f"{name}.json", "--"]
+        words = [
+            "-m",
+            "pyperf",
+            "command",
+            "--quiet",
+            f"--processes={processes}",
+            "--name",
+            "program",
+            "-o",
+            f"{name}.json",
+            "--",
+        ]
         done = lane.run(sys.executable, *words, sys.executable, "program.py", str(f))
         if done.returncode:
             raise RuntimeError(done.stderr)
