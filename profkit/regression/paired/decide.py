@@ -7,7 +7,7 @@ rule: `compare --base`, `bisect` and the nightly.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, e, exp, isfinite, log, sqrt
 from typing import Literal, Protocol, cast
 
@@ -99,7 +99,7 @@ def confirm(
 
     The paired log ratios (differences, where a value is not positive) have a trimmed mean with Student's interval
     (Tukey and McLaughlin 1963). Beyond the floor at an error of 0.02 it is `different`, within it at an error of 0.1
-    `same`: two thresholds, and between them `more`, until `most` rounds are there, or `spent` says that the time is
+    `same`, and the change has the interval of that error: two thresholds, and between them `more`, until `most` rounds are there, or `spent` says that the time is
     over: `ambiguous`.
     Each look takes its part of an error by alpha ln(1 + (e - 1) t) with t the share of the rounds (Lan and DeMets 1983,
     their Pocock-like function), so that looking again and again does not find what is not there.
@@ -123,7 +123,9 @@ def confirm(
         word = "different"
     elif abs(centre) + narrow <= floor:
         word = "same"
+        low, high = centre - narrow, centre + narrow  # what it rests on
     change = _build_change(rounds, rule, better, unit, word, (centre, low, high), base, floor, scope)
+    change = replace(change, detectable=(floor + half) / abs(base) if base else None)
     if word != "ambiguous":
         return Confirmation(word, change.reason, n, 0, change)
     if n < most and not spent:
@@ -196,5 +198,4 @@ def _build_change(
         low=relative[1] if relative else None,
         high=relative[2] if relative else None,
         floor=floor / abs(base) if base else 0.0,
-        detectable=(floor + (high - low) / 2) / abs(base) if base else None,
     )
