@@ -98,9 +98,9 @@ def confirm(
     `most` rounds can be had at all; `looked_at` times are decided beside each other, and share the error.
 
     The paired log ratios (differences, where a value is not positive) have a trimmed mean with Student's interval
-    (Tukey and McLaughlin 1963). Beyond the floor at an error of 0.02 it is `different`, within it at an error of 0.1
-    `same`, and the change has the interval of that error: two thresholds, and between them `more`, until `most` rounds are there, or `spent` says that the time is
-    over: `ambiguous`.
+    (Tukey and McLaughlin 1963). Beyond the floor at an error of 0.02 it is `different`; within it at an error of 0.1 it
+    is `same`, and the change has the interval of that error. Between the two it is `more`, until `most` rounds are
+    there, or `spent` says that the time is over: `ambiguous`.
     Each look takes its part of an error by alpha ln(1 + (e - 1) t) with t the share of the rounds (Lan and DeMets 1983,
     their Pocock-like function), so that looking again and again does not find what is not there.
     Raises ValueError for a value that is not finite.
