@@ -68,9 +68,7 @@ def usage_readings(outcomes: tuple[ProcessOutcome, ...], *, whole: bool) -> tupl
 
 PEAK_SECONDS = 1.0  # for each kind of measurement; the best of many passes over the arrays
 DEADLINE = 60.0
-QUEUED = (
-    0.05  # of a measurement, in which its threads waited for a processor: its peaks are not worth keeping
-)
+QUEUED = 0.05  # share of a measurement in which its threads waited for a processor: such peaks are not kept
 
 
 def measure_peaks(

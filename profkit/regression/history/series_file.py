@@ -17,7 +17,8 @@ from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.files.regular import read_start
 from profkit.core.statistics import median
 
-LARGEST = 256 << 20  # bytes: five million rows of three columns
+LARGEST = 64 << 20  # bytes
+MOST_FIELDS = 1_000_000  # each is an object of some 100 bytes, however short it is in the file
 MISSING = {"", "nan", "na", "n/a", "null", "none", "-", "inf", "-inf", "+inf", "infinity"}
 EXPECTED = "give it one value a line, or index,value, or a CSV file with a header"
 # There is one way only to divide the digits: with more, a long line of them takes ages.
@@ -151,6 +152,12 @@ def _read_text(path: Path) -> str:
             f"take its end: tail -n 100000 {shlex.quote(path.name)}",
         )
     text = raw.decode("utf-8-sig", errors="replace")
+    lines = sum(map(text.count, "\r\n"))
+    if lines + max(map(text.count, ";\t, ")) > MOST_FIELDS:
+        raise UnreadableReport(
+            f"{path.name} has more than {MOST_FIELDS:,} fields: too many for one series",
+            f"take its end: tail -n 100000 {shlex.quote(path.name)}",
+        )
     if "\0" in text or text.lstrip()[:1] in ("{", "[", "<"):
         raise UnreadableReport(f"{path.name} is no table of values: it is binary, JSON or markup", EXPECTED)
     return text

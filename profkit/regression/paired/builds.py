@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.safe_folder import make_parents
 from profkit.core.whole_files import user_cache, write_whole
 from profkit.regression.paired.git import NO_HOOKS, git_line
 
@@ -129,7 +130,7 @@ def _commit_in(place: Path) -> str | None:
 def _lock(place: Path) -> int | None:
     """A handle that holds the build while it is open; None where another process has it, or it cannot be made."""
     try:
-        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_parents(place)
         handle = os.open(place / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError:
         return None

@@ -140,3 +140,13 @@ def test_whatever_the_bytes_it_is_a_series_or_a_sentence(tmp_path: Path, content
         return
     assert len(series.values) == len(series.labels) == len(series.rows)
     assert any(value is not None for value in series.values)
+
+
+def test_a_file_of_more_fields_than_a_series_has_is_refused_before_it_fills_the_memory(
+    tmp_path: Path,
+) -> None:
+    for text in ("1\n" * 1_000_001, "1," * 1_000_001):
+        with pytest.raises(UnreadableReport, match="more than 1,000,000 fields") as caught:
+            read_series_file(written(tmp_path, text))
+        assert caught.value.fix is not None
+        assert "tail" in caught.value.fix
