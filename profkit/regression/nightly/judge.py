@@ -150,14 +150,15 @@ def judge_workload(
     )
     if done.ending != "done" or entry is None:
         return replace(bare, metrics=())
-    if not entry.valid:
+    if not entry.valid and not any(m.gates and m.outcome != "invalid" for m in outcomes):
         return replace(
             bare, outcome="invalid", code="not-valid", reason=entry.reason or "it is not valid", metrics=()
         )
     metrics = [*bare.metrics, *_missing_gates(spec, outcomes)]
     gating = [m for m in metrics if m.gates]
     first = min(gating, key=lambda m: OUTCOME_ORDER.index(m.outcome), default=None)
-    whole = replace(bare, metrics=tuple(metrics))
+    notes = () if entry.valid else (f"{entry.reason}: only what was run in pairs counts",)
+    whole = replace(bare, metrics=tuple(metrics), notes=notes)
     if first is None:
         return replace(whole, code="nothing-gates", reason="no metric that gates was measured")
     verdicts = _own_verdicts(spec, done, folder)

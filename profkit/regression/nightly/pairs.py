@@ -1,8 +1,8 @@
 """Each workload beside the last good commit, in turn: what decides a night, from the first one on.
 
 What a noisy hour disturbs, it disturbs in both. So the decision needs no past: the history is context, drift and plots.
-The last good commit is the newest one whose night did not regress. A regression is held against the commit before it
-night by night, and so stands until it is gone or accepted.
+The last good commit is the newest one whose night was decided and did not regress. A regression, and what could not be
+decided, is held against the commit before it night by night, and so stands until it is gone or accepted.
 """
 
 from __future__ import annotations
@@ -11,25 +11,32 @@ import contextlib
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from profkit.core.errors import ProfkitError
 from profkit.core.formatting import format_figures
 from profkit.core.run_folder import clean_name
-from profkit.core.types import Change, Entry, MetricOutcome, Outcome, Scope
+from profkit.core.types import Change, Entry, MetricOutcome, Outcome, Scope, SeriesKey
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.nightly.config import PairsSpec, WorkloadSpec
+from profkit.regression.nightly.judge import WorkloadPast
+from profkit.regression.nightly.rerun import MetricScope
 from profkit.regression.nightly.session import NightSession, PairedWorkload
 from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, repository_of
 from profkit.regression.paired.compare_versions import warm_up
-from profkit.regression.paired.git import is_dirty, resolve_commit
+from profkit.regression.paired.git import git_line, is_dirty, resolve_commit
 from profkit.regression.paired.interleave import TIME, PairedRuns, PairOptions
 from profkit.regression.paired.one_run import RunOptions
 from profkit.regression.paired.version import version_of
+from profkit.regression.times import microseconds
 
 PAIRS_FOLDER = "pairs"
 PAIRED = "paired"  # the code of what the pairs decided
-FIRST_BASE = "HEAD~1"  # of a first night, where nobody names a commit
-GOOD: tuple[Outcome, ...] = ("pass", "improved", "new", "ambiguous")
+SAME_CODE = "same-code"  # the code of a candidate regression of the very commit that was good before
+TONIGHT = "HEAD"
+PARENT = "~1"  # of the first night's commit: what that was held against, where nobody names a commit
+# Not what could not be decided: its commit may be slower, and to hold the next night against it would hide that.
+GOOD: tuple[Outcome, ...] = ("pass", "improved", "new")
 
 
 @dataclass(frozen=True)
@@ -39,13 +46,16 @@ class Base:
     commit: str | None
     reason: str = ""
     fix: str | None = None
+    same: bool = (
+        False  # it is tonight's own commit: there is nothing to run, and no code that could be slower
+    )
 
 
 def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> PairedWorkload:
     """Tonight's checkout and the base in turn; never raises for what prevents it."""
     base = base_of(session, spec, tonight)
-    if base.commit is None:
-        return PairedWorkload(why=base.reason, fix=base.fix)
+    if base.commit is None or base.same:
+        return PairedWorkload(base.commit, why=base.reason, fix=base.fix, same=base.same)
     pairs = session.config.pairs
     if session.left <= 0:
         return PairedWorkload(base=base.commit, why="the night's budget is used up", fix="budget: SECONDS")
@@ -92,8 +102,8 @@ def _options_of(spec: WorkloadSpec, pairs: PairsSpec, budget: float) -> PairOpti
 def base_of(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> Base:
     """The commit to hold tonight against.
 
-    The one that the file pins (`baseline`), else that of the last good night since the last accepted change, else on a
-    first night the commit before tonight's.
+    The one that the file pins (`baseline`), else that of the last good night since the last accepted change, else the
+    one before the first night's: on a first night HEAD~1, and the same again until a night is good.
     """
     if spec.on is not None:
         return Base(None, "it runs elsewhere (on:), and pairs are run here")
@@ -101,78 +111,131 @@ def base_of(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> Base:
     if root is None:
         return Base(None, f"{spec.cwd} is in no git repository", "git init, or paired: suspects")
     dirty = is_dirty(root)
-    name = session.config.baseline or _last_good(session.history, spec, tonight) or FIRST_BASE
+    name = session.config.baseline or _last_good(session.history, spec, tonight)
     commit = resolve_commit(root, name)
-    if commit is None and name == FIRST_BASE:
-        return Base(None, "there is no commit before this one to compare with", "baseline: COMMIT")
+    if commit is None and name.endswith(PARENT) and resolve_commit(root, name.removesuffix(PARENT)):
+        return _no_parent(root)
     if commit is None:
         return Base(
             None,
-            f"this clone does not have the commit {name[:12]}",
-            f"git fetch origin {name}; fetch-depth: 0 in CI",
+            f"this clone does not have the commit {_short(name)}",
+            f"git fetch origin {name.removesuffix(PARENT)}; fetch-depth: 0 in CI",
         )
-    if commit == resolve_commit(root, "HEAD") and not dirty:
-        return Base(None, SAME_COMMIT.format(commit=commit[:12]))
+    if commit == resolve_commit(root, TONIGHT) and not dirty:
+        reason = (
+            "a change is accepted that begins tonight"
+            if name == TONIGHT
+            else "nothing was committed since the last good night"
+        )
+        return Base(commit, f"{reason} ({commit[:12]})", same=True)
     return Base(commit)
 
 
-SAME_COMMIT = "nothing was committed since the last good night ({commit})"
+def _no_parent(root: Path) -> Base:
+    if git_line(root, "rev-parse", "--is-shallow-repository") == "true":
+        return Base(
+            None,
+            "this clone is shallow: the commit before this one is not in it",
+            "git fetch --unshallow  # in GitHub Actions: actions/checkout with fetch-depth: 0",
+        )
+    return Base(None, "there is no commit before this one to compare with", "baseline: COMMIT")
 
 
-def _last_good(history: History, spec: WorkloadSpec, tonight: Entry) -> str | None:
-    """The commit of the newest good night before tonight that no accepted change is younger than."""
-    accepted = [c for c in history.accepted(spec.name) if c.metric in (None, TIME)]
-    since = max((change.since for change in accepted), default="")
+def _short(name: str) -> str:
+    return name[:12] if len(name.removesuffix(PARENT)) == 40 else name
+
+
+def _last_good(history: History, spec: WorkloadSpec, tonight: Entry) -> str:
+    """The commit of the newest good night before tonight and since the last accepted change, or what stands for it."""
+    accepted = [microseconds(c.since) for c in history.accepted(spec.name) if c.metric in (None, TIME)]
+    since = max((time for time in accepted if time <= microseconds(tonight.started)), default=None)
     entries = [
         entry
         for entry in history.entries(HistoryFilter(spec.name))
         if entry.id != tonight.id and entry.started < tonight.started and entry.commit and not entry.dirty
     ]
-    for entry in reversed(entries):
-        if entry.started[: len(since)] >= since and entry.valid and entry.outcome in GOOD:
+    young = [entry for entry in entries if since is None or microseconds(entry.started) >= since]
+    for entry in reversed(young):
+        if entry.commit is not None and entry.valid and entry.outcome in GOOD:
             return entry.commit
-    # What was accepted is the new normal, though its own night had failed.
-    after = [entry for entry in entries if since and entry.started[: len(since)] >= since]
-    return after[0].commit if after else None
+    if since is not None:  # what was accepted is the new normal, though its own night had failed
+        return young[0].commit or TONIGHT if young else TONIGHT
+    return f"{young[0].commit if young else TONIGHT}{PARENT}"
 
 
 # ---------------------------------------------------------------- what it decides
 
 
 def with_pairs(
-    outcomes: Sequence[MetricOutcome], paired: PairedWorkload | None, night: Entry
+    outcomes: Sequence[MetricOutcome], paired: PairedWorkload | None, past: WorkloadPast
 ) -> list[MetricOutcome]:
-    """The outcomes, with those of times as the pairs decided them; the others as the past decides."""
-    if paired is None or not paired.changes:
+    """The outcomes, with those of times as the pairs decided them; the others as the past decides.
+
+    Of a run that is not valid (throttled) only what the pairs decided counts, and what the file names as a gate.
+    """
+    if paired is None:
         return list(outcomes)
-    changes: Mapping[tuple[str, Scope], Change] = {(c.metric, c.scope): c for c in paired.changes}
-    return [
-        _decided(outcome, changes[outcome.metric, outcome.scope], paired, night)
-        if outcome.metric == TIME and (outcome.metric, outcome.scope) in changes
-        else outcome
-        for outcome in outcomes
-    ]
+    if paired.same:
+        return [_of_same_code(outcome, paired) for outcome in outcomes]
+    changes: Mapping[MetricScope, Change] = {(c.metric, c.scope): c for c in paired.changes}
+    decided = []
+    for outcome in outcomes:
+        change = changes.get((outcome.metric, outcome.scope))
+        if change is not None and outcome.metric == TIME:
+            decided.append(_decided(outcome, change, paired, past))
+        elif not past.entry.valid and outcome.metric not in past.spec.declared:
+            decided.append(replace(outcome, gates=False))
+        else:
+            decided.append(outcome)
+    return decided
 
 
-def _decided(outcome: MetricOutcome, change: Change, paired: PairedWorkload, night: Entry) -> MetricOutcome:
-    word = _outcome_of(change)
+def _of_same_code(outcome: MetricOutcome, paired: PairedWorkload) -> MetricOutcome:
+    """The commit of the last good night cannot have regressed: the machine did, or what is installed there."""
+    if outcome.metric != TIME or outcome.outcome not in ("regressed", "ambiguous"):
+        return outcome
+    commit = (paired.base or "")[:12]
+    reason = f"{outcome.reason}; the code is that of the last good night ({commit}): the machine or a package changed"
+    return replace(outcome, outcome="pass", code=SAME_CODE, reason=reason)
+
+
+def _decided(
+    outcome: MetricOutcome, change: Change, paired: PairedWorkload, past: WorkloadPast
+) -> MetricOutcome:
+    word, night = _outcome_of(change), past.entry
     base = (paired.base or "")[:12]
     count = paired.pairing.pairs if paired.pairing is not None else 0
+    first, nights = night, 0
+    if word == "regressed":
+        first, nights = _began(past, SeriesKey(night.workload, night.backend, TIME, outcome.scope))
+    since = f", since {first.started[:10]}" if nights > 1 else ""
     return replace(
         outcome,
         outcome=word,
         code=PAIRED,
-        reason=f"{_size(change)} beside {base} in {count} pairs{_meaning(change, word)}",
+        reason=f"{_size(change)} beside {base} in {count} pairs{since}{_meaning(change, word)}",
         step="same-night",
         value=change.candidate.value,
         expected=change.baseline.value,
         detectable=change.detectable,
         change=change,
-        since=night.started if word in ("regressed", "ambiguous") else None,
-        commit=night.commit if word in ("regressed", "ambiguous", "improved") else None,
+        since=first.started if word in ("regressed", "ambiguous") else None,
+        commit=first.commit if word in ("regressed", "ambiguous", "improved") else None,
         good_commit=paired.base,
-        nights=0,
+        nights=nights,
     )
+
+
+def _began(past: WorkloadPast, key: SeriesKey) -> tuple[Entry, int]:
+    """The first of the nights in a row, tonight's the last, whose pairs said that this time regressed; how many."""
+    first, nights = past.entry, 1
+    words = past.words.get(key, {})
+    for entry in reversed(past.entries[:-1]):
+        if entry.outcome == "regressed" and words.get(entry.id) == "different":
+            first, nights = entry, nights + 1
+        elif entry.valid:
+            break
+    return first, nights
 
 
 def _outcome_of(change: Change) -> Outcome:
@@ -185,7 +248,7 @@ def _outcome_of(change: Change) -> Outcome:
 
 def _meaning(change: Change, word: Outcome) -> str:
     if word == "ambiguous":
-        return f": more than {format_figures(100 * change.floor, 2)} % or less cannot be told"
+        return f": whether it is more than {format_figures(100 * change.floor, 2)} % cannot be told"
     return ""
 
 

@@ -46,7 +46,10 @@ class WorkloadState:
 
 @dataclass(frozen=True)
 class PairedWorkload:
-    """What came of a workload beside the commit `base`; `why` there were no pairs, and what would mend that."""
+    """What came of a workload beside the commit `base`; `why` there were no pairs, and what would mend that.
+
+    `same`: the base is tonight's own commit.
+    """
 
     base: str | None = None
     changes: tuple[Change, ...] = ()
@@ -54,6 +57,7 @@ class PairedWorkload:
     why: str = ""
     fix: str | None = None
     notes: tuple[str, ...] = ()
+    same: bool = False
 
 
 @dataclass(frozen=True)

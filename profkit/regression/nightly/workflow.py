@@ -211,7 +211,9 @@ def run_pairs(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
     if session.config.paired != "always":
         return
     for spec in specs:
-        past = _past(session, spec)
+        done = session.state.done.get(spec.name)
+        # Also of a run that was throttled: what slows the machine slows both.
+        past = past_of(session.history, spec, done.entry) if done and done.ending == "done" else None
         if past is None or spec.name in session.state.paired:
             continue
         session.progress.begin(f"{spec.name} in pairs", "tonight's checkout and the last good commit in turn")
@@ -350,7 +352,7 @@ def _outcomes(
 ) -> list[MetricOutcome]:
     """Every metric: its times by tonight's pairs where there are some, all else by its past."""
     decided = past.decide_metrics(session.config.anchor, answers)
-    return with_pairs(decided, session.state.paired.get(spec.name), past.entry)
+    return with_pairs(decided, session.state.paired.get(spec.name), past)
 
 
 def finish_night(session: NightSession, night: Night, *, strict: bool) -> Night:

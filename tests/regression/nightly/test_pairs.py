@@ -1,0 +1,261 @@
+"""Nights in pairs: which commit a night is held against, and what becomes of it from the first night on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import InTurn
+from workplace import commit, git, repository
+
+from profkit.core.types import AcceptedChange, SampleSet
+from profkit.regression import profile_process
+from profkit.regression.history import open_history
+from profkit.regression.profile_process import ProfileResult
+from tests.cli_runner import profkit
+
+pytestmark = pytest.mark.usefixtures("simulated")
+HEAD = """version: 1
+defaults: {backend: cpu, passes: [timing], timing: 0.1, precision: 0.3, budget: 60}
+calibrate: off
+"""
+
+
+def place_of(folder: Path, more: str = "", size: int = 100, workload: str = "") -> Path:
+    """A repository of one commit, with a nightly's file for it."""
+    place = repository(folder / "repo", size)
+    line = f"workloads:\n  - {{name: work, command: [python, work.py]{workload}}}\n"
+    (place / "night.yaml").write_text(HEAD + more + line)
+    return place
+
+
+def night(place: Path, id: str) -> tuple[int, dict[str, Any], dict[str, Any]]:
+    """One night: its exit code, its workload, and the time that decides it."""
+    said = profkit(
+        "nightly", "night.yaml", "--format", "json", "--quiet", "--night", id, cwd=place, process=False
+    )
+    assert said.out, said.err
+    (workload,) = said.json()["workloads"]
+    time = next((m for m in workload["metrics"] if m["metric"] == "time.median"), {})
+    return said.code, workload, time
+
+
+def base_of(time: dict[str, Any]) -> str:
+    return str(time["good_commit"])
+
+
+def test_a_first_night_finds_a_commit_that_is_a_fifth_slower_than_the_one_before(
+    tmp_path: Path, in_turn: InTurn
+) -> None:
+    place = place_of(tmp_path)
+    good = git(place, "rev-parse", "HEAD")
+    bad = commit(place, 120)
+    code, workload, time = night(place, "a")
+    assert (code, workload["outcome"], time["code"], time["step"]) == (1, "regressed", "paired", "same-night")
+    assert (time["commit"], base_of(time), time["nights"]) == (bad, good, 1)
+    assert time["change"]["ratio"] == pytest.approx(1.2, abs=0.01)
+    assert f"+{100 * (time['change']['ratio'] - 1):.1f} %" in time["reason"]
+    assert git(place, "worktree", "list").count("\n") == 0
+    assert len(in_turn.runs) >= 8
+
+
+def test_a_regression_stands_against_the_same_commit_until_it_is_mended(
+    tmp_path: Path, in_turn: InTurn
+) -> None:
+    place = place_of(tmp_path)
+    good = git(place, "rev-parse", "HEAD")
+    bad = commit(place, 120)
+    first = night(place, "a")[2]
+    code, _, again = night(place, "b")
+    assert (code, base_of(again), again["commit"], again["nights"]) == (1, good, bad, 2)
+    assert again["since"] == first["since"]
+    assert "since" in again["reason"]
+    (place / "other.txt").write_text("this change touches nothing")
+    commit(place, 120)
+    code, _, third = night(place, "c")
+    assert (code, base_of(third), third["commit"], third["nights"]) == (1, good, bad, 3)
+    mended = commit(place, 100)
+    code, workload, time = night(place, "d")
+    assert (code, workload["outcome"], base_of(time)) == (0, "pass", good)
+    commit(place, 101)
+    assert base_of(night(place, "e")[2]) == mended
+
+
+def test_what_was_accepted_is_what_later_nights_are_held_against(tmp_path: Path, in_turn: InTurn) -> None:
+    place = place_of(tmp_path)
+    slower = commit(place, 120)
+    assert night(place, "a")[0] == 1
+    said = profkit(
+        "history", "accept", "work", "--because", "checks its input", "--history", "reports/history.sqlite",
+        cwd=place, process=False,
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    code, workload, _ = night(place, "b")
+    assert (code, workload["outcome"]) == (0, "new")
+    assert "nothing was committed" in workload["notes"][0]
+    commit(place, 150)
+    code, _, time = night(place, "c")
+    assert (code, base_of(time)) == (1, slower)
+
+
+def test_a_change_that_is_accepted_in_the_file_from_tonight_on_is_no_regression(
+    tmp_path: Path, in_turn: InTurn
+) -> None:
+    place = place_of(tmp_path)
+    assert night(place, "a")[0] == 0
+    commit(place, 120)
+    with open_history(place / "reports" / "history.sqlite") as history:
+        history.accept(AcceptedChange("work", datetime.now(timezone.utc).isoformat(), "checks its input"))
+    code, workload, time = night(place, "b")
+    assert (code, time["outcome"]) == (0, "new"), workload["notes"]
+    assert "accepted" in workload["notes"][0]
+    assert in_turn.runs == []
+
+
+def test_a_pinned_commit_is_what_every_night_is_held_against(tmp_path: Path, in_turn: InTurn) -> None:
+    place = place_of(tmp_path, "baseline: v1\n")
+    git(place, "tag", "v1")
+    pinned = git(place, "rev-parse", "HEAD")
+    for number, size in enumerate((101, 101, 120)):
+        commit(place, size)
+        code, _, time = night(place, str(number))
+        assert (code, base_of(time)) == (int(size == 120), pinned)
+
+
+def test_what_could_not_be_decided_is_held_against_the_same_commit_again(
+    tmp_path: Path, in_turn: InTurn
+) -> None:
+    """Its commit may be slower: as a base it would hide that from the next night."""
+    place = place_of(tmp_path, "pairs: {budget: 0.5}\n")
+    good = git(place, "rev-parse", "HEAD")
+    assert night(place, "a")[0] == 0
+    commit(place, 105)
+    in_turn.sigma = 0.5
+    code, _, time = night(place, "b")
+    assert (code, time["outcome"], base_of(time)) == (0, "ambiguous", good)
+    assert "whether it is more than 2.0 % cannot be told" in time["reason"]
+    in_turn.sigma = 0.001
+    (place / "other.txt").write_text("x")
+    commit(place, 105)
+    code, _, time = night(place, "c")
+    assert (code, base_of(time)) == (1, good)
+
+
+@pytest.mark.parametrize(
+    ("more", "says", "fix"),
+    [
+        ("", "no commit before this one", "baseline: COMMIT"),
+        ("baseline: v9\n", "does not have the commit v9", "git fetch origin v9"),
+        ("confirm: {setup: [sh, -c, exit 3]}\nbaseline: v1\n", "setup command exited with 3", "setup.log"),
+    ],
+)
+def test_a_night_that_has_nothing_to_be_held_against_says_why_and_fails_nothing(
+    tmp_path: Path, in_turn: InTurn, more: str, says: str, fix: str
+) -> None:
+    place = place_of(tmp_path, more)
+    if "v1" in more:
+        git(place, "tag", "v1")
+        commit(place, 120)
+    code, found, _ = night(place, "a")
+    assert in_turn.runs == []
+    assert (code, found["outcome"]) == (0, "new")
+    assert found["notes"][0].startswith("not run in pairs: ")
+    assert says in found["notes"][0]
+    assert fix in found["notes"][0]
+
+
+def test_without_a_repository_or_at_another_place_a_night_says_that_it_is_not_paired(
+    tmp_path: Path, in_turn: InTurn
+) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    (bare / "night.yaml").write_text(HEAD + "workloads: [{name: work, command: [python, work.py]}]\n")
+    assert "in no git repository (fix: git init" in night(bare, "a")[1]["notes"][0]
+    place = place_of(tmp_path, workload=", on: 'prefix:env'")
+    commit(place, 120)
+    assert "it runs elsewhere (on:)" in night(place, "a")[1]["notes"][0]
+    assert in_turn.runs == []
+
+
+def test_a_clone_without_the_commits_before_says_how_to_get_them(tmp_path: Path, in_turn: InTurn) -> None:
+    place = place_of(tmp_path)
+    commit(place, 120)
+    shallow = tmp_path / "shallow"
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{place}", str(shallow))
+    (shallow / "night.yaml").write_text((place / "night.yaml").read_text())
+    code, workload, _ = night(shallow, "a")
+    assert (code, workload["outcome"]) == (0, "new")
+    assert "this clone is shallow" in workload["notes"][0]
+    assert "git fetch --unshallow" in workload["notes"][0]
+
+
+def test_a_night_that_goes_on_runs_no_pairs_twice_and_tells_the_same(tmp_path: Path, in_turn: InTurn) -> None:
+    place = place_of(tmp_path)
+    commit(place, 120)
+    first = night(place, "a")
+    runs = len(in_turn.runs)
+    assert night(place, "a") == first
+    assert len(in_turn.runs) == runs
+
+
+def test_a_ctrl_c_in_the_pairs_keeps_the_night_and_the_next_call_makes_them(
+    tmp_path: Path, in_turn: InTurn, simulated: list[str]
+) -> None:
+    place = place_of(tmp_path)
+    commit(place, 120)
+    in_turn.interrupt_at = 5
+    code, workload, _ = night(place, "a")
+    assert (code, workload["outcome"]) == (130, "new")
+    assert git(place, "worktree", "list").count("\n") == 0
+    code, workload, _ = night(place, "a")
+    assert (code, workload["outcome"]) == (1, "regressed")
+    assert simulated == ["work"]
+
+
+def slower_machine(monkeypatch: pytest.MonkeyPatch, factor: float, hot: bool = False) -> None:
+    """From now on every profile is longer by `factor`, whatever the code."""
+    quiet = profile_process.profile_once
+
+    def profile_once(*words: Any) -> ProfileResult:
+        done = quiet(*words)
+        assert done.document is not None
+        readings = tuple(replace(r, value=(r.value or 0) * factor) for r in done.document.readings)
+        (timing,) = done.document.timings
+        seconds = tuple(second * factor for second in timing.processes[0].seconds)
+        samples = SampleSet(seconds, throttle_reasons=("thermal",) if hot else ())
+        timings = (replace(timing, processes=(samples,)),)
+        return replace(done, document=replace(done.document, readings=readings, timings=timings))
+
+    monkeypatch.setattr(profile_process, "profile_once", profile_once)
+
+
+def test_the_commit_of_the_last_good_night_is_no_regression_however_slow_the_machine_is(
+    tmp_path: Path, in_turn: InTurn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = place_of(tmp_path)
+    for number in range(9):
+        assert night(place, f"a{number}")[0] == 0
+    slower_machine(monkeypatch, 1.5)
+    for number in range(5):
+        code, workload, time = night(place, f"b{number}")
+        assert (code, workload["outcome"], time["code"]) == (0, "pass", "same-code")
+        assert "the machine or a package changed" in time["reason"]
+    assert in_turn.runs == []
+
+
+@pytest.mark.parametrize(("size", "outcome", "code"), [(100, "pass", 0), (120, "regressed", 1)])
+def test_pairs_decide_a_night_of_which_the_run_itself_was_throttled(
+    tmp_path: Path, in_turn: InTurn, monkeypatch: pytest.MonkeyPatch, size: int, outcome: str, code: int
+) -> None:
+    place = place_of(tmp_path)
+    assert night(place, "a")[0] == 0
+    commit(place, size)
+    slower_machine(monkeypatch, 1.5, hot=True)
+    got, workload, time = night(place, "b")
+    assert (got, workload["outcome"], time["code"]) == (code, outcome, "paired")
+    assert "throttled" in workload["notes"][0]
+    with open_history(place / "reports" / "history.sqlite") as history:
+        assert not history.entries()[-1].valid  # and no later night is compared with its time
