@@ -158,10 +158,14 @@ def _simulation_step(
 
 
 def _simulated_iterations(seconds: float | None) -> int:
-    """As many as fit into the native time that is worth simulating, at least one."""
+    """The power of four that fits into the native time that is worth simulating, at least one.
+
+    In steps, so that the first iterations have the same share of the counts whenever the same work is counted.
+    """
     if seconds is None or seconds <= 0:
         return 1
-    return min(MOST_ITERATIONS, max(1, int(NATIVE_SECONDS / seconds)))
+    most = min(MOST_ITERATIONS, max(1, int(NATIVE_SECONDS / seconds)))
+    return int(4 ** ((most.bit_length() - 1) // 2))
 
 
 def read_simulation(context: RunContext, plan: PassPlan, seconds: float = 0.0) -> PassFindings:
@@ -205,6 +209,7 @@ def read_simulation(context: RunContext, plan: PassPlan, seconds: float = 0.0) -
         counters=tuple(c for c in per_iteration if c.scope.kind != "function"),
         readings=readings,
         profiles=tuple(divide_profile(p, count) for p in by_function.profiles),
+        facts={"counted iterations": str(count)},
         notes=tuple(notes),
         artifacts=tuple(f"artifacts/{path.name}" for paths in files.values() for path in paths),
     )

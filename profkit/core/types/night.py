@@ -143,6 +143,7 @@ class NightPlan:
     most: float
     usual: float | None = None
     pairs: float = 0.0  # at most for each workload beside the last good commit
+    counts: float = 0.0  # at most in all, for counts of base commits that are not known yet
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ CONTRADICTS = 0.01  # half of the smallest change of a time that counts; of a ru
 # Of a kernel is kept what is good in one direction, and these, which tell why that moved.
 _CAUSES = ("launch.registers", "launch.shared", "launch.blocks", "clock.sm", "instructions", "flops.tensor")
 # Sums over all that was traced, and a trace repeats the work as often as fits its budget: kept for one iteration.
+COUNTED = "counted iterations"  # the fact of a run that says what its counts per iteration are the mean of
 _SUMS = ("time.gpu", "time.gpu.idle", "launch.count", "buffer.count", "transfer.bytes", "transfer.seconds")
 
 
@@ -98,6 +99,7 @@ def _collect_facts(document: RunDocument, iterations: int) -> dict[str, str]:
         "tools": ", ".join(f"{name} {version}" for name, version in sorted(document.tools.items())),
         "depth": document.plan.depth if document.plan is not None else "",
         "traced iterations": str(iterations) if iterations > 1 else "",
+        COUNTED: document.facts.get(COUNTED, ""),
         "branch": (document.revision.branch or "") if document.revision is not None else "",
         "kernels": _left_out(document),
     }

@@ -19,6 +19,7 @@ from profkit.core.run_folder import clean_name
 from profkit.core.types import Change, Entry, MetricOutcome, Outcome, Scope, SeriesKey
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.nightly.config import PairsSpec, WorkloadSpec
+from profkit.regression.nightly.exact import EXACT, EXACT_FOLDER, ExactCounts
 from profkit.regression.nightly.judge import WorkloadPast
 from profkit.regression.nightly.rerun import MetricScope
 from profkit.regression.nightly.session import NightSession, PairedWorkload
@@ -32,6 +33,7 @@ from profkit.regression.times import microseconds
 
 PAIRS_FOLDER = "pairs"
 PAIRED = "paired"  # the code of what the pairs decided
+EXACTLY = "exact"  # of what was counted beside the base
 SAME_CODE = "same-code"  # the code of a candidate regression of the very commit that was good before
 TONIGHT = "HEAD"
 PARENT = "~1"  # of the first night's commit: what that was held against, where nobody names a commit
@@ -76,17 +78,20 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
             )
             notes = warm_up(first, second, options, folder, session.progress)
             result = PairedRuns(first, second, options, folder, session.progress).run()
+            if result.interrupted:
+                raise KeyboardInterrupt
+            exact, told = ExactCounts(session, spec, tonight, first, second).compare()
     except NoCheckout as fault:
         return PairedWorkload(base=base.commit, why=fault.reason, fix=fault.fix)
     except ProfkitError as fault:
         return PairedWorkload(base=base.commit, why=fault.message.splitlines()[0], fix=fault.fix)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(session.folder / EXACT_FOLDER, ignore_errors=True)
         with contextlib.suppress(OSError):  # of another workload something is still there
             folder.parent.rmdir()
-    if result.interrupted:
-        raise KeyboardInterrupt
-    return PairedWorkload(base.commit, result.changes, result.pairing, notes=(*notes, *result.notes))
+    notes = [*notes, *result.notes, *told]
+    return PairedWorkload(base.commit, result.changes, result.pairing, notes=tuple(notes), exact=exact)
 
 
 def _options_of(spec: WorkloadSpec, pairs: PairsSpec, budget: float) -> PairOptions:
@@ -178,10 +183,14 @@ def with_pairs(
     if paired.same:
         return [_of_same_code(outcome, paired) for outcome in outcomes]
     changes: Mapping[MetricScope, Change] = {(c.metric, c.scope): c for c in paired.changes}
+    exact: Mapping[MetricScope, Change] = {(c.metric, c.scope): c for c in paired.exact}
     decided = []
     for outcome in outcomes:
-        change = changes.get((outcome.metric, outcome.scope))
-        if change is not None and outcome.metric == TIME:
+        key = outcome.metric, outcome.scope
+        change = changes.get(key)
+        if key in exact:
+            decided.append(_decided(outcome, exact[key], paired, past))
+        elif change is not None and outcome.metric == TIME:
             decided.append(_decided(outcome, change, paired, past))
         elif not past.entry.valid and outcome.metric not in past.spec.declared:
             decided.append(replace(outcome, gates=False))
@@ -192,7 +201,7 @@ def with_pairs(
 
 def _of_same_code(outcome: MetricOutcome, paired: PairedWorkload) -> MetricOutcome:
     """The commit of the last good night cannot have regressed: the machine did, or what is installed there."""
-    if outcome.metric != TIME or outcome.outcome not in ("regressed", "ambiguous"):
+    if outcome.metric not in (TIME, *EXACT) or outcome.outcome not in ("regressed", "ambiguous"):
         return outcome
     commit = (paired.base or "")[:12]
     reason = f"{outcome.reason}; the code is that of the last good night ({commit}): the machine or a package changed"
@@ -203,17 +212,24 @@ def _decided(
     outcome: MetricOutcome, change: Change, paired: PairedWorkload, past: WorkloadPast
 ) -> MetricOutcome:
     word, night = _outcome_of(change), past.entry
-    base = (paired.base or "")[:12]
-    count = paired.pairing.pairs if paired.pairing is not None else 0
     first, nights = night, 0
     if word == "regressed":
-        first, nights = _began(past, SeriesKey(night.workload, night.backend, TIME, outcome.scope))
+        first, nights = _began(past, SeriesKey(night.workload, night.backend, outcome.metric, outcome.scope))
     since = f", since {first.started[:10]}" if nights > 1 else ""
+    if outcome.metric == TIME:
+        count = paired.pairing.pairs if paired.pairing is not None else 0
+        beside = (paired.base or "")[:12]
+        code, reason = (
+            PAIRED,
+            f"{_size(change)} beside {beside} in {count} pairs{since}{_meaning(change, word)}",
+        )
+    else:
+        code, reason = EXACTLY, f"{change.reason}{since}"
     return replace(
         outcome,
         outcome=word,
-        code=PAIRED,
-        reason=f"{_size(change)} beside {base} in {count} pairs{since}{_meaning(change, word)}",
+        code=code,
+        reason=reason,
         step="same-night",
         value=change.candidate.value,
         expected=change.baseline.value,
@@ -240,7 +256,7 @@ def _began(past: WorkloadPast, key: SeriesKey) -> tuple[Entry, int]:
 
 def _outcome_of(change: Change) -> Outcome:
     """By the interval. What is neither beyond nor within the floor passes where it is more likely within."""
-    if change.word == "different":
+    if change.word == "different" and change.course != "neither":
         return "regressed" if change.course == "worse" else "improved"
     beyond = change.ratio is not None and change.ratio - 1 > change.floor
     return "ambiguous" if change.word == "ambiguous" and beyond else "pass"

@@ -48,7 +48,7 @@ class WorkloadState:
 class PairedWorkload:
     """What came of a workload beside the commit `base`; `why` there were no pairs, and what would mend that.
 
-    `same`: the base is tonight's own commit.
+    `same`: the base is tonight's own commit. `exact`: what was counted and not timed.
     """
 
     base: str | None = None
@@ -58,6 +58,7 @@ class PairedWorkload:
     fix: str | None = None
     notes: tuple[str, ...] = ()
     same: bool = False
+    exact: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True)

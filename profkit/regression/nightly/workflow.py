@@ -22,9 +22,10 @@ from profkit.core.types import MetricOutcome, Night, NightPlan, PlannedWorkload,
 from profkit.regression.detection.decide import is_candidate
 from profkit.regression.history import History, open_history
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
+from profkit.regression.nightly.exact import EXACT
 from profkit.regression.nightly.judge import WorkloadPast, judge_workload, past_of, with_causes
 from profkit.regression.nightly.night import build_night, write_notices, write_reports
-from profkit.regression.nightly.pairs import PAIRED, pair_workload, pairs_note, with_pairs
+from profkit.regression.nightly.pairs import pair_workload, pairs_note, with_pairs
 from profkit.regression.nightly.rerun import (
     CandidateRegression,
     MetricScope,
@@ -59,7 +60,9 @@ def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path)
     calibrate = config.calibrate.budget * min(config.calibrate.workloads, len(specs))
     planned = tuple(_plan_workload(spec, past) for spec in specs)
     pairs = config.pairs.budget if config.paired == "always" else 0.0
-    most = sum(w.most for w in planned) + (pairs + confirm) * len(planned) + calibrate
+    counting = [w for w in planned if set(w.passes) & (set(EXACT.values()) - {"timing"})]
+    counts = sum(w.most for w in counting) if config.paired == "always" else 0.0
+    most = sum(w.most for w in planned) + (pairs + confirm) * len(planned) + counts + calibrate
     usual = [w.usual for w in planned if w.usual is not None]
     return NightPlan(
         name=config.name,
@@ -69,6 +72,7 @@ def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path)
         confirm=confirm,
         calibrate=calibrate,
         pairs=pairs,
+        counts=counts,
         usual=sum(usual) if len(usual) == len(planned) else None,
         most=most if config.budget is None else min(most, config.budget),
     )
@@ -218,9 +222,10 @@ def run_pairs(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
             continue
         session.progress.begin(f"{spec.name} in pairs", "tonight's checkout and the last good commit in turn")
         paired = pair_workload(session, spec, past.entry)
-        for change in paired.changes:
+        for change in (*paired.changes, *paired.exact):
             key = SeriesKey(past.entry.workload, past.entry.backend, change.metric, change.scope)
-            session.history.confirm(past.entry.id, key, change.word)
+            with contextlib.suppress(UsageError):  # tonight's own run has no value of it
+                session.history.confirm(past.entry.id, key, change.word)
         session.progress.end(
             paired.why or "; ".join(change.reason for change in paired.changes) or "no pairs"
         )
@@ -240,7 +245,7 @@ def confirm_candidates(
         if past is None or spec.name in session.state.rerun:
             continue
         outcomes = _outcomes(session, spec, past)
-        candidates = [m for m in outcomes if m.gates and m.code != PAIRED and is_candidate(m)]
+        candidates = [m for m in outcomes if m.gates and is_candidate(m)]
         if not candidates:
             continue
         if not session.config.confirm.enabled:

@@ -131,6 +131,9 @@ def night_view(plan: NightPlan) -> View:
     if plan.pairs:
         beside = "each workload beside the last good commit"
         total.append(("Pairs", f"{duration(plan.pairs)} at most for each: {beside}"))
+    if plan.counts:
+        once = "what is counted of a last good commit that this machine has not counted yet"
+        total.append(("Counts", f"{duration(plan.counts)} at most: {once}"))
     if plan.confirm:
         again = "each candidate regression is run again beside the last good commit"
         total.append(("Re-runs", f"{duration(plan.confirm)} at most: {again}"))

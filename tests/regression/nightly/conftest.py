@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 from nights import document
+from workplace import InTurn
 
 from profkit.core.run_folder import write_run
-from profkit.core.types import Revision, Scope
+from profkit.core.types import RUN, Reading, Revision, Source
 from profkit.regression import profile_process
+from profkit.regression.history.entry import COUNTED
 from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.paired import interleave
 from profkit.regression.paired.checkout import commit_of
-from profkit.regression.paired.one_run import OneRun, RunOptions
-from profkit.regression.paired.version import Version
 from profkit.regression.profile_process import ProfileResult
 
 
@@ -27,7 +27,8 @@ from profkit.regression.profile_process import ProfileResult
 def simulated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the workloads that were profiled, in order.
 
-    A run's time is 10 us times the number in `size.txt` of its folder (100 where there is none), within 0.5 %.
+    A run's time is 10 us times the number in `size.txt` of its folder (100 where there is none), within 0.5 %. Where
+    there is a `count.txt`, it counts so many thousand instructions; of two numbers there one after the other.
     """
     profiled: list[str] = []
 
@@ -43,6 +44,11 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             started=datetime.now(timezone.utc).isoformat(),
             revision=Revision(commit, "main", False) if commit is not None else None,
         )
+        if (spec.cwd / "count.txt").exists():
+            counts = (spec.cwd / "count.txt").read_text().split()
+            count = 1000.0 * int(counts[len(profiled) % len(counts)])
+            reading = Reading("instructions", count, "count", "simulated", RUN, Source("valgrind"))
+            run = replace(run, readings=(*run.readings, reading), facts={COUNTED: "16"})
         folder = into / f"run-{len(profiled)}"
         folder.mkdir(parents=True)
         write_run(folder, run)
@@ -51,26 +57,6 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(profile_process, "profile_once", profile_once)
     return profiled
-
-
-class InTurn:
-    """Runs in pairs without a process: 10 us times the number in `size.txt` of the version's folder, within `sigma`."""
-
-    def __init__(self) -> None:
-        self.sigma = 0.002
-        self.runs: list[str] = []  # the folders they ran in
-        self.interrupt_at: int | None = None  # the run that a Ctrl-C hits
-        self._draw = random.Random(1)
-
-    def run_once(self, version: Version, options: RunOptions, *_: object) -> OneRun:
-        """As `one_run.run_once`."""
-        if len(self.runs) == self.interrupt_at:
-            self.interrupt_at = None
-            raise KeyboardInterrupt
-        self.runs.append(str(version.cwd))
-        size = int((version.cwd / "size.txt").read_text())
-        seconds = 1e-5 * size * self._draw.lognormvariate(0, self.sigma)
-        return OneRun({Scope("region", "work"): seconds}, 1.0, None, None, True)
 
 
 @pytest.fixture

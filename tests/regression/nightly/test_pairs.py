@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import InTurn
-from workplace import commit, git, repository
+from workplace import InTurn, commit, git, repository
 
 from profkit.core.types import AcceptedChange, SampleSet
 from profkit.regression import profile_process

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from profkit.core.types import Scope
 from profkit.regression.history import open_history
 from profkit.regression.nightly.config import WorkloadSpec
+from profkit.regression.paired.one_run import OneRun, RunOptions
+from profkit.regression.paired.version import Version
 from tests.git_repository import commit as commit
 from tests.git_repository import git as git
 from tests.git_repository import repository as repository
@@ -40,3 +44,23 @@ def aged(history: Path, nights: int = 10) -> None:
                 store.add(
                     replace(entry, id=f"a{number}-{entry.id}", started=started.isoformat(), values=values)
                 )
+
+
+class InTurn:
+    """Runs in pairs without a process: 10 us times the number in `size.txt` of the version's folder, within `sigma`."""
+
+    def __init__(self) -> None:
+        self.sigma = 0.002
+        self.runs: list[str] = []  # the folders they ran in
+        self.interrupt_at: int | None = None  # the run that a Ctrl-C hits
+        self._draw = random.Random(1)
+
+    def run_once(self, version: Version, options: RunOptions, *_: object) -> OneRun:
+        """As `one_run.run_once`."""
+        if len(self.runs) == self.interrupt_at:
+            self.interrupt_at = None
+            raise KeyboardInterrupt
+        self.runs.append(str(version.cwd))
+        size = int((version.cwd / "size.txt").read_text())
+        seconds = 1e-5 * size * self._draw.lognormvariate(0, self.sigma)
+        return OneRun({Scope("region", "work"): seconds}, 1.0, None, None, True)

@@ -1,0 +1,188 @@
+"""What is counted and not timed, beside the base commit: one value of each decides, from the first night on.
+
+A simulation counts the instructions of the same work alike, and an allocator its bytes. So no control limits are
+needed where two counts of one commit agree; where they do not, the past decides.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from profkit.core.run_folder import clean_name
+from profkit.core.statistics import median
+from profkit.core.types import Change, Course, Entry, Sample, Scope, Value
+from profkit.regression import profile_process
+from profkit.regression.history import HistoryFilter, entry_of
+from profkit.regression.history.entry import COUNTED
+from profkit.regression.nightly.config import WorkloadSpec
+from profkit.regression.nightly.session import NightSession
+from profkit.regression.paired.version import Version
+
+# By metric the pass that counts it.
+EXACT: Mapping[str, str] = {
+    "instructions": "counters",
+    "branch.count": "counters",
+    "memory.python_peak": "tracemalloc",
+    "memory.device_peak": "timing",
+}
+_COUNTS = (
+    "instructions",
+    "branch.count",
+)  # exact in a simulation of the same work alone, of which that is told
+EXACT_FOLDER = "counts"
+MOST_RUNS = 4  # of the base commit that are looked at, the last ones
+AGREE = 1 / 3  # of the floor: counts of one commit that lie further apart are not exact
+
+Key = tuple[str, Scope]
+Counts = dict[Key, list[float]]
+
+
+@dataclass
+class ExactCounts:
+    """The counts of one workload tonight (`new`) and of the base commit (`old`), as they come in."""
+
+    session: NightSession
+    spec: WorkloadSpec
+    tonight: Entry
+    base: Version
+    present: Version
+    new: Counts = field(default_factory=dict)
+    old: Counts = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+
+    def compare(self) -> tuple[tuple[Change, ...], tuple[str, ...]]:
+        """A change for every count that both have and that is repeatable, and what is to be noted."""
+        entry = self.session.history.entry(self.tonight.id)
+        values = {(value.key.metric, value.key.scope): value for value in entry.values if _is_exact(value)}
+        if not values:
+            return (), ()
+        _add(self.new, entry)
+        self._take_from_history(entry)
+        if missing := [key for key in values if key not in self.old]:
+            self._count(self.base, self.old, missing, entry)
+        # What would fail the night is counted once more, unless it is known already that it repeats.
+        if doubtful := [key for key in values if self._is_beyond(key)]:
+            for version, counts in ((self.base, self.old), (self.present, self.new)):
+                again = [key for key in doubtful if len(counts[key]) == 1]
+                if again:
+                    self._count(version, counts, again, entry)
+        lost = sorted({metric for metric, _ in values.keys() - self.old.keys()})
+        if lost and not self.notes:
+            self.notes.append(f"{', '.join(lost)} of the base are not known: the past nights decide")
+        changes = [self._change(values[key]) for key in values if key in self.old and self._repeats(key)]
+        return tuple(changes), tuple(dict.fromkeys(self.notes))
+
+    def _take_from_history(self, tonight: Entry) -> None:
+        """What this machine counted before of the two commits, with the same tools, of as many iterations."""
+        known = [
+            entry
+            for entry in self.session.history.entries(HistoryFilter(self.spec.name, tonight.backend))
+            if entry.id != tonight.id and entry.valid and not entry.dirty and _is_alike(entry, tonight)
+        ]
+        sides = [(self.base.commit, self.old)]
+        if not tonight.dirty:
+            sides.append((tonight.commit, self.new))
+        for commit, counts in sides:
+            for entry in [entry for entry in known if commit and entry.commit == commit][-MOST_RUNS:]:
+                _add(counts, self.session.history.entry(entry.id))
+
+    def _count(self, version: Version, counts: Counts, keys: Sequence[Key], tonight: Entry) -> None:
+        """One run of the passes that count these; all of them together have the workload's budget once more."""
+        budget = min(self.spec.budget - (time.monotonic() - self.began), self.session.left)
+        if budget <= 0:
+            self.notes.append(f"{version.name} was not counted: the budget is used up")
+            return
+        passes = tuple(dict.fromkeys(["timing", *(EXACT[metric] for metric, _ in keys)]))
+        request = replace(
+            self.spec,
+            command=version.command,
+            cwd=version.cwd,
+            env=version.environment(),
+            passes=passes,
+            targets=None,
+            budget=budget,
+        )
+        into = self.session.folder / EXACT_FOLDER / clean_name(self.spec.name)
+        done = profile_process.profile_once(request, into, self.session.progress.tick)
+        if not done.ok or done.document is None:
+            reason = done.reason.splitlines()[0] if done.reason else done.ending
+            self.notes.append(f"{version.name} was not counted: {reason}")
+            return
+        entry = entry_of(done.document)
+        counted = entry.facts.get(COUNTED)
+        if counted is not None and counted != tonight.facts.get(COUNTED):
+            keys = [key for key in keys if key[0] not in _COUNTS]
+            self.notes.append(
+                f"{version.name} was counted over other iterations: its counts are not compared"
+            )
+        _add(counts, entry, keys)
+
+    def _is_beyond(self, key: Key) -> bool:
+        old, new = self.old.get(key), self.new.get(key)
+        return bool(old and new) and abs(median(new or []) - median(old or [])) > self._floor(key)
+
+    def _repeats(self, key: Key) -> bool:
+        for counts in (self.old[key], self.new[key]):
+            apart = max(counts) - min(counts)
+            if apart > AGREE * self._floor(key):
+                share = f"{100 * apart / median(counts):.1f} %" if median(counts) else f"{apart:g}"
+                self.notes.append(
+                    f"{key[0]} of one commit lies {share} apart: the past nights decide, not the base"
+                )
+                return False
+        return True
+
+    def _floor(self, key: Key) -> float:
+        return self.spec.rule(*key).floor(median(self.old[key]))
+
+    def _change(self, value: Value) -> Change:
+        key = value.key.metric, value.key.scope
+        rule, old, new = self.spec.rule(*key), median(self.old[key]), median(self.new[key])
+        better = rule.better or value.better
+        different = abs(new - old) > self._floor(key)
+        course: Course = "neither"
+        if different and better != "none":
+            course = "better" if (new < old) == (better == "lower") else "worse"
+        size = f"{100 * (new / old - 1):+.1f} %" if old else f"{new - old:+g} {value.unit}"
+        return Change(
+            metric=key[0],
+            unit=value.unit,
+            better=better,
+            baseline=Sample(old, groups=tuple((v,) for v in self.old[key])),
+            candidate=Sample(new, groups=tuple((v,) for v in self.new[key])),
+            word="different" if different else "same",
+            course=course,
+            scope=key[1],
+            reason=f"{size} {key[0]} beside {(self.base.commit or '')[:7]}, exact",
+            ratio=new / old if old else None,
+            floor=self._floor(key) / abs(old) if old else 0.0,
+            detectable=self._floor(key) / abs(old) if old else None,
+        )
+
+
+def _add(counts: Counts, entry: Entry, keys: Sequence[Key] | None = None) -> None:
+    for value in entry.values:
+        key = value.key.metric, value.key.scope
+        if _is_exact(value) and (keys is None or key in keys):
+            counts.setdefault(key, []).append(value.value)
+
+
+def _is_exact(value: Value) -> bool:
+    """Whether it is of the run or a region, nothing contradicts it, and it was counted and not sampled."""
+    metric, scope = value.key.metric, value.key.scope
+    if metric not in EXACT or scope.kind not in ("run", "region") or value.doubt is not None:
+        return False
+    return metric not in _COUNTS or value.quality == "simulated"
+
+
+def _is_alike(entry: Entry, tonight: Entry) -> bool:
+    """The same machine, tools and work, counted over as many iterations."""
+    same = all(entry.facts.get(fact) == tonight.facts.get(fact) for fact in ("tools", COUNTED))
+    return same and entry.machine == tonight.machine and _work(entry) == _work(tonight)
+
+
+def _work(entry: Entry) -> dict[str, str | None]:
+    return {f.name: f.value for f in entry.features if f.tier == "must" and f.name.startswith("workload.")}

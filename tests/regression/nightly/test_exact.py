@@ -1,0 +1,128 @@
+"""Counts beside the base commit: one value of each decides, from the first night on, where it repeats."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workplace import InTurn, commit, git, repository
+
+from tests.cli_runner import profkit
+
+HEAD = """version: 1
+defaults: {backend: cpu, timing: 0.1, precision: 0.3, budget: 120}
+calibrate: off
+pairs: {budget: 10, sampling: 0.1}
+workloads:
+  - {name: work, command: [python, work.py]}
+"""
+# Counts what it does, and takes as long as `size.txt` says all the same.
+COUNTING = """
+import pathlib
+import profkit
+
+size = int(pathlib.Path(__file__).with_name("size.txt").read_text())
+
+def work():
+    return sum(i * i for i in range(40 * size))
+
+profkit.benchmark(work, name="work")
+"""
+
+
+def counted(place: Path, counts: str) -> str:
+    (place / "count.txt").write_text(counts)
+    return commit(place, 100)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    place = repository(tmp_path / "repo")
+    (place / "night.yaml").write_text(HEAD)
+    return place
+
+
+def night(place: Path, id: str) -> tuple[int, dict[str, Any], dict[str, Any]]:
+    """One night: its exit code, its workload, and its instructions."""
+    said = profkit(
+        "nightly", "night.yaml", "--format", "json", "--quiet", "--night", id, cwd=place, process=False
+    )
+    assert said.out, said.err
+    (workload,) = said.json()["workloads"]
+    return said.code, workload, next(m for m in workload["metrics"] if m["metric"] == "instructions")
+
+
+def test_four_per_cent_more_instructions_than_the_base_fail_the_first_night(
+    place: Path, simulated: list[str], in_turn: InTurn
+) -> None:
+    good = counted(place, "1000")
+    bad = counted(place, "1041")
+    code, workload, instructions = night(place, "a")
+    assert (code, instructions["outcome"], instructions["code"]) == (1, "regressed", "exact")
+    assert instructions["reason"] == f"+4.1 % instructions beside {good[:7]}, exact"
+    assert (instructions["good_commit"], instructions["commit"]) == (good, bad)
+    assert workload["reason"].startswith("instructions: ")
+    assert len(simulated) == 4  # tonight's and the base's, and as it fails the night each once more
+    code, _, again = night(place, "b")
+    assert (code, again["since"]) == (1, instructions["since"])
+    assert "since" in again["reason"]
+
+
+def test_a_base_that_was_counted_before_on_this_machine_is_not_counted_again(
+    place: Path, simulated: list[str], in_turn: InTurn
+) -> None:
+    counted(place, "1000")
+    counted(place, "1003")
+    assert night(place, "a")[2]["outcome"] == "pass"
+    assert len(simulated) == 2
+    counted(place, "1005")
+    code, _, instructions = night(place, "b")
+    assert (code, instructions["outcome"], instructions["code"]) == (0, "pass", "exact")
+    assert len(simulated) == 3
+    counted(place, "900")
+    assert night(place, "c")[2]["outcome"] == "improved"
+
+
+def test_counts_that_differ_between_runs_of_one_commit_decide_nothing_and_are_noted(
+    place: Path, simulated: list[str], in_turn: InTurn
+) -> None:
+    counted(place, "1000")
+    counted(place, "1041 1049 1030 1020")
+    code, workload, instructions = night(place, "a")
+    assert (code, instructions["outcome"]) == (0, "new")
+    assert any("of one commit lies" in note for note in workload["notes"])
+
+
+def test_a_base_that_cannot_be_counted_is_noted_and_the_past_decides(
+    place: Path, simulated: list[str], in_turn: InTurn
+) -> None:
+    commit(place, 100)  # without a count
+    counted(place, "1041")
+    code, workload, instructions = night(place, "a")
+    assert (code, instructions["code"]) == (0, "new")
+    assert any("instructions of the base are not known" in note for note in workload["notes"])
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
+def test_valgrind_counts_both_commits_alike_but_for_what_changed(place: Path) -> None:
+    (place / "work.py").write_text(COUNTING)
+    commit(place, 100)
+    good = git(place, "rev-parse", "HEAD")
+    commit(place, 104)
+    code, workload, instructions = night(place, "a")
+    assert (code, instructions["outcome"], instructions["code"]) == (1, "regressed", "exact"), workload[
+        "notes"
+    ]
+    assert instructions["change"]["ratio"] == pytest.approx(1.04, abs=0.005)
+    assert good[:7] in instructions["reason"]
+
+
+def test_a_plan_says_what_counting_the_base_may_cost(place: Path) -> None:
+    plan = profkit("nightly", "night.yaml", "--plan", "--format", "json", cwd=place, process=False).json()
+    counts = "counters" in plan["workloads"][0]["passes"]
+    assert plan["counts"] == (120.0 if counts else 0.0)
+    (place / "night.yaml").write_text(HEAD + "paired: suspects\n")
+    plan = profkit("nightly", "night.yaml", "--plan", "--format", "json", cwd=place, process=False).json()
+    assert plan["counts"] == 0.0
