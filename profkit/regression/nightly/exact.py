@@ -51,6 +51,7 @@ class ExactCounts:
     new: Counts = field(default_factory=dict)
     old: Counts = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    alone: bool = False  # both are counted without a timing pass, of one iteration each
     began: float = field(default_factory=time.monotonic)
 
     def compare(self) -> tuple[tuple[Change, ...], tuple[str, ...]]:
@@ -66,13 +67,13 @@ class ExactCounts:
         # What would fail the night is counted once more, unless it is known already that it repeats.
         if doubtful := [key for key in values if self._is_beyond(key)]:
             for version, counts in ((self.base, self.old), (self.present, self.new)):
-                again = [key for key in doubtful if len(counts[key]) == 1]
+                again = [key for key in doubtful if len(counts.get(key, ())) == 1]
                 if again:
                     self._count(version, counts, again, entry)
         lost = sorted({metric for metric, _ in values.keys() - self.old.keys()})
         if lost and not self.notes:
             self.notes.append(f"{', '.join(lost)} of the base are not known: the past nights decide")
-        changes = [self._change(values[key]) for key in values if key in self.old and self._repeats(key)]
+        changes = [self._change(values[key]) for key in values if self._repeats(key)]
         return tuple(changes), tuple(dict.fromkeys(self.notes))
 
     def _take_from_history(self, tonight: Entry) -> None:
@@ -95,7 +96,8 @@ class ExactCounts:
         if budget <= 0:
             self.notes.append(f"{version.name} was not counted: the budget is used up")
             return
-        passes = tuple(dict.fromkeys(["timing", *(EXACT[metric] for metric, _ in keys)]))
+        timing = [] if self.alone else ["timing"]  # it says how many iterations are counted
+        passes = tuple(dict.fromkeys([*timing, *(EXACT[metric] for metric, _ in keys)]))
         request = replace(
             self.spec,
             command=version.command,
@@ -113,18 +115,26 @@ class ExactCounts:
             return
         entry = entry_of(done.document)
         counted = entry.facts.get(COUNTED)
-        if counted is not None and counted != tonight.facts.get(COUNTED):
+        if not self.alone and counted not in (None, tonight.facts.get(COUNTED)):
+            self._count_alone([key for key in keys if key[0] in _COUNTS], tonight)
             keys = [key for key in keys if key[0] not in _COUNTS]
-            self.notes.append(
-                f"{version.name} was counted over other iterations: its counts are not compared"
-            )
         _add(counts, entry, keys)
+
+    def _count_alone(self, keys: Sequence[Key], tonight: Entry) -> None:
+        """Both anew, of one iteration each: a mean over four is no mean over sixteen."""
+        self.alone = True
+        for counts, version in ((self.old, self.base), (self.new, self.present)):
+            for key in keys:
+                counts.pop(key, None)
+            self._count(version, counts, keys, tonight)
 
     def _is_beyond(self, key: Key) -> bool:
         old, new = self.old.get(key), self.new.get(key)
         return bool(old and new) and abs(median(new or []) - median(old or [])) > self._floor(key)
 
     def _repeats(self, key: Key) -> bool:
+        if key not in self.old or key not in self.new:
+            return False
         for counts in (self.old[key], self.new[key]):
             apart = max(counts) - min(counts)
             if apart > AGREE * self._floor(key):

@@ -28,7 +28,8 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the workloads that were profiled, in order.
 
     A run's time is 10 us times the number in `size.txt` of its folder (100 where there is none), within 0.5 %. Where
-    there is a `count.txt`, it counts so many thousand instructions; of two numbers there one after the other.
+    there is a `count.txt`, it counts so many thousand instructions; of two numbers there one after the other. The first
+    iteration has 2 % more, and `iterations.txt` says of how many the count is the mean.
     """
     profiled: list[str] = []
 
@@ -48,7 +49,10 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             counts = (spec.cwd / "count.txt").read_text().split()
             count = 1000.0 * int(counts[len(profiled) % len(counts)])
             reading = Reading("instructions", count, "count", "simulated", RUN, Source("valgrind"))
-            run = replace(run, readings=(*run.readings, reading), facts={COUNTED: "16"})
+            timed = spec.passes is None or "timing" in spec.passes
+            iterations = int((spec.cwd / "iterations.txt").read_text()) if timed else 1
+            reading = replace(reading, value=count * (1 + 0.02 / iterations))
+            run = replace(run, readings=(*run.readings, reading), facts={COUNTED: str(iterations)})
         folder = into / f"run-{len(profiled)}"
         folder.mkdir(parents=True)
         write_run(folder, run)
