@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 
@@ -17,6 +17,9 @@ LEAST_FOR_CORRELATION = 20  # nights below which autocorrelation is not estimate
 CORRELATION_GUESS = 0.3  # what is taken for it before, and later still with the weight of 15 nights
 GUESS_WEIGHT = 15
 MEDIAN_VARIANCE = 1.571  # pi / 2: variance of a median over that of a mean, normal distribution
+LITTLE_LOST = 0.05  # of a night's time, to others: from there on it counts half, and less the more it is
+LEAST_WEIGHT = 0.1  # of a night that lost most of it: where all nights do, there is nothing else to go by
+QUIET = 0.5  # of the largest weight: the nights that tell autocorrelation
 DETECTED = 1.2816  # sigma by which 9 of 10 nights of a changed level lie beyond the edge
 
 
@@ -28,7 +31,7 @@ class ControlLimits:
     sigma: float
     low: float
     high: float
-    nights: int
+    nights: float  # as many nights alike as all of them weigh
     correlation: float = 0.0  # autocorrelation from one night to the next, where it was looked at
 
     @property
@@ -50,17 +53,50 @@ def mad_sigma_about(values: Sequence[float], centre: float) -> float:
     return MAD_TO_SIGMA * median_of_sorted(sorted([abs(value - centre) for value in values]))
 
 
-def recent_limits(level: Sequence[float], inherited: float | None, rule: NightRule) -> ControlLimits:
+def weight_of(lost: float) -> float:
+    """What a night counts that lost this share of its time to others: 1 without, a half at 5 %, a tenth at least."""
+    return max(LEAST_WEIGHT, 1 / (1 + (lost / LITTLE_LOST) ** 2))
+
+
+def nights_of(weights: Sequence[float]) -> float:
+    """As many nights alike as these weigh (Kish 1965): (sum w)^2 / sum w^2."""
+    return sum(weights) ** 2 / sum(weight * weight for weight in weights) if weights else 0.0
+
+
+def weighted_median(values: Sequence[float], weights: Sequence[float]) -> float:
+    """The value at which half of the weight lies on either side; between two where it is met exactly."""
+    half = sum(weights) / 2
+    below = 0.0
+    ordered = sorted(zip(values, weights, strict=True))
+    for place, (value, weight) in enumerate(ordered):
+        below += weight
+        if below > half * (1 + 1e-9):
+            return value
+        if below >= half * (1 - 1e-9):
+            return (value + ordered[min(place + 1, len(ordered) - 1)][0]) / 2
+    return ordered[-1][0]
+
+
+def recent_limits(
+    level: Sequence[float], inherited: float | None, rule: NightRule, weights: Sequence[float] = ()
+) -> ControlLimits:
     """The limits by the last nights of a level alone: median +- max(sigmas MAD-sigma, floor).
 
     `inherited`: the relative sigma of the level before. A level of fewer than `window` nights takes its sigma from
     both, by their number of nights. The edge is wider by sqrt(1 + pi / 2 / n), as the centre is not known better, and
     where nothing is inherited once more by sqrt(1 + 12 (1 / n - 1 / window)): the MAD of 7 values is off by a third.
+    `weights` of the nights (none: all alike): then medians are weighted, and n is the number of nights they weigh.
     """
-    last = sorted(level[-rule.window :])
-    n = len(last)
-    centre = median_of_sorted(last)
-    sigma = mad_sigma_about(last, centre)
+    if weights:
+        values, parts = level[-rule.window :], weights[-rule.window :]
+        n = nights_of(parts)
+        centre = weighted_median(values, parts)
+        sigma = MAD_TO_SIGMA * weighted_median([abs(value - centre) for value in values], parts)
+    else:
+        last = sorted(level[-rule.window :])
+        n = len(last)
+        centre = median_of_sorted(last)
+        sigma = mad_sigma_about(last, centre)
     unsure = 1 + MEDIAN_VARIANCE / n
     if n < rule.window:
         if inherited is None:
@@ -78,6 +114,7 @@ def widened_limits(
     rule: NightRule,
     followed: bool = False,
     guess: float = CORRELATION_GUESS,
+    weights: Sequence[float] = (),
 ) -> ControlLimits:
     """The limits widened by what the last 120 nights of the level show: asked for when a night leaves the recent ones.
 
@@ -86,9 +123,15 @@ def widened_limits(
     120 nights counts where it is larger. Where the level left the recent limits before (two modes, spikes), the edge
     moves out until only 1 night, and 1 in 50, lies beyond it. `followed`: the edge for a night after a candidate, by
     what an AR(1) makes of a value at 4 sigma, 4 r + 2.5 sqrt(1 - r^2), and never below the floor. `guess`: the
-    autocorrelation of the level before, or what is taken for it.
+    autocorrelation of the level before, or what is taken for it. Of `weights` as in `recent_limits`: nights that weigh
+    less than half of the heaviest tell no autocorrelation, and count for what they weigh beyond an edge.
     """
     past = level[-LONG_WINDOW:]
+    parts: list[float] = []
+    if weights:
+        parts = [weight / max(weights[-LONG_WINDOW:]) for weight in weights[-LONG_WINDOW:]]
+        beyond = sorted(zip(past, parts, strict=True))
+        past = [value for value, part in zip(past, parts, strict=True) if part >= QUIET]
     correlation = autocorrelation(past, guess)
     r, n = max(correlation, 0.0), recent.nights
     times = (1 + r) / (1 - r)
@@ -105,14 +148,29 @@ def widened_limits(
         )
     edges = max(edges, rule.floor(recent.centre))
     low, high = recent.centre - edges, recent.centre + edges
-    allowed = 1 + len(past) // 50
-    if len(past) > 2 * allowed:
-        ordered = sorted(past)
-        if ordered[-1 - allowed] > high:
-            high = ordered[-1 - allowed] + sigma
-        if ordered[allowed] < low:
-            low = ordered[allowed] - sigma
+    nights = sum(parts) if parts else len(past)
+    allowed = 1 + int(nights) // 50
+    if nights > 2 * allowed:
+        if parts:
+            lowest, highest = _value_after(beyond, allowed), _value_after(reversed(beyond), allowed)
+        else:
+            ordered = sorted(past)
+            lowest, highest = ordered[allowed], ordered[-1 - allowed]
+        if highest > high:
+            high = highest + sigma
+        if lowest < low:
+            low = lowest - sigma
     return ControlLimits(recent.centre, sigma, low, high, recent.nights, correlation)
+
+
+def _value_after(ordered: Iterable[tuple[float, float]], allowed: float) -> float:
+    """The first value with which these nights weigh more than `allowed`."""
+    seen = 0.0
+    for value, weight in ordered:
+        seen += weight
+        if seen > allowed + 1e-9:
+            return value
+    raise ValueError("all of them weigh less")
 
 
 def autocorrelation(values: Sequence[float], guess: float = CORRELATION_GUESS) -> float:

@@ -175,7 +175,7 @@ def _widened_limits(nights: JudgedNights, rule: NightRule) -> ControlLimits | No
     machine, recent = nights.machine, nights.results[-1].limits
     if machine is None or recent is None or len(machine.level) < rule.least:
         return None
-    return widened_limits(recent, machine.level, rule, guess=machine.guess)
+    return widened_limits(recent, machine.level, rule, guess=machine.guess, weights=machine.level_weights())
 
 
 def _build_outcome(

@@ -21,7 +21,9 @@ from profkit.regression.detection.control_limits import (
     find_drift,
     find_run,
     median_of_sorted,
+    nights_of,
     recent_limits,
+    weight_of,
     widened_limits,
 )
 from profkit.regression.detection.rules import NightRule
@@ -71,6 +73,7 @@ class MachineSeries:
     guess: float = CORRELATION_GUESS  # its autocorrelation
     level: list[float] = field(default_factory=list)
     indices: list[int] = field(default_factory=list)  # of the level's values in the series
+    weights: dict[int, float] = field(default_factory=dict)  # by index, of nights that lost time to others
     window: list[float] = field(default_factory=list)  # the last of the level, sorted
     anchor: list[float] = field(default_factory=list)
     old: float = 0.0  # the anchor's median
@@ -83,12 +86,24 @@ class MachineSeries:
     outside: int = 0
 
     def judge(
-        self, index: int, value: float, word: ConfirmWord | None = None, with_limits: bool = False
+        self,
+        index: int,
+        value: float,
+        word: ConfirmWord | None = None,
+        with_limits: bool = False,
+        lost: float = 0.0,
     ) -> NightResult:
-        """The result of the night at `index` of the series; `with_limits`: always with its limits."""
+        """The result of the night at `index` of the series, which `lost` this share of its time to others.
+
+        `with_limits`: always with its limits.
+        """
+        if lost > 0:
+            self.weights[index] = weight_of(lost)
         least = self.rule.least if self.inherited is None else self.rule.nights
-        if len(self.level) < least:
-            result = NightResult("new", "new", "none", short=least - len(self.level))
+        weights = self.level_weights()
+        nights = nights_of(weights) if weights else len(self.level)
+        if round(nights) < least:
+            result = NightResult("new", "new", "none", short=least - round(nights))
             if self.standing is not None and side_of(self.standing.before, value) == self.bad:
                 result = self._open_or_pass(
                     None, self.last_good
@@ -96,10 +111,15 @@ class MachineSeries:
             self._add_to_level(index, value)
             return result
         centre = median_of_sorted(self.window)
-        if not self.streak and not with_limits and abs(value - centre) <= self.rule.floor(centre):
+        if (
+            not self.streak
+            and not with_limits
+            and not weights
+            and abs(value - centre) <= self.rule.floor(centre)
+        ):
             self.judged += 1
             return self._judge_inside(index, value, None, word)
-        recent = recent_limits(self.level, self.inherited, self.rule)
+        recent = recent_limits(self.level, self.inherited, self.rule, weights)
         if _has_collapsed(recent, value, self.bad, self.rule):
             return NightResult(
                 "invalid", "collapse", limits=recent, last_good=self.last_good, standing=self.standing
@@ -108,7 +128,7 @@ class MachineSeries:
         limits, side = recent, side_of(recent, value)
         seen_before = False
         if side or self.streak:
-            limits = widened_limits(recent, self.level, self.rule, bool(self.streak), self.guess)
+            limits = widened_limits(recent, self.level, self.rule, bool(self.streak), self.guess, weights)
             far_side = side_of(limits, value)
             seen_before = side == self.bad and far_side == 0
             side = side if seen_before and word == "different" else far_side
@@ -134,8 +154,14 @@ class MachineSeries:
         """What the next level may inherit; None where this one never came about."""
         if len(self.level) < self.rule.least:
             return self.inherited
-        recent = recent_limits(self.level, self.inherited, self.rule)
+        recent = recent_limits(self.level, self.inherited, self.rule, self.level_weights())
         return recent.sigma / abs(recent.centre) if recent.centre else None
+
+    def level_weights(self) -> list[float]:
+        """What each night of the level counts; empty where none of them lost time."""
+        if not self.weights or self.weights.keys().isdisjoint(self.indices):
+            return []
+        return [self.weights.get(index, 1.0) for index in self.indices]
 
     def set_anchor(self, values: list[float]) -> None:
         """The old state that drift is measured from."""

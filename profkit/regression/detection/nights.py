@@ -71,7 +71,9 @@ def judge_nights(
         if state is None:
             is_new_machine = any(len(other.level) >= rule.least for other in states.values())
             state = states[point.machine] = MachineSeries(rule, bad)
-        result = state.judge(index, point.value, words.get(point.entry), with_limits or index == last)
+        result = state.judge(
+            index, point.value, words.get(point.entry), with_limits or index == last, point.lost
+        )
         # Reported once, and not green: a runner that changes each night would never be judged.
         results.append(
             replace(result, outcome="invalid", code="other-machine", step="none")

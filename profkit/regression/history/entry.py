@@ -15,6 +15,7 @@ from profkit.core.errors import UsageError
 from profkit.core.formatting import format_quantity
 from profkit.core.statistics import combine_processes
 from profkit.core.types import Direction, Entry, Reading, RunDocument, Scope, SeriesKey, Timing, Value
+from profkit.hardware.conditions import lost_shares
 
 # Largest GPU time first; what is counted makes up 95 % of it, in real programs some ten kernels.
 KERNELS_KEPT = 20
@@ -24,6 +25,7 @@ CONTRADICTS = 0.01  # half of the smallest change of a time that counts; of a ru
 _CAUSES = ("launch.registers", "launch.shared", "launch.blocks", "clock.sm", "instructions", "flops.tensor")
 # Sums over all that was traced, and a trace repeats the work as often as fits its budget: kept for one iteration.
 COUNTED = "counted iterations"  # the fact of a run that says what its counts per iteration are the mean of
+LOST = "time lost"  # the fact of a run that says which share of its time others had the processor
 _SUMS = ("time.gpu", "time.gpu.idle", "launch.count", "buffer.count", "transfer.bytes", "transfer.seconds")
 
 
@@ -100,6 +102,7 @@ def _collect_facts(document: RunDocument, iterations: int) -> dict[str, str]:
         "depth": document.plan.depth if document.plan is not None else "",
         "traced iterations": str(iterations) if iterations > 1 else "",
         COUNTED: document.facts.get(COUNTED, ""),
+        LOST: f"{min(1.0, lost):.3f}" if (lost := sum(lost_shares(document.disturbances))) >= 0.0005 else "",
         "branch": (document.revision.branch or "") if document.revision is not None else "",
         "kernels": _left_out(document),
     }
@@ -195,3 +198,12 @@ def _kernels(document: RunDocument) -> list[Scope]:
     by_time = sorted(timed, key=lambda kernel_time: kernel_time.total, reverse=True)
     counted = (reading.scope for reading in document.readings if reading.scope.kind == "kernel")
     return list(dict.fromkeys([*(kernel_time.kernel.scope for kernel_time in by_time), *counted]))
+
+
+def lost_of(entry: Entry) -> float:
+    """The share of the run's time that was lost to others, 0 where nobody tells."""
+    try:
+        share = float(entry.facts.get(LOST, "0"))
+    except ValueError:
+        return 0.0
+    return share if 0 <= share <= 1 else 0.0

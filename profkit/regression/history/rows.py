@@ -24,6 +24,7 @@ from profkit.core.codec import valid_text
 from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.types import AcceptedChange, Direction, Entry, Feature, Point, Scope, SeriesKey, Tier, Value
 from profkit.core.types.readings import QUALITY_ORDER, Quality, ScopeKind
+from profkit.regression.history.entry import lost_of
 from profkit.regression.times import iso_time, microseconds
 
 # A run of the full depth takes some thousand samples in ten processes. 2048 tell every quantile to a per mille, and
@@ -205,6 +206,7 @@ def point_of(entry: Entry) -> Point:
         reason=entry.reason,
         night=entry.night,
         outcome=entry.outcome,
+        lost=lost_of(entry),
     )
 
 
