@@ -12,7 +12,7 @@ from profkit.core.types import HistorySummary, Point, SeriesSummary, Trend
 from profkit.core.types.history import SUMMARY_DAYS
 from profkit.regression.detection import rule_for
 from profkit.regression.history import History, HistoryFilter
-from profkit.regression.nightly.rerun import CALIBRATION
+from profkit.regression.nightly.calibration import CALIBRATION
 from profkit.regression.times import iso_time, microseconds
 from profkit.regression.trends import trend_of
 

@@ -24,7 +24,7 @@ from profkit.regression.detection import decide_every_night, rule_for, segments_
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.history.queries import ALL
 from profkit.regression.history.series_file import SeriesFile, read_series_file
-from profkit.regression.nightly.rerun import CALIBRATION
+from profkit.regression.nightly.calibration import CALIBRATION
 from profkit.regression.paired.decide import decided_words
 
 # The metric where none is named, the first that a workload has: of a sweep the times over all shapes, since its cases

@@ -17,7 +17,7 @@ from profkit.regression import profile_process
 from profkit.regression.history import HistoryFilter, entry_of
 from profkit.regression.history.entry import COUNTED
 from profkit.regression.nightly.config import WorkloadSpec
-from profkit.regression.nightly.session import NightSession
+from profkit.regression.nightly.session import EXACT_FOLDER, NightSession
 from profkit.regression.paired.version import Version
 
 # By metric the pass that counts it.
@@ -31,7 +31,6 @@ _COUNTS = (
     "instructions",
     "branch.count",
 )  # exact in a simulation of the same work alone, of which that is told
-EXACT_FOLDER = "counts"
 MOST_RUNS = 4  # of the base commit that are looked at, the last ones
 AGREE = 1 / 3  # of the floor: counts of one commit that lie further apart are not exact
 

@@ -29,9 +29,8 @@ from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
 from profkit.regression.detection.decide import decide
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.nightly.config import CASES, FAILED_TESTS, SHAPES_MEAN, Anchor, WorkloadSpec
-from profkit.regression.nightly.rerun import MetricScope
 from profkit.regression.nightly.session import WorkloadState
-from profkit.regression.paired.decide import Confirmation, decided_words
+from profkit.regression.paired.decide import decided_words
 from profkit.regression.profile_process import Ending
 
 CODES: dict[Ending, str] = {
@@ -61,19 +60,13 @@ class WorkloadPast:
     entries: tuple[Entry, ...]
     words: Mapping[SeriesKey, Mapping[str, str]] = field(default_factory=dict)
 
-    def decide_metrics(
-        self, anchor: Anchor, tonight: Mapping[MetricScope, Confirmation] | None = None
-    ) -> list[MetricOutcome]:
-        """Every metric decided; `tonight` has the re-runs of this night."""
+    def decide_metrics(self, anchor: Anchor) -> list[MetricOutcome]:
+        """Every metric decided by its past, with what pairs said of each night of it."""
         outcomes = []
         for series in self.series:
             rule = self.spec.rule(series.key.metric, series.key.scope)
             words = decided_words(self.words.get(series.key, {}))
-            outcome = decide(series, rule, self.accepted, words, anchor.commit or anchor.date)
-            again = (tonight or {}).get((series.key.metric, series.key.scope))
-            if again is not None and again.change is not None:
-                outcome = replace(outcome, change=again.change)
-            outcomes.append(outcome)
+            outcomes.append(decide(series, rule, self.accepted, words, anchor.commit or anchor.date))
         return outcomes
 
     def last_good(self, outcome: MetricOutcome) -> Entry | None:

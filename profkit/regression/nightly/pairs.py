@@ -19,19 +19,17 @@ from profkit.core.run_folder import clean_name
 from profkit.core.types import Change, Entry, MetricOutcome, Outcome, Scope, SeriesKey
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.nightly.config import PairsSpec, WorkloadSpec
-from profkit.regression.nightly.exact import EXACT, EXACT_FOLDER, ExactCounts
+from profkit.regression.nightly.exact import EXACT, ExactCounts
 from profkit.regression.nightly.judge import WorkloadPast
-from profkit.regression.nightly.rerun import MetricScope
-from profkit.regression.nightly.session import NightSession, PairedWorkload
+from profkit.regression.nightly.session import EXACT_FOLDER, PAIRS_FOLDER, NightSession, PairedWorkload
 from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, repository_of
 from profkit.regression.paired.compare_versions import warm_up
 from profkit.regression.paired.git import git_line, is_dirty, resolve_commit
-from profkit.regression.paired.interleave import TIME, PairedRuns, PairOptions
+from profkit.regression.paired.interleave import MOST_PAIRS, TIME, PairedRuns, PairOptions
 from profkit.regression.paired.one_run import RunOptions
 from profkit.regression.paired.version import version_of
 from profkit.regression.times import microseconds
 
-PAIRS_FOLDER = "pairs"
 PAIRED = "paired"  # the code of what the pairs decided
 EXACTLY = "exact"  # of what was counted beside the base
 SAME_CODE = "same-code"  # the code of a candidate regression of the very commit that was good before
@@ -39,6 +37,8 @@ TONIGHT = "HEAD"
 PARENT = "~1"  # of the first night's commit: what that was held against, where nobody names a commit
 # Not what could not be decided: its commit may be slower, and to hold the next night against it would hide that.
 GOOD: tuple[Outcome, ...] = ("pass", "improved", "new")
+
+MetricScope = tuple[str, Scope]
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,20 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
     base = base_of(session, spec, tonight)
     if base.commit is None or base.same:
         return PairedWorkload(base.commit, why=base.reason, fix=base.fix, same=base.same)
-    pairs = session.config.pairs
+    config = session.config
+    if config.paired == "suspects" and not config.confirm.enabled:
+        return PairedWorkload(base.commit, why="re-runs are turned off", fix="confirm: {enabled: true}")
     if session.left <= 0:
         return PairedWorkload(base=base.commit, why="the night's budget is used up", fix="budget: SECONDS")
-    options = _options_of(spec, pairs, min(pairs.budget, session.left))
+    if config.paired == "always":
+        options = pair_options(spec, config.pairs, min(config.pairs.budget, session.left))
+    else:
+        budget = min(config.confirm.budget, session.left)
+        options = pair_options(spec, config.pairs, budget, config.confirm.rounds)
     folder = session.folder / PAIRS_FOLDER / clean_name(spec.name)
-    checkout = CheckoutSpec(
-        session.config.confirm.checkout, session.config.confirm.setup, session.config.confirm.setup_timeout
-    )
+    checkout = CheckoutSpec(config.confirm.checkout, config.confirm.setup, config.confirm.setup_timeout)
+    exact: tuple[Change, ...] = ()
+    told: tuple[str, ...] = ()
     try:
         with contextlib.ExitStack() as stack:
             first, second = (
@@ -80,7 +86,8 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
             result = PairedRuns(first, second, options, folder, session.progress).run()
             if result.interrupted:
                 raise KeyboardInterrupt
-            exact, told = ExactCounts(session, spec, tonight, first, second).compare()
+            if config.paired == "always":
+                exact, told = ExactCounts(session, spec, tonight, first, second).compare()
     except NoCheckout as fault:
         return PairedWorkload(base=base.commit, why=fault.reason, fix=fault.fix)
     except ProfkitError as fault:
@@ -94,14 +101,12 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
     return PairedWorkload(base.commit, result.changes, result.pairing, notes=tuple(notes), exact=exact)
 
 
-def _options_of(spec: WorkloadSpec, pairs: PairsSpec, budget: float) -> PairOptions:
+def pair_options(spec: WorkloadSpec, pairs: PairsSpec, budget: float, most: int = MOST_PAIRS) -> PairOptions:
+    """How a night runs pairs of this workload: `budget` seconds and `most` pairs at most."""
     sampling = min(spec.timing or pairs.sampling, pairs.sampling)
     floor = spec.rule(TIME, Scope()).relative
-    return PairOptions(
-        budget,
-        floor,
-        run=RunOptions(sampling=sampling, precision=spec.precision, timeout=spec.timeout),
-    )
+    run = RunOptions(sampling=sampling, precision=spec.precision, timeout=spec.timeout)
+    return PairOptions(budget, floor, most, run=run)
 
 
 def base_of(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> Base:

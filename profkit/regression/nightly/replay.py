@@ -20,8 +20,10 @@ from profkit.core.signals import raise_on_signals
 from profkit.core.types import Entry, Night
 from profkit.regression.history import History, entry_of, open_history
 from profkit.regression.nightly.config import NightConfig
-from profkit.regression.nightly.rerun import RERUN_FOLDERS
 from profkit.regression.nightly.session import (
+    CALIBRATION_FOLDER,
+    EXACT_FOLDER,
+    PAIRS_FOLDER,
     NightSession,
     NightState,
     WorkloadState,
@@ -38,6 +40,8 @@ from profkit.regression.nightly.workflow import (
     finish_night,
 )
 from profkit.regression.times import iso_time, microseconds
+
+_NO_NIGHTS = {PAIRS_FOLDER, CALIBRATION_FOLDER, EXACT_FOLDER, "reruns"}  # the last one of older nights
 
 
 @dataclass(frozen=True)
@@ -152,7 +156,7 @@ def _run_files(folder: Path) -> list[Path]:
             files.append(Path(place, FILE_NAME))
             folders.clear()
             continue
-        folders[:] = sorted(set(folders) - set(RERUN_FOLDERS))
+        folders[:] = sorted(set(folders) - _NO_NIGHTS)
         candidates = [Path(place, name) for name in sorted(names) if name.endswith(".json")]
         files += [path for path in candidates if is_run(path)]
     return files
@@ -178,7 +182,7 @@ def _replay_night(
     write_state(folder, state)
     session = NightSession(config, folder, state, history, Silent(), time.monotonic(), list(notes))
     specs = choose_workloads(config, options.only)
-    night = decide_night(session, specs, {}, interrupted=False, strict=options.strict)
+    night = decide_night(session, specs, interrupted=False, strict=options.strict)
     return finish_night(session, night, strict=options.strict), folder
 
 

@@ -29,6 +29,8 @@ from profkit.regression.profile_process import Ending, ProfileResult
 STATE_SCHEMA = "profkit.night-state/1"
 STATE_FILE = "state.json"
 LOCK_FILE = ".lock"
+# Folders of a night whose runs are no runs of the night: pairs, calibration, and counts of the base.
+PAIRS_FOLDER, CALIBRATION_FOLDER, EXACT_FOLDER = "pairs", "calibration", "counts"
 
 
 @dataclass(frozen=True)
@@ -63,14 +65,13 @@ class PairedWorkload:
 
 @dataclass(frozen=True)
 class NightState:
-    """Everything that a night did so far. `rerun`: why a workload could not be confirmed, "" where it was tried."""
+    """Everything that a night did so far."""
 
     id: str
     started: str
     commit: str | None = None
     seconds: float = 0.0  # of the sessions before this one
     done: Mapping[str, WorkloadState] = field(default_factory=dict)
-    rerun: Mapping[str, str] = field(default_factory=dict)
     calibrated: Mapping[str, str] = field(default_factory=dict)
     paired: Mapping[str, PairedWorkload] = field(default_factory=dict)
 
@@ -81,10 +82,6 @@ class NightState:
     def with_done(self, name: str, done: WorkloadState) -> NightState:
         """The state after a workload's profile."""
         return replace(self, done={**self.done, name: done})
-
-    def with_rerun(self, name: str, why: str) -> NightState:
-        """The state after a workload's re-run, or after it could not be had."""
-        return replace(self, rerun={**self.rerun, name: why})
 
     def with_calibrated(self, name: str, why: str) -> NightState:
         """The state after a workload was run against itself."""
@@ -181,10 +178,6 @@ class NightSession:
     def left(self) -> float:
         """Seconds that the night's budget still has."""
         return float("inf") if self.config.budget is None else self.config.budget - self.seconds
-
-    def deadline(self, budget: float) -> float:
-        """When something that may take `budget` seconds must end, as a time of `time.monotonic()`."""
-        return time.monotonic() + min(budget, self.left)
 
     def save(self, state: NightState) -> None:
         """Keep the state; a disk that is full costs the memory of this step and not the night."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -18,23 +18,15 @@ from profkit.core.files.safe_folder import chown_to_sudo_user, make_parents, rem
 from profkit.core.progress import Progress
 from profkit.core.run_folder import clean_name, release_space
 from profkit.core.signals import defer_interrupts, raise_on_signals
-from profkit.core.types import MetricOutcome, Night, NightPlan, PlannedWorkload, SeriesKey, WorkloadOutcome
+from profkit.core.types import RUN, Change, Night, NightPlan, PlannedWorkload, SeriesKey, WorkloadOutcome
 from profkit.regression.detection.decide import is_candidate
 from profkit.regression.history import History, open_history
+from profkit.regression.nightly.calibration import calibrate, calibration_of, last_trial
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.nightly.exact import EXACT
 from profkit.regression.nightly.judge import WorkloadPast, judge_workload, past_of, with_causes
 from profkit.regression.nightly.night import build_night, write_notices, write_reports
 from profkit.regression.nightly.pairs import pair_workload, pairs_note, with_pairs
-from profkit.regression.nightly.rerun import (
-    CandidateRegression,
-    MetricScope,
-    RerunResult,
-    calibrate,
-    calibration_of,
-    last_trial,
-    rerun,
-)
 from profkit.regression.nightly.session import (
     NightSession,
     NightState,
@@ -45,7 +37,8 @@ from profkit.regression.nightly.session import (
     write_state,
 )
 from profkit.regression.paired.checkout import commit_of
-from profkit.regression.paired.decide import ALPHA, Confirmation
+from profkit.regression.paired.decide import ALPHA
+from profkit.regression.paired.interleave import TIME
 from profkit.regression.profile_process import plan_once
 from profkit.runtime.passes.secrets import mask_command
 
@@ -56,7 +49,7 @@ LOOKED = 30  # nights back that are asked how long a workload took
 def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path) -> NightPlan:
     """The night as it would be; a workload that cannot be planned says why and costs the others nothing."""
     past = _recent_states(nights)
-    confirm = config.confirm.budget if config.confirm.enabled else 0.0
+    confirm = config.confirm.budget if config.confirm.enabled and config.paired == "suspects" else 0.0
     calibrate = config.calibrate.budget * min(config.calibrate.workloads, len(specs))
     planned = tuple(_plan_workload(spec, past) for spec in specs)
     pairs = config.pairs.budget if config.paired == "always" else 0.0
@@ -145,15 +138,13 @@ def run_night(config: NightConfig, options: NightOptions, progress: Progress) ->
                 history.accept(change)
             measure_workloads(session, specs)
             run_pairs(session, specs)
-            reruns = confirm_candidates(session, specs)
             calibrate_some(session, specs)
         except KeyboardInterrupt:
             interrupted = True
             progress.end("interrupted; what was finished is kept")
-            reruns = {}
         with defer_interrupts():  # all is measured: a Ctrl-C now must not cost the report
             release_space(folder)
-            night = decide_night(session, specs, reruns, interrupted=interrupted, strict=options.strict)
+            night = decide_night(session, specs, interrupted=interrupted, strict=options.strict)
             night = finish_night(session, night, strict=options.strict)
             chown_to_sudo_user(folder)
     return night, folder
@@ -211,14 +202,14 @@ def _past(session: NightSession, spec: WorkloadSpec) -> WorkloadPast | None:
 
 
 def run_pairs(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
-    """Every workload that was measured beside the last good commit, where the file does not leave that to suspects."""
-    if session.config.paired != "always":
-        return
+    """Every workload that was measured beside the last good commit; by the file only those that may have regressed."""
     for spec in specs:
         done = session.state.done.get(spec.name)
         # Also of a run that was throttled: what slows the machine slows both.
         past = past_of(session.history, spec, done.entry) if done and done.ending == "done" else None
         if past is None or spec.name in session.state.paired:
+            continue
+        if session.config.paired == "suspects" and not _is_suspect(session, past):
             continue
         session.progress.begin(f"{spec.name} in pairs", "tonight's checkout and the last good commit in turn")
         paired = pair_workload(session, spec, past.entry)
@@ -226,77 +217,35 @@ def run_pairs(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
             key = SeriesKey(past.entry.workload, past.entry.backend, change.metric, change.scope)
             with contextlib.suppress(UsageError):  # tonight's own run has no value of it
                 session.history.confirm(past.entry.id, key, change.word)
-        session.progress.end(
-            paired.why or "; ".join(change.reason for change in paired.changes) or "no pairs"
-        )
+        session.progress.end(paired.why or _summary(paired.changes) or "no pairs")
         session.save(session.state.with_paired(spec.name, paired))
 
 
-# ---------------------------------------------------------------- the same night, once more
-
-
-def confirm_candidates(
-    session: NightSession, specs: Sequence[WorkloadSpec]
-) -> dict[str, dict[MetricScope, Confirmation]]:
-    """Every candidate run again beside the last good commit; the results by workload."""
-    results: dict[str, dict[MetricScope, Confirmation]] = {}
-    for spec in specs:
-        past = _past(session, spec)
-        if past is None or spec.name in session.state.rerun:
-            continue
-        outcomes = _outcomes(session, spec, past)
-        candidates = [m for m in outcomes if m.gates and is_candidate(m)]
-        if not candidates:
-            continue
-        if not session.config.confirm.enabled:
-            session.save(
-                session.state.with_rerun(spec.name, "re-runs are turned off (confirm: {enabled: false})")
-            )
-            continue
-        session.progress.begin(f"{spec.name} again", "tonight's checkout and the last good commit in turn")
-        result = rerun(
-            session,
-            spec,
-            past.entry,
-            past.last_good(candidates[0]),
-            [_candidate(spec, m) for m in candidates],
-        )
-        results[spec.name] = dict(result.words)
-        session.progress.end(_summary(result))
-        why = ""
-        if result.why is not None:
-            why = f"not confirmed tonight: {result.why}" + (f" (fix: {result.fix})" if result.fix else "")
-        session.save(session.state.with_rerun(spec.name, why))
-    return results
+def _is_suspect(session: NightSession, past: WorkloadPast) -> bool:
+    """Whether one of its times is outside of its limits on the bad side."""
+    outcomes = past.decide_metrics(session.config.anchor)
+    return any(m.gates and m.metric == TIME and is_candidate(m) for m in outcomes)
 
 
 def calibrate_some(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
     """Some workloads against themselves, those first that were longest ago: in turn all of them."""
     count = session.config.calibrate.workloads - len(session.state.calibrated)
-    if count <= 0:
+    here = [spec for spec in specs if spec.on is None and spec.rule(TIME, RUN).gates]
+    if count <= 0 or not here:
         return
-    last = {spec.name: last_trial(session.history, spec.name) for spec in specs}
-    for spec in sorted(specs, key=lambda s: last[s.name])[:count]:
+    last = {spec.name: last_trial(session.history, spec.name) for spec in here}
+    for spec in sorted(here, key=lambda s: last[s.name])[:count]:
         past = _past(session, spec)
         if past is None or spec.name in session.state.calibrated:
             continue
-        gating = [m for m in past.decide_metrics(session.config.anchor) if m.gates]
-        timed = [m for m in gating if m.metric.startswith("time.")]
-        if not timed:
-            continue
         session.progress.begin(f"{spec.name} calibrated", "the same checkout against itself")
-        result = calibrate(session, spec, past.entry, [_candidate(spec, m) for m in timed])
-        session.progress.end(_summary(result))
-        session.save(session.state.with_calibrated(spec.name, result.why or ""))
+        changes, why = calibrate(session, spec, past.entry)
+        session.progress.end(why or _summary(changes))
+        session.save(session.state.with_calibrated(spec.name, why))
 
 
-def _summary(result: RerunResult) -> str:
-    return "; ".join(word.reason for word in result.words.values()) or result.why or "nothing"
-
-
-def _candidate(spec: WorkloadSpec, metric: MetricOutcome) -> CandidateRegression:
-    rule = spec.rule(metric.metric, metric.scope)
-    return CandidateRegression((metric.metric, metric.scope), rule, rule.better or metric.better, metric.unit)
+def _summary(changes: Sequence[Change]) -> str:
+    return "; ".join(change.reason for change in changes)
 
 
 # ---------------------------------------------------------------- the report
@@ -305,15 +254,12 @@ def _candidate(spec: WorkloadSpec, metric: MetricOutcome) -> CandidateRegression
 def decide_night(
     session: NightSession,
     specs: Sequence[WorkloadSpec],
-    answers: dict[str, dict[MetricScope, Confirmation]],
     *,
     interrupted: bool,
     strict: bool,
 ) -> Night:
-    """Everything decided, with tonight's re-runs in it."""
-    workloads = [
-        _decide_workload(session, spec, answers.get(spec.name, {}), interrupted=interrupted) for spec in specs
-    ]
+    """Everything decided, with tonight's pairs in it."""
+    workloads = [_decide_workload(session, spec, interrupted=interrupted) for spec in specs]
     left = len(session.config.workloads) - len(specs)
     notes = [*session.notes, *([f"{left} of the workloads were left out (--only)"] if left else [])]
     names = [spec.name for spec in session.config.workloads]
@@ -331,9 +277,7 @@ def decide_night(
     )
 
 
-def _decide_workload(
-    session: NightSession, spec: WorkloadSpec, answers: dict[MetricScope, Confirmation], *, interrupted: bool
-) -> WorkloadOutcome:
+def _decide_workload(session: NightSession, spec: WorkloadSpec, *, interrupted: bool) -> WorkloadOutcome:
     done = session.state.done.get(spec.name)
     if done is None:
         reason = "the night was interrupted before it was measured" if interrupted else "it was not measured"
@@ -341,23 +285,11 @@ def _decide_workload(
     past = past_of(session.history, spec, done.entry)
     if past is None:
         return judge_workload(spec, done, None, [], session.folder)
-    outcomes = _outcomes(session, spec, past, answers)
+    paired = session.state.paired.get(spec.name)
+    outcomes = with_pairs(past.decide_metrics(session.config.anchor), paired, past)
     whole = judge_workload(spec, done, past.entry, outcomes, session.folder)
-    why = session.state.rerun.get(spec.name)
-    notes = (*pairs_note(session.state.paired.get(spec.name)), *([why] if why else []))
-    whole = replace(whole, notes=(*whole.notes, *notes))
+    whole = replace(whole, notes=(*whole.notes, *pairs_note(paired)))
     return with_causes(whole, past)
-
-
-def _outcomes(
-    session: NightSession,
-    spec: WorkloadSpec,
-    past: WorkloadPast,
-    answers: Mapping[MetricScope, Confirmation] | None = None,
-) -> list[MetricOutcome]:
-    """Every metric: its times by tonight's pairs where there are some, all else by its past."""
-    decided = past.decide_metrics(session.config.anchor, answers)
-    return with_pairs(decided, session.state.paired.get(spec.name), past)
 
 
 def finish_night(session: NightSession, night: Night, *, strict: bool) -> Night:

@@ -258,3 +258,56 @@ def test_pairs_decide_a_night_of_which_the_run_itself_was_throttled(
     assert "throttled" in workload["notes"][0]
     with open_history(place / "reports" / "history.sqlite") as history:
         assert not history.entries()[-1].valid  # and no later night is compared with its time
+
+
+def test_by_suspects_only_a_time_outside_of_its_past_is_run_in_pairs(
+    tmp_path: Path, in_turn: InTurn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = place_of(tmp_path, "paired: suspects\n")
+    good = git(place, "rev-parse", "HEAD")
+    for number in range(9):
+        assert night(place, f"a{number}")[0] == 0
+    commit(place, 100)
+    assert (night(place, "b")[0], in_turn.runs) == (0, [])
+    bad = commit(place, 130)
+    code, _, time = night(place, "c")
+    assert (code, time["outcome"], time["code"], time["commit"]) == (1, "regressed", "paired", bad)
+    assert base_of(time) != good  # that of night b
+    runs = len(in_turn.runs)
+    assert 8 <= runs <= 40
+    code, _, time = night(place, "d")
+    assert (code, time["outcome"]) == (1, "regressed")
+    commit(place, 100)
+    for number in range(4):
+        code, _, time = night(place, f"e{number}")
+    assert (code, time["outcome"]) in ((0, "pass"), (0, "improved"))
+
+
+def test_by_suspects_without_re_runs_a_candidate_is_told_and_fails_nothing_at_first(
+    tmp_path: Path, in_turn: InTurn
+) -> None:
+    place = place_of(tmp_path, "paired: suspects\nconfirm: {enabled: false}\n")
+    for number in range(9):
+        night(place, f"a{number}")
+    commit(place, 130)
+    code, workload, time = night(place, "b")
+    assert (code, time["outcome"], time["code"]) == (0, "ambiguous", "suspect")
+    assert "re-runs are turned off (fix: confirm: {enabled: true})" in workload["notes"][0]
+    assert in_turn.runs == []
+
+
+def test_a_workload_against_itself_is_the_same_and_kept_for_the_page(tmp_path: Path, in_turn: InTurn) -> None:
+    place = place_of(tmp_path)
+    text = (place / "night.yaml").read_text()
+    (place / "night.yaml").write_text(text.replace("calibrate: off", "calibrate: {rounds: 8}"))
+    commit(place, 100)
+    said = profkit(
+        "nightly", "night.yaml", "--format", "json", "--quiet", "--night", "a", cwd=place, process=False
+    )
+    trial = said.json()["calibration"]
+    assert (trial["looked_at"], trial["alarms"]) == (1, 0)
+    assert 4 <= trial["rounds"] <= 8
+    assert trial["noise"] < 0.01
+    assert sorted(path.name for path in (place / "reports" / "nights" / "a").iterdir() if path.is_dir()) == [
+        "runs"
+    ]
