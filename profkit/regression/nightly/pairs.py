@@ -221,6 +221,7 @@ def _decided(
     if word == "regressed":
         first, nights = _began(past, SeriesKey(night.workload, night.backend, outcome.metric, outcome.scope))
     since = f", since {first.started[:10]}" if nights > 1 else ""
+    told = f"; by its past: {outcome.reason}" if word == "pass" and outcome.outcome == "regressed" else ""
     if outcome.metric == TIME:
         count = paired.pairing.pairs if paired.pairing is not None else 0
         beside = (paired.base or "")[:12]
@@ -234,7 +235,7 @@ def _decided(
         outcome,
         outcome=word,
         code=code,
-        reason=reason,
+        reason=reason + told,
         step="same-night",
         value=change.candidate.value,
         expected=change.baseline.value,
