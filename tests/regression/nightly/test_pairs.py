@@ -132,11 +132,11 @@ def test_what_could_not_be_decided_is_held_against_the_same_commit_again(
     good = git(place, "rev-parse", "HEAD")
     assert night(place, "a")[0] == 0
     commit(place, 105)
-    in_turn.sigma = 0.5
+    in_turn.swing = 0.7
     code, _, time = night(place, "b")
     assert (code, time["outcome"], base_of(time)) == (0, "ambiguous", good)
     assert "whether it is more than 2.0 % cannot be told" in time["reason"]
-    in_turn.sigma = 0.001
+    in_turn.swing = 0.0
     (place / "other.txt").write_text("x")
     commit(place, 105)
     code, _, time = night(place, "c")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from datetime import datetime, timedelta
+from math import exp
 from pathlib import Path
 
 from profkit.core.types import Scope
 from profkit.regression.history import open_history
 from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.paired.one_run import OneRun, RunOptions
-from profkit.regression.paired.version import Version
+from profkit.regression.paired.version import PRESENT, Version
 from tests.git_repository import commit as commit
 from tests.git_repository import git as git
 from tests.git_repository import repository as repository
@@ -51,6 +52,9 @@ class InTurn:
 
     def __init__(self) -> None:
         self.sigma = 0.002
+        self.swing = (
+            0.0  # every second run of tonight's version is longer by e^swing, every other one shorter
+        )
         self.runs: list[str] = []  # the folders they ran in
         self.interrupt_at: int | None = None  # the run that a Ctrl-C hits
         self._draw = random.Random(1)
@@ -61,6 +65,8 @@ class InTurn:
             self.interrupt_at = None
             raise KeyboardInterrupt
         self.runs.append(str(version.cwd))
+        number = self.runs.count(str(version.cwd))
+        swing = self.swing * (-1 if number % 2 else 1) if version.name.startswith(PRESENT) else 0.0
         size = int((version.cwd / "size.txt").read_text())
-        seconds = 1e-5 * size * self._draw.lognormvariate(0, self.sigma)
+        seconds = 1e-5 * size * exp(swing) * self._draw.lognormvariate(0, self.sigma)
         return OneRun({Scope("region", "work"): seconds}, 1.0, None, None, True)
