@@ -19,7 +19,7 @@ from profkit.core.types import Change, Entry, MetricOutcome, Outcome, Scope
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.nightly.config import PairsSpec, WorkloadSpec
 from profkit.regression.nightly.session import NightSession, PairedWorkload
-from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, repository_of
+from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, no_repository, repository_of
 from profkit.regression.paired.compare_versions import warm_up
 from profkit.regression.paired.git import is_dirty, resolve_commit
 from profkit.regression.paired.interleave import TIME, PairedRuns, PairOptions
@@ -99,7 +99,8 @@ def base_of(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> Base:
         return Base(None, "it runs elsewhere (on:), and pairs are run here")
     root = repository_of(spec.cwd)
     if root is None:
-        return Base(None, f"{spec.cwd} is in no git repository", "git init, or paired: suspects")
+        fault = no_repository(spec.cwd, "git init, or paired: suspects")
+        return Base(None, fault.reason, fault.fix)
     dirty = is_dirty(root)
     name = session.config.baseline or _last_good(session.history, spec, tonight) or FIRST_BASE
     commit = resolve_commit(root, name)
