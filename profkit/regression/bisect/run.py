@@ -12,7 +12,7 @@ from profkit.core.types import BisectDocument, BisectOptions, BisectSearch
 from profkit.regression.bisect.bisection import Bisection, resume_line
 from profkit.regression.bisect.row import Row, row_between, row_inside
 from profkit.regression.bisect.state import make_state_folder, read_state
-from profkit.regression.paired.checkout import NoCheckout, repository_of
+from profkit.regression.paired.checkout import NoCheckout, no_repository, repository_of
 from profkit.regression.paired.version import named_commit
 
 
@@ -33,7 +33,8 @@ def requested_row(request: BisectRequest) -> tuple[Path, Row]:
     """The repository, and the commits between the ends. Raises UsageError."""
     root = repository_of(request.cwd)
     if root is None:
-        raise UsageError(f"{request.cwd} is in no git repository", "cd REPOSITORY")
+        fault = no_repository(request.cwd)
+        raise UsageError(fault.reason, fault.fix)
     try:
         ends = named_commit(root, request.good), named_commit(root, request.bad)
     except NoCheckout as fault:

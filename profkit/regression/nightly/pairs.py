@@ -22,7 +22,7 @@ from profkit.regression.nightly.config import PairsSpec, WorkloadSpec
 from profkit.regression.nightly.exact import EXACT, ExactCounts
 from profkit.regression.nightly.judge import WorkloadPast
 from profkit.regression.nightly.session import EXACT_FOLDER, PAIRS_FOLDER, NightSession, PairedWorkload
-from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, repository_of
+from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, no_repository, repository_of
 from profkit.regression.paired.compare_versions import warm_up
 from profkit.regression.paired.git import git_line, is_dirty, resolve_commit
 from profkit.regression.paired.interleave import MOST_PAIRS, TIME, PairedRuns, PairOptions
@@ -119,7 +119,8 @@ def base_of(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> Base:
         return Base(None, "it runs elsewhere (on:), and pairs are run here")
     root = repository_of(spec.cwd)
     if root is None:
-        return Base(None, f"{spec.cwd} is in no git repository", "git init, or paired: suspects")
+        fault = no_repository(spec.cwd, "git init, or paired: suspects")
+        return Base(None, fault.reason, fault.fix)
     dirty = is_dirty(root)
     name = session.config.baseline or _last_good(session.history, spec, tonight)
     commit = resolve_commit(root, name)

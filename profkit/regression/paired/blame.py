@@ -100,18 +100,44 @@ def _rises(
         old = before.get((profile.title, profile.unit))
         if old is None or profile.total <= 0 or not _tells_functions(profile):
             continue
-        known = _by_function(old, first)
-        for key, value in _by_function(profile, second).items():
-            was = known.get(key, 0.0)
-            rise = (value - was) / profile.total
-            if (
-                rise >= LEAST_SHARE
-                and value - was >= LEAST_RISE * was
-                and rise > rises.get(key, (0.0, ""))[0]
-            ):
-                sizes = f"{format_quantity(was, profile.unit)} to {format_quantity(value, profile.unit)}"
-                rises[key] = rise, f"{profile.title.split(' by ')[0]}, with what it calls: {sizes}"
+        title = profile.title.split(" by ")[0]
+        measures = [(_by_function(old, first), _by_function(profile, second), f"{title}, with what it calls")]
+        if profile.kind == "own-time":
+            words = f"{title}, with the built-in functions and libraries that it calls"
+            measures.append((_direct(baseline, old, first), _direct(candidate, profile, second), words))
+        for known, now, measured in measures:
+            for key, value in now.items():
+                was = known.get(key, 0.0)
+                rise = (value - was) / profile.total
+                if (
+                    rise >= LEAST_SHARE
+                    and value - was >= LEAST_RISE * was
+                    and rise > rises.get(key, (0.0, ""))[0]
+                ):
+                    sizes = f"{format_quantity(was, profile.unit)} to {format_quantity(value, profile.unit)}"
+                    rises[key] = rise, f"{measured}: {sizes}"
     return rises
+
+
+def _direct(document: RunDocument, own: Profile, root: Path) -> dict[tuple[str, str], float]:
+    """Seconds in each function itself and in what it calls that is none of the program's own functions.
+
+    A function near the top of the program (one that calls all handlers, say) has nearly all of the time below it: what
+    was added to the function itself is little of that, and much of this.
+    """
+    values: dict[tuple[str, str], float] = {}
+    for hotspot in own.hotspots:
+        if hotspot.library is None and hotspot.function != "<module>":
+            key = _path_inside(hotspot, root), hotspot.function
+            values[key] = values.get(key, 0.0) + hotspot.own
+    for profile in document.profiles:
+        if profile.kind != "program-calls":
+            continue
+        for edge in profile.hotspots:
+            key = _path_inside(edge, root), edge.function
+            if key in values and edge.callee is not None and edge.callee.library is not None:
+                values[key] += edge.total or 0.0
+    return values
 
 
 def _tells_functions(profile: Profile) -> bool:

@@ -7,6 +7,8 @@ next time (`builds.py`). Where it cannot be had, NoCheckout says why.
 from __future__ import annotations
 
 import contextlib
+import re
+import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -20,6 +22,8 @@ from profkit.core.signals import defer_interrupts
 from profkit.regression.paired.builds import kept_build
 from profkit.regression.paired.git import NO_HOOKS, QUIET, git_line
 
+# git's words since 2.35.2 (CVE-2022-24765), and the folder that it would have to trust
+_OF_ANOTHER_USER = re.compile(r"dubious ownership in repository at '(.*)'")
 GIT_SECONDS = 300.0  # a large tree from a cold disk takes a minute; a wait for a password never ends
 
 
@@ -33,11 +37,11 @@ class CheckoutSpec:
 
 
 class NoCheckout(Exception):
-    """Why there is no checkout of that commit tonight, and what would fix that."""
+    """Why there is no checkout of that commit tonight, and what would fix that; `log`: what a failed step printed."""
 
-    def __init__(self, reason: str, fix: str | None = None) -> None:
+    def __init__(self, reason: str, fix: str | None = None, log: Path | None = None) -> None:
         super().__init__(reason)
-        self.reason, self.fix = reason, fix
+        self.reason, self.fix, self.log = reason, fix, log
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,22 @@ def repository_of(folder: Path) -> Path | None:
     return Path(line).resolve() if line else None
 
 
+def no_repository(folder: Path, fix: str = "cd REPOSITORY") -> NoCheckout:
+    """Why `repository_of` finds none around `folder`, with the line that mends it; `fix` where there is none at all."""
+    try:
+        done = process.run(
+            ["git", "-C", str(folder), "rev-parse", "--show-toplevel"], env=QUIET, timeout=GIT_SECONDS
+        )
+    except UsageError:
+        return NoCheckout("git is not installed")
+    if match := _OF_ANOTHER_USER.search(done.output_tail):
+        line = shlex.join(["git", "config", "--global", "--add", "safe.directory", match[1]])
+        return NoCheckout(
+            f"the git repository around {folder} belongs to another user, so git does not read it", line
+        )
+    return NoCheckout(f"{folder} is in no git repository", fix)
+
+
 def commit_of(folder: Path) -> str | None:
     """The commit that `folder` is at; None where it is in no repository."""
     return git_line(folder, "rev-parse", "--verify", "HEAD")
@@ -106,10 +126,8 @@ def checked_out(
     """
     root = repository_of(folder)
     if root is None:
-        reason = (
-            "git is not installed" if shutil.which("git") is None else f"{folder} is in no git repository"
-        )
-        raise NoCheckout(f"{commit[:12]} cannot be checked out: {reason}")
+        fault = no_repository(folder)
+        raise NoCheckout(f"{commit[:12]} cannot be checked out: {fault.reason}", fault.fix)
     if not spec.checkout:
         _require_commit(root, commit)
     if spec.setup and not spec.checkout:
@@ -201,4 +219,4 @@ def _run_step(
     if not done.ok:
         lines = [line.strip() for line in done.output_tail.splitlines() if line.strip()]
         last = f": {lines[-1][:200]}" if lines else ""
-        raise NoCheckout(f"{what} {done.ending()}{last}", f"cat {log}")
+        raise NoCheckout(f"{what} {done.ending()}{last}", shlex.join(["cat", str(log)]), log)

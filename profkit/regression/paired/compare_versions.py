@@ -15,6 +15,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from profkit.core.errors import MachineError, UsageError
+from profkit.core.files.regular import read_bounded_text
 from profkit.core.progress import Progress
 from profkit.core.types import Change, Comparison, ComparisonOutcome, RunDocument, Side
 from profkit.regression.compare import CompareOptions, compare
@@ -29,6 +30,7 @@ from profkit.regression.profile_process import ProfileRequest, profile_once
 
 # What a shell gives a meaning; without any of these a command is started as it is.
 _OF_A_SHELL = re.compile(r"[|&;<>()$`*?~{}\n]")
+LAST_LINES = 20  # of a failed setup that are shown
 CAUSE_SECONDS = 300.0  # for the passes of one version that say why
 CAUSE_PASSES = ("stacks", "cprofile", "counters", "trace")
 
@@ -51,7 +53,7 @@ class VersionsRequest:
 
 @dataclass(frozen=True)
 class VersionsResult:
-    """The comparison; `interrupted`: a Ctrl-C ended the runs, and it is of what there was."""
+    """The comparison; `interrupted`: a Ctrl-C ended the runs or the search for the reason: it is of what there was."""
 
     comparison: Comparison
     interrupted: bool = False
@@ -73,8 +75,18 @@ def compare_versions(request: VersionsRequest, progress: Progress) -> VersionsRe
             progress.end(f"{first.name}; {second.name}")
         except NoCheckout as fault:
             progress.end("failed")
-            raise UsageError(fault.reason, fault.fix) from None
+            raise _with_log(fault) from None
         return _compare_ready(request, first, second, folder, progress)
+
+
+def _with_log(fault: NoCheckout) -> UsageError:
+    """The fault as it is shown: its log is gone with the temporary folder, so the log's end is said at once."""
+    if fault.log is None:
+        return UsageError(fault.reason, fault.fix)
+    said = ""
+    with contextlib.suppress(OSError, ValueError):
+        said = "\n".join(read_bounded_text(fault.log).splitlines()[-LAST_LINES:])
+    return UsageError(f"{fault.reason}\nthe last lines of what it said:\n{said}" if said else fault.reason)
 
 
 def _compare_ready(
@@ -89,13 +101,19 @@ def _compare_ready(
     changes = tuple(_with_fix(change, request) for change in result.changes)
     progress.end(_summary(result))
     documents: Sequence[RunDocument] = ()
+    interrupted = result.interrupted
     if request.causes and not result.interrupted and any(_needs_cause(change) for change in changes):
-        documents = _profile_both(request, (first, second), folder, progress)
+        try:
+            documents = _profile_both(request, (first, second), folder, progress)
+        except KeyboardInterrupt:  # what was decided is not lost with the reason for it
+            progress.end("interrupted")
+            interrupted = True
+            notes = [*notes, "Interrupted before the reason was found; the times above are complete."]
     sides = _side_of(first, started), _side_of(second, started)
     comparison = _comparison_of(sides, changes, result, documents, tuple(notes))
     if comparison.outcome == "regressed":
         comparison = replace(comparison, blamed=blamed_lines(documents, first, second))
-    return VersionsResult(comparison, result.interrupted)
+    return VersionsResult(comparison, interrupted)
 
 
 @contextlib.contextmanager

@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, checked_out, commit_of, repository_of
+from profkit.regression.paired.checkout import (
+    CheckoutSpec,
+    NoCheckout,
+    checked_out,
+    commit_of,
+    no_repository,
+    repository_of,
+)
 from profkit.regression.paired.git import git_line, is_dirty, resolve_commit
 
 PRESENT = "the working tree"
@@ -74,7 +81,8 @@ def version_of(
         yield Version(title, command, cwd, env, root, commit, dirty)
         return
     if root is None:
-        raise NoCheckout(f"{cwd} is in no git repository, so it has no commit {name!r}", "cd REPOSITORY")
+        fault = no_repository(cwd)
+        raise NoCheckout(f"{fault.reason}, so it has no commit {name!r}", fault.fix)
     commit = named_commit(root, name)
     title = commit[:12] if commit.startswith(name) else f"{name} ({commit[:12]})"
     with checked_out(cwd, commit, spec, log, tick) as checkout:

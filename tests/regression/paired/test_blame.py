@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from profkit.core.types import Hotspot, Profile, RunDocument
+from profkit.core.types import Frame, Hotspot, Profile, RunDocument
 from profkit.regression.paired.blame import ChangedLines, blamed_lines, changed_lines
 from profkit.regression.paired.version import Version
 from tests.documents import document
@@ -52,6 +52,29 @@ def test_the_changed_line_of_the_function_that_rose_is_blamed_with_its_commit(tm
     assert (line.path, line.line, line.text) == ("tool.py", 7, "words = sorted(words)")
     assert (line.function, line.subject, line.commit) == ("parse", "Sort the words", new.commit)
     assert "200 ms to 500 ms" in line.reason
+
+
+def test_a_function_that_calls_all_others_is_blamed_for_what_was_added_to_itself(tmp_path: Path) -> None:
+    """All that is below it hides what it has more: 5 % of its whole, but 40 times what it did itself."""
+    old, new = versions(tmp_path)
+
+    def dispatching(root: Path | None, sorting: float) -> RunDocument:
+        file = str((root or tmp_path) / "tool.py")
+        own = Hotspot("parse", 0.001, 0.95 + sorting, 10, file, 5)
+        edges = (
+            Hotspot("parse", 0.9, 0.9, 10, file, 5, callee=Frame("handler", None, file, 20)),
+            Hotspot("parse", sorting, sorting, 10, file, 5, callee=Frame("sorted", "built-in")),
+        )
+        profiles = (
+            Profile("own time by function", "s", 1.0, (own,), "own-time"),
+            Profile("own functions and what they call", "s", 1.0, edges, "program-calls"),
+        )
+        return replace(document(), profiles=profiles)
+
+    (line,) = blamed_lines((dispatching(old.root, 0.0), dispatching(new.root, 0.04)), old, new)
+    assert (line.line, line.function) == (7, "parse")
+    assert "libraries that it calls: 1.00 ms to 41.0 ms" in line.reason
+    assert blamed_lines((dispatching(old.root, 0.04), dispatching(new.root, 0.04)), old, new) == ()
 
 
 def test_nothing_is_blamed_where_no_changed_function_takes_more(tmp_path: Path) -> None:

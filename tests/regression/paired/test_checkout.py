@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, checked_out, commit_of, repository_of
+from profkit.regression.paired.checkout import (
+    CheckoutSpec,
+    NoCheckout,
+    checked_out,
+    commit_of,
+    no_repository,
+    repository_of,
+)
 from tests.git_repository import commit, git, repository
 
 USUAL = CheckoutSpec()
@@ -178,3 +186,18 @@ def test_without_git_there_is_no_checkout_and_no_traceback(
     assert commit_of(place) is None
     with pytest.raises(NoCheckout, match="git is not installed"):
         checked_out(place, "a" * 40, USUAL, tmp_path / "log").__enter__()
+
+
+def test_a_repository_of_another_user_is_said_to_be_one_with_the_line_that_trusts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = repository(tmp_path / "re po")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv(
+        "GIT_TEST_ASSUME_DIFFERENT_OWNER", "1"
+    )  # git's own switch: nobody has to be root for this
+    assert repository_of(place) is None
+    fault = no_repository(place)
+    assert "belongs to another user" in fault.reason
+    assert fault.fix == f"git config --global --add safe.directory '{place}'"
+    assert no_repository(tmp_path, "x").reason == f"{tmp_path} is in no git repository"
