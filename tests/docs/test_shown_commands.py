@@ -29,6 +29,7 @@ NOT_RUN = {
     r"^profkit evaluate |one_test": "needs torch, which is hidden here; tests/kernels/evaluation runs it",
     r"^(?:\w+=\S.* )?profkit (?:doctor --llm|generate)|generated_kernels/first|--backend llm": "asks a language model, "
     "or shows what one wrote; tests/generation has a server",
+    r"^profkit compare --a ": "runs two programs for a minute; tests/regression/paired does",
     r"^profkit bisect ": "builds and runs commits for minutes; tests/regression/bisect has a repository",
     r"nightly sweeps\.yaml": "decides on sweeps, which take minutes; tests/nightly has small ones",
     r"--on '?(?:PLACE|ssh|docker|kubectl|ray|srun|modal|prefix)\b": "needs another machine; tests/places has ssh",
