@@ -86,7 +86,9 @@ def _with_log(fault: NoCheckout) -> UsageError:
     said = ""
     with contextlib.suppress(OSError, ValueError):
         said = "\n".join(read_bounded_text(fault.log).splitlines()[-LAST_LINES:])
-    return UsageError(f"{fault.reason}\nthe last lines of what it said:\n{said}" if said else fault.reason)
+    return UsageError(
+        f"{fault.reason}\nthe last lines of what it said:\n{said}" if "\n" in said else fault.reason
+    )
 
 
 def _compare_ready(

@@ -88,6 +88,22 @@ def test_modules_of_the_checkout_come_before_installed_ones(tmp_path: Path) -> N
     assert found.outcome == "regressed"
 
 
+def test_modules_of_a_project_in_a_sub_folder_are_those_of_the_checkout(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    project = place / "python" / "tool"
+    (project / "src").mkdir(parents=True)
+    (project / "pyproject.toml").write_text("")
+    (project / "src" / "tool.py").write_text(BUSY.format(0.05))
+    (project / "program.py").write_text(
+        f"import sys\nsys.path.append({str(project / 'src')!r})\nimport tool\n"
+    )
+    commit(place, 1)
+    (project / "src" / "tool.py").write_text(BUSY.format(0.1))
+    commit(place, 2)
+    found = compare_versions(request(project, sys.executable, "program.py"), Silent()).comparison
+    assert found.outcome == "regressed"
+
+
 def test_a_change_that_is_not_loaded_is_noted(tmp_path: Path) -> None:
     place = repository(tmp_path / "repo")
     (place / "program.py").write_text(BUSY.format(0.02))
