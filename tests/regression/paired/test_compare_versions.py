@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -204,6 +205,19 @@ def test_ctrl_c_while_the_reason_is_looked_for_keeps_what_was_decided(tmp_path: 
     assert child.returncode == 130, errors.read_text()
     assert "WORSE" in printed
     assert "Interrupted before the reason was found" in " ".join(printed.split())
+
+
+def test_a_budget_below_four_pairs_says_which_would_do(tmp_path: Path) -> None:
+    found = compare_versions(
+        VersionsRequest(
+            commands=("sleep 0.6", "sleep 0.7"), cwd=tmp_path, pairs=PairOptions(budget=1.0), causes=False
+        ),
+        Silent(),
+    ).comparison
+    assert found.outcome == "ambiguous"
+    assert re.fullmatch(r"Too few pairs in \d\.\d s: 1 of at least 4\.", found.reason)
+    assert found.fix is not None
+    assert 8 <= int(found.fix.removeprefix("--budget ")) <= 20
 
 
 def test_what_a_failed_setup_said_is_shown_since_its_log_is_gone(tmp_path: Path) -> None:
