@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import shlex
 import tempfile
@@ -22,6 +23,7 @@ from profkit.regression.compare import CompareOptions, compare
 from profkit.regression.compare.outcome import outcome_of, worst_first
 from profkit.regression.paired.blame import blamed_lines
 from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout
+from profkit.regression.paired.decide import FIRST_ROUNDS
 from profkit.regression.paired.git import changed_files
 from profkit.regression.paired.interleave import PairedResult, PairedRuns, PairOptions
 from profkit.regression.paired.one_run import loaded_files
@@ -86,7 +88,9 @@ def _with_log(fault: NoCheckout) -> UsageError:
     said = ""
     with contextlib.suppress(OSError, ValueError):
         said = "\n".join(read_bounded_text(fault.log).splitlines()[-LAST_LINES:])
-    return UsageError(f"{fault.reason}\nthe last lines of what it said:\n{said}" if said else fault.reason)
+    return UsageError(
+        f"{fault.reason}\nthe last lines of what it said:\n{said}" if "\n" in said else fault.reason
+    )
 
 
 def _compare_ready(
@@ -265,6 +269,14 @@ def _cause_request(request: VersionsRequest, version: Version) -> ProfileRequest
     )
 
 
+def _too_few(result: PairedResult) -> tuple[str, str]:
+    """Why nothing can be said, and the budget that the first look at the pairs takes here, half of it to spare."""
+    ran = result.pairing
+    needed = 1.5 * FIRST_ROUNDS * ran.seconds / max(1, ran.pairs)
+    reason = f"Too few pairs in {ran.seconds:.1f} s: {ran.pairs} of at least {FIRST_ROUNDS}."
+    return reason, f"--budget {max(math.ceil(needed), math.ceil(2 * ran.budget))}"
+
+
 def _side_of(version: Version, started: str) -> Side:
     return Side(version.name, "", "", started, version.commit, version.dirty if version.commit else None)
 
@@ -290,7 +302,7 @@ def _comparison_of(
     outcome: ComparisonOutcome
     fix: str | None
     if not any(change.unit == "s" for change in changes):
-        outcome, reason, fix = "ambiguous", f"Too few pairs: {result.pairing.pairs}.", "--budget SECONDS"
+        outcome, (reason, fix) = "ambiguous", _too_few(result)
     else:
         outcome, reason, fix = outcome_of(changes, why.kernels if why else (), {}, asked=False)
     return Comparison(

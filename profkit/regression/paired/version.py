@@ -19,6 +19,7 @@ from profkit.regression.paired.checkout import (
 from profkit.regression.paired.git import git_line, is_dirty, resolve_commit
 
 PRESENT = "the working tree"
+_PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")  # a repository may hold several projects
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,18 @@ class Version:
         """
         env = dict(self.env)
         if self.root is not None:
-            folders = [str(self.root)] + ([str(self.root / "src")] if (self.root / "src").is_dir() else [])
+            folders = [str(path) for path in _module_folders(self.cwd, self.root)]
             present = env.get("PYTHONPATH", os.environ.get("PYTHONPATH"))
             env["PYTHONPATH"] = os.pathsep.join([*folders, *([present] if present else [])])
         return env
+
+
+def _module_folders(cwd: Path, root: Path) -> list[Path]:
+    """Where the modules of the code lie: the root, and each project around `cwd` inside it, each with its `src`."""
+    inside = [path for path in (cwd, *cwd.parents) if path != root and path.is_relative_to(root)]
+    projects = [path for path in inside if any((path / name).is_file() for name in _PROJECT_FILES)]
+    folders = [folder for path in (*projects, root) for folder in (path, path / "src")]
+    return [folder for folder in folders if folder == root or folder.is_dir()]
 
 
 def named_commit(root: Path, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -85,6 +86,22 @@ def test_modules_of_the_checkout_come_before_installed_ones(tmp_path: Path) -> N
     (place / "src" / "tool.py").write_text(BUSY.format(0.1))
     commit(place, 2)
     found = compare_versions(request(place, sys.executable, "bench/program.py"), Silent()).comparison
+    assert found.outcome == "regressed"
+
+
+def test_modules_of_a_project_in_a_sub_folder_are_those_of_the_checkout(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    project = place / "python" / "tool"
+    (project / "src").mkdir(parents=True)
+    (project / "pyproject.toml").write_text("")
+    (project / "src" / "tool.py").write_text(BUSY.format(0.05))
+    (project / "program.py").write_text(
+        f"import sys\nsys.path.append({str(project / 'src')!r})\nimport tool\n"
+    )
+    commit(place, 1)
+    (project / "src" / "tool.py").write_text(BUSY.format(0.1))
+    commit(place, 2)
+    found = compare_versions(request(project, sys.executable, "program.py"), Silent()).comparison
     assert found.outcome == "regressed"
 
 
@@ -188,6 +205,19 @@ def test_ctrl_c_while_the_reason_is_looked_for_keeps_what_was_decided(tmp_path: 
     assert child.returncode == 130, errors.read_text()
     assert "WORSE" in printed
     assert "Interrupted before the reason was found" in " ".join(printed.split())
+
+
+def test_a_budget_below_four_pairs_says_which_would_do(tmp_path: Path) -> None:
+    found = compare_versions(
+        VersionsRequest(
+            commands=("sleep 0.6", "sleep 0.7"), cwd=tmp_path, pairs=PairOptions(budget=1.0), causes=False
+        ),
+        Silent(),
+    ).comparison
+    assert found.outcome == "ambiguous"
+    assert re.fullmatch(r"Too few pairs in \d\.\d s: 1 of at least 4\.", found.reason)
+    assert found.fix is not None
+    assert 8 <= int(found.fix.removeprefix("--budget ")) <= 20
 
 
 def test_what_a_failed_setup_said_is_shown_since_its_log_is_gone(tmp_path: Path) -> None:
