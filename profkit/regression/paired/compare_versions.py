@@ -107,6 +107,7 @@ def _compare_ready(
     documents: Sequence[RunDocument] = ()
     interrupted = result.interrupted
     if request.causes and not result.interrupted and any(_needs_cause(change) for change in changes):
+        progress.note(outcome_of(changes, (), {}, asked=False)[1])  # the answer is not kept waiting for its reason
         try:
             documents = _profile_both(request, (first, second), folder, progress)
         except KeyboardInterrupt:  # what was decided is not lost with the reason for it
@@ -232,7 +233,7 @@ def _profile_both(
     request: VersionsRequest, versions: tuple[Version, Version], folder: Path, progress: Progress
 ) -> list[RunDocument]:
     """One run of each under the instruments, beside each other: nothing is timed now. Empty where one failed."""
-    progress.begin("why", "functions and counters, one run of each version")
+    progress.begin("why", "one run of each version under the profilers, a minute or more; Ctrl-C ends it")
     cancel = threading.Event()
     with ThreadPoolExecutor(2) as pool:
         futures = [
