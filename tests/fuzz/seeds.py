@@ -330,13 +330,25 @@ def nightly_files() -> tuple[bytes, ...]:
 def states() -> tuple[bytes, ...]:
     """The folder of two nights with how far each came."""
     from profkit.core.codec import to_plain_data
-    from profkit.regression.nightly.session import STATE_FILE, STATE_SCHEMA, NightState, WorkloadState
+    from profkit.regression.nightly.session import (
+        STATE_FILE,
+        STATE_SCHEMA,
+        NightState,
+        PairedWorkload,
+        WorkloadState,
+    )
+    from tests.paired_documents import compared
 
     done = {
         "a": WorkloadState("done", entry="1", run="runs/a", log="runs/a/profkit.log", seconds=3.5),
         "b": WorkloadState("machine", "the disk is full", "df -h"),
     }
-    begun = NightState("n1", "2026-01-01T00:00:00+00:00", "1a2b", 5.0, done, {"a": "why"}, {"a": ""})
+    slower = compared()
+    paired = {
+        "a": PairedWorkload("0f1e", slower.changes, slower.pairing, notes=("n",)),
+        "b": PairedWorkload(why="w", fix="f"),
+    }
+    begun = NightState("n1", "2026-01-01T00:00:00+00:00", "1a2b", 5.0, done, {"a": "why"}, paired)
     body = json_text({"schema": STATE_SCHEMA, **to_plain_data(begun)}).encode()  # type: ignore[dict-item]
     return (pack({f"n1/{STATE_FILE}": body, f"n2/{STATE_FILE}": body}),)
 

@@ -49,7 +49,10 @@ def test_how_small_a_change_would_have_been_seen_is_told_with_the_floor() -> Non
     (change,) = found.changes
     assert change.detectable is not None
     text = as_text(found, color=False)
-    assert f"A change of {100 * change.detectable:.1f} % would have been seen; one below 2.0 %" in text
+    assert (
+        f"A change of {100 * change.detectable:.1f} % would have been called different; one below 2.0 %"
+        in text
+    )
 
 
 def test_the_note_is_of_the_error_over_all_looks_and_not_of_adjusted_samples() -> None:

@@ -141,6 +141,8 @@ def open_file(path: Path, *, write: bool, make_new: bool = True) -> sqlite3.Conn
             f"cannot read the history {path}: {error.strerror or error}", f"ls -l {shlex.quote(str(path))}"
         ) from error
     except sqlite3.Error as error:
+        if "malformed" in str(error) and (missing := _cut_off(path)):
+            raise damage_error(path, missing) from error
         raise explain_sqlite_error(path, error) from error
     except UnicodeDecodeError as error:  # SQLite's own message cannot be decoded
         raise damage_error(path, "its schema cannot be read") from error
@@ -167,7 +169,13 @@ def _open_readable(path: Path, mode: str) -> sqlite3.Connection:
                 "--history FILE names another",
             )
         connection.execute("PRAGMA synchronous = FULL")  # what was stored survives a power cut
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        connection.execute("BEGIN")
+        connection.execute(
+            "SELECT count(*) FROM sqlite_master"
+        ).fetchone()  # it takes a lock: no other one writes
+        if missing := _cut_off(path):
+            raise damage_error(path, missing)
+        connection.execute("ROLLBACK")
     except (sqlite3.Error, UnreadableReport):
         connection.close()
         raise
@@ -185,7 +193,6 @@ def _refuse_foreign(path: Path) -> None:
         raise UnreadableReport(f"{path} is {kind}, not a history", "--history FILE")
     with open_regular(path) as file:
         head = file.read(100)
-        size = file.seek(0, os.SEEK_END)
     if not head:
         raise UnreadableReport(
             f"{path} is empty, not a history", f"rm {shlex.quote(str(path))}, and it will be made anew"
@@ -201,10 +208,22 @@ def _refuse_foreign(path: Path) -> None:
             f"{path} is an SQLite file of another program, not a history; it was left as it is",
             "--history FILE",
         )
+
+
+def _cut_off(path: Path) -> str:
+    """What is missing at the end of a file, by its header; "" where nothing is, or a log beside it may have it.
+
+    Another process writes the header before the last page: without a lock, a file that grows looks cut off. SQLite
+    itself accepts a last page that is cut off.
+    """
+    if path.with_name(f"{path.name}-wal").exists():
+        return ""
+    with open_regular(path) as file:
+        head = file.read(100)
+        size = file.seek(0, os.SEEK_END)
     page = int.from_bytes(head[16:18], "big")
     expected = int.from_bytes(head[28:32], "big") * (65536 if page == 1 else page)
-    if size < expected and not path.with_name(f"{path.name}-wal").exists():
-        raise damage_error(path, f"it is cut off: {size} bytes of {expected}")
+    return f"it is cut off: {size} bytes of {expected}" if size < expected else ""
 
 
 def is_history(path: Path) -> bool:

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from profkit.core.files.safe_folder import make_parents
 from profkit.core.whole_files import user_cache, write_whole
 from profkit.regression.paired.git import NO_HOOKS, git_line
 
+UNUSED_SECONDS = 30 * 86_400.0
 MOST_BUILDS = 4  # of one repository, setup and set of lock files; the one that was used longest ago moves on
 _LOCKS = [
     "uv.lock",
@@ -85,6 +87,8 @@ def kept_build(root: Path, commit: str, setup: Sequence[str]) -> Iterator[Build 
         yield None
         return
     family = cache / _key_of(root, commit, setup)
+    if not family.exists():
+        _remove_unused(cache)
     for place in _places(family, commit):
         handle = _lock(place)
         if handle is not None:
@@ -97,6 +101,17 @@ def kept_build(root: Path, commit: str, setup: Sequence[str]) -> Iterator[Build 
                 os.close(handle)
             return
     yield None
+
+
+def _remove_unused(cache: Path) -> None:
+    """Take away the builds that nobody used for a month: they are large, and of lock files that have changed."""
+    with contextlib.suppress(OSError):
+        for family in list(cache.iterdir()):
+            used = [
+                path.lstat().st_mtime for path in (family, *family.glob("*"), *family.glob(f"*/{_READY}"))
+            ]
+            if time.time() - max(used) > UNUSED_SECONDS:
+                shutil.rmtree(family, ignore_errors=True)
 
 
 def _key_of(root: Path, commit: str, setup: Sequence[str]) -> str:

@@ -107,7 +107,9 @@ def _compare_ready(
     documents: Sequence[RunDocument] = ()
     interrupted = result.interrupted
     if request.causes and not result.interrupted and any(_needs_cause(change) for change in changes):
-        progress.note(outcome_of(changes, (), {}, asked=False)[1])  # the answer is not kept waiting for its reason
+        progress.note(
+            outcome_of(changes, (), {}, asked=False)[1]
+        )  # the answer is not kept waiting for its reason
         try:
             documents = _profile_both(request, (first, second), folder, progress)
         except KeyboardInterrupt:  # what was decided is not lost with the reason for it

@@ -20,6 +20,7 @@ import torch
 from judging import judge_of, judge_operation
 
 from profkit.core.errors import MachineError
+from profkit.core.whole_files import user_cache
 from profkit.kernels.evaluation.judging.judge import Judge
 
 CHECKED_CALLS = 2  # that a judge leaves in the arena of a test that is not timed
@@ -31,6 +32,8 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
     threads = torch.get_num_threads()
     logs = tmp_path_factory.mktemp("evaluation") / "logs"
     logs.mkdir()
+    if cache := user_cache("kernels"):  # a kernel tries to write into it
+        cache.mkdir(parents=True, exist_ok=True)
     with judge_of("saboteurs.py", logs, correctness_only=True) as opened:
         yield opened
     torch.set_num_threads(threads)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
 
-from profkit.regression.paired.builds import MOST_BUILDS
+from profkit.regression.paired.builds import MOST_BUILDS, UNUSED_SECONDS
 from profkit.regression.paired.checkout import CheckoutSpec, checked_out
 from tests.git_repository import commit, git, repository
 
@@ -96,3 +98,22 @@ def test_a_setup_that_fails_leaves_no_build_that_counts_as_ready(place: Path, tm
     (tmp_path / "compiler").touch()
     with checked_out(place, head, broken, tmp_path / "log") as there:
         assert (there.folder / "built.txt").read_text() == "ok\n"
+
+
+def test_builds_that_nobody_used_for_a_month_are_taken_away_when_a_new_one_is_made(
+    place: Path, tmp_path: Path, cache: Path
+) -> None:
+    built(place, "HEAD", tmp_path)
+    (old,) = (cache / "profkit" / "builds").iterdir()
+    (place / "requirements.txt").write_text("numpy==2.0\n")
+    commit(place, 2)
+    built(place, "HEAD", tmp_path)
+    assert old.exists()
+    month = time.time() - UNUSED_SECONDS - 60
+    for path in (*old.glob("*/ready.json"), *old.glob("*"), old):
+        os.utime(path, (month, month))
+    (place / "requirements.txt").write_text("numpy==2.1\n")
+    commit(place, 3)
+    built(place, "HEAD", tmp_path)
+    assert not old.exists()
+    assert len(list((cache / "profkit" / "builds").iterdir())) == 2

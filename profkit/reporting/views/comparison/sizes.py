@@ -131,6 +131,6 @@ def seen_text(changes: Sequence[Change]) -> str:
         return ""
     worst = max(sizes, key=lambda change: change.detectable or 0.0)
     return (
-        f"A change of {format_figures(100 * (worst.detectable or 0.0), 2)} % would have been seen; "
+        f"A change of {format_figures(100 * (worst.detectable or 0.0), 2)} % would have been called different; "
         f"one below {format_figures(100 * worst.floor, 2)} % does not count."
     )
