@@ -67,6 +67,8 @@ class WorkloadOutcome:
     # How its profile ended, where not so: "workload-failed", "machine", "out-of-time", ...
     ending: str = "done"
     log: str | None = None  # what its profile printed; like `run` relative to the night's folder
+    # Options and command with which `profkit compare --base` and `profkit bisect` run two of its commits in pairs.
+    in_pairs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,7 @@ def _mend_json(text: str) -> str:
 
 
 def _json_row(content: dict[str, Any]) -> StatRow | None:
-    """The row of one object; None where it speaks of a metric and not of an event."""
+    """The row of one object; None where it speaks of a metric and not of an event, or of a time below 0."""
     event, printed = content.get("event"), content.get("counter-value")
     if not isinstance(event, str) or not event.strip() or printed is None or isinstance(printed, bool):
         return None
@@ -177,6 +177,8 @@ def _json_row(content: dict[str, Any]) -> StatRow | None:
     if value is None and state == "measured":
         state = "not-counted"  # `<not counted>`, `nan`, or what is no number
     runtime, percent = _float(content.get("event-runtime")), _float(content.get("pcnt-running"))
+    if (runtime or 0) < 0 or (percent or 0) < 0:
+        return None
     if value == 0 and runtime == 0:
         value, state = None, "not-counted"
     unit = content.get("unit")

@@ -6,6 +6,7 @@ Whatever happens to one workload, the others have their turn; whatever ends the 
 from __future__ import annotations
 
 import contextlib
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -289,6 +290,10 @@ def _decide_workload(session: NightSession, spec: WorkloadSpec, *, interrupted: 
     outcomes = with_pairs(past.decide_metrics(session.config.anchor), paired, past)
     whole = judge_workload(spec, done, past.entry, outcomes, session.folder)
     whole = replace(whole, notes=(*whole.notes, *pairs_note(paired)))
+    if paired is not None and paired.pairing is not None:
+        setup = session.config.confirm.setup
+        options = ("--setup", shlex.join(mask_command(setup))) if setup else ()
+        whole = replace(whole, in_pairs=(*options, "--", *mask_command(spec.command)))
     return with_causes(whole, past)
 
 

@@ -4,7 +4,7 @@ import itertools
 import tracemalloc
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from profkit.core.errors import UnreadableReport
@@ -154,6 +154,8 @@ keys = st.sampled_from(
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(rows=st.lists(st.dictionaries(keys, json_values, max_size=9), min_size=1, max_size=4))
+@example(rows=[{"event": "cycles", "counter-value": 1, "event-runtime": 1, "pcnt-running": -1}])
+@example(rows=[{"event": "cycles", "counter-value": 1, "event-runtime": -1, "pcnt-running": 50}])
 def test_objects_with_perfs_keys_and_any_values_are_refused_or_read(tmp_path, rows):
     import json
 

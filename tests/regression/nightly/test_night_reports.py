@@ -105,6 +105,26 @@ def test_what_was_confirmed_shows_its_evidence_and_the_commits_to_look_at() -> N
         assert words.lower().count("why:") + words.count("<b>Why</b>") == 1  # a disturbance is no reason
 
 
+def test_what_pairs_decided_is_said_once_and_the_next_commands_run_the_same_two_commits() -> None:
+    side = Sample(1e-3)
+    change = Change(
+        "time.median", "s", "lower", side, side, "different", "worse", "it is", ratio=1.5, low=1.25, high=1.8
+    )
+    reason = "+50 % [+25.0, +80.0] beside aaaaaaaaaaaa in 4 pairs"
+    told = replace(
+        metric("regressed", change=change, commit="b" * 40, good_commit="a" * 40),
+        code="paired",
+        reason=reason,
+    )
+    how = ("--setup", "make -j2", "--", "python", "my bench.py")
+    one = night(workload("w", "regressed", metrics=(told,), in_pairs=how))
+    for text in (night_text(one), night_markdown(one), night_page(one)):
+        words = " ".join(unescape(text).replace("\\", "").split())
+        assert "side by side" not in words
+        assert f"{'a' * 12} --head {'b' * 12} --setup 'make -j2' -- python 'my bench.py' # why" in words
+        assert f"profkit bisect {'a' * 12} {'b' * 12} --setup 'make -j2' -- python 'my bench.py'" in words
+
+
 @pytest.mark.parametrize(
     ("outcome", "tone"),
     [("pass", "pass"), ("regressed", "fail"), ("invalid", "unknown"), ("missing", "fail")],

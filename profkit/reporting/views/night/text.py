@@ -22,6 +22,7 @@ OUTCOMES: dict[Outcome, Status] = {
     "new": Status.NEW,
     "pass": Status.PASS,
 }
+BESIDE_BASE = ("paired", "exact")  # codes whose reason begins with the size of the change
 QUIET: tuple[Outcome, ...] = ("pass", "new")  # nobody needs to act
 
 
@@ -49,7 +50,15 @@ def change_of(metric: MetricOutcome) -> str:
     if metric.expected is None:
         return now
     text = f"{format_quantity(metric.expected, metric.unit)} → {now}"
-    return f"{text} ({_signed(metric.value / metric.expected - 1)})" if metric.expected else text
+    if not metric.expected or metric.code in BESIDE_BASE:
+        return text
+    return f"{text} ({_signed(metric.value / metric.expected - 1)})"
+
+
+def why_of(metric: MetricOutcome) -> str:
+    """Its change, and the reason of its outcome."""
+    change = change_of(metric)
+    return f"{change}: {metric.reason}" if change else metric.reason
 
 
 def _signed(ratio: float) -> str:
@@ -95,9 +104,10 @@ def disturbances(workload: WorkloadOutcome) -> list[str]:
 
 
 def evidence(metric: MetricOutcome) -> list[str]:
-    """What the re-run of this night showed, and where to look: the commits since the last good one."""
+    """What the re-run of a suspect showed, and where to look: the commits since the last good one."""
     lines = []
-    if (change := metric.change) is not None and None not in (change.ratio, change.low, change.high):
+    change = metric.change if metric.code not in BESIDE_BASE else None
+    if change is not None and None not in (change.ratio, change.low, change.high):
         by, low, high = (_signed((end or 0.0) - 1) for end in (change.ratio, change.low, change.high))
         lines.append(f"side by side with the last good commit: {by}, between {low} and {high}")
     good, here = metric.good_commit, metric.commit
@@ -111,7 +121,13 @@ def next_commands(workload: WorkloadOutcome) -> list[str]:
     if workload.outcome != "regressed" or workload.code == MISSED_TARGET:
         return []
     lines = []
-    if (
+    worst = next((m for m in workload.metrics if m.gates and m.outcome == "regressed"), None)
+    good, here = (worst.good_commit, worst.commit) if worst is not None else (None, None)
+    if workload.in_pairs and good and here and good != here:
+        how = shlex.join(workload.in_pairs)
+        lines.append(f"profkit compare --base {good[:12]} --head {here[:12]} {how}  # why")
+        lines.append(f"profkit bisect {good[:12]} {here[:12]} {how}  # if there are commits between them")
+    elif (
         (comparison := workload.comparison) is not None
         and comparison.baseline.path
         and comparison.candidate.path

@@ -50,6 +50,7 @@ from profkit.reporting.views.night.text import (
     new_segments,
     next_commands,
     trust_lines,
+    why_of,
     word_of,
 )
 
@@ -173,13 +174,12 @@ def _loud(workload: WorkloadOutcome) -> Iterator[Block]:
 
 def _status(workload: str, metric: MetricOutcome) -> StatusRow:
     """The metric, its change and why; below it what a re-run showed and where its history changed."""
-    change = change_of(metric)
     word = metric.outcome.upper() + ("" if metric.gates else ", watched")
     return StatusRow(
         OUTCOMES[metric.outcome],
         word,
         (name_of(metric),),
-        f"{change}: {metric.reason}" if change else metric.reason,
+        why_of(metric),
         limit=detectable(metric),
         place=workload,
         below=(*evidence(metric), *change_points(metric)[:2]),
@@ -255,8 +255,7 @@ def _cases(night: Night, workload: WorkloadOutcome) -> Cases:
 def _metric_case(group: str, metric: MetricOutcome) -> Case:
     state = _CASES[metric.outcome]
     state = state if metric.gates or state == "passed" else "skipped"
-    change = change_of(metric)
-    message = f"{change}: {metric.reason}" if change else metric.reason
+    message = why_of(metric)
     detail = "\n".join([message, *change_points(metric)])
     return Case(group, name_of(metric), state, message, detail, kind=metric.code)
 
@@ -281,8 +280,8 @@ def _annotations(night: Night) -> Iterator[Annotation]:
         loud = alarming(workload)
         lines = [] if any(metric.gates for metric in loud) else [workload.reason]
         for metric in loud[:5]:
-            change = change_of(metric)
-            lines.append(f"{name_of(metric)}{f' {change}' if change else ''}: {metric.reason}")
+            separator = " " if change_of(metric) else ": "
+            lines.append(f"{name_of(metric)}{separator}{why_of(metric)}")
         lines += [*missed_targets(workload)[:5], *causes(workload)[:5]]
         lines += [f"fix: {workload.fix}"] if workload.fix else []
         yield Annotation(
