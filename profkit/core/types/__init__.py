@@ -120,6 +120,7 @@ if TYPE_CHECKING:
     from profkit.core.types.night import Night as Night
     from profkit.core.types.night import NightPlan as NightPlan
     from profkit.core.types.night import Outcome as Outcome
+    from profkit.core.types.night import PairsCommand as PairsCommand
     from profkit.core.types.night import PlannedWorkload as PlannedWorkload
     from profkit.core.types.night import Replay as Replay
     from profkit.core.types.night import WorkloadOutcome as WorkloadOutcome
@@ -200,7 +201,7 @@ _NAMES = {
         "Spread"
     ),
     "night": (
-        "Calibration DecisionStep Incident MetricOutcome Night NightPlan Outcome PlannedWorkload Replay "
+        "Calibration DecisionStep Incident MetricOutcome Night NightPlan Outcome PairsCommand PlannedWorkload Replay "
         "WorkloadOutcome"
     ),
     "plan": "KernelPlan PassPlan PassResult Plan Step",

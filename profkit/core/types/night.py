@@ -49,6 +49,18 @@ class MetricOutcome:
 
 
 @dataclass(frozen=True)
+class PairsCommand:
+    """How `profkit compare --base` and `profkit bisect` are called to run two of a workload's commits in pairs.
+
+    `env`: NAME=value. `setup` is what makes a checkout ready; empty where nothing does.
+    """
+
+    command: tuple[str, ...]
+    setup: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class WorkloadOutcome:
     """What the nightly says of one workload: the worst of its metrics, and where its run lies."""
 
@@ -67,8 +79,7 @@ class WorkloadOutcome:
     # How its profile ended, where not so: "workload-failed", "machine", "out-of-time", ...
     ending: str = "done"
     log: str | None = None  # what its profile printed; like `run` relative to the night's folder
-    # Options and command with which `profkit compare --base` and `profkit bisect` run two of its commits in pairs.
-    in_pairs: tuple[str, ...] = ()
+    in_pairs: PairsCommand | None = None
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
-"""Control limits of a series of nights, and the two tests beside them: slow drift, and runs on one side."""
+"""Control limits of a series of nights: its median, and how far a night may lie from it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import log, sqrt
+from math import sqrt
 
 from profkit.core.statistics import MAD_TO_SIGMA
 from profkit.regression.detection.rules import NightRule
@@ -12,7 +12,6 @@ from profkit.regression.detection.rules import NightRule
 LONG_WINDOW = 120  # nights that tell autocorrelation and how often a series leaves its limits: four months
 FOLLOWING_SIGMAS = 2.5  # sigma beyond which a night that follows a candidate says the same
 CORRELATED = 0.2  # autocorrelation from which the spread of 24 nights understates the spread of all
-WANDERING = 0.75  # from which three nights are one: the effective number of 24 nights is below 4
 LEAST_FOR_CORRELATION = 20  # nights below which autocorrelation is not estimated: its standard error is 0.22
 CORRELATION_GUESS = 0.3  # what is taken for it before, and later still with the weight of 15 nights
 GUESS_WEIGHT = 15
@@ -202,102 +201,3 @@ def _residuals_of_line(values: Sequence[float]) -> list[float]:
     rest = [value - slope * i for i, value in enumerate(values)]
     centre = median_of_sorted(sorted(rest))
     return [value - centre for value in rest]
-
-
-ANCHOR_NIGHTS = 24  # nights that the old state is the median of
-DRIFT_SIGMAS = 3.0  # standard errors by which the recent median must be beyond the floor
-
-
-def find_drift(
-    level: Sequence[float],
-    anchor: Sequence[float],
-    old: float,
-    rule: NightRule,
-    inherited: float | None,
-    guess: float,
-) -> tuple[int, ControlLimits] | None:
-    """The side to which the level has drifted away from the anchor, and the limits about its median `old`; else None.
-
-    The median of the last two weeks lies beyond the floor by 3 standard errors (those of two medians, with
-    (1 + r) / (1 - r) for autocorrelated neighbours), and that of the last week beyond it. Two weeks, so that a step of
-    this week is left to the other tests. Not for a series that is autocorrelated too much: it wanders without a cause.
-    """
-    week = rule.recent
-    if len(anchor) < ANCHOR_NIGHTS or len(level) < 2 * week + ANCHOR_NIGHTS:
-        return None
-    floor = rule.drift_floor(old)
-    last = median_of_sorted(sorted(level[-week:])) - old
-    if abs(last) <= floor:
-        return None
-    shift = median_of_sorted(sorted(level[-2 * week :])) - old
-    if abs(shift) <= floor or shift * last < 0:
-        return None
-    far = widened_limits(recent_limits(level, inherited, rule), level, rule, guess=guess)
-    r = max(far.correlation, 0.0)
-    error = far.sigma * sqrt(MEDIAN_VARIANCE * (1 + r) / (1 - r) * (0.5 / week + 1 / ANCHOR_NIGHTS))
-    if far.correlation > WANDERING or abs(shift) - DRIFT_SIGMAS * error <= floor:
-        return None
-    return (1 if shift > 0 else -1), ControlLimits(
-        old, far.sigma, old - floor, old + floor, ANCHOR_NIGHTS, far.correlation
-    )
-
-
-SHORTEST_RUN = 4
-LONGEST_RUN = 14  # two weeks: what takes longer to be seen is for the drift
-RUN_CHANCE = 1e-6  # of a run in a quiet series, each night of which could begin one: 1 in 3,000 years
-
-
-@dataclass(frozen=True)
-class SameSideRun:
-    """The last `nights` of a level are a level of their own, on `side` of the limits of those before."""
-
-    nights: int
-    side: int
-    limits: ControlLimits
-
-
-def find_run(
-    level: Sequence[float],
-    about: float,
-    rule: NightRule,
-    inherited: float | None = None,
-    guess: float = CORRELATION_GUESS,
-) -> SameSideRun | None:
-    """The run that the level ends with, if there is one.
-
-    All of its k nights are beyond m, its median is beyond the floor, and chance would not do it: of the nights before
-    the share p lies beyond m as well, (count + 1) / (n + 1), and p^k is below 1e-6, with k (1 - r) / (1 + r) for k
-    where the autocorrelation of neighbours is r. No distribution is assumed: two modes or spikes make p larger.
-    `about`: roughly the centre of the level; only where the last nights are all on one side of it they are looked at.
-    `inherited`, `guess`: relative sigma and autocorrelation of the level before.
-    """
-    if len(level) < rule.least + SHORTEST_RUN:
-        return None
-    latest = level[-SHORTEST_RUN:]
-    if not (min(latest) > about or max(latest) < about):
-        return None
-    centre = median_of_sorted(sorted(level[-rule.window - SHORTEST_RUN : -SHORTEST_RUN]))
-    least = rule.floor(centre) / 2
-    if min(latest) > centre + least:
-        side = 1
-    elif max(latest) < centre - least:
-        side = -1
-    else:
-        return None
-    for nights in range(SHORTEST_RUN, min(LONGEST_RUN, len(level) - rule.least) + 1):
-        past = level[-LONG_WINDOW - nights : -nights]
-        last = level[-nights:]
-        centre = median_of_sorted(sorted(past[-rule.window :]))
-        if side * (median_of_sorted(sorted(last)) - centre) <= rule.floor(centre):
-            continue
-        edge = min(last) if side > 0 else max(last)
-        if side * (edge - centre) <= 0:
-            return None
-        share = (sum(side * (value - edge) >= 0 for value in past) + 1) / (len(past) + 1)
-        if nights * log(share) >= log(RUN_CHANCE):
-            continue
-        limits = widened_limits(recent_limits(past, inherited, rule), past, rule, guess=guess)
-        r = max(limits.correlation, 0.0)
-        if nights * (1 - r) / (1 + r) * log(share) < log(RUN_CHANCE):
-            return SameSideRun(nights, side, limits)
-    return None

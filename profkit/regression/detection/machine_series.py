@@ -11,15 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from profkit.core.types import DecisionStep, Outcome
 from profkit.regression.detection.control_limits import (
-    ANCHOR_NIGHTS,
     CORRELATION_GUESS,
-    LEAST_FOR_CORRELATION,
-    LONG_WINDOW,
-    WANDERING,
     ControlLimits,
-    SameSideRun,
-    find_drift,
-    find_run,
     median_of_sorted,
     nights_of,
     recent_limits,
@@ -28,9 +21,6 @@ from profkit.regression.detection.control_limits import (
 )
 from profkit.regression.detection.rules import NightRule
 from profkit.regression.paired.decide import ConfirmWord
-
-SCATTER_SIGMAS = 3.3  # sigma between the extremes of three nights: 1 in 20 quiet triples is wider
-SCATTER_SHARE = 1.5  # of that distance; a step that is larger stands out however wide its nights are
 
 
 @dataclass(frozen=True)
@@ -42,7 +32,6 @@ class OpenRegression:
     last_good: int | None
     before: ControlLimits
     step: DecisionStep
-    anchor: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,8 +64,6 @@ class MachineSeries:
     indices: list[int] = field(default_factory=list)  # of the level's values in the series
     weights: dict[int, float] = field(default_factory=dict)  # by index, of nights that lost time to others
     window: list[float] = field(default_factory=list)  # the last of the level, sorted
-    anchor: list[float] = field(default_factory=list)
-    old: float = 0.0  # the anchor's median
     streak: list[tuple[int, float]] = field(default_factory=list)
     side: int = 0
     alike: int = 0  # nights of the streak that are no change by a re-run
@@ -118,7 +105,7 @@ class MachineSeries:
             and abs(value - centre) <= self.rule.floor(centre)
         ):
             self.judged += 1
-            return self._judge_inside(index, value, None, word)
+            return self._judge_inside(index, value, None)
         recent = recent_limits(self.level, self.inherited, self.rule, weights)
         if _has_collapsed(recent, value, self.bad, self.rule):
             return NightResult(
@@ -133,7 +120,7 @@ class MachineSeries:
             seen_before = side == self.bad and far_side == 0
             side = side if seen_before and word == "different" else far_side
         if not side:
-            result = self._judge_inside(index, value, limits, word)
+            result = self._judge_inside(index, value, limits)
             return replace(result, code="seen-before") if seen_before and result.code == "held" else result
         self.outside += 1
         if side != self.side:
@@ -163,11 +150,6 @@ class MachineSeries:
             return []
         return [self.weights.get(index, 1.0) for index in self.indices]
 
-    def set_anchor(self, values: list[float]) -> None:
-        """The old state that drift is measured from."""
-        self.anchor = list(values)
-        self.old = median_of_sorted(sorted(values)) if values else 0.0
-
     # ------------------------------------------------------------ the level
 
     def _append(self, index: int, value: float) -> None:
@@ -183,8 +165,6 @@ class MachineSeries:
                 index  # not every night within the limits: after a small step the first bad ones are, too
             )
         self._append(index, value)
-        if len(self.anchor) < ANCHOR_NIGHTS:
-            self.set_anchor([*self.anchor, value])
 
     def _return_streak(self) -> None:
         """A streak that came to nothing: its nights are part of the level after all."""
@@ -201,27 +181,16 @@ class MachineSeries:
         self.outside -= len(self.streak)
         self.level, self.indices, self.window = [], [], []
         self._return_streak()
-        self.set_anchor(self.level[-ANCHOR_NIGHTS:])
 
     # ------------------------------------------------------------ nights within the limits
 
-    def _judge_inside(
-        self, index: int, value: float, limits: ControlLimits | None, word: ConfirmWord | None
-    ) -> NightResult:
+    def _judge_inside(self, index: int, value: float, limits: ControlLimits | None) -> NightResult:
         last_good = self.last_good
         self._return_streak()
         self._add_to_level(index, value)
-        if (
-            run := find_run(self.level, median_of_sorted(self.window), self.rule, self.inherited, self.guess)
-        ) is not None:
-            return self._report_run(run, word)
         if self.standing is not None and self._is_back():
             back, self.standing = self.standing, None
-            self.set_anchor(list(back.anchor) or self.anchor)
             return NightResult("improved", "gone", "nights", limits, first=back.first, last_good=last_good)
-        drift = find_drift(self.level, self.anchor, self.old, self.rule, self.inherited, self.guess)
-        if drift is not None:
-            return self._report_drift(index, *drift)
         return self._open_or_pass(limits, last_good)
 
     def _open_or_pass(self, limits: ControlLimits | None, last_good: int | None) -> NightResult:
@@ -241,43 +210,6 @@ class MachineSeries:
         away = self.bad * (median_of_sorted(sorted(self.level[-week:])) - before)
         return len(self.level) >= 2 * week and away <= self.rule.floor(before) / 2
 
-    def _report_run(self, run: SameSideRun, word: ConfirmWord | None) -> NightResult:
-        """Many nights on one side, none of them far out: a level of its own all the same."""
-        length = len(self.level) - run.nights
-        self.streak = list(zip(self.indices[length:], self.level[length:], strict=True))
-        del self.level[length:], self.indices[length:]
-        self.window = sorted(self.level[-self.rule.window :])
-        self.outside += run.nights
-        self.side = run.side
-        self.alike = run.nights if word == "same" else 0
-        for index, value in zip(reversed(self.indices), reversed(self.level), strict=True):
-            if self.bad * (value - run.limits.centre) <= 0:
-                self.last_good = index
-                break
-        value = median_of_sorted(sorted(value for _, value in self.streak))
-        return (
-            self._judge_worse(run.limits, word)
-            if run.side == self.bad
-            else self._judge_better(run.limits, value, word)
-        )
-
-    def _report_drift(self, index: int, side: int, before: ControlLimits) -> NightResult:
-        """Said once; then the anchor is where it is now, and what drifts on is said again when it has gone as far.
-
-        It began behind the last night that lay where the anchor does, and a fortnight ago at the latest.
-        """
-        was, fortnight = tuple(self.anchor), 2 * self.rule.recent
-        earlier = range(len(self.level) - fortnight, 0, -1)
-        count = next((n for n in earlier if side * (self.level[n - 1] - self.old) <= 0), 0)
-        first, last_good = self.indices[count], self.indices[count - 1] if count else None
-        self.set_anchor(self.level[-fortnight:])
-        if side != self.bad:
-            if self.standing is not None and side_of(self.standing.before, self.old) != self.bad:
-                self.standing = None
-            return NightResult("improved", "improved", "drift", before, 0, first, last_good)
-        self.standing = self.standing or OpenRegression(first, index, last_good, before, "drift", was)
-        return NightResult("regressed", "drift", "drift", before, 0, first, last_good, standing=self.standing)
-
     # ------------------------------------------------------------ nights outside
 
     def _judge_worse(self, limits: ControlLimits, word: ConfirmWord | None) -> NightResult:
@@ -292,53 +224,21 @@ class MachineSeries:
                 )  # the code is the same and the level another: what is normal for the machine now
             return result
         step: DecisionStep = "same-night" if word == "different" else "nights"
-        wanted = self._nights_wanted(limits)
-        if step == "nights" and (nights - self.alike < wanted or not self._streak_decides(limits)):
+        missing = self.rule.nights - nights + self.alike
+        if step == "nights" and missing > 0:
             if stands is not None:
                 return self._open_or_pass(limits, last_good)
-            code = "suspect" if nights - self.alike < wanted else "autocorrelated"
-            return NightResult(
-                "ambiguous", code, "band", limits, nights, first, last_good, wanted - nights + self.alike
-            )
+            return NightResult("ambiguous", "suspect", "band", limits, nights, first, last_good, missing)
         if stands is None:
-            self.standing = OpenRegression(
-                first, self.streak[-1][0], last_good, limits, step, tuple(self.anchor)
-            )
+            self.standing = OpenRegression(first, self.streak[-1][0], last_good, limits, step)
         self._new_level(limits)
         return NightResult("regressed", step, step, limits, nights, first, last_good, standing=self.standing)
-
-    def _nights_wanted(self, limits: ControlLimits) -> int:
-        """Nights in a row that confirm: 3, or 5 where they lie too far apart to be one level: the noise has grown."""
-        values = [value for _, value in self.streak]
-        scatter = max(values) - min(values)
-        least = min(abs(value - limits.centre) for value in values)
-        apart = scatter > SCATTER_SIGMAS * limits.sigma and least < SCATTER_SHARE * scatter
-        return self.rule.nights + (2 if apart else 0)
-
-    def _streak_decides(self, limits: ControlLimits) -> bool:
-        """Whether nights in a row say anything: not of a series that wanders, but where it leapt at once.
-
-        That is where its first nights outside lie further beyond all of the level than that has ever gone in all: no
-        wandering of four months does in three nights more than twice what it did in all of them.
-        """
-        if limits.correlation <= WANDERING:
-            return True
-        past = self.level[-LONG_WINDOW:]
-        first = [value for _, value in self.streak[: self.rule.nights]]
-        if len(past) < LEAST_FOR_CORRELATION:
-            return False
-        beyond = min(first) - max(past) if self.side > 0 else min(past) - max(first)
-        return beyond > max(past) - min(past)
 
     def _judge_better(self, limits: ControlLimits, value: float, word: ConfirmWord | None) -> NightResult:
         first, nights = self.streak[0][0], len(self.streak)
         last_good, stands = self.last_good, self.standing
         inside = stands is not None and side_of(stands.before, value) != self.bad
-        by_nights = (
-            word != "same"
-            and nights - self.alike >= self._nights_wanted(limits)
-            and self._streak_decides(limits)
-        )
+        by_nights = word != "same" and nights - self.alike >= self.rule.nights
         step: DecisionStep = "same-night" if word == "different" else "nights"
         if word != "different" and not by_nights:
             if self.alike >= self.rule.nights:
@@ -354,8 +254,6 @@ class MachineSeries:
         if not inside:
             return self._open_or_pass(limits, last_good)
         self.standing = None
-        if side_of(stands.before, value) == 0:
-            self.set_anchor(list(stands.anchor) or self.anchor)
         return NightResult("improved", "gone", step, limits, nights, stands.first, last_good)
 
 

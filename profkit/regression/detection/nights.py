@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from profkit.core.types import AcceptedChange, Direction, Point, Series
-from profkit.regression.detection.control_limits import ANCHOR_NIGHTS
 from profkit.regression.detection.machine_series import MachineSeries, NightResult
 from profkit.regression.detection.rules import NightRule
-from profkit.regression.detection.segments import accepted_cuts, microseconds_or_none
+from profkit.regression.detection.segments import accepted_cuts
 from profkit.regression.paired.decide import ConfirmWord
 
 LARGEST = 1e150  # nothing that is measured is as large in any unit
@@ -41,10 +40,9 @@ def judge_nights(
     rule: NightRule,
     accepted: Sequence[AcceptedChange] = (),
     confirmed: Mapping[str, ConfirmWord] | None = None,
-    anchor: str | None = None,
     with_limits: bool = False,
 ) -> JudgedNights:
-    """What each night was. `anchor`: the commit or the date (ISO 8601) of an old state that drift is measured from.
+    """What each night was.
 
     `with_limits`: with the limits of every night, not of the last alone. Where no direction is good, more counts as
     worse, and the caller says "moved" instead.
@@ -52,7 +50,6 @@ def judge_nights(
     words = confirmed or {}
     bad = -1 if direction(series, rule) == "higher" else 1
     cuts = accepted_cuts(series, accepted)
-    anchors = _anchors(series.points, anchor)
     states: dict[str, MachineSeries] = {}
     pasts: dict[str, list[int]] = {}
     results = []
@@ -63,7 +60,7 @@ def judge_nights(
                 machine: MachineSeries(rule, bad, inherited=state.relative_sigma())
                 for machine, state in states.items()
             }
-            pasts, anchors = {}, {}
+            pasts = {}
         if not is_usable(point):
             results.append(NightResult("invalid", "not-valid", "none"))
             continue
@@ -82,8 +79,6 @@ def judge_nights(
         )
         if result.code != "collapse":
             pasts.setdefault(point.machine, []).append(index)
-        if index in anchors:
-            state.set_anchor(list(anchors[index]))
     machine = series.points[-1].machine if series.points else ""
     return JudgedNights(tuple(results), tuple(pasts.get(machine, ())), states.get(machine))
 
@@ -99,28 +94,3 @@ def _without_repeats(
         if state_of_other is not state and stands is not None and (result.last_good or 0) < stands.confirmed:
             return replace(result, code="standing")
     return result
-
-
-def _anchors(points: Sequence[Point], anchor: str | None) -> dict[int, tuple[float, ...]]:
-    """Of each machine the first 24 valid nights from the anchor on, by the index of the last."""
-    if anchor is None:
-        return {}
-    start = next((i for i, p in enumerate(points) if p.commit and p.commit.startswith(anchor)), None)
-    if start is None:
-        since = microseconds_or_none(anchor)
-        if since is None:
-            return {}
-        start = next(
-            (i for i, p in enumerate(points) if (microseconds_or_none(p.started) or 0) >= since), None
-        )
-    by_machine: dict[str, list[float]] = {}
-    ends: dict[int, tuple[float, ...]] = {}
-    for i in range(start, len(points)) if start is not None else ():
-        point = points[i]
-        if not is_usable(point):
-            continue
-        values = by_machine.setdefault(point.machine, [])
-        values.append(point.value)
-        if len(values) == ANCHOR_NIGHTS:
-            ends[i] = tuple(values)
-    return ends

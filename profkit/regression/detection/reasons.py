@@ -57,8 +57,6 @@ def _sentence(result: NightResult, series: Series, expected: float | None, votes
             return f"{value}, {size}, which this series has shown before"
         case "suspect":
             return f"{value}, {size}, outside of {limits}: night {result.nights} of {result.nights + result.short}"
-        case "autocorrelated":
-            return f"{size} for {nights}{since}, not judged: neighbouring nights are correlated here"
         case "same":
             same = "the last good commit has the same value tonight: the machine changed, not the code"
             return f"{value} is outside of {limits}, but {same}"

@@ -6,7 +6,6 @@ Whatever happens to one workload, the others have their turn; whatever ends the 
 from __future__ import annotations
 
 import contextlib
-import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,16 @@ from profkit.core.files.safe_folder import chown_to_sudo_user, make_parents, rem
 from profkit.core.progress import Progress
 from profkit.core.run_folder import clean_name, release_space
 from profkit.core.signals import defer_interrupts, raise_on_signals
-from profkit.core.types import RUN, Change, Night, NightPlan, PlannedWorkload, SeriesKey, WorkloadOutcome
+from profkit.core.types import (
+    RUN,
+    Change,
+    Night,
+    NightPlan,
+    PairsCommand,
+    PlannedWorkload,
+    SeriesKey,
+    WorkloadOutcome,
+)
 from profkit.regression.detection.decide import is_candidate
 from profkit.regression.history import History, open_history
 from profkit.regression.nightly.calibration import calibrate, calibration_of, last_trial
@@ -291,9 +299,9 @@ def _decide_workload(session: NightSession, spec: WorkloadSpec, *, interrupted: 
     whole = judge_workload(spec, done, past.entry, outcomes, session.folder)
     whole = replace(whole, notes=(*whole.notes, *pairs_note(paired)))
     if paired is not None and paired.pairing is not None:
-        setup = session.config.confirm.setup
-        options = ("--setup", shlex.join(mask_command(setup))) if setup else ()
-        whole = replace(whole, in_pairs=(*options, "--", *mask_command(spec.command)))
+        env = [f"{name}={value}" for name, value in spec.env.items()]
+        words = spec.command, session.config.confirm.setup, env
+        whole = replace(whole, in_pairs=PairsCommand(*(mask_command(part)[0] for part in words)))
     return with_causes(whole, past)
 
 

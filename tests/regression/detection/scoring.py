@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from profkit.regression.detection.decide import decide_every_night
 from profkit.regression.detection.nights import judge_nights
 from profkit.regression.detection.rules import NightRule
 from profkit.regression.paired.decide import ConfirmWord, confirm
@@ -13,7 +14,7 @@ from tests.regression.detection.years import Truth, Year
 
 PATIENCE = 30  # nights after a step in which finding it is still finding it
 ALARMS = ("same-night", "nights", "drift", "change-point")  # codes that say a regression for the first time
-ASKS = ("suspect", "seen-before", "nights", "autocorrelated")  # what a re-run is made for
+ASKS = ("suspect", "seen-before", "nights")  # what a re-run is made for
 LARGE = 0.0399  # twice the floor of time.median
 
 
@@ -76,11 +77,12 @@ def _until(truth: Truth) -> int:
 
 def by_nights(year: Year, rule: NightRule) -> list[int]:
     """The nights of our alarms where nothing can be re-run."""
-    return [
-        i
-        for i, one in enumerate(judge_nights(year.series, rule, year.accepted).results)
-        if one.code in ALARMS
-    ]
+    return _alarms(year, rule, {})
+
+
+def _alarms(year: Year, rule: NightRule, words: dict[str, ConfirmWord]) -> list[int]:
+    told = decide_every_night(year.series, rule, year.accepted, words)
+    return [i for i, one in enumerate(told) if one.code in ALARMS]
 
 
 def same_night(year: Year, rule: NightRule, most: int = 20) -> list[int]:
@@ -92,7 +94,7 @@ def same_night(year: Year, rule: NightRule, most: int = 20) -> list[int]:
         looks = judge_nights(year.series, rule, year.accepted, words).results
         asked = [i for i, one in enumerate(looks) if one.code in ASKS and points[i].entry not in words]
         if not asked:
-            return [i for i, one in enumerate(looks) if one.code in ALARMS]
+            return _alarms(year, rule, words)
         i = asked[0]
         good = looks[i].last_good
         words[points[i].entry] = rerun(year, i, good if good is not None else i, rule, rng, most)

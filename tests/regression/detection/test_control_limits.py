@@ -9,8 +9,7 @@ import pytest
 
 from profkit.regression.detection import rule_for
 from profkit.regression.detection.control_limits import autocorrelation, recent_limits, widened_limits
-from tests.regression.detection.nights import noisy, series_of
-from tests.regression.detection.test_decide import QUIET, RULE, codes
+from tests.regression.detection.test_decide import RULE
 from tests.regression.detection.years import clinging, gaussian
 
 RATE = rule_for("ipc", {"ipc": {"relative": 0}})  # no floor, so that the band alone is seen
@@ -90,19 +89,3 @@ def test_the_floor_holds_for_a_following_night_too() -> None:
     level = [1.0 + 0.0001 * (i % 3) for i in range(60)]
     near = recent_limits(level, None, RULE)
     assert widened_limits(near, level, RULE, followed=True).high >= 1.02
-
-
-def test_nights_that_are_correlated_confirm_nothing() -> None:
-    rng = random.Random(11)
-    level, walk = 1.0, []
-    for _ in range(150):
-        level *= 1 + rng.gauss(0, 0.01)  # a random walk: no night is like the last week
-        walk.append(level)
-    found = codes(series_of([*walk, *[walk[-1] * 1.2] * 4]))
-    assert found[-1] == "autocorrelated"
-
-
-def test_three_nights_that_lie_far_apart_wait_for_two_more() -> None:
-    found = codes(series_of([*noisy(QUIET), 1.045, 1.10, 1.055, 1.09, 1.06]))
-    assert found[40:] == ["suspect"] * 4 + ["nights"]
-    assert codes(series_of([*noisy(QUIET), 1.20, 1.24, 1.20]))[40:] == ["suspect"] * 2 + ["nights"]

@@ -203,10 +203,10 @@ def test_a_series_that_wanders_confirms_nothing_but_a_leap_beyond_all_that_it_ev
     ]
 
 
-def test_many_nights_on_one_side_confirm_though_none_is_far_out() -> None:
+def test_many_nights_on_one_side_are_a_regression_though_none_is_far_out() -> None:
     found = decide_every_night(series_of(noisy([*QUIET, *[1.03] * 14])), RULE)
     first = next(o for o in found if o.outcome == "regressed")
-    assert first.code == "nights"
+    assert first.code == "change-point"
     assert first.since == date(40)
 
 

@@ -21,6 +21,7 @@ from profkit.core.types import (
     MetricOutcome,
     Night,
     Outcome,
+    PairsCommand,
     Sample,
     Scope,
     Side,
@@ -116,13 +117,14 @@ def test_what_pairs_decided_is_said_once_and_the_next_commands_run_the_same_two_
         code="paired",
         reason=reason,
     )
-    how = ("--setup", "make -j2", "--", "python", "my bench.py")
+    how = PairsCommand(("python", "my bench.py"), ("make", "-j2"), ("PYTHONPATH=my src",))
     one = night(workload("w", "regressed", metrics=(told,), in_pairs=how))
     for text in (night_text(one), night_markdown(one), night_page(one)):
         words = " ".join(unescape(text).replace("\\", "").split())
+        start, end = "PYTHONPATH='my src' profkit", "--setup 'make -j2' -- python 'my bench.py'"
         assert "side by side" not in words
-        assert f"{'a' * 12} --head {'b' * 12} --setup 'make -j2' -- python 'my bench.py' # why" in words
-        assert f"profkit bisect {'a' * 12} {'b' * 12} --setup 'make -j2' -- python 'my bench.py'" in words
+        assert f"{start} compare --base {'a' * 12} --head {'b' * 12} {end} # why" in words
+        assert f"{start} bisect {'a' * 12} {'b' * 12} {end}" in words
 
 
 @pytest.mark.parametrize(

@@ -124,9 +124,12 @@ def next_commands(workload: WorkloadOutcome) -> list[str]:
     worst = next((m for m in workload.metrics if m.gates and m.outcome == "regressed"), None)
     good, here = (worst.good_commit, worst.commit) if worst is not None else (None, None)
     if workload.in_pairs and good and here and good != here:
-        how = shlex.join(workload.in_pairs)
-        lines.append(f"profkit compare --base {good[:12]} --head {here[:12]} {how}  # why")
-        lines.append(f"profkit bisect {good[:12]} {here[:12]} {how}  # if there are commits between them")
+        how = workload.in_pairs
+        setup = ("--setup", shlex.join(how.setup)) if how.setup else ()
+        end = shlex.join((*setup, "--", *how.command))
+        start = " ".join((*map(_quoted_value, how.env), "profkit"))
+        lines.append(f"{start} compare --base {good[:12]} --head {here[:12]} {end}  # why")
+        lines.append(f"{start} bisect {good[:12]} {here[:12]} {end}  # if there are commits between them")
     elif (
         (comparison := workload.comparison) is not None
         and comparison.baseline.path
@@ -137,6 +140,11 @@ def next_commands(workload: WorkloadOutcome) -> list[str]:
         )
     accept = f"profkit history accept {shlex.quote(workload.name)} --because WHY  # if it is meant to be so"
     return [*lines, accept]
+
+
+def _quoted_value(assignment: str) -> str:
+    name, _, value = assignment.partition("=")
+    return f"{name}={shlex.quote(value)}"
 
 
 def _short_paths(baseline: str, candidate: str) -> list[str]:
