@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 import tempfile
 import threading
@@ -31,6 +32,7 @@ _ROOT = str(Path(__file__).resolve().parents[2])
 END_SECONDS = 30.0  # what a child may take for its last words beyond the budget of its measurements
 PLAN_SECONDS = 60.0  # a plan asks the tools for their versions and no more
 _SAID = 2000  # characters of a child's last words that are looked at
+_FRAMES = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+")
 
 # `absent`: not tried; the night ended before, or the runs that were given have none of it.
 Ending = Literal[
@@ -170,6 +172,9 @@ def _ending_of(
     ):  # the child's own record; its log holds what the workload said, too
         failure = document.failure.strip()
         message, fix = failure[:_SAID], fix if failure == message else None
+    message = _FRAMES.sub(
+        "", message
+    )  # in one line of a report its last line says more; the log has it whole
     if outcome.timed_out:
         return "out-of-time", f"it did not finish within its budget of {limit:.0f} s", "budget: SECONDS"
     if outcome.returncode < 0:

@@ -52,6 +52,7 @@ def test_whatever_becomes_of_a_workload_the_others_have_their_turn(tmp_path: Pat
     written(
         tmp_path,
         '  - {name: crash, command: [python, -c, "import os; os.abort()"]}\n'
+        "  - {name: raise, command: [python, -c, 'import absent_module']}\n"
         '  - {name: hang, command: [python, -c, "import time; time.sleep(99)"], budget: 2}\n'
         '  - {name: kill, command: [python, -c, "import os; os.kill(os.getppid(), 9)"]}\n'
         f'  - {{name: flood, command: [python, -c, "{flood}"]}}\n'
@@ -62,11 +63,12 @@ def test_whatever_becomes_of_a_workload_the_others_have_their_turn(tmp_path: Pat
     found = by_name(said.json())
     assert said.code == 4
     assert {name: w["outcome"] for name, w in found.items()} == {
-        **dict.fromkeys(("crash", "hang", "kill", "flood", "absent", "tool"), "missing"),
+        **dict.fromkeys(("crash", "raise", "hang", "kill", "flood", "absent", "tool"), "missing"),
         "good": "new",
     }
     assert {name: w["ending"] for name, w in found.items()} == {
         "crash": "workload-failed",
+        "raise": "workload-failed",
         "hang": "out-of-time",
         "kill": "died",
         "flood": "workload-failed",
@@ -75,6 +77,7 @@ def test_whatever_becomes_of_a_workload_the_others_have_their_turn(tmp_path: Pat
         "good": "done",
     }
     assert "SIGABRT" in found["crash"]["reason"]
+    assert found["raise"]["reason"].endswith("it said:\nModuleNotFoundError: No module named 'absent_module'")
     assert "SIGKILL" in found["kill"]["reason"]
     assert "on a Mac" in found["tool"]["fix"]
     assert "Traceback" not in said.err

@@ -34,6 +34,7 @@ from profkit.reporting.view import (
     table,
 )
 from profkit.reporting.views.night.text import (
+    BESIDE_BASE,
     OUTCOMES,
     QUIET,
     alarming,
@@ -71,6 +72,7 @@ _LEVELS: dict[Outcome, Literal["error", "warning", "notice"]] = {
     "improved": "notice",
 }
 _SHADED = "Shaded: the control limits. Around the line: the 95 % interval of each night."
+_PAIRED = " It is what each night's own run measured, not what the pairs did: they decided."
 _LOUD = 8  # plots of one workload, the worst first: what moves together looks alike
 _CHARTS = 24  # plots of what passed: each is some kB, and the history has the rest
 
@@ -165,7 +167,8 @@ def _loud(workload: WorkloadOutcome) -> Iterator[Block]:
         yield Items(tuple(lines))
     charts = [chart for metric in loud[:_LOUD] for chart in _chart(metric)]
     if charts:
-        yield Charts(tuple(charts), _SHADED, repeats=True)
+        paired = any(metric.code in BESIDE_BASE for metric in loud)
+        yield Charts(tuple(charts), _SHADED + (_PAIRED if paired else ""), repeats=True)
     others = [metric for metric in workload.metrics if metric.outcome in QUIET]
     if others:
         body = _metrics_table([(workload, metric) for metric in others])
