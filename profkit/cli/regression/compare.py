@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from profkit.cli.options import FormatOption, OutputFormat, print_result, render
 if TYPE_CHECKING:
     from profkit.core.types import ComparedSuite, Comparison
     from profkit.regression.compare import CompareOptions
-    from profkit.regression.paired import PairOptions, VersionsRequest
+    from profkit.regression.paired import PairedOptions, VersionsRequest
     from profkit.regression.paired.suite import SuiteRequest
     from profkit.reporting.view import View
 
@@ -229,6 +230,10 @@ def _versions(
         raise UsageError(
             "no command: put it after `--`", f"profkit compare --base {base or 'main'} -- python bench.py"
         )
+    if len(words) == 1 and len(words[0].split()) > 1 and shutil.which(words[0]) is None:
+        raise UsageError(
+            f"there is no program {words[0]!r}: the command is one quoted word", f"-- {words[0]}"
+        )
     if base is None:
         raise UsageError(f"--head {head}: and what is it compared with?", f"--base {head}~1")
     return VersionsRequest(tuple(words), base, head, checkout=CheckoutSpec(setup=_prepared(setup)))
@@ -240,12 +245,12 @@ def _prepared(setup: str | None) -> tuple[str, ...]:
 
 def pair_options(
     budget: float, floor: float | None, sampling: float, timeout: float | None, seed: int | None
-) -> PairOptions:
+) -> PairedOptions:
     """How two versions are run in turn."""
-    from profkit.regression.paired import FLOOR, PairOptions, RunOptions
+    from profkit.regression.paired import FLOOR, PairedOptions, RunOptions
 
     run = RunOptions(sampling=sampling, timeout=timeout)
-    return PairOptions(budget, floor if floor is not None else FLOOR, seed=seed, run=run)
+    return PairedOptions(budget, floor if floor is not None else FLOOR, seed=seed, run=run)
 
 
 def _compare_versions(request: VersionsRequest, show: _Show) -> NoReturn:

@@ -46,9 +46,9 @@ from profkit.regression.bisect.search import (
 )
 from profkit.regression.bisect.state import held, write_state
 from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout
-from profkit.regression.paired.compare_versions import warm_up
+from profkit.regression.paired.first_runs import warm_up
 from profkit.regression.paired.git import subject_of
-from profkit.regression.paired.interleave import PairOptions
+from profkit.regression.paired.interleave import PairedOptions
 from profkit.regression.paired.one_run import RunOptions, loaded_files
 from profkit.regression.paired.version import Version, version_of
 
@@ -346,11 +346,11 @@ class Bisection:
         """Where a step's logs and the last records of its runs lie, by a path that holds in any checkout."""
         return self.folder.absolute() / "steps" / f"{len(self.document.searches)}-{number:03}"
 
-    def _options(self, number: int) -> PairOptions:
+    def _options(self, number: int) -> PairedOptions:
         options = self.document.options
         seed = None if options.seed is None else options.seed + 1000 * number
         run = RunOptions(sampling=options.sampling, timeout=options.timeout)
-        return PairOptions(options.budget, options.floor, seed=seed, run=run)
+        return PairedOptions(options.budget, options.floor, seed=seed, run=run)
 
 
 def _reason_of(fault: Exception) -> tuple[str, str | None]:

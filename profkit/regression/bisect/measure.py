@@ -14,7 +14,7 @@ from profkit.core.progress import Progress
 from profkit.core.types import BisectStep, Change, Scope
 from profkit.regression.bisect.search import Observation
 from profkit.regression.paired.decide import MetricFloor, confirm
-from profkit.regression.paired.interleave import LEAST_SECONDS, TIME, PairedRuns, PairOptions
+from profkit.regression.paired.interleave import LEAST_SECONDS, TIME, PairedOptions, PairedRuns
 from profkit.regression.paired.version import Version
 
 FEW = 4  # pairs, after which it is asked whether it is clear
@@ -39,7 +39,7 @@ class Measured:
 
 
 def run_in_full(
-    first: Version, second: Version, options: PairOptions, folder: Path, progress: Progress
+    first: Version, second: Version, options: PairedOptions, folder: Path, progress: Progress
 ) -> tuple[Measured, ...]:
     """The paired test of `compare --base`: each time that both have, as soon as all are decided. Raises NotTimed."""
     result = _run(first, second, options, folder, progress)
@@ -49,7 +49,7 @@ def run_in_full(
 def run_until_clear(
     first: Version,
     second: Version,
-    options: PairOptions,
+    options: PairedOptions,
     scope: Scope,
     is_clear: Callable[[Pairs], bool],
     folder: Path,
@@ -80,7 +80,7 @@ def run_until_clear(
 
 
 def _run(
-    first: Version, second: Version, options: PairOptions, folder: Path, progress: Progress
+    first: Version, second: Version, options: PairedOptions, folder: Path, progress: Progress
 ) -> list[Change]:
     result = PairedRuns(first, second, options, folder, progress).run()
     if result.interrupted:

@@ -23,9 +23,9 @@ from profkit.regression.nightly.exact import EXACT, ExactCounts
 from profkit.regression.nightly.judge import WorkloadPast
 from profkit.regression.nightly.session import EXACT_FOLDER, PAIRS_FOLDER, NightSession, PairedWorkload
 from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, no_repository, repository_of
-from profkit.regression.paired.compare_versions import warm_up
+from profkit.regression.paired.first_runs import warm_up
 from profkit.regression.paired.git import git_line, is_dirty, resolve_commit
-from profkit.regression.paired.interleave import MOST_PAIRS, TIME, PairedRuns, PairOptions
+from profkit.regression.paired.interleave import MOST_PAIRS, TIME, PairedOptions, PairedRuns
 from profkit.regression.paired.one_run import RunOptions
 from profkit.regression.paired.version import version_of
 from profkit.regression.times import microseconds
@@ -101,12 +101,14 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
     return PairedWorkload(base.commit, result.changes, result.pairing, notes=tuple(notes), exact=exact)
 
 
-def pair_options(spec: WorkloadSpec, pairs: PairsSpec, budget: float, most: int = MOST_PAIRS) -> PairOptions:
+def pair_options(
+    spec: WorkloadSpec, pairs: PairsSpec, budget: float, most: int = MOST_PAIRS
+) -> PairedOptions:
     """How a night runs pairs of this workload: `budget` seconds and `most` pairs at most."""
     sampling = min(spec.timing or pairs.sampling, pairs.sampling)
     floor = spec.rule(TIME, Scope()).relative
     run = RunOptions(sampling=sampling, precision=spec.precision, timeout=spec.timeout)
-    return PairOptions(budget, floor, most, run=run)
+    return PairedOptions(budget, floor, most, run=run)
 
 
 def base_of(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> Base:

@@ -5,5 +5,5 @@ from profkit.regression.paired.compare_versions import VersionsRequest as Versio
 from profkit.regression.paired.compare_versions import VersionsResult as VersionsResult
 from profkit.regression.paired.compare_versions import compare_versions as compare_versions
 from profkit.regression.paired.interleave import FLOOR as FLOOR
-from profkit.regression.paired.interleave import PairOptions as PairOptions
+from profkit.regression.paired.interleave import PairedOptions as PairedOptions
 from profkit.regression.paired.one_run import RunOptions as RunOptions

@@ -76,7 +76,7 @@ class Build:
         write_whole(self.place / _READY, [json.dumps({"commit": self.commit})])
 
 
-_READY, _LOCK = "ready.json", "lock"
+_READY, LOCK = "ready.json", "lock"
 
 
 @contextlib.contextmanager
@@ -90,7 +90,7 @@ def kept_build(root: Path, commit: str, setup: Sequence[str]) -> Iterator[Build 
     if not family.exists():
         _remove_unused(cache)
     for place in _places(family, commit):
-        handle = _lock(place)
+        handle = lock_folder(place)
         if handle is not None:
             try:
                 ready = _commit_in(place) == commit
@@ -142,11 +142,14 @@ def _commit_in(place: Path) -> str | None:
     return None
 
 
-def _lock(place: Path) -> int | None:
-    """A handle that holds the build while it is open; None where another process has it, or it cannot be made."""
+def lock_folder(place: Path) -> int | None:
+    """A handle that holds the folder while it is open; None where another process has it, or it cannot be made.
+
+    A process that is killed holds nothing any more.
+    """
     try:
         make_parents(place)
-        handle = os.open(place / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        handle = os.open(place / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError:
         return None
     try:

@@ -7,10 +7,13 @@ next time (`builds.py`). Where it cannot be had, NoCheckout says why.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shlex
 import shutil
+import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +22,13 @@ from profkit.core import process
 from profkit.core.errors import UsageError
 from profkit.core.files.safe_folder import make_parents
 from profkit.core.signals import defer_interrupts
-from profkit.regression.paired.builds import kept_build
+from profkit.regression.paired.builds import LOCK, kept_build, lock_folder
 from profkit.regression.paired.git import NO_HOOKS, QUIET, git_line
 
 # git's words since 2.35.2 (CVE-2022-24765), and the folder that it would have to trust
 _OF_ANOTHER_USER = re.compile(r"dubious ownership in repository at '(.*)'")
+_PREFIX = "profkit-checkout-"
+_YOUNG = 60.0  # seconds: another process may have made the folder and not locked it yet
 GIT_SECONDS = 300.0  # a large tree from a cold disk takes a minute; a wait for a password never ends
 
 
@@ -140,8 +145,9 @@ def checked_out(
                     build.mark_ready()
                 yield Checkout(root, build.folder, commit)
                 return
-    place = Path(tempfile.mkdtemp(prefix="profkit-checkout-")).resolve()
-    target = place / root.name
+    _remove_abandoned()
+    place = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+    target, held = place / root.name, lock_folder(place)
     try:
         if spec.checkout:
             words = tuple(
@@ -158,8 +164,24 @@ def checked_out(
             if not spec.checkout:
                 git_line(root, "worktree", "remove", "--force", "--force", str(target))
             shutil.rmtree(place, ignore_errors=True)
+            if held is not None:
+                os.close(held)
             if not spec.checkout:
                 git_line(root, "worktree", "prune")
+
+
+def _remove_abandoned() -> None:
+    """Take away the checkouts of this user whose process was killed: nobody holds their lock."""
+    for place in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            found = place.lstat()
+            mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+            if not mine or time.time() - found.st_mtime < _YOUNG or not (place / LOCK).is_file():
+                continue
+            held = lock_folder(place)
+            if held is not None:
+                shutil.rmtree(place, ignore_errors=True)
+                os.close(held)
 
 
 def _require_commit(root: Path, commit: str) -> None:

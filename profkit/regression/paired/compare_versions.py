@@ -24,9 +24,8 @@ from profkit.regression.compare.outcome import outcome_of, worst_first
 from profkit.regression.paired.blame import blamed_lines
 from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout
 from profkit.regression.paired.decide import FIRST_ROUNDS
-from profkit.regression.paired.git import changed_files
-from profkit.regression.paired.interleave import PairedResult, PairedRuns, PairOptions
-from profkit.regression.paired.one_run import loaded_files
+from profkit.regression.paired.first_runs import warm_up
+from profkit.regression.paired.interleave import PairedOptions, PairedResult, PairedRuns
 from profkit.regression.paired.version import Version, version_of
 from profkit.regression.profile_process import ProfileRequest, profile_once
 
@@ -48,7 +47,7 @@ class VersionsRequest:
     cwd: Path = field(default_factory=Path.cwd)
     env: Mapping[str, str] = field(default_factory=dict)  # for the command of a commit
     checkout: CheckoutSpec = field(default_factory=CheckoutSpec)
-    pairs: PairOptions = field(default_factory=PairOptions)
+    pairs: PairedOptions = field(default_factory=PairedOptions)
     causes: bool = True
     backend: str = "auto"
 
@@ -160,54 +159,6 @@ def _of_command(text: str, cwd: Path) -> Version:
     if not words:
         raise UsageError("an empty command", "--a 'python a.py' --b 'python b.py'")
     return Version(text, ("sh", "-c", text) if _OF_A_SHELL.search(text) else words, cwd)
-
-
-# ---------------------------------------------------------------- whose code runs
-
-
-def warm_up(
-    first: Version, second: Version, options: PairOptions, folder: Path, progress: Progress
-) -> list[str]:
-    """Run both once without counting it, and see that each runs its own code; what is to be noted.
-
-    Raises UsageError where a version loads files of the other.
-    """
-    loaded = [
-        loaded_files(version, options.run, folder / "first", progress.tick) for version in (first, second)
-    ]
-    if first.root is None or second.root is None:
-        return []
-    for version, files, other, root in (
-        (first, loaded[0], second, second.root),
-        (second, loaded[1], first, first.root),
-    ):
-        stray = sorted(path for path in files if _is_code_of(root, path))
-        if stray:
-            inside = Path(stray[0]).relative_to(root)
-            raise UsageError(
-                f"{version.name} runs the code of {other.name}: it loads {inside} from there, so nothing is compared",
-                "--setup 'python -m venv .venv && .venv/bin/pip install -e .' -- .venv/bin/python ...",
-            )
-    changed = changed_files(second.root, first.commit, second.commit if not second.dirty else None)
-    python = [path for path in changed if path.endswith(".py")]
-    if not any(loaded) or not python or len(python) < len(changed):
-        return []
-    used = {str(version.root / path) for version in (first, second) if version.root for path in python}
-    if used & (loaded[0] | loaded[1]):
-        return []
-    return [f"Neither version loads a file that differs between them ({', '.join(python[:3])})."]
-
-
-def _is_code_of(root: Path, path: str) -> bool:
-    """Whether a file is of the code in `root`: an environment that lies there is no code of it."""
-    file = Path(path)
-    if not file.is_relative_to(root):
-        return False
-    inside = file.relative_to(root).parts
-    if "site-packages" in inside or "dist-packages" in inside:
-        return False
-    folders = [root.joinpath(*inside[:depth]) for depth in range(1, len(inside))]
-    return not any((folder / "pyvenv.cfg").is_file() for folder in folders)
 
 
 # ---------------------------------------------------------------- the result

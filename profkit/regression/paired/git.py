@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from profkit.core import process
@@ -10,7 +11,7 @@ from profkit.core.errors import UsageError
 from profkit.core.files.regular import read_start
 
 ANSWER_SECONDS = 300.0
-MOST_DIFF = 8 << 20  # bytes of a diff that are looked at
+MOST_PRINTED = 8 << 20  # bytes of an answer that are looked at: a large diff
 # What a hook of git's around profkit sets would name another repository than that of the folder.
 QUIET = {
     "GIT_TERMINAL_PROMPT": "0",
@@ -23,12 +24,22 @@ NO_HOOKS = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 
 
 def git_line(folder: Path, *words: str) -> str | None:
-    """What a git command prints, without the newline at its end; None where it fails, or git is not installed."""
-    try:
-        done = process.run(["git", "-C", str(folder), *words], env=QUIET, timeout=ANSWER_SECONDS)
-    except UsageError:
-        return None
-    return done.output_tail.removesuffix("\n") if done.ok else None
+    """What a git command prints, without the newline at its end; None where it fails, or git is not installed.
+
+    Up to MOST_PRINTED bytes of it; what git says on stderr is no part of it.
+    """
+    printed = _printed(["git", "-C", str(folder), *words])
+    return printed.removesuffix("\n") if printed is not None else None
+
+
+def _printed(argv: Sequence[str]) -> str | None:
+    with tempfile.TemporaryDirectory(prefix="profkit-git-") as name:
+        printed = Path(name) / "printed"
+        try:
+            done = process.run(argv, env=QUIET, timeout=ANSWER_SECONDS, printed=printed)
+            return read_start(printed, MOST_PRINTED).decode("utf-8", "replace") if done.ok else None
+        except (UsageError, OSError):
+            return None
 
 
 def resolve_commit(root: Path, name: str) -> str | None:
@@ -36,12 +47,6 @@ def resolve_commit(root: Path, name: str) -> str | None:
     if name.startswith("-"):
         return None
     return git_line(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-
-
-def commits_between(root: Path, base: str, head: str) -> tuple[str, ...]:
-    """The commits that `head` has and `base` has not, the oldest first; hashes."""
-    lines = git_line(root, "rev-list", "--reverse", "--topo-order", f"{base}..{head}")
-    return tuple((lines or "").split())
 
 
 def subject_of(root: Path, commit: str) -> str:
@@ -67,16 +72,8 @@ def changed_files(folder: Path, base: str | None, head: str | None) -> tuple[str
 def diff_text(folder: Path, base: str, head: str | None) -> str:
     """The lines that differ between two commits, or with `head` None between `base` and the files in `folder`."""
     words = ("diff", "-U0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--src-prefix=a/")
-    with tempfile.TemporaryDirectory(prefix="profkit-diff-") as name:
-        printed = Path(name) / "diff"
-        argv = ["git", "-C", str(folder), "-c", "core.quotePath=false", *words, "--dst-prefix=b/", base]
-        try:
-            done = process.run(
-                [*argv, *([head] if head else []), "--"], env=QUIET, timeout=ANSWER_SECONDS, printed=printed
-            )
-            return read_start(printed, MOST_DIFF).decode("utf-8", "replace") if done.ok else ""
-        except (UsageError, OSError):
-            return ""
+    argv = ["git", "-C", str(folder), "-c", "core.quotePath=false", *words, "--dst-prefix=b/", base]
+    return _printed([*argv, *([head] if head else []), "--"]) or ""
 
 
 def blamed_commit(folder: Path, path: str, line: int, head: str | None) -> str | None:

@@ -25,7 +25,7 @@ LEAST_SECONDS = 1e-8  # a change below that counts for nothing
 
 
 @dataclass(frozen=True)
-class PairOptions:
+class PairedOptions:
     """`budget` wall seconds for all pairs; `floor` the relative change of a time that counts; `seed` of the order."""
 
     budget: float = 60.0
@@ -51,7 +51,7 @@ class PairedRuns:
 
     first: Version
     second: Version
-    options: PairOptions
+    options: PairedOptions
     folder: Path
     progress: Progress
     pairs: list[tuple[OneRun, OneRun]] = field(default_factory=list)

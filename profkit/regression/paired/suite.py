@@ -26,7 +26,7 @@ from profkit.regression.nightly.config import NightConfig, WorkloadSpec, read_co
 from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, commit_of, repository_of
 from profkit.regression.paired.compare_versions import VersionsRequest, compare_versions
 from profkit.regression.paired.git import git_line, is_dirty
-from profkit.regression.paired.interleave import TIME, PairOptions
+from profkit.regression.paired.interleave import TIME, PairedOptions
 from profkit.regression.paired.version import named_commit
 
 _ORDER = (
@@ -55,7 +55,7 @@ class SuiteRequest:
     head: str | None = None
     setup: tuple[str, ...] = ()
     floor: float | None = None
-    pairs: PairOptions = field(default_factory=PairOptions)
+    pairs: PairedOptions = field(default_factory=PairedOptions)
     causes: bool = True
     strict: bool = False
 

@@ -33,6 +33,7 @@ class Version:
     root: Path | None = None
     commit: str | None = None
     dirty: bool = False
+    repository: Path | None = None  # where it was checked out from; None: it runs in its own place
 
     def environment(self) -> dict[str, str]:
         """What is set for its processes: Python finds the modules of its own folder before installed ones.
@@ -102,4 +103,5 @@ def version_of(
             env,
             checkout.folder,
             commit,
+            repository=root,
         )

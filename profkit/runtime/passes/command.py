@@ -93,7 +93,7 @@ def _start_up_environment(
     """
     parsed = _parse_command(command)
     if isinstance(parsed, str):
-        if _is_machine_code(command):
+        if is_machine_code(command):
             return None, parsed
     else:
         letters = {letter for word in parsed.options if not word.startswith("--") for letter in word[1:]}
@@ -105,7 +105,8 @@ def _start_up_environment(
     return {variable: str(out), "PYTHONPATH": path}, None
 
 
-def _is_machine_code(command: Sequence[str]) -> bool:
+def is_machine_code(command: Sequence[str]) -> bool:
+    """Whether the program is machine code and no known launcher, or is not there."""
     path = shutil.which(command[0]) if command else None
     if path is None or _base_name(command[0]) in _LAUNCHERS | _SHELLS:
         return path is None

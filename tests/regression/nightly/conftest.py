@@ -68,6 +68,6 @@ def in_turn(monkeypatch: pytest.MonkeyPatch) -> InTurn:
     """What `InTurn` says, in place of the processes of pairs."""
     turns = InTurn()
     monkeypatch.setattr(interleave, "run_once", turns.run_once)
-    module = importlib.import_module("profkit.regression.paired.compare_versions")  # a function has its name
+    module = importlib.import_module("profkit.regression.paired.first_runs")
     monkeypatch.setattr(module, "loaded_files", lambda *_: frozenset())
     return turns

@@ -14,11 +14,11 @@ import pytest
 
 from profkit.core.errors import UsageError, WorkloadError
 from profkit.core.progress import Silent
-from profkit.regression.paired import PairOptions, RunOptions, VersionsRequest, compare_versions
+from profkit.regression.paired import PairedOptions, RunOptions, VersionsRequest, compare_versions
 from tests.cli_runner import ENVIRONMENT, PROFKIT, profkit
 from tests.git_repository import commit, git, repository
 
-QUICK = PairOptions(budget=20.0, seed=1, run=RunOptions(sampling=0.1))
+QUICK = PairedOptions(budget=20.0, seed=1, run=RunOptions(sampling=0.1))
 BUSY = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
 
 
@@ -210,7 +210,7 @@ def test_ctrl_c_while_the_reason_is_looked_for_keeps_what_was_decided(tmp_path: 
 def test_a_budget_below_four_pairs_says_which_would_do(tmp_path: Path) -> None:
     found = compare_versions(
         VersionsRequest(
-            commands=("sleep 0.6", "sleep 0.7"), cwd=tmp_path, pairs=PairOptions(budget=1.0), causes=False
+            commands=("sleep 0.6", "sleep 0.7"), cwd=tmp_path, pairs=PairedOptions(budget=1.0), causes=False
         ),
         Silent(),
     ).comparison

@@ -13,7 +13,7 @@ from profkit.core.errors import WorkloadError
 from profkit.core.progress import Silent
 from profkit.core.types import RUN, Scope
 from profkit.regression.paired import interleave
-from profkit.regression.paired.interleave import PairedResult, PairedRuns, PairOptions
+from profkit.regression.paired.interleave import PairedOptions, PairedResult, PairedRuns
 from profkit.regression.paired.one_run import OneRun
 from profkit.regression.paired.version import Version
 
@@ -41,7 +41,7 @@ def in_pairs(
 
         monkeypatch.setattr(interleave, "run_once", run_once)
         old, new = Version("old", ("x",), tmp_path), Version("new", ("x",), tmp_path)
-        usual = PairOptions(**{"budget": 5.0, "most": 40, "seed": 1, **options})  # type: ignore[arg-type]
+        usual = PairedOptions(**{"budget": 5.0, "most": 40, "seed": 1, **options})  # type: ignore[arg-type]
         return PairedRuns(old, new, usual, tmp_path, Silent()).run(), order
 
     return run

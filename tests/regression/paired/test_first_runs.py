@@ -1,0 +1,154 @@
+"""Before anything is timed: does each version run its own code, and do both run at all?"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from profkit.core.errors import UsageError, WorkloadError
+from profkit.core.progress import Silent
+from profkit.regression.paired import PairedOptions, RunOptions, VersionsRequest, compare_versions
+from tests.cli_runner import profkit
+from tests.git_repository import commit, repository
+
+QUICK = PairedOptions(budget=20.0, seed=1, run=RunOptions(sampling=0.1))
+
+
+class Told(Silent):
+    """Keeps what is said beside the progress."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        """One line."""
+        self.notes.append(text)
+
+
+def between(place: Path, *command: str) -> VersionsRequest:
+    """The command at two commits, neither of which is the working tree."""
+    return VersionsRequest(command, "HEAD~1", "HEAD", cwd=place, pairs=QUICK, causes=False)
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> tuple[Path, str]:
+    """A project whose code lies in `lib/`, installed in place into an environment as `pip install -e` does it."""
+    place = repository(tmp_path / "repo")
+    (place / "lib" / "tool").mkdir(parents=True)
+    for milliseconds in (50, 100):
+        (place / "lib" / "tool" / "__init__.py").write_text(
+            f"import time\nend = time.process_time() + {milliseconds}e-3\nwhile time.process_time() < end: pass\n"
+        )
+        (place / "bench.py").write_text("import tool\n")
+        commit(place, milliseconds)
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    (packages / "__editable__.tool.pth").write_text(f"{place / 'lib'}\n")
+    return place, str(environment / "bin" / "python")
+
+
+def test_two_commits_that_both_load_the_working_tree_are_refused_with_the_folder_that_mends_it(
+    installed: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, python = installed
+    with pytest.raises(
+        UsageError, match=r"runs the code of the working tree .*lib/tool/__init__\.py"
+    ) as found:
+        compare_versions(between(place, python, "bench.py"), Silent())
+    assert found.value.fix == "PYTHONPATH=lib profkit compare ..."
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([*sys.path, "lib"]))
+    mended = compare_versions(between(place, python, "bench.py"), Silent()).comparison
+    assert mended.outcome == "regressed"
+
+
+def test_a_python_that_takes_no_variables_is_noted_as_not_known(installed: tuple[Path, str]) -> None:
+    place, python = installed
+    found = compare_versions(between(place, python, "-I", "bench.py"), Silent()).comparison
+    assert any("ran its own code is not known" in note for note in found.notes)
+
+
+def test_a_compiled_module_of_the_working_tree_is_told_by_its_file(installed: tuple[Path, str]) -> None:
+    place, python = installed
+    module = next(iter(Path(os.__file__).parent.glob("lib-dynload/_json.*.so")), None)
+    if module is None:
+        pytest.skip("this Python has _json built in")
+    shutil.copy(module, place / "lib" / module.name)  # built in place, and in no commit
+    (place / ".gitignore").write_text("*.so\n__pycache__/\n")
+    (place / "bench.py").write_text(
+        "import sys\nsys.modules.pop('_json', None)\nsys.path.reverse()\nimport _json\n"
+    )
+    commit(place, 1)
+    commit(place, 2)
+    with pytest.raises(UsageError, match=r"runs the code of the working tree .*lib/_json\.") as found:
+        compare_versions(between(place, python, "bench.py"), Silent())
+    assert found.value.fix is not None
+    assert "--setup" in found.value.fix
+
+
+def test_a_script_that_is_in_no_commit_runs_with_the_code_of_each_version(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    (place / "src").mkdir()
+    for milliseconds in (50, 100):
+        (place / "src" / "tool.py").write_text(
+            f"import time\nend = time.process_time() + {milliseconds}e-3\nwhile time.process_time() < end: pass\n"
+        )
+        commit(place, milliseconds)
+    (place / "bench").mkdir()
+    (place / "bench" / "new.py").write_text("import tool\n")
+    found = compare_versions(between(place, sys.executable, "bench/new.py"), Silent()).comparison
+    assert found.outcome == "regressed"
+
+
+def test_one_program_for_both_versions_is_refused(tmp_path: Path) -> None:
+    """What was built in the working tree is in no commit: both would run it."""
+    place = repository(tmp_path / "repo")
+    commit(place, 2)
+    shutil.copy("/bin/true", place / "bench")
+    with pytest.raises(UsageError, match="both versions would run the same program") as found:
+        compare_versions(between(place, "./bench"), Silent())
+    assert found.value.fix == "--setup make"
+
+
+def test_a_command_that_fails_in_both_versions_blames_neither(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    commit(place, 2)
+    with pytest.raises(WorkloadError) as found:
+        compare_versions(between(place, sys.executable, "absent.py"), Silent())
+    assert found.value.message.startswith("in both versions the command exited with 2; it said:")
+    assert found.value.message.count("can't open file") == 1
+    with pytest.raises(UsageError, match="in both versions: cannot start absent-program"):
+        compare_versions(between(place, "absent-program"), Silent())
+
+
+def test_a_base_that_lacks_a_module_is_told_how_to_install_it(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    (place / "bench.py").write_text("import built\n")
+    commit(place, 1)
+    (place / "built.py").write_text("")
+    commit(place, 2)
+    with pytest.raises(WorkloadError, match="No module named 'built'") as found:
+        compare_versions(between(place, sys.executable, "bench.py"), Silent())
+    assert found.value.fix is not None
+    assert "--setup" in found.value.fix
+
+
+def test_a_budget_without_room_for_four_pairs_is_told_before_the_pairs(tmp_path: Path) -> None:
+    told = Told()
+    request = VersionsRequest(
+        commands=("sleep 0.3", "sleep 0.4"), cwd=tmp_path, pairs=PairedOptions(budget=1.0), causes=False
+    )
+    compare_versions(request, told)
+    assert "a pair takes about 0.7 s" in told.notes[0]
+    assert "--budget 5" in told.notes[0]
+
+
+def test_a_command_in_one_quoted_word_is_told_as_words(tmp_path: Path) -> None:
+    done = profkit("compare", "--base", "HEAD", "--", "python bench.py --size 'a b'", cwd=tmp_path)
+    assert done.code == 2
+    assert "fix: -- python bench.py --size 'a b'" in done.err
