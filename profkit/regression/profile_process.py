@@ -57,6 +57,7 @@ class ProfileRequest:
     timing: float | None = None  # seconds of sampling in one process, as `profile --sampling` takes it
     precision: float = 0.01
     cold: bool = False
+    limit: float | None = None  # seconds for its passes, as `profile --budget` takes it
     on: str | None = None  # another place, as `profile --on` takes it
     on_python: str | None = None
 
@@ -147,6 +148,7 @@ def _options(spec: ProfileRequest, into: Path) -> list[str]:
     options += ["--targets", str(spec.targets)] if spec.targets is not None else []
     options += ["--timeout", str(spec.timeout)] if spec.timeout is not None else []
     options += ["--sampling", str(spec.timing)] if spec.timing is not None else []
+    options += ["--budget", str(spec.limit)] if spec.limit is not None else []
     if spec.on is not None:  # the variables that the file sets are those that go there
         options += ["--on", spec.on, *(word for name in spec.env for word in ("--send-env", name))]
         options += ["--on-python", spec.on_python] if spec.on_python is not None else []

@@ -123,10 +123,19 @@ def compare(
         bool,
         typer.Option(
             "--cause/--no-cause",
-            help="Where they differ, one run each for the reason.",
+            help="Where they differ, look for the reason.",
             rich_help_panel=VERSIONS,
         ),
     ] = True,
+    cause_budget: Annotated[
+        float | None,
+        typer.Option(
+            "--cause-budget",
+            help="Seconds for the reason, all of them used (default: until it is found, at most 60).",
+            rich_help_panel=VERSIONS,
+            min=5.0,
+        ),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", help="Of the random order.", rich_help_panel=VERSIONS)
     ] = None,
@@ -181,10 +190,11 @@ def compare(
             if base is None:
                 raise UsageError("--suite: and what is it compared with?", f"--suite {suite} --base main")
             _compare_suite(
-                SuiteRequest(suite, base, head, _prepared(setup), share, pairs, cause, strict), show
+                SuiteRequest(suite, base, head, _prepared(setup), share, pairs, cause, cause_budget, strict),
+                show,
             )
         request = _versions(words or [], base, head, a, b, setup)
-        _compare_versions(replace(request, pairs=pairs, causes=cause), show)
+        _compare_versions(replace(request, pairs=pairs, causes=cause, cause_budget=cause_budget), show)
     baseline, candidate = _two_runs(words or [])
     options = CompareOptions(
         force=force,

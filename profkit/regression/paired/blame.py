@@ -1,8 +1,8 @@
 """Which changed line is the likeliest cause: where a change touches a function that takes more than before.
 
-The lines that differ between two versions are held against both profiles: cProfile's seconds of a Python function with
-all that it calls, or the instructions that were counted in a function of machine code. A line in no function that rose
-is not blamed, and where none did, nothing is.
+The lines that differ between two versions are held against the calls that a function makes, cProfile's seconds of a
+Python function with all that it calls, or the instructions that were counted in a function of machine code. A line in
+no function that rose is not blamed, and where none did, nothing is.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from pathlib import Path
 
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.formatting import format_quantity
+from profkit.core.statistics import median
 from profkit.core.types import BlamedLine, Hotspot, Profile, RunDocument
 from profkit.regression.paired.git import blamed_commit, diff_text, subject_of
 from profkit.regression.paired.version import Version
+from profkit.regression.paired.why import ROUNDS, Reason, is_counted
 
 MOST_LINES = 3
 LEAST_RISE = 0.1  # of the function's own value before: what a tracer's noise does not reach
@@ -36,16 +38,23 @@ class ChangedLines:
     context: str = ""
 
 
-def blamed_lines(documents: Sequence[RunDocument], first: Version, second: Version) -> tuple[BlamedLine, ...]:
-    """The lines, the likeliest first: that of the function that rose most. Empty where no profile speaks of one."""
-    if len(documents) != 2 or first.root is None or second.root is None or first.commit is None:
+def blamed_lines(reason: Reason, first: Version, second: Version) -> tuple[BlamedLine, ...]:
+    """The lines, the likeliest first: that of the function that rose most. Empty where no profile speaks of one.
+
+    Calls that were counted come before seconds and instructions: nothing on the machine changes them.
+    """
+    if first.root is None or second.root is None or first.commit is None:
         return ()
     text = diff_text(second.root, first.commit, None if second.dirty else second.commit)
-    rises = _rises(documents[0], documents[1], first.root, second.root)
+    rises = _rises(reason, first.root, second.root)
+    exact = {change.caller: change for change in reversed(reason.calls)}
     found: dict[str, tuple[float, BlamedLine]] = {}
     for lines in changed_lines(text):
         for function, line in _functions_of(second.root, lines):
-            rise = rises.get((lines.path, function)) or rises.get(("", function))
+            if (change := exact.get((lines.path, function))) is not None:
+                rise: tuple[float, str] | None = (1 + change.share, change.short(reason.per))
+            else:
+                rise = rises.get((lines.path, function)) or rises.get(("", function))
             if rise is not None and rise[0] > found.get(function, (0.0, None))[0]:
                 found[function] = rise[0], _blamed(second, lines.path, line, function, rise[1])
     ranked = sorted(found.values(), key=lambda pair: -pair[0])
@@ -90,33 +99,67 @@ def _functions_of(root: Path, lines: ChangedLines) -> Iterator[tuple[str, int]]:
         yield words[-1], lines.first
 
 
-def _rises(
-    baseline: RunDocument, candidate: RunDocument, first: Path, second: Path
-) -> dict[tuple[str, str], tuple[float, str]]:
-    """By file (empty where a profile names none) and function: the share of all by which it rose, and that in words."""
+def _rises(reason: Reason, first: Path, second: Path) -> dict[tuple[str, str], tuple[float, str]]:
+    """By file (empty where a profile names none) and function: the share of all by which it rose, and that in words.
+
+    Seconds only of functions that took a larger share in each of three runs of the candidate than in each of three
+    of the baseline, since cProfile's seconds are those of a busy machine.
+    """
     rises: dict[tuple[str, str], tuple[float, str]] = {}
-    before = {(profile.title, profile.unit): profile for profile in baseline.profiles}
-    for profile in candidate.profiles:
-        old = before.get((profile.title, profile.unit))
-        if old is None or profile.total <= 0 or not _tells_functions(profile):
-            continue
-        title = profile.title.split(" by ")[0]
-        measures = [(_by_function(old, first), _by_function(profile, second), f"{title}, with what it calls")]
-        if profile.kind == "own-time":
-            words = f"{title}, with the built-in functions and libraries that it calls"
-            measures.append((_direct(baseline, old, first), _direct(candidate, profile, second), words))
-        for known, now, measured in measures:
-            for key, value in now.items():
-                was = known.get(key, 0.0)
-                rise = (value - was) / profile.total
-                if (
-                    rise >= LEAST_SHARE
-                    and value - was >= LEAST_RISE * was
-                    and rise > rises.get(key, (0.0, ""))[0]
-                ):
-                    sizes = f"{format_quantity(was, profile.unit)} to {format_quantity(value, profile.unit)}"
-                    rises[key] = rise, f"{measured}: {sizes}"
+    if all(len(runs) >= ROUNDS for runs in reason.profiled):
+        _add_rises(rises, _times(reason.profiled[0], first), _times(reason.profiled[1], second))
+    if len(reason.documents) == 2 and all(map(is_counted, reason.documents)):
+        before, after = reason.documents
+        _add_rises(rises, _instructions(before, first), _instructions(after, second))
     return rises
+
+
+_Values = dict[tuple[str, str], float]
+# Of what, in which unit; the whole and the value of each function, for each run.
+_Measured = dict[tuple[str, str], list[tuple[float, _Values]]]
+
+
+def _add_rises(rises: dict[tuple[str, str], tuple[float, str]], before: _Measured, after: _Measured) -> None:
+    for (title, unit), runs in after.items():
+        old = before.get((title, unit))
+        if not old:
+            continue
+        for key in {key for _, values in runs for key in values}:
+            shares = [[values.get(key, 0.0) / whole for whole, values in side] for side in (old, runs)]
+            was, now = (median([values.get(key, 0.0) for _, values in side]) for side in (old, runs))
+            rise = min(shares[1]) - max(shares[0])
+            if rise >= LEAST_SHARE and now - was >= LEAST_RISE * was and rise > rises.get(key, (0.0, ""))[0]:
+                sizes = f"{format_quantity(was, unit)} to {format_quantity(now, unit)}"
+                rises[key] = rise, f"{title}: {sizes}"
+
+
+def _times(runs: Sequence[RunDocument], root: Path) -> _Measured:
+    """Seconds under cProfile of each function with what it calls, and of itself with the libraries it calls."""
+    measured: _Measured = {}
+    for document in runs:
+        for profile in document.profiles:
+            if profile.kind == "own-time" and profile.total > 0:
+                title = profile.title.split(" by ")[0]
+                both = (
+                    (f"{title}, with what it calls", _by_function(profile, root)),
+                    (
+                        f"{title}, with the built-in functions and libraries that it calls",
+                        _direct(document, profile, root),
+                    ),
+                )
+                for name, values in both:
+                    measured.setdefault((name, profile.unit), []).append((profile.total, values))
+    return measured
+
+
+def _instructions(document: RunDocument, root: Path) -> _Measured:
+    return {
+        (f"{profile.title.split(' by ')[0]}, with what it calls", profile.unit): [
+            (profile.total, _by_function(profile, root))
+        ]
+        for profile in document.profiles
+        if profile.unit == "instructions" and profile.kind != "counted-lines" and profile.total > 0
+    }
 
 
 def _direct(document: RunDocument, own: Profile, root: Path) -> dict[tuple[str, str], float]:
@@ -138,10 +181,6 @@ def _direct(document: RunDocument, own: Profile, root: Path) -> dict[tuple[str, 
             if key in values and edge.callee is not None and edge.callee.library is not None:
                 values[key] += edge.total or 0.0
     return values
-
-
-def _tells_functions(profile: Profile) -> bool:
-    return profile.kind == "own-time" or (profile.unit == "instructions" and profile.kind != "counted-lines")
 
 
 def _by_function(profile: Profile, root: Path) -> dict[tuple[str, str], float]:

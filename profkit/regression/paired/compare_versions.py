@@ -7,10 +7,7 @@ import math
 import re
 import shlex
 import tempfile
-import threading
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -18,7 +15,7 @@ from pathlib import Path
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.progress import Progress
-from profkit.core.types import Change, Comparison, ComparisonOutcome, RunDocument, Side
+from profkit.core.types import Change, Comparison, ComparisonOutcome, Side
 from profkit.regression.compare import CompareOptions, compare
 from profkit.regression.compare.outcome import outcome_of, worst_first
 from profkit.regression.paired.blame import blamed_lines
@@ -27,13 +24,12 @@ from profkit.regression.paired.decide import FIRST_ROUNDS
 from profkit.regression.paired.first_runs import warm_up
 from profkit.regression.paired.interleave import PairedOptions, PairedResult, PairedRuns
 from profkit.regression.paired.version import Version, version_of
-from profkit.regression.profile_process import ProfileRequest, profile_once
+from profkit.regression.paired.why import OF_TIMES, Reason, Search, exact_functions, fitting_insights
+from profkit.regression.profile_process import ProfileRequest
 
 # What a shell gives a meaning; without any of these a command is started as it is.
 _OF_A_SHELL = re.compile(r"[|&;<>()$`*?~{}\n]")
 LAST_LINES = 20  # of a failed setup that are shown
-CAUSE_SECONDS = 300.0  # for the passes of one version that say why
-CAUSE_PASSES = ("stacks", "cprofile", "counters", "trace")
 
 
 @dataclass(frozen=True)
@@ -49,6 +45,7 @@ class VersionsRequest:
     checkout: CheckoutSpec = field(default_factory=CheckoutSpec)
     pairs: PairedOptions = field(default_factory=PairedOptions)
     causes: bool = True
+    cause_budget: float | None = None  # seconds for the reason; None: no longer than it takes to tell it
     backend: str = "auto"
 
 
@@ -103,22 +100,23 @@ def _compare_ready(
     result = PairedRuns(first, second, request.pairs, folder, progress).run()
     changes = tuple(_with_fix(change, request) for change in result.changes)
     progress.end(_summary(result))
-    documents: Sequence[RunDocument] = ()
+    reason = Reason()
     interrupted = result.interrupted
-    if request.causes and not result.interrupted and any(_needs_cause(change) for change in changes):
+    different = next((change for change in changes if change.word == "different"), None)
+    if request.causes and not result.interrupted and different is not None:
         progress.note(
             outcome_of(changes, (), {}, asked=False)[1]
         )  # the answer is not kept waiting for its reason
         try:
-            documents = _profile_both(request, (first, second), folder, progress)
+            reason = _search(request, (first, second), different, folder, progress).run()
         except KeyboardInterrupt:  # what was decided is not lost with the reason for it
             progress.end("interrupted")
             interrupted = True
             notes = [*notes, "Interrupted before the reason was found; the times above are complete."]
     sides = _side_of(first, started), _side_of(second, started)
-    comparison = _comparison_of(sides, changes, result, documents, tuple(notes))
+    comparison = _comparison_of(sides, changes, result, reason, tuple(notes))
     if comparison.outcome == "regressed":
-        comparison = replace(comparison, blamed=blamed_lines(documents, first, second))
+        comparison = replace(comparison, blamed=blamed_lines(reason, first, second))
     return VersionsResult(comparison, interrupted)
 
 
@@ -164,10 +162,6 @@ def _of_command(text: str, cwd: Path) -> Version:
 # ---------------------------------------------------------------- the result
 
 
-def _needs_cause(change: Change) -> bool:
-    return change.word == "different"
-
-
 def _with_fix(change: Change, request: VersionsRequest) -> Change:
     if change.word != "ambiguous":
         return change
@@ -182,45 +176,25 @@ def _summary(result: PairedResult) -> str:
     return f"{text} after {result.pairing.pairs} pairs" + (", interrupted" if result.interrupted else "")
 
 
-def _profile_both(
-    request: VersionsRequest, versions: tuple[Version, Version], folder: Path, progress: Progress
-) -> list[RunDocument]:
-    """One run of each under the instruments, beside each other: nothing is timed now. Empty where one failed."""
-    progress.begin("why", "one run of each version under the profilers, a minute or more; Ctrl-C ends it")
-    cancel = threading.Event()
-    with ThreadPoolExecutor(2) as pool:
-        futures = [
-            pool.submit(
-                profile_once, _cause_request(request, version), folder / f"why-{number}", None, cancel
-            )
-            for number, version in enumerate(versions)
-        ]
-        begin = time.monotonic()
-        try:
-            while wait(futures, 0.25).not_done:
-                progress.tick(time.monotonic() - begin)
-        except BaseException:
-            cancel.set()
-            raise
-    results = [future.result() for future in futures]
-    failed = next((result.reason.splitlines()[0] for result in results if result.reason), None)
-    progress.end(failed or f"{max(result.seconds for result in results):.1f} s")
-    documents = [result.document for result in results if result.document is not None]
-    return documents if len(documents) == len(versions) else []
+def _search(
+    request: VersionsRequest,
+    versions: tuple[Version, Version],
+    change: Change,
+    folder: Path,
+    progress: Progress,
+) -> Search:
+    def profiled(version: Version) -> ProfileRequest:
+        return ProfileRequest(
+            "version",
+            version.command,
+            backend=request.backend,
+            depth="standard",
+            env=version.environment(),
+            cwd=version.cwd,
+            timeout=request.pairs.run.timeout,
+        )
 
-
-def _cause_request(request: VersionsRequest, version: Version) -> ProfileRequest:
-    return ProfileRequest(
-        "version",
-        version.command,
-        backend=request.backend,
-        depth="standard",
-        passes=CAUSE_PASSES,
-        env=version.environment(),
-        cwd=version.cwd,
-        timeout=request.pairs.run.timeout,
-        budget=CAUSE_SECONDS,
-    )
+    return Search(versions, change, profiled, folder, progress, request.pairs.budget, request.cause_budget)
 
 
 def _too_few(result: PairedResult) -> tuple[str, str]:
@@ -239,20 +213,19 @@ def _comparison_of(
     sides: tuple[Side, Side],
     changes: tuple[Change, ...],
     result: PairedResult,
-    documents: Sequence[RunDocument],
+    found: Reason,
     notes: tuple[str, ...],
 ) -> Comparison:
     why: Comparison | None = None
-    if len(documents) == 2:
+    if len(found.documents) == 2:
+        first, second = found.documents
         with contextlib.suppress(MachineError):
-            why = compare(documents[0], documents[1], CompareOptions(force=True))
+            why = compare(first, second, CompareOptions(force=True))
             timed = {change.metric for change in changes}
-            changes = (*changes, *(c for c in why.changes if c.metric not in timed))
-            baseline, candidate = sides
-            sides = (
-                replace(baseline, backend=documents[0].backend),
-                replace(candidate, backend=documents[1].backend),
-            )
+            # Both ran at the same time and under profilers: what is in seconds says nothing of the versions.
+            counted = (c for c in why.changes if c.metric not in timed and c.unit != "s")
+            changes = (*changes, *counted)
+            sides = replace(sides[0], backend=first.backend), replace(sides[1], backend=second.backend)
     outcome: ComparisonOutcome
     fix: str | None
     if not any(change.unit == "s" for change in changes):
@@ -265,11 +238,11 @@ def _comparison_of(
         reason,
         changes=worst_first(changes),
         kernels=why.kernels if why else (),
-        functions=why.functions if why else (),
-        causes=why.causes if why else (),
+        functions=exact_functions(found.documents, why.functions, outcome) if why else (),
+        causes=(*found.causes, *(cause for cause in why.causes if cause.kind not in OF_TIMES)) if why else (),
         looked_at=len(changes),
-        notes=(*notes, *result.notes),
+        notes=(*notes, *result.notes, *found.notes),
         fix=fix,
-        insights=why.insights if why else (),
+        insights=fitting_insights(why.insights, outcome) if why else (),
         pairing=result.pairing,
     )

@@ -60,8 +60,8 @@ def _run_both(
     for version in (first, second):
         try:
             loaded.append(loaded_files(version, options.run, folder / "first", progress.tick))
-        except (UsageError, WorkloadError) as fault:
-            faults.append((version, fault))
+        except (UsageError, WorkloadError) as error:
+            faults.append((version, error))
     if not faults:
         return loaded
     version, fault = faults[0]

@@ -57,6 +57,7 @@ class SuiteRequest:
     floor: float | None = None
     pairs: PairedOptions = field(default_factory=PairedOptions)
     causes: bool = True
+    cause_budget: float | None = None
     strict: bool = False
 
 
@@ -197,6 +198,7 @@ def _request_for(spec: WorkloadSpec, config: NightConfig, request: SuiteRequest)
         checkout=CheckoutSpec(confirm.checkout, request.setup or confirm.setup, confirm.setup_timeout),
         pairs=replace(request.pairs, floor=floor, run=run),
         causes=request.causes,
+        cause_budget=request.cause_budget,
         backend=spec.backend,
     )
 

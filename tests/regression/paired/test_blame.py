@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from profkit.core.types import Frame, Hotspot, Profile, RunDocument
+from profkit.core.types import RUN, Frame, Hotspot, Profile, Reading, RunDocument, Source
 from profkit.regression.paired.blame import ChangedLines, blamed_lines, changed_lines
+from profkit.regression.paired.call_counts import CallChange
 from profkit.regression.paired.version import Version
+from profkit.regression.paired.why import ROUNDS, Reason
 from tests.documents import document
 from tests.git_repository import git, repository
 
@@ -17,6 +19,9 @@ SLOWER = CODE.replace("    return words", "    words = sorted(words)\n    return
 )
 
 
+INSTRUCTIONS = Reading("instructions", 1e6, "1", "simulated", RUN, Source("valgrind"))
+
+
 def profiled(root: Path, **seconds: float) -> RunDocument:
     """A run whose cProfile has these functions of `tool.py`, with what they call."""
     hotspots = tuple(
@@ -24,6 +29,11 @@ def profiled(root: Path, **seconds: float) -> RunDocument:
     )
     profile = Profile("own time by function", "s", 1.0, hotspots, "own-time")
     return replace(document(), profiles=(profile,))
+
+
+def reason(before: RunDocument, after: RunDocument) -> Reason:
+    """What three runs of each version found that were alike."""
+    return Reason(profiled=((before,) * ROUNDS, (after,) * ROUNDS))
 
 
 def versions(tmp_path: Path) -> tuple[Version, Version]:
@@ -48,7 +58,7 @@ def test_the_changed_line_of_the_function_that_rose_is_blamed_with_its_commit(tm
     assert old.root is not None
     assert new.root is not None
     documents = profiled(old.root, quick=0.1, parse=0.2), profiled(new.root, quick=0.1, parse=0.5)
-    (line,) = blamed_lines(documents, old, new)
+    (line,) = blamed_lines(reason(*documents), old, new)
     assert (line.path, line.line, line.text) == ("tool.py", 7, "words = sorted(words)")
     assert (line.function, line.subject, line.commit) == ("parse", "Sort the words", new.commit)
     assert "200 ms to 500 ms" in line.reason
@@ -71,10 +81,10 @@ def test_a_function_that_calls_all_others_is_blamed_for_what_was_added_to_itself
         )
         return replace(document(), profiles=profiles)
 
-    (line,) = blamed_lines((dispatching(old.root, 0.0), dispatching(new.root, 0.04)), old, new)
+    (line,) = blamed_lines(reason(dispatching(old.root, 0.0), dispatching(new.root, 0.04)), old, new)
     assert (line.line, line.function) == (7, "parse")
     assert "libraries that it calls: 1.00 ms to 41.0 ms" in line.reason
-    assert blamed_lines((dispatching(old.root, 0.04), dispatching(new.root, 0.04)), old, new) == ()
+    assert blamed_lines(reason(dispatching(old.root, 0.04), dispatching(new.root, 0.04)), old, new) == ()
 
 
 def test_nothing_is_blamed_where_no_changed_function_takes_more(tmp_path: Path) -> None:
@@ -82,8 +92,8 @@ def test_nothing_is_blamed_where_no_changed_function_takes_more(tmp_path: Path) 
     assert old.root is not None
     assert new.root is not None
     documents = profiled(old.root, parse=0.2, other=0.1), profiled(new.root, parse=0.2, other=0.7)
-    assert blamed_lines(documents, old, new) == ()
-    assert blamed_lines((), old, new) == ()
+    assert blamed_lines(reason(*documents), old, new) == ()
+    assert blamed_lines(Reason(), old, new) == ()
 
 
 def test_a_line_that_is_in_no_commit_has_none(tmp_path: Path) -> None:
@@ -92,7 +102,7 @@ def test_a_line_that_is_in_no_commit_has_none(tmp_path: Path) -> None:
     assert new.root is not None
     (new.root / "tool.py").write_text(SLOWER.replace("sorted(words)", "sorted(words, key=len)"))
     documents = profiled(old.root, parse=0.2), profiled(new.root, parse=0.5)
-    (line,) = blamed_lines(documents, old, replace(new, dirty=True))
+    (line,) = blamed_lines(reason(*documents), old, replace(new, dirty=True))
     assert (line.commit, line.subject) == ("", "not committed")
 
 
@@ -112,12 +122,13 @@ def test_a_function_of_machine_code_is_known_by_the_name_that_git_sees(tmp_path:
         replace(
             document(),
             profiles=(Profile("functions by instructions", "instructions", 1e6, (Hotspot("sum_all", own),)),),
+            readings=(INSTRUCTIONS,),
         )
         for own in (2e5, 6e5)
     ]
     old = Version("old", ("x",), place, root=place, commit=first)
     new = Version("new", ("x",), place, root=place, commit=git(place, "rev-parse", "HEAD"))
-    (line,) = blamed_lines(counted, old, new)
+    (line,) = blamed_lines(Reason((counted[0], counted[1])), old, new)
     assert (line.path, line.line, line.function) == ("tool.c", 10, "sum_all")
 
 
@@ -131,3 +142,24 @@ def test_hunks_are_read_and_what_files_hold_is_taken_for_no_header() -> None:
         ChangedLines("a b.py", 2, 3, "def f():"),
         ChangedLines("c.c", 4, 4, "g(int)"),
     ]
+
+
+def test_calls_that_were_counted_blame_the_line_of_their_caller_before_any_seconds(tmp_path: Path) -> None:
+    old, new = versions(tmp_path)
+    calls = (
+        CallChange(("built-in", "<built-in method builtins.sorted>"), 0, 1200, 0.02, ("tool.py", "parse"), 5),
+    )
+    (line,) = blamed_lines(Reason(calls=calls), old, new)
+    assert (line.line, line.function) == (7, "parse")
+    assert line.reason == "sorted is called 1,200 times per run instead of 0"
+
+
+def test_seconds_that_overlap_between_the_runs_of_both_versions_blame_nothing(tmp_path: Path) -> None:
+    old, new = versions(tmp_path)
+    assert old.root is not None
+    assert new.root is not None
+    slow, quick = profiled(old.root, parse=0.5), profiled(old.root, parse=0.2)
+    after = profiled(new.root, parse=0.5)
+    assert blamed_lines(Reason(profiled=((quick, slow, quick), (after,) * 3)), old, new) == ()
+    assert blamed_lines(Reason(profiled=((quick,), (after,))), old, new) == ()
+    assert blamed_lines(Reason(profiled=((quick,) * 3, (after,) * 3)), old, new) != ()

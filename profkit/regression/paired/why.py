@@ -1,0 +1,230 @@
+"""Why one of two versions is slower: the cheapest evidence first, and no more of it than tells.
+
+Of a Python program the calls are counted (cProfile, up to three runs of each version). Where they tell the reason, that
+is all. Else one run of each version under the other instruments, within the time that is left. Both versions run beside
+each other where there are processors: nothing is timed now.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from profkit.backends.passes import read_region_work
+from profkit.core.errors import UnreadableReport
+from profkit.core.progress import Progress
+from profkit.core.types import Cause, Change, ComparisonOutcome, FunctionChange, InsightChange, RunDocument
+from profkit.hardware.machine import usable_cores
+from profkit.regression.paired.call_counts import (
+    CallChange,
+    CallCounts,
+    changed_calls,
+    counts_of,
+    explains,
+    steady,
+)
+from profkit.regression.paired.version import Version
+from profkit.regression.profile_process import END_SECONDS, ProfileRequest, ProfileResult, profile_once
+
+MOST_SECONDS = 60.0  # where nobody says; never more than the pairs may take
+ROUNDS = 3  # runs of each version under cProfile, for what is not exact
+LEAST_LEFT = 8.0  # seconds below which no further instrument is started
+FURTHER_PASSES = ("stacks", "counters", "trace")
+OF_TIMES = ("imports", "neighbours", "state")  # kinds of causes that rest on the seconds of these runs
+_INTERPRETER = re.compile(r"(lib)?python[\d.]*t?(\.so[\d.]*)?|libc[.-].*|ld-linux.*")
+_SEED = {"PYTHONHASHSEED": "0"}  # so that both versions call the same functions as often
+
+
+@dataclass(frozen=True)
+class Reason:
+    """What was found. `profiled`: the runs of both versions under cProfile; `documents`: the last of each version."""
+
+    documents: tuple[RunDocument, ...] = ()
+    profiled: tuple[tuple[RunDocument, ...], tuple[RunDocument, ...]] = ((), ())
+    calls: tuple[CallChange, ...] = ()
+    per: str = "run"
+    notes: tuple[str, ...] = ()
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """The further calls in words."""
+        count = len(self.profiled[0])
+        how = (
+            f"counted by cProfile, the same in {count} runs of each version" if count > 1 else "counted once"
+        )
+        return tuple(
+            Cause("calls", f"{change.sentence(self.per)}.", evidence=(how,) if not number else ())
+            for number, change in enumerate(self.calls)
+        )
+
+
+@dataclass
+class Search:
+    """The search for the reason of `change`. `request` is without passes; `most`: seconds that somebody asked for."""
+
+    versions: tuple[Version, Version]
+    change: Change
+    request: Callable[[Version], ProfileRequest]
+    folder: Path
+    progress: Progress
+    budget: float
+    most: float | None = None
+    _begin: float = field(default_factory=time.monotonic)
+    _number: int = 0
+
+    @property
+    def limit(self) -> float:
+        """Seconds for all of it."""
+        return self.most if self.most is not None else min(MOST_SECONDS, self.budget)
+
+    def run(self) -> Reason:
+        """What there is to say; without documents where a version failed under its instruments."""
+        self.progress.begin(
+            "why", f"both versions under the profilers, at most {self.limit:.0f} s; Ctrl-C ends it"
+        )
+        found, told = self._count_calls()
+        left = self.limit - (time.monotonic() - self._begin)
+        if told and self.most is None:
+            names = ", ".join(FURTHER_PASSES)
+            note = f"The counts of calls tell the reason, so {names} were left out: --cause-budget 300 runs them."
+            found = replace(found, notes=(note,))
+        elif left < LEAST_LEFT:
+            note = f"No time was left for {', '.join(FURTHER_PASSES)}: --cause-budget 300 runs them."
+            found = replace(found, notes=(note,))
+        else:
+            results = self._profile_both(FURTHER_PASSES, left)
+            documents = _documents(results)
+            failed = next((result.reason.splitlines()[0] for result in results if result.reason), None)
+            if documents:
+                found = replace(found, documents=documents)
+            elif failed is not None:
+                found = replace(found, notes=(f"A version failed under the profilers: {failed}.",))
+        self.progress.end(f"{time.monotonic() - self._begin:.1f} s")
+        return found
+
+    def _count_calls(self) -> tuple[Reason, bool]:
+        """Up to three runs of each version under cProfile, and whether the counts tell the reason."""
+        runs: tuple[list[RunDocument], list[RunDocument]] = [], []
+        counted: tuple[list[CallCounts], list[CallCounts]] = [], []
+        found = Reason()
+        for number in range(ROUNDS):
+            began = time.monotonic()
+            results = self._profile_both(("cprofile",), self.limit - (began - self._begin))
+            documents = _documents(results)
+            iterations = [_iterations(result) for result in results]
+            pairs = [
+                counts_of(document, version.root, count or 1)
+                for document, version, count in zip(documents, self.versions, iterations, strict=False)
+            ]
+            if len(pairs) < 2 or pairs[0] is None or pairs[1] is None:
+                break  # no Python program, or one that ends otherwise under cProfile
+            for side, counts in enumerate(pairs):
+                runs[side].append(documents[side])
+                if counts is not None:
+                    counted[side].append(counts)
+            calls = _calls_of(counted, worse=self.change.course == "worse")
+            per = "iteration" if any(iterations) else "run"
+            found = Reason(documents, (tuple(runs[0]), tuple(runs[1])), calls, per)
+            now = time.monotonic()
+            told = explains(calls, self.change.ratio)
+            if (told and number) or self.limit - (now - self._begin) < 1.5 * (now - began):
+                return found, told
+        return found, False
+
+    def _profile_both(self, passes: tuple[str, ...], seconds: float) -> list[ProfileResult]:
+        """One run of each under these instruments, beside each other where there are two processors."""
+        self._number += 1
+        cancel = threading.Event()
+        workers = 2 if len(usable_cores()) > 1 else 1
+        each = max(1.0, seconds if workers == 2 else seconds / 2)
+        with ThreadPoolExecutor(workers) as pool:
+            futures = [
+                pool.submit(
+                    profile_once,
+                    self._request(version, passes, each),
+                    self.folder / f"why-{side}-{self._number}",
+                    None,
+                    cancel,
+                )
+                for side, version in enumerate(self.versions)
+            ]
+            try:
+                while wait(futures, 0.25).not_done:
+                    self.progress.tick(time.monotonic() - self._begin)
+            except BaseException:
+                cancel.set()
+                raise
+        return [future.result() for future in futures]
+
+    def _request(self, version: Version, passes: tuple[str, ...], seconds: float) -> ProfileRequest:
+        request = self.request(version)
+        env = {**request.env, **_SEED}
+        return replace(request, passes=passes, env=env, limit=seconds, budget=seconds + END_SECONDS)
+
+
+def _documents(results: list[ProfileResult]) -> tuple[RunDocument, ...]:
+    """Those of both versions, or none."""
+    documents = tuple(result.document for result in results if result.document is not None and result.ok)
+    return documents if len(documents) == len(results) else ()
+
+
+def _iterations(result: ProfileResult) -> int | None:
+    """Of what the program marks, under cProfile; None where it marks nothing."""
+    if result.folder is None:
+        return None
+    with contextlib.suppress(UnreadableReport, OSError):
+        work = read_region_work(result.folder, "cprofile")
+        return work.iterations if work.marked else None
+    return None
+
+
+def _calls_of(counted: tuple[list[CallCounts], list[CallCounts]], *, worse: bool) -> tuple[CallChange, ...]:
+    before, after = steady(counted[0]), steady(counted[1])
+    every = {key for runs in counted for run in runs for key in run.calls}
+    unsteady = {
+        key for key in every if any(len({run.calls.get(key) for run in runs}) > 1 for runs in counted)
+    }
+    return changed_calls(before, after, frozenset(unsteady), worse=worse)
+
+
+def exact_functions(
+    documents: Sequence[RunDocument], functions: Sequence[FunctionChange], outcome: ComparisonOutcome
+) -> tuple[FunctionChange, ...]:
+    """Those that were counted, and not timed, and that changed as the time did.
+
+    Of a Python program the functions of the interpreter say nothing to its author. Where the simulation saw only a
+    part of the program, the parts of both versions are not the same, and nothing of it is shown.
+    """
+    if not all(is_counted(document) for document in documents):
+        return ()
+    words = {"regressed": ("slower", "appeared"), "improved": ("faster", "vanished")}.get(outcome)
+    python = any(document.workload.python is not None for document in documents)
+    return tuple(
+        function
+        for function in functions
+        if function.unit == "instructions"
+        and (words is None or function.word in words)
+        and not (python and _INTERPRETER.fullmatch(function.library or ""))
+    )
+
+
+def fitting_insights(
+    insights: Sequence[InsightChange], outcome: ComparisonOutcome
+) -> tuple[InsightChange, ...]:
+    """Without what became better in a version that is worse, and the other way round: each is from one run."""
+    against = {"regressed": "fixed", "improved": "new"}.get(outcome)
+    return tuple(insight for insight in insights if insight.word != against)
+
+
+def is_counted(document: RunDocument) -> bool:
+    """Whether all instructions were counted: of a simulation that was cut off their number is not known."""
+    return any(
+        reading.metric == "instructions" and reading.scope.kind == "run" and reading.value is not None
+        for reading in document.readings
+    )

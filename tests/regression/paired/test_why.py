@@ -1,0 +1,147 @@
+"""Why a version is slower: the calls that it makes, counted in real runs, before anything that takes longer."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from profkit.core.progress import Silent
+from profkit.core.types import Frame, FunctionChange, Hotspot, Profile, RunDocument
+from profkit.regression.paired import PairedOptions, VersionsRequest, compare_versions
+from profkit.regression.paired.call_counts import CallCounts, changed_calls, counts_of, explains, steady
+from profkit.regression.paired.why import exact_functions
+from tests.documents import document
+from tests.git_repository import git, repository
+
+PROGRAM = """
+def parse(words):
+    return words[0]
+
+
+def main():
+    words = [str(n) for n in range(300)]
+    for _ in range(3000):
+        parse(words)
+
+
+main()
+"""
+
+
+def committed(place: Path, program: str) -> None:
+    (place / "program.py").write_text(program)
+    git(place, "add", "-A")
+    git(place, "commit", "-qm", "Another program")
+
+
+def why(place: Path, **more: object) -> VersionsRequest:
+    pairs = PairedOptions(budget=40.0, seed=1)
+    usual = {"base": "HEAD~1", "cwd": place, "pairs": pairs, **more}
+    return VersionsRequest((sys.executable, "program.py"), **usual)  # type: ignore[arg-type]
+
+
+def test_a_function_that_is_called_more_is_the_reason_and_no_slower_instrument_runs(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    committed(place, PROGRAM)
+    committed(place, PROGRAM.replace("    return words[0]", "    return sorted(words)[0]"))
+    found = compare_versions(why(place), Silent()).comparison
+    assert found.outcome == "regressed"
+    (cause,) = [cause for cause in found.causes if cause.kind == "calls"]
+    assert "sorted is called 3,00" in cause.sentence
+    assert cause.sentence.endswith("from parse (program.py:2).")
+    assert (found.blamed[0].line, found.blamed[0].text) == (3, "return sorted(words)[0]")
+    assert any("were left out: --cause-budget 300 runs them" in note for note in found.notes)
+    assert found.functions == ()
+    assert all(change.unit != "s" or change.baseline.groups for change in found.changes)
+
+
+def test_fewer_calls_are_the_reason_of_a_version_that_is_faster(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    committed(place, PROGRAM.replace("    return words[0]", "    return sorted(words)[0]"))
+    committed(place, PROGRAM)
+    found = compare_versions(why(place), Silent()).comparison
+    assert found.outcome == "improved"
+    assert any(
+        "sorted is called" in cause.sentence and "instead of 3,00" in cause.sentence for cause in found.causes
+    )
+
+
+def counted(*functions: tuple[str, int, float], edges: tuple[tuple[str, str, int], ...] = ()) -> CallCounts:
+    """Functions of `tool.py` with calls and seconds of 1 s, and who calls them."""
+    spots = tuple(
+        Hotspot(name, seconds, seconds, calls, "/r/tool.py", 3) for name, calls, seconds in functions
+    )
+    calls = tuple(
+        Hotspot(caller, 0.1, 0.1, count, "/r/tool.py", 3, callee=Frame(callee, None, "/r/tool.py", 3))
+        for caller, callee, count in edges
+    )
+    profiles = (
+        Profile("own time by function", "s", 1.0, spots, "own-time"),
+        Profile("own functions and what they call", "s", 1.0, calls, "program-calls"),
+    )
+    found = counts_of(replace(document(), profiles=profiles), Path("/r"))
+    assert found is not None
+    return found
+
+
+def names(before: CallCounts, after: CallCounts, *, worse: bool = True) -> list[str]:
+    return [change.function[1] for change in changed_calls(before, after, frozenset(), worse=worse)]
+
+
+def test_of_a_chain_of_calls_the_first_is_named() -> None:
+    before = counted(
+        ("main", 1, 0.9),
+        ("parse", 10, 0.5),
+        ("scan", 100, 0.4),
+        edges=(("main", "parse", 10), ("parse", "scan", 100)),
+    )
+    after = counted(
+        ("main", 1, 0.9),
+        ("parse", 30, 0.5),
+        ("scan", 300, 0.4),
+        edges=(("main", "parse", 30), ("parse", "scan", 300)),
+    )
+    assert names(before, after) == ["parse"]
+
+
+def test_a_function_that_is_called_less_is_no_reason_for_a_slower_version() -> None:
+    before, after = counted(("parse", 30, 0.5)), counted(("parse", 10, 0.5))
+    assert names(before, after) == []
+    assert names(before, after, worse=False) == ["parse"]
+
+
+def test_a_count_that_is_another_in_each_run_is_not_used() -> None:
+    runs = [counted(("poll", count, 0.5), ("parse", 10, 0.4)) for count in (10, 14)]
+    assert set(steady(runs).calls) == {("tool.py", "parse")}
+
+
+def test_few_further_calls_do_not_explain_a_large_change() -> None:
+    found = changed_calls(counted(("parse", 10, 0.02)), counted(("parse", 30, 0.02)), frozenset(), worse=True)
+    assert len(found) == 1
+    assert not explains(found, 2.0)
+    assert explains(found, 1.02)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kept"), [("regressed", ["up"]), ("improved", ["down"]), ("changed", ["up", "down"])]
+)
+def test_functions_are_shown_that_were_counted_and_changed_as_the_time_did(
+    outcome: str, kept: list[str]
+) -> None:
+    from profkit.core.types import RUN, Reading, Source
+
+    reading = Reading("instructions", 1e6, "1", "simulated", RUN, Source("valgrind"))
+    run: RunDocument = replace(document(), readings=(reading,))
+    run = replace(run, workload=replace(run.workload, python=None))
+    changes = (
+        FunctionChange("up", "functions by instructions", "instructions", "slower", "", 1.0, 2.0),
+        FunctionChange("down", "functions by instructions", "instructions", "faster", "", 2.0, 1.0),
+        FunctionChange("timed", "own time by function", "%", "slower", "", 1.0, 2.0),
+    )
+    found = exact_functions((run, run), changes, outcome)  # type: ignore[arg-type]
+    assert [function.name for function in found] == kept
+    part = replace(run, readings=())  # the simulation was cut off
+    assert exact_functions((run, part), changes, outcome) == ()  # type: ignore[arg-type]
