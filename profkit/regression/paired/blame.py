@@ -102,8 +102,8 @@ def _functions_of(root: Path, lines: ChangedLines) -> Iterator[tuple[str, int]]:
 def _rises(reason: Reason, first: Path, second: Path) -> dict[tuple[str, str], tuple[float, str]]:
     """By file (empty where a profile names none) and function: the share of all by which it rose, and that in words.
 
-    Seconds only of functions that took a larger share in each of three runs of the candidate than in each of three
-    of the baseline, since cProfile's seconds are those of a busy machine.
+    Seconds only of functions that took longer in each of three runs of the candidate than in each of three of the
+    baseline, which ran beside them, since cProfile's seconds are those of a busy machine.
     """
     rises: dict[tuple[str, str], tuple[float, str]] = {}
     if all(len(runs) >= ROUNDS for runs in reason.profiled):
@@ -125,9 +125,9 @@ def _add_rises(rises: dict[tuple[str, str], tuple[float, str]], before: _Measure
         if not old:
             continue
         for key in {key for _, values in runs for key in values}:
-            shares = [[values.get(key, 0.0) / whole for whole, values in side] for side in (old, runs)]
-            was, now = (median([values.get(key, 0.0) for _, values in side]) for side in (old, runs))
-            rise = min(shares[1]) - max(shares[0])
+            lows, highs = ([values.get(key, 0.0) for _, values in side] for side in (old, runs))
+            was, now = median(lows), median(highs)
+            rise = (min(highs) - max(lows)) / median([whole for whole, _ in runs])
             if rise >= LEAST_SHARE and now - was >= LEAST_RISE * was and rise > rises.get(key, (0.0, ""))[0]:
                 sizes = f"{format_quantity(was, unit)} to {format_quantity(now, unit)}"
                 rises[key] = rise, f"{title}: {sizes}"

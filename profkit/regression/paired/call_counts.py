@@ -52,15 +52,15 @@ class CallChange:
     after: float
     share: float
     caller: Key | None = None
-    line: int | None = None  # where the caller begins
+    line: int | None = None  # where the caller begins, or where that is not known the function
 
     def sentence(self, per: str) -> str:
         """`sorted is called 1,200 times per run instead of 0, from parse_method (parser.py:88)`."""
         text = self.short(per)
         if self.caller is not None:
             where = f"{self.caller[0]}:{self.line}" if self.line else self.caller[0]
-            text += f", from {self.caller[1]} ({where})"
-        return text
+            return f"{text}, from {self.caller[1]} ({where})"
+        return f"{text} ({self.function[0]}:{self.line})" if self.line else text
 
     def short(self, per: str) -> str:
         """The same without the caller."""
@@ -141,7 +141,7 @@ def changed_calls(
             continue
         if caller is not None and _follows(key, caller, more, less):
             continue
-        line = more.lines.get(caller) if caller is not None else None
+        line = more.lines.get(caller or key)
         numbers = (was, calls) if worse else (calls, was)
         found.append(CallChange(key, *numbers, share, caller, line))
     plain = {change.caller for change in found if change.function[1] not in _INSIDE}

@@ -46,7 +46,7 @@ def warm_up(
     if not any(loaded) or not python or len(python) < len(changed):
         return []
     used = {str(version.root / path) for version in (first, second) if version.root for path in python}
-    if used & (loaded[0] | loaded[1]):
+    if used & (loaded[0] | loaded[1] | _named(first) | _named(second)):
         return []
     return [f"Neither version loads a file that differs between them ({', '.join(python[:3])})."]
 
@@ -111,7 +111,7 @@ def _refuse_foreign_code(version: Version, files: frozenset[str], both: Sequence
     Files of the command line are let be: a script that is in no commit is the same for both on purpose.
     """
     assert version.root is not None
-    named = {os.path.realpath(version.cwd / word) for word in version.command if "\0" not in word}
+    named = _named(version)
     for root in _roots(both) - {version.root}:
         stray = sorted(
             path
@@ -129,6 +129,11 @@ def _refuse_foreign_code(version: Version, files: frozenset[str], both: Sequence
             "so nothing is compared",
             _fix_of(file, root, version),
         )
+
+
+def _named(version: Version) -> frozenset[str]:
+    """The files that the words of its command are, or would be: its script is no module."""
+    return frozenset(os.path.realpath(version.cwd / word) for word in version.command if "\0" not in word)
 
 
 def _roots(both: Sequence[Version]) -> set[Path]:

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from profkit.backends.passes import read_region_work
+from profkit.backends.passes import divide_profile, read_region_work
 from profkit.core.errors import UnreadableReport
 from profkit.core.progress import Progress
 from profkit.core.types import Cause, Change, ComparisonOutcome, FunctionChange, InsightChange, RunDocument
@@ -125,7 +125,8 @@ class Search:
             if len(pairs) < 2 or pairs[0] is None or pairs[1] is None:
                 break  # no Python program, or one that ends otherwise under cProfile
             for side, counts in enumerate(pairs):
-                runs[side].append(documents[side])
+                parts = (divide_profile(p, iterations[side] or 1) for p in documents[side].profiles)
+                runs[side].append(replace(documents[side], profiles=tuple(parts)))
                 if counts is not None:
                     counted[side].append(counts)
             calls = _calls_of(counted, worse=self.change.course == "worse")

@@ -129,6 +129,11 @@ def test_a_function_of_machine_code_is_known_by_the_name_that_git_sees(tmp_path:
     old = Version("old", ("x",), place, root=place, commit=first)
     new = Version("new", ("x",), place, root=place, commit=git(place, "rev-parse", "HEAD"))
     (line,) = blamed_lines(Reason((counted[0], counted[1])), old, new)
+    whole = [
+        replace(one, profiles=(replace(one.profiles[0], total=one.profiles[0].hotspots[0].own),))
+        for one in counted
+    ]
+    assert blamed_lines(Reason((whole[0], whole[1])), old, new)  # it is all of the program in both
     assert (line.path, line.line, line.function) == ("tool.c", 10, "sum_all")
 
 

@@ -14,7 +14,7 @@ from profkit.core.errors import UsageError, WorkloadError
 from profkit.core.progress import Silent
 from profkit.regression.paired import PairedOptions, RunOptions, VersionsRequest, compare_versions
 from tests.cli_runner import profkit
-from tests.git_repository import commit, repository
+from tests.git_repository import commit, git, repository
 
 QUICK = PairedOptions(budget=20.0, seed=1, run=RunOptions(sampling=0.1))
 
@@ -103,6 +103,18 @@ def test_a_script_that_is_in_no_commit_runs_with_the_code_of_each_version(tmp_pa
     (place / "bench" / "new.py").write_text("import tool\n")
     found = compare_versions(between(place, sys.executable, "bench/new.py"), Silent()).comparison
     assert found.outcome == "regressed"
+
+
+def test_a_script_that_differs_is_run_by_both_and_noted_as_nothing(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    for milliseconds in (50, 100):
+        program = f"import time\nend = time.process_time() + {milliseconds}e-3\nwhile time.process_time() < end: pass\n"
+        (place / "bench.py").write_text(program)
+        git(place, "add", "-A")
+        git(place, "commit", "-qm", "Another script")
+    found = compare_versions(between(place, sys.executable, "bench.py"), Silent()).comparison
+    assert found.outcome == "regressed"
+    assert not any("Neither version loads" in note for note in found.notes)
 
 
 def test_one_program_for_both_versions_is_refused(tmp_path: Path) -> None:

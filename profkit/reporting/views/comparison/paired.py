@@ -67,7 +67,7 @@ def blamed_text(line: BlamedLine) -> Text:
     """`bench.py:12 in parse, commit 1a2b3c4 'Parse twice': own time +38 %`."""
     where = f"{line.path}:{line.line}" if line.line > 0 else line.path
     commit = f"commit {line.commit[:_COMMIT]}" if line.commit else "not committed"
-    subject = f" '{line.subject}'" if line.subject else ""
+    subject = f" '{line.subject}'" if line.subject and line.commit else ""
     inside = (" in ", code(line.function)) if line.function else ()
     return joined(strong(where), *inside, f", {commit}", soft(subject), f": {line.reason}")
 
