@@ -48,11 +48,14 @@ def test_how_small_a_change_would_have_been_seen_is_told_with_the_floor() -> Non
     found = compared(0.0, 0.001)
     (change,) = found.changes
     assert change.detectable is not None
-    text = as_text(found, color=False)
+    text = " ".join(as_text(found, color=False).split())
+    assert change.word == "same"
     assert (
-        f"A change of {100 * change.detectable:.1f} % would have been called different; one below 2.0 %"
+        f"smaller than 2.0 %, and so small a change does not count (--floor). One of {100 * change.detectable:.1f} % or"
         in text
     )
+    different = " ".join(as_text(compared(0.3, 0.001), color=False).split())
+    assert "or more different; one below 2.0 % does not count (--floor)" in different
 
 
 def test_the_note_is_of_the_error_over_all_looks_and_not_of_adjusted_samples() -> None:
@@ -143,7 +146,7 @@ def test_the_comment_is_a_verdict_a_short_table_the_cause_and_all_else_folded() 
     text = markdown.render(comment(found))
     open_part, folded = text.split("<details>", 1)
     assert open_part.startswith("## ✗ WORSE: time.median +1")
-    assert "A change of " in open_part
+    assert "These runs call a change of " in open_part
     assert "| ✗ time.median | " in open_part
     assert "- src/parse.py:12 in parse, commit 1a2b3c4" in open_part
     assert "- It executes 37 % more instructions." in open_part

@@ -14,13 +14,12 @@ from profkit.core.progress import Progress
 from profkit.regression.paired.decide import FIRST_ROUNDS
 from profkit.regression.paired.git import changed_files
 from profkit.regression.paired.interleave import PairedOptions
-from profkit.regression.paired.one_run import loaded_files
+from profkit.regression.paired.one_run import NOT_INSTALLED, loaded_files
 from profkit.regression.paired.version import Version
 from profkit.runtime.passes.command import find_interpreter, is_machine_code, loaded_files_environment
 
 SETUP = "--setup 'python -m venv .venv && .venv/bin/pip install -e .' -- .venv/bin/python ..."
 SPARE = 1.5  # times the four pairs that decide nothing but a large change
-_NOT_BUILT = ("ModuleNotFoundError", "ImportError")
 
 
 def warm_up(
@@ -69,7 +68,7 @@ def _run_both(
         said = fault.message.removeprefix(version.name)
         where = "in both versions" + (" the command" if isinstance(fault, WorkloadError) else "")
         raise type(fault)(where + said, fault.fix)
-    if fault.fix is None and version.commit and any(word in fault.message for word in _NOT_BUILT):
+    if fault.fix is None and version.commit and fault.code == NOT_INSTALLED:
         fault.fix = SETUP
     raise fault
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -23,6 +24,8 @@ from profkit.runtime.passes.read_records import read_record, region_timings
 LOW_PERCENT = 25.0
 # Of the wall time: where threads of a program ran and waited for less than that together, they did so one at a time.
 ONE_AT_A_TIME = 1.02
+NOT_INSTALLED = "module-missing"  # the code of the fault where Python does not find a module
+_NO_MODULE = re.compile(r"^(ModuleNotFoundError|ImportError)\b", re.MULTILINE)
 MOST_OFFSET = 4096  # bytes by which the environment is longer, drawn anew for each process
 
 
@@ -155,7 +158,8 @@ def _start(
         said = "\n".join(outcome.output_tail.strip().splitlines()[-12:])
         printed = f"; it said:\n{said}" if said else "; it printed nothing"
         fix = "give it more time: --timeout SECONDS" if outcome.timed_out else None
-        raise WorkloadError(f"{version.name} {outcome.ending()}{printed}", fix)
+        code = NOT_INSTALLED if _NO_MODULE.search(outcome.output_tail) else None
+        raise WorkloadError(f"{version.name} {outcome.ending()}{printed}", fix, code)
     return outcome
 
 

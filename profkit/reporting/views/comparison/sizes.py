@@ -130,7 +130,12 @@ def seen_text(changes: Sequence[Change]) -> str:
     if not sizes:
         return ""
     worst = max(sizes, key=lambda change: change.detectable or 0.0)
+    seen, floor = (f"{format_figures(100 * size, 2)} %" for size in (worst.detectable or 0.0, worst.floor))
+    if all(change.word == "same" for change in sizes):
+        return (
+            f"The change is smaller than {floor}, and so small a change does not count (--floor). "
+            f"One of {seen} or more would have been called different; one between the two would have been left open."
+        )
     return (
-        f"A change of {format_figures(100 * (worst.detectable or 0.0), 2)} % would have been called different; "
-        f"one below {format_figures(100 * worst.floor, 2)} % does not count."
+        f"These runs call a change of {seen} or more different; one below {floor} does not count (--floor)."
     )
