@@ -18,6 +18,7 @@ from profkit.core.files.regular import read_bounded_text
 from profkit.core.formatting import format_quantity
 from profkit.core.statistics import median
 from profkit.core.types import BlamedLine, Hotspot, Profile, RunDocument
+from profkit.regression.paired.call_counts import CallChange
 from profkit.regression.paired.git import blamed_commit, diff_text, subject_of
 from profkit.regression.paired.version import Version
 from profkit.regression.paired.why import ROUNDS, Reason, is_counted
@@ -51,7 +52,8 @@ def blamed_lines(reason: Reason, first: Version, second: Version) -> tuple[Blame
     found: dict[str, tuple[float, BlamedLine]] = {}
     for lines in changed_lines(text):
         for function, line in _functions_of(second.root, lines):
-            if (change := exact.get((lines.path, function))) is not None:
+            change = exact.get((lines.path, function)) or _begun_in(lines, reason.calls)
+            if change is not None:
                 rise: tuple[float, str] | None = (1 + change.share, change.short(reason.per))
             else:
                 rise = rises.get((lines.path, function)) or rises.get(("", function))
@@ -76,6 +78,21 @@ def changed_lines(diff: str) -> Iterator[ChangedLines]:
             first = max(1, start)
             if path:
                 yield ChangedLines(path, first, max(first, start + count - 1), match[4])
+
+
+def _begun_in(lines: ChangedLines, calls: Sequence[CallChange]) -> CallChange | None:
+    """A generator that begins in the changed lines: what runs it is built in, so no caller is known."""
+    return next(
+        (
+            change
+            for change in calls
+            if change.caller is None
+            and change.function[0] == lines.path
+            and change.line is not None
+            and lines.first <= change.line <= lines.last
+        ),
+        None,
+    )
 
 
 def _functions_of(root: Path, lines: ChangedLines) -> Iterator[tuple[str, int]]:

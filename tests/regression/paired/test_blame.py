@@ -168,3 +168,11 @@ def test_seconds_that_overlap_between_the_runs_of_both_versions_blame_nothing(tm
     assert blamed_lines(Reason(profiled=((quick, slow, quick), (after,) * 3)), old, new) == ()
     assert blamed_lines(Reason(profiled=((quick,), (after,))), old, new) == ()
     assert blamed_lines(Reason(profiled=((quick,) * 3, (after,) * 3)), old, new) != ()
+
+
+def test_a_generator_that_a_built_in_function_runs_is_blamed_by_the_line_it_begins_in(tmp_path: Path) -> None:
+    old, new = versions(tmp_path)
+    there, elsewhere = (CallChange(("tool.py", "<genexpr>"), 10, 30, 0.5, None, line) for line in (7, 1))
+    (line,) = blamed_lines(Reason(calls=(there,)), old, new)
+    assert (line.line, line.function) == (7, "parse")
+    assert blamed_lines(Reason(calls=(elsewhere,)), old, new) == ()
