@@ -1,6 +1,6 @@
 """How often a bisection is right, how sure it says it is, and how many pairs of runs it takes, by kind of noise.
 
-python -m tests.performance.bisect_search [--searches 200] [--noise quiet]
+python -m tests.performance.bisect_search [--searches 200] [--noise quiet] [--changes 2]
 """
 
 from __future__ import annotations
@@ -60,7 +60,11 @@ class Machine:
 
 @dataclass(frozen=True)
 class Searched:
-    """How one search ended (`ends`: both ends were not called different), what it said, and what it took."""
+    """How one search ended, what it said, and what it took.
+
+    `ends`: both ends were not called different. Of two changes: `one of two` is named and the rest is said to lie
+    elsewhere; `one for both`: it is named alone.
+    """
 
     end: str
     said: float
@@ -72,10 +76,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--searches", type=int, default=200)
     parser.add_argument("--noise", choices=NOISES)
+    parser.add_argument("--changes", type=int, choices=(1, 2))
     options = parser.parse_args()
     noises = (options.noise,) if options.noise else NOISES
     rows = [(noise, 1, size, n) for noise, size, n in product(noises, (1.03, 1.05, 1.2), (16, 100))]
     rows += [(noise, 2, size, 16) for noise, size in product(noises, (1.05, 1.2))]
+    rows = [row for row in rows if options.changes in (None, row[1])]
     print(f"{options.searches} searches each\n")
     print(
         "| noise | changes | commits | searched | answered | right | says | of 95 % and more: right | tests | pairs |"
@@ -98,10 +104,11 @@ def _summary(made: Sequence[Searched]) -> str:
     searched = [one for one in made if one.end != "ends"]
     ends = Counter(one.end for one in searched)
     answers = [one for one in searched if one.end != "open"]
-    sure = [one.end != "wrong" for one in answers if one.said >= 0.95]
+    sure = [one.end in ("right", "one of two") for one in answers if one.said >= 0.95]
     if not searched or not answers:
         return f"{len(searched)} | {len(answers)} | | | | |"
-    right = f"{ends['right']}" + (f", {ends['one of two']} one of two" if ends["one of two"] else "")
+    names = ("one of two", "one for both", "wrong")
+    right = ", ".join([str(ends["right"]), *(f"{ends[name]} {name}" for name in names if ends[name])])
     said = sum(one.said for one in answers) / len(answers)
     tests, pairs = (
         sum(values) / len(searched) for values in zip(*((s.tests, s.pairs) for s in searched), strict=True)
@@ -131,7 +138,10 @@ def _search(noise: str, changes: int, size: float, n: int, seed: int) -> Searche
         made += len(pairs)
     single = [found for found in move if not found.rest]
     named = [found.high for found in single]
-    end = "right" if named == places else "one of two" if set(named) < set(places) else "wrong"
+    rest = any(found.rest and abs(found.size) > rules.floor for found in move)
+    end = "right" if named == places else "wrong"
+    if set(named) < set(places):
+        end = "one of two" if rest else "one for both"
     said = min((found.probability for found in single), default=0.0)
     return Searched(end if named else "open", said, len(seen), made)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import jsonschema
 import pytest
@@ -17,6 +18,7 @@ from profkit.core.types import (
 )
 from profkit.reporting.html.page import render
 from profkit.reporting.json import bisection
+from profkit.reporting.view import plain_text
 from profkit.reporting.views.bisect import view
 from tests import bisect_schema
 from tests.comparison_schema import text
@@ -80,3 +82,22 @@ def test_a_bisection_without_a_search_has_no_row_of_commits() -> None:
     page = render(view(BisectDocument("", ("a",), None, ".", "v1", "HEAD", whole.options, (ends,))))
     assert 'class="chart commits"' not in page
     assert "Nothing was searched" in page
+
+
+def test_a_commit_that_made_half_of_the_change_is_not_said_to_have_made_all_of_it() -> None:
+    whole = document()
+    (search,) = whole.searches
+    half = replace(search, parts=(replace(search.parts[0], ratio=1.1),))
+    said = "It is +20.0 % between both ends: another commit may have made the rest."
+    assert said in plain_text(view(replace(whole, searches=(half,))).headline[0])
+    assert said not in plain_text(view(whole).headline[0])
+
+
+def test_an_answer_below_the_certainty_says_so() -> None:
+    whole = document()
+    (search,) = whole.searches
+    unsure = replace(search, parts=(replace(search.parts[0], probability=0.91),))
+    told = plain_text(view(replace(whole, searches=(unsure,))).headline[0])
+    assert "made it 20 % slower (probability 91 %)" in told
+    assert "less than the 95 % asked for" in told
+    assert "asked for" not in plain_text(view(whole).headline[0])
