@@ -16,12 +16,15 @@ from profkit.reporting.plain_text import disarm_commands, without_control_charac
 LOG_SECONDS = 30.0  # between two lines of a log that say how far it is
 
 
-def progress_for(*, quiet: bool, stream: TextIO | None = None) -> Progress:
-    """What suits the stream: nothing when quiet, a moving line on a terminal, plain lines in a log."""
+def progress_for(*, quiet: bool, stream: TextIO | None = None, ends_only: bool = False) -> Progress:
+    """What suits the stream: nothing when quiet, a moving line on a terminal, plain lines in a log.
+
+    `ends_only`: a log has one line for each piece of work, when it ends.
+    """
     stream = stream if stream is not None else sys.stderr
     if quiet:
         return Silent()
-    return _TerminalProgress(stream) if stream.isatty() else _LogProgress(stream)
+    return _TerminalProgress(stream) if stream.isatty() else _LogProgress(stream, ends_only)
 
 
 @contextmanager
@@ -61,14 +64,15 @@ def show_if_long(
 class _LogProgress:
     """One line when a piece of work ends: what a CI log wants."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO, ends_only: bool = False) -> None:
+        self._stream, self._ends_only = stream, ends_only
         self._title = ""
         self._spoken = 0.0
 
     def begin(self, title: str, detail: str = "") -> None:
         self._title, self._spoken = title, time.monotonic()
-        self._write(f"{title}: {detail}" if detail else title)
+        if not self._ends_only:
+            self._write(f"{title}: {detail}" if detail else title)
 
     def tick(self, seconds: float) -> None:
         """A log needs no clock."""
@@ -79,7 +83,7 @@ class _LogProgress:
             self._write(f"  {detail}")
 
     def end(self, result: str) -> None:
-        self._write(f"  {result}")
+        self._write(f"{self._title}: {result}" if self._ends_only else f"  {result}")
 
     def note(self, text: str) -> None:
         self._write(f"  {text}")

@@ -171,9 +171,12 @@ def read_bisection(path: Path, depth: int) -> None:
     from math import log
 
     from profkit.regression.bisect.measure import checked_pairs, observed
-    from profkit.regression.bisect.search import Rules, next_move
+    from profkit.regression.bisect.posterior import Rules
+    from profkit.regression.bisect.search import next_move
     from profkit.regression.bisect.state import read_state
+    from profkit.regression.bisect.worth import is_enough
     from profkit.reporting import terminal
+    from profkit.reporting.html.page import render as page
     from profkit.reporting.views.bisect import view
 
     document = read_state(path)
@@ -182,11 +185,12 @@ def read_bisection(path: Path, depth: int) -> None:
         places = {commit: place for place, commit in enumerate((search.good, *search.commits))}
         steps = [(checked_pairs(step), places[step.earlier], places[step.later]) for step in search.steps]
         seen = [observed(pairs, steps[0][0], earlier, later) for pairs, earlier, later in steps]
+        skipped = frozenset(places[one.commit] for one in search.skipped)
         if seen:
-            next_move(
-                len(search.commits), frozenset(places[one.commit] for one in search.skipped), seen, rules
-            )
+            next_move(len(search.commits), skipped, seen, rules)
+            is_enough(len(search.commits), skipped, seen, rules, 1.0)
     terminal.render(view(document, "folder"))
+    page(view(document, "folder"))
 
 
 def read_traces(path: Path, depth: int) -> None:

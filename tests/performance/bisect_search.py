@@ -1,59 +1,161 @@
-"""How often a bisection is right, how sure it says it is, and how many tests it takes, beside plain bisection.
+"""How often a bisection is right, how sure it says it is, and how many pairs of runs it takes, by kind of noise.
 
-python -m tests.performance.bisect_search [--searches 500]
+python -m tests.performance.bisect_search [--searches 200] [--noise quiet] [--changes 2]
 """
 
 from __future__ import annotations
 
 import argparse
 import random
-from math import log
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from math import exp, log
 
-from profkit.regression.bisect.search import Move, Observation, Rules, next_move
+from profkit.regression.bisect.measure import Pairs, observed
+from profkit.regression.bisect.posterior import Rules
+from profkit.regression.bisect.search import Move, next_move
+from profkit.regression.bisect.worth import FEW, is_enough
+from profkit.regression.paired.decide import MetricFloor, confirm, rounds_of_looks
 
-ROWS = ((20, 0.0), (20, 0.05), (20, 0.1), (200, 0.0), (200, 0.1))
-SIZE, ERROR = log(1.1), 0.01  # of the change, and of a test's logarithm
+MOST = 40  # pairs of a test
+START = 1.5  # pairs that it takes to begin with another commit
+BUILD = 0.003  # standard deviation of what a build is faster or slower by chance
+FLOOR = 0.02
+NOISES = ("quiet", "noisy", "tails", "neighbour")
+
+
+@dataclass
+class Machine:
+    """Runs a program: `quiet` 1 % of noise, `noisy` 5 %, `tails` 1 % and every seventh run a fifth slower.
+
+    `neighbour`: another program comes for 8 runs in the mean and goes for 12; a run beside it takes 30 % longer, with
+    5 % of noise.
+    """
+
+    noise: str
+    draw: random.Random
+    beside: bool = False
+
+    def run(self, level: float) -> float:
+        """Seconds of one run."""
+        draw = self.draw
+        if self.noise == "neighbour" and draw.random() < (1 / 8 if self.beside else 1 / 12):
+            self.beside = not self.beside
+        other = draw.gauss(0, 0.05 if self.noise == "noisy" or self.beside else 0.01)
+        other += log(1.3) if self.beside else 0
+        other += draw.expovariate(5) if self.noise == "tails" and draw.random() < 0.15 else 0
+        return exp(level + other)
+
+    def pair(self, earlier: float, later: float) -> tuple[float, float]:
+        """Seconds of both, run in random order."""
+        if self.draw.random() < 0.5:
+            return self.run(earlier), self.run(later)
+        second = self.run(later)
+        return self.run(earlier), second
+
+
+@dataclass(frozen=True)
+class Searched:
+    """How one search ended, what it said, and what it took.
+
+    `ends`: both ends were not called different. Of two changes: `one of two` is named and the rest is said to lie
+    elsewhere; `one for both`: it is named alone.
+    """
+
+    end: str
+    said: float
+    tests: int
+    pairs: int
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--searches", type=int, default=500)
-    count = parser.parse_args().searches
-    print(f"{count} searches each; one commit is 10 % slower, a test has an error of 1 %\n")
-    print("| commits | wrong tests | right | says | tests | 9 of 10 below | plain bisection: right | tests |")
-    print("| --- |" + " --- |" * 7)
-    for n, wrong in ROWS:
-        draw = random.Random(n)
-        made = [_search(n, wrong, draw) for _ in range(count)]
-        plain = [_plain(n, wrong, draw) for _ in range(count)]
-        right, said, tests = (sum(row[i] for row in made) / count for i in range(3))
-        most = sorted(row[2] for row in made)[9 * count // 10]
-        of_plain, its_tests = (sum(row[i] for row in plain) / count for i in range(2))
-        ours = f"{right:.1%} | {said:.1%} | {tests:.1f} | {most}"
-        print(f"| {n} | {wrong:.0%} | {ours} | {of_plain:.0%} | {its_tests:.1f} |")
+    parser.add_argument("--searches", type=int, default=200)
+    parser.add_argument("--noise", choices=NOISES)
+    parser.add_argument("--changes", type=int, choices=(1, 2))
+    options = parser.parse_args()
+    noises = (options.noise,) if options.noise else NOISES
+    rows = [(noise, 1, size, n) for noise, size, n in product(noises, (1.03, 1.05, 1.2), (16, 100))]
+    rows += [(noise, 2, size, 16) for noise, size in product(noises, (1.05, 1.2))]
+    rows = [row for row in rows if options.changes in (None, row[1])]
+    print(f"{options.searches} searches each\n")
+    print(
+        "| noise | changes | commits | searched | answered | right | says | of 95 % and more: right | tests | pairs |"
+    )
+    print("| --- |" + " --- |" * 9)
+    every: list[Searched] = []
+    with ProcessPoolExecutor() as pool:
+        for noise, changes, size, n in rows:
+            one = partial(_search, noise, changes, size, n)
+            made = list(pool.map(one, range(options.searches), chunksize=4))
+            every += made
+            print(
+                f"| {noise} | {changes} of {size - 1:.0%} | {n} | {_summary(made)} |",
+                flush=True,
+            )
+    print(f"| all | | | {_summary(every)} |")
 
 
-def _search(n: int, wrong: float, draw: random.Random) -> tuple[bool, float, int]:
-    """Whether it was right, the probability that it said, and its tests."""
-    change = draw.randint(1, n)
-    seen = [Observation(0, n, SIZE, ERROR)]
-    while isinstance(move := next_move(n, frozenset(), seen, Rules()), Move):
-        slower = (move.earlier < change <= move.later) != (draw.random() < wrong)
-        seen.append(Observation(move.earlier, move.later, SIZE * slower + draw.gauss(0, ERROR), ERROR))
+def _summary(made: Sequence[Searched]) -> str:
+    searched = [one for one in made if one.end != "ends"]
+    ends = Counter(one.end for one in searched)
+    answers = [one for one in searched if one.end != "open"]
+    sure = [one.end in ("right", "one of two") for one in answers if one.said >= 0.95]
+    if not searched or not answers:
+        return f"{len(searched)} | {len(answers)} | | | | |"
+    names = ("one of two", "one for both", "wrong")
+    right = ", ".join([str(ends["right"]), *(f"{ends[name]} {name}" for name in names if ends[name])])
+    said = sum(one.said for one in answers) / len(answers)
+    tests, pairs = (
+        sum(values) / len(searched) for values in zip(*((s.tests, s.pairs) for s in searched), strict=True)
+    )
+    share = f"{sum(sure) / len(sure):.1%}" if sure else ""
+    return f"{len(searched)} | {len(answers)} | {right} | {said:.1%} | {share} | {tests:.1f} | {pairs:.0f}"
+
+
+def _search(noise: str, changes: int, size: float, n: int, seed: int) -> Searched:
+    draw = random.Random(f"{noise}{changes}{size}{n}{seed}")
+    places = sorted(draw.sample(range(1, n + 1), changes))
+    levels = [sum(log(size) for place in places if commit >= place) for commit in range(n + 1)]
+    levels = [level + draw.gauss(0, BUILD) for level in levels]
+    machine, rules, nobody = Machine(noise, draw), Rules(floor=log(1 + FLOOR)), frozenset[int]()
+    ends, different = _in_full(machine, levels[0], levels[n])
+    if not different:
+        return Searched("ends", 0.0, 1, len(ends))
+    seen, made = [observed(ends, ends, 0, n)], len(ends)
+    while isinstance(move := next_move(n, nobody, seen, rules), Move):
+        earlier, later = levels[move.earlier], levels[move.later]
+        pairs: Pairs = _in_full(machine, earlier, later)[0] if move.direct else ()
+        while not move.direct and len(pairs) < MOST:
+            pairs += tuple(machine.pair(earlier, later) for _ in range(FEW))
+            if is_enough(n, nobody, [*seen, observed(pairs, ends, move.earlier, move.later)], rules, START):
+                break
+        seen.append(observed(pairs, ends, move.earlier, move.later))
+        made += len(pairs)
     single = [found for found in move if not found.rest]
-    answer = max(single, key=lambda found: found.probability, default=None)
-    return len(single) == 1 and single[0].high == change, answer.probability if answer else 0.0, len(seen)
+    named = [found.high for found in single]
+    rest = any(found.rest and abs(found.size) > rules.floor for found in move)
+    end = "right" if named == places else "wrong"
+    if set(named) < set(places):
+        end = "one of two" if rest else "one for both"
+    said = min((found.probability for found in single), default=0.0)
+    return Searched(end if named else "open", said, len(seen), made)
 
 
-def _plain(n: int, wrong: float, draw: random.Random) -> tuple[bool, int]:
-    low, high, tests, change = 0, n, 0, draw.randint(1, n)
-    while high - low > 1:
-        middle, tests = (low + high) // 2, tests + 1
-        if (middle >= change) != (draw.random() < wrong):
-            high = middle
-        else:
-            low = middle
-    return high == change, tests
+def _in_full(machine: Machine, earlier: float, later: float) -> tuple[Pairs, bool]:
+    """The pairs of the paired test, and whether it called them different."""
+    pairs: list[tuple[float, float]] = []
+    floor = MetricFloor("time", FLOOR)
+    for look in rounds_of_looks(MOST):
+        pairs += [machine.pair(earlier, later) for _ in range(look - len(pairs))]
+        told = confirm([(new, old) for old, new in pairs], floor, most=MOST, spent=look == MOST)
+        if told.word != "more":
+            break
+    return tuple(pairs), told.word == "different"
 
 
 if __name__ == "__main__":

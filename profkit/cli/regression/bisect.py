@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.cli.options import FormatOption, OutputFormat, print_result, print_view
+from profkit.cli.options import OutputFormat, print_pieces, print_result, print_view, remember_format
 
 if TYPE_CHECKING:
     from profkit.core.types import BisectOptions
     from profkit.regression.bisect import BisectRequest
+    from profkit.reporting.view import View
 
 EXAMPLES = """
 Example:  profkit bisect v1.2 HEAD -- python bench.py
@@ -20,11 +22,33 @@ With a build:  profkit bisect v1.2 HEAD --setup 'make -j8' -- ./bench
 
 What it would cost:  profkit bisect v1.2 HEAD --plan -- python bench.py
 
+As a page:  profkit bisect v1.2 HEAD --format html -- python bench.py > bisect.html
+
 After a Ctrl-C:  profkit bisect v1.2 HEAD --resume reports/bisect-20261123-081500 -- python bench.py
 
 Exit codes: 0 a commit was found, or several that made it together; 5 both ends are the same, or it cannot be decided;
 2 wrong usage; 4 the command fails at one of both ends; 130 interrupted.
 """
+
+
+class BisectFormat(str, Enum):
+    """How the answer is printed."""
+
+    terminal = "terminal"
+    json = "json"
+    markdown = "markdown"
+    html = "html"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+def _remember(form: BisectFormat) -> BisectFormat:
+    if form is BisectFormat.json:
+        remember_format(OutputFormat.json)
+    return form
+
+
 SETTLED = ("budget", "floor", "sampling", "timeout", "seed", "certainty", "output")
 
 
@@ -78,7 +102,15 @@ def bisect(
         bool, typer.Option("--plan", help="Print how many tests it takes, and how long; run nothing.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
-    format: FormatOption = OutputFormat.terminal,
+    format: Annotated[
+        BisectFormat,
+        typer.Option(
+            "--format",
+            "-f",
+            help="json prints one document and nothing else there; html one page.",
+            callback=_remember,
+        ),
+    ] = BisectFormat.terminal,
 ) -> None:
     """Find the commit that made a command slower, by running commits between two ends in turn."""
     from profkit.cli.progress import progress_for
@@ -96,7 +128,7 @@ def bisect(
     if plan:
         _print_plan(request, format)
         return
-    progress = progress_for(quiet=quiet)
+    progress = progress_for(quiet=quiet, ends_only=True)
     with raise_on_signals():
         if resume is not None:
             _check_resume(context)
@@ -104,14 +136,14 @@ def bisect(
         else:
             document, folder = bisecting.bisect(request, progress)
     with defer_interrupts():
-        if format is OutputFormat.json:
+        if format is BisectFormat.json:
             from profkit.reporting.json import bisection
 
             print_result(bisection(document))
         else:
             from profkit.reporting.views.bisect import view
 
-            print_view(view(document, str(folder)), format)
+            _print(view(document, str(folder)), format)
     raise typer.Exit(bisecting.exit_code(document))
 
 
@@ -130,18 +162,27 @@ def _request(
     return BisectRequest(good, bad, tuple(command), options, setup, folder=output)
 
 
-def _print_plan(request: BisectRequest, output: OutputFormat) -> None:
+def _print(shown: View, form: BisectFormat) -> None:
+    if form is BisectFormat.html:
+        from profkit.reporting.html.page import render
+
+        print_pieces((render(shown),))
+    else:
+        print_view(shown, OutputFormat(form.value))
+
+
+def _print_plan(request: BisectRequest, output: BisectFormat) -> None:
     from profkit.regression.bisect import plan_bisect
 
     planned = plan_bisect(request)
-    if output is OutputFormat.json:
+    if output is BisectFormat.json:
         from profkit.reporting.json import bisection_plan
 
         print_result(bisection_plan(planned))
     else:
         from profkit.reporting.views.bisect import plan_view
 
-        print_view(plan_view(planned), output)
+        _print(plan_view(planned), output)
 
 
 def _parse_certainty(text: str) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from math import exp, log
 from pathlib import Path
 from typing import Literal
 
-from profkit.core.errors import Interrupted, ProfkitError, UsageError, WorkloadError
+from profkit.core.errors import Interrupted, UsageError, WorkloadError
 from profkit.core.progress import Progress
 from profkit.core.types import (
     BisectDocument,
@@ -31,20 +30,14 @@ from profkit.regression.bisect.measure import (
     checked_pairs,
     observed,
     run_in_full,
-    run_until_clear,
+    run_until_enough,
 )
+from profkit.regression.bisect.posterior import Observation, Rules, Stretch, stretches
 from profkit.regression.bisect.row import changed_in, row_inside
-from profkit.regression.bisect.search import (
-    Found,
-    Move,
-    Observation,
-    Rules,
-    Stretch,
-    is_clear,
-    next_move,
-    stretches,
-)
+from profkit.regression.bisect.search import Found, Move, next_move
 from profkit.regression.bisect.state import held, write_state
+from profkit.regression.bisect.telling import SHORT, Beside, as_usage, percent, reason_of, resume_line
+from profkit.regression.bisect.worth import is_enough
 from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout
 from profkit.regression.paired.first_runs import warm_up
 from profkit.regression.paired.git import subject_of
@@ -52,17 +45,9 @@ from profkit.regression.paired.interleave import PairedOptions
 from profkit.regression.paired.one_run import RunOptions, loaded_files
 from profkit.regression.paired.version import Version, version_of
 
-SHORT = 10  # digits of a commit
 _SUBJECT = 200  # characters of a message's first line that are kept
 _DEEPEST = 5  # merges inside of merges
 StepKind = Literal["ends", "search", "confirm"]
-
-
-def resume_line(document: BisectDocument, folder: Path) -> str:
-    """What is typed to go on."""
-    words = ["profkit", "bisect", document.good, document.bad, "--resume", str(folder)]
-    words += ["--setup", document.setup] if document.setup is not None else []
-    return shlex.join([*words, "--", *document.command])
 
 
 @dataclass
@@ -107,8 +92,7 @@ class Bisection:
                 self._test_ends(stack)
             while self._search().state == "running":
                 search = self._search()
-                skipped = frozenset(self._place(one.commit) for one in search.skipped)
-                move = next_move(len(search.commits), skipped, self._seen(), self._rules())
+                move = next_move(len(search.commits), self._skipped(), self._seen(), self._rules())
                 if isinstance(move, Move):
                     self._test(move, stack)
                 else:
@@ -129,28 +113,28 @@ class Bisection:
         except (NoCheckout, NotTimed, WorkloadError, UsageError) as fault:
             self.progress.end("failed")
             if search.inside is None:
-                raise _as_usage(fault) from None
-            self.document = replace(self.document, notes=(*self.document.notes, _reason_of(fault)[0]))
+                raise as_usage(fault) from None
+            self.document = replace(self.document, notes=(*self.document.notes, reason_of(fault)[0]))
             self._change(state="open")  # the merge itself is an answer
             write_state(self.folder, self.document)
             return
         chosen = max(found, key=lambda one: _rank(one.change))
         others = [one.change for one in found if one is not chosen and one.change.word == "different"]
         notes += [
-            f"Also different, and not searched: {change.scope.name} {_percent(change)}." for change in others
+            f"Also different, and not searched: {change.scope.name} {percent(change)}." for change in others
         ]
         word = chosen.change.word
         state: BisectState = "running" if word == "different" else word
         self.document = replace(self.document, notes=(*self.document.notes, *notes))
         self._change(scope=chosen.change.scope, state=state)
         self._add_step(Move(0, len(search.commits)), "ends", chosen, time.monotonic() - began)
-        self.progress.end(f"{word}: {_percent(chosen.change)}")
+        self.progress.end(f"{len(chosen.pairs)} pairs, {word}: {percent(chosen.change)}")
 
     def _test(self, move: Move, stack: contextlib.ExitStack) -> None:
         """One step of the search, or the direct test of its answer; a commit that does not run is skipped."""
         number = len(self._search().steps) + len(self._search().skipped)
         began, later = time.monotonic(), self._commit(move.later)
-        against = f"{self._name(later)} against {self._name(self._commit(move.earlier))}"
+        against = self._name(later) + (" after its parent" if move.direct else "")
         self.progress.begin(
             f"{'confirm' if move.direct else 'step'} {number}", f"{against}; {self._likeliest()}"
         )
@@ -164,40 +148,48 @@ class Bisection:
                     first = versions.enter_context(self._version(broken, number))
                     broken = later
                 second = versions.enter_context(self._version(later, number))
-                found = self._run_pair(move, first, second, number)
+                found = self._run_pair(move, first, second, number, began)
         except TooFewPairs:  # what is asked for cannot be had with any commit
             raise
         except (NoCheckout, NotTimed, WorkloadError, UsageError) as fault:
             self._skip(broken, fault, good, number)
             return
         self._add_step(move, "confirm" if move.direct else "search", found, time.monotonic() - began)
-        self.progress.end(f"{_percent(found.change)}; {self._likeliest()}")
+        self.progress.end(
+            f"{against}: {len(found.pairs)} pairs, {percent(found.change)}; {self._likeliest()}"
+        )
 
-    def _run_pair(self, move: Move, first: Version, second: Version, number: int) -> Measured:
+    def _run_pair(self, move: Move, first: Version, second: Version, number: int, began: float) -> Measured:
         options, logs, scope = self._options(number), self._logs(number), self._search().scope
-        beside = _Beside(self.progress, self._likeliest())
+        beside = Beside(self.progress, self._likeliest())
         warm_up(first, second, options, logs, beside)
         if move.direct:
             found = [m for m in run_in_full(first, second, options, logs, beside) if m.change.scope == scope]
             if not found:
                 raise NotTimed
             return found[0]
-        stretch = next(s for s in self._stretches() if s.low < move.later < s.high)
-        reference = self._reference()
+        seen, reference = self._seen(), self._reference()
+        start = time.monotonic() - began
 
-        def clear(pairs: Pairs) -> bool:
-            seen = observed(pairs, reference, move.earlier, move.later)
-            return is_clear(stretch, seen.shift, seen.error, self._rules())
+        def enough(pairs: Pairs, seconds: float) -> bool:
+            tests = [*seen, observed(pairs, reference, move.earlier, move.later)]
+            return is_enough(
+                len(self._search().commits),
+                self._skipped(),
+                tests,
+                self._rules(),
+                start * len(pairs) / seconds,
+            )
 
-        return run_until_clear(first, second, options, scope, clear, logs, beside)
+        return run_until_enough(first, second, options, scope, enough, logs, beside)
 
     def _skip(self, commit: str, fault: Exception, good: Version | None, number: int) -> None:
         """Take note of a commit that cannot be tested. Raises the fault where it is the good end, which ran before."""
         if good is not None and isinstance(fault, WorkloadError):
             loaded_files(good, self._options(number).run, self._logs(number) / "again", self.progress.tick)
         if commit in (self._search().good, self._search().commits[-1]):
-            raise _as_usage(fault)
-        reason, fix = _reason_of(fault)
+            raise as_usage(fault)
+        reason, fix = reason_of(fault)
         skipped = SkippedCommit(commit, reason, fix)
         self._change(skipped=(*self._search().skipped, skipped))
         self._name(commit)
@@ -289,9 +281,10 @@ class Bisection:
         ]
 
     def _stretches(self) -> tuple[Stretch, ...]:
-        search = self._search()
-        skipped = frozenset(self._place(one.commit) for one in search.skipped)
-        return stretches(len(search.commits), skipped, self._seen(), self._rules())
+        return stretches(len(self._search().commits), self._skipped(), self._seen(), self._rules())
+
+    def _skipped(self) -> frozenset[int]:
+        return frozenset(self._place(one.commit) for one in self._search().skipped)
 
     def _add_step(self, move: Move, kind: StepKind, found: Measured, seconds: float) -> None:
         change = found.change
@@ -318,7 +311,12 @@ class Bisection:
     def _likeliest(self) -> str:
         """The three likeliest commits with their probabilities."""
         known = sorted(self._search().probabilities.items(), key=lambda item: -item[1])[:3]
-        return "likeliest " + ", ".join(f"{c[:SHORT]} {100 * p:.0f} %" for c, p in known if p >= 0.005)
+        shown = [
+            f"{c[:SHORT]} {100 * p:.0f} %" if p < 0.99 else f"{c[:SHORT]} over 99 %"
+            for c, p in known
+            if p >= 0.005
+        ]
+        return f"likeliest {', '.join(shown)}" if shown else "no commit is likely by itself"
 
     def _name(self, commit: str) -> str:
         if commit not in self.document.subjects:
@@ -353,58 +351,9 @@ class Bisection:
         return PairedOptions(options.budget, options.floor, seed=seed, run=run)
 
 
-def _reason_of(fault: Exception) -> tuple[str, str | None]:
-    """Why a commit cannot be tested, on one line, and what would fix that."""
-    if isinstance(fault, NoCheckout):
-        return fault.reason, fault.fix
-    if isinstance(fault, ProfkitError):
-        lines = [line.strip() for line in fault.message.splitlines()] or [""]
-        return " ".join(dict.fromkeys([lines[0], lines[-1]])), fault.fix
-    return "it marks other regions than the commit it is compared with", None
-
-
-def _as_usage(fault: Exception) -> ProfkitError:
-    """The fault of an end, without which nothing can be searched."""
-    return fault if isinstance(fault, ProfkitError) else UsageError(*_reason_of(fault))
-
-
-class _Beside:
-    """Tells how far a test is, and beside it which commits are the likeliest."""
-
-    def __init__(self, inner: Progress, likeliest: str) -> None:
-        self._inner, self._likeliest = inner, likeliest
-
-    def begin(self, title: str, detail: str = "") -> None:
-        """As it is."""
-        self._inner.begin(title, detail)
-
-    def tick(self, seconds: float) -> None:
-        """As it is."""
-        self._inner.tick(seconds)
-
-    def move(self, detail: str) -> None:
-        """With the likeliest commits behind it."""
-        self._inner.move(f"{detail}; {self._likeliest}")
-
-    def end(self, result: str) -> None:
-        """As it is."""
-        self._inner.end(result)
-
-    def note(self, text: str) -> None:
-        """As it is."""
-        self._inner.note(text)
-
-
 def _rank(change: Change) -> tuple[bool, bool, float]:
     """Of several times: one that is different, for the worse before the better, the largest; then one that is open."""
     size = abs(log(change.ratio)) if change.ratio else 0.0
     if change.word == "different":
         return True, change.course == "worse", size
     return False, change.word == "ambiguous", size
-
-
-def _percent(change: Change) -> str:
-    if change.ratio is None or change.low is None or change.high is None:
-        return "no ratio"
-    sizes = [100 * (value - 1) for value in (change.ratio, change.low, change.high)]
-    return f"{sizes[0]:+.1f} % [{sizes[1]:+.1f}, {sizes[2]:+.1f}]"

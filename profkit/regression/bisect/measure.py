@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import log, sqrt
 from pathlib import Path
 
 from profkit.core.errors import UnreadableReport, UsageError
-from profkit.core.inference.tails import student_quantile
 from profkit.core.progress import Progress
 from profkit.core.types import BisectStep, Change, Scope
-from profkit.regression.bisect.search import Observation
-from profkit.regression.paired.decide import MetricFloor, confirm
+from profkit.regression.bisect.posterior import Observation
+from profkit.regression.bisect.worth import FEW
+from profkit.regression.paired.decide import MetricFloor, confirm, trimmed_mean
 from profkit.regression.paired.interleave import LEAST_SECONDS, TIME, PairedOptions, PairedRuns
 from profkit.regression.paired.version import Version
 
-FEW = 4  # pairs, after which it is asked whether it is clear
-_NORMAL = 1.96  # standard errors in half of a 95 % interval
 Pairs = tuple[tuple[float, float], ...]  # seconds of the earlier and of the later commit
 
 
@@ -46,16 +44,19 @@ def run_in_full(
     return tuple(Measured(pairs_of(change), change) for change in result)
 
 
-def run_until_clear(
+def run_until_enough(
     first: Version,
     second: Version,
     options: PairedOptions,
     scope: Scope,
-    is_clear: Callable[[Pairs], bool],
+    is_enough: Callable[[Pairs, float], bool],
     folder: Path,
     progress: Progress,
 ) -> Measured:
-    """Four pairs, and four more as long as it `is_clear` not and the budget lasts. Raises NotTimed."""
+    """Four pairs, and four more until it `is_enough` or the budget is spent. Raises NotTimed.
+
+    `is_enough` is asked with the pairs so far and the seconds that they took.
+    """
     began, batch = time.monotonic(), 0
     found: Pairs = ()
     while True:
@@ -74,7 +75,8 @@ def run_until_clear(
             raise NotTimed
         batch += 1
         took = time.monotonic() - start
-        if is_clear(found) or options.budget - (time.monotonic() - began) < 1.5 * took:
+        gone = time.monotonic() - began
+        if is_enough(found, gone) or options.budget - gone < 1.5 * took:
             break
     return Measured(found, change_of(found, options.floor, scope))
 
@@ -113,18 +115,18 @@ def change_of(pairs: Pairs, floor: float, scope: Scope) -> Change:
 
 
 def observed(pairs: Pairs, reference: Pairs, earlier: int, later: int) -> Observation:
-    """The mean of the logarithms with its error, which is not less than the pairs of the first test make likely.
+    """The trimmed mean of the logarithms of the ratios, with its error and how well that is known.
 
-    Four pairs can agree by chance; the first test has more. The error is that of a normal distribution with the same
-    95 % interval as Student's.
+    Few pairs can agree by chance: their variance is averaged with that of the first test's pairs, which count as at
+    most four further ones since the machine may be noisier by now (as Smyth, "Linear models and empirical Bayes
+    methods", Stat. Appl. Genet. Mol. Biol. 3, 2004, does with the variances of many small samples).
     """
-    values = _logs(pairs)
-    mean = sum(values) / len(values)
-    own, first = _squares(values), _squares(_logs(reference))
-    freedom = max(1, len(values) - 1 + len(reference) - 1)
-    variance = max(own / max(1, len(values) - 1), (own + first) / freedom)
-    widened = student_quantile(0.975, freedom) / _NORMAL
-    return Observation(earlier, later, mean, widened * sqrt(variance / len(values)))
+    mean, error, freedom = trimmed_mean(_logs(pairs), _cut(pairs))
+    _, first_error, first_freedom = trimmed_mean(_logs(reference), _cut(reference))
+    known = min(FEW, first_freedom)
+    expected = first_error**2 * len(reference) / len(pairs)
+    variance = (freedom * error**2 + known * expected) / (freedom + known)
+    return Observation(earlier, later, mean, sqrt(variance), freedom + known, len(pairs))
 
 
 def checked_pairs(step: BisectStep) -> Pairs:
@@ -138,6 +140,6 @@ def _logs(pairs: Pairs) -> list[float]:
     return [log(max(new, 1e-12) / max(old, 1e-12)) for old, new in pairs]
 
 
-def _squares(values: Sequence[float]) -> float:
-    mean = sum(values) / len(values)
-    return sum((value - mean) ** 2 for value in values)
+def _cut(pairs: Pairs) -> int:
+    """How many of the largest ratios, and of the smallest, are left out: a quarter each, as soon as six are left."""
+    return len(pairs) // 4 if len(pairs) > 8 else len(pairs) // 6

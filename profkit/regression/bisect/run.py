@@ -9,9 +9,10 @@ from pathlib import Path
 from profkit.core.errors import UsageError
 from profkit.core.progress import Progress
 from profkit.core.types import BisectDocument, BisectOptions, BisectSearch
-from profkit.regression.bisect.bisection import Bisection, resume_line
+from profkit.regression.bisect.bisection import Bisection
 from profkit.regression.bisect.row import Row, row_between, row_inside
 from profkit.regression.bisect.state import make_state_folder, read_state
+from profkit.regression.bisect.telling import resume_line
 from profkit.regression.paired.checkout import NoCheckout, no_repository, repository_of
 from profkit.regression.paired.version import named_commit
 

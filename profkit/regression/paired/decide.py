@@ -143,17 +143,25 @@ def _interval(rounds: Sequence[tuple[float, float]], alpha: float) -> tuple[floa
     """Shift and half-width of its interval in the unit of the values, and the centre of the last good ones."""
     base = median([old for _, old in rounds])
     logs = all(new > 0 and old > 0 for new, old in rounds)
-    steps = sorted(log(new / old) if logs else new - old for new, old in rounds)
-    n, cut = len(steps), len(steps) // TRIM
-    inner = steps[cut : n - cut]
-    winsorized = [inner[0]] * cut + inner + [inner[-1]] * cut
-    mean = sum(inner) / len(inner)
-    middle = sum(winsorized) / n
-    spread = sqrt(sum((v - middle) ** 2 for v in winsorized) / (n - 1))
-    half = student_quantile(1 - alpha / 2, len(inner) - 1) * spread * sqrt(n) / len(inner)
+    steps = [log(new / old) if logs else new - old for new, old in rounds]
+    mean, error, freedom = trimmed_mean(steps, len(steps) // TRIM)
+    half = student_quantile(1 - alpha / 2, freedom) * error
     if not logs:
         return mean, half, base
     return base * (exp(mean) - 1), base * exp(mean) * half, base
+
+
+def trimmed_mean(values: Sequence[float], cut: int) -> tuple[float, float, int]:
+    """The mean without the `cut` smallest and the `cut` largest values, its standard error and degrees of freedom.
+
+    The error comes from the winsorized values (Tukey and McLaughlin 1963). At least two values must be left.
+    """
+    ordered, n = sorted(values), len(values)
+    inner = ordered[cut : n - cut]
+    winsorized = [inner[0]] * cut + inner + [inner[-1]] * cut
+    middle = sum(winsorized) / n
+    spread = sqrt(sum((value - middle) ** 2 for value in winsorized) / (n - 1))
+    return sum(inner) / len(inner), spread * sqrt(n) / len(inner), len(inner) - 1
 
 
 def _build_change(

@@ -16,6 +16,7 @@ from profkit.reporting.chart_blocks import (
 )
 from profkit.reporting.charts.bars import bar_chart, stacked_bar
 from profkit.reporting.charts.cases import cloud_chart
+from profkit.reporting.charts.commit_row import CommitRow, commit_row
 from profkit.reporting.charts.distribution import distribution_chart, sequence_chart
 from profkit.reporting.charts.intervals import IntervalChart, interval_chart
 from profkit.reporting.charts.lines import line_chart
@@ -55,4 +56,6 @@ def svg_of(chart: Block, number: Number) -> str | None:
             return step_curve(chart)
         case IntervalChart():
             return interval_chart(chart)
+        case CommitRow():
+            return commit_row(chart)
     return None

@@ -8,6 +8,8 @@ from math import log
 
 from profkit.core.formatting import format_figures, plural, shorten
 from profkit.core.types import BisectDocument, BisectPart, BisectPlan, BisectSearch, BisectState, BisectStep
+from profkit.reporting.chart_blocks import Charts
+from profkit.reporting.charts.commit_row import CommitChance, CommitRow, CommitTest
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -31,6 +33,7 @@ from profkit.reporting.views.night.text import duration
 
 _SHORT = 10  # digits of a commit
 _SUBJECT = 16  # characters of a message in the table
+_MOST_OF_IT = 0.7  # of the whole change
 _NEAR = 0.4  # of the whole change: a commit that is that near to an end is like it
 _WORDS: dict[BisectState, tuple[Status, str]] = {
     "found": (Status.FAIL, "FOUND"),
@@ -55,11 +58,12 @@ def view(document: BisectDocument, folder: str = "") -> View:
         )
     tests = sum(len(search.steps) for search in document.searches)
     seconds = sum(step.seconds for search in document.searches for step in search.steps)
+    pairs = sum(len(step.pairs) for search in document.searches for step in search.steps)
     facts: list[tuple[str, Text]] = [
         ("good", _named(document, first.good)),
         ("bad", _named(document, first.commits[-1])),
         ("commits", str(len(first.commits))),
-        ("tests", f"{tests} in {duration(seconds)}"),
+        ("tests", f"{tests}, with {plural(pairs, 'pair')} of runs, in {duration(seconds)}"),
     ]
     facts += [("time of", code(first.scope.name))] if first.scope.name else []
     facts += [("kept in", folder)] if folder else []
@@ -104,7 +108,7 @@ def _sentence(document: BisectDocument, search: BisectSearch) -> str:
         return f"Both ends {what}: {size}. Nothing was searched."
     single = [part for part in search.parts if part.kind == "one"]
     if search.state == "found":
-        return _found(document, single[0])
+        return _found(document, search, single[0])
     if search.state == "several":
         return _several(document, search, single)
     likely = sorted(search.probabilities.items(), key=lambda item: -item[1])[:3]
@@ -119,11 +123,18 @@ def _sentence(document: BisectDocument, search: BisectSearch) -> str:
     return f"Not at its end. The likeliest so far: {names}." if names else "Not at its end."
 
 
-def _found(document: BisectDocument, part: BisectPart) -> str:
-    course = f"{_course(part.ratio)} ({_chance(part.probability)})"
+def _found(document: BisectDocument, search: BisectSearch, part: BisectPart) -> str:
+    course = f"{_course(part.ratio)} (probability {_chance(part.probability)})"
     doubt = ""
     if part.word is not None and part.word != "different":
         doubt = f" Run in turn with the commit before it, it was {part.word.upper()}: a larger --budget says more."
+    if part.probability < document.options.certainty:
+        doubt += (
+            f" That is less than the {_chance(document.options.certainty)} asked for: the tests are spent."
+        )
+    whole = search.steps[0].ratio
+    if part.word is not None and log(part.ratio) / log(whole) < _MOST_OF_IT:
+        doubt += f" It is {_size(whole)} between both ends: another commit may have made the rest."
     if len(part.commits) == 1:
         return f"{_quoted(document, part.commits[0])} made it {course}.{doubt}"
     names = ", ".join(_quoted(document, commit) for commit in part.commits)
@@ -159,6 +170,7 @@ def _blocks(document: BisectDocument) -> Iterator[Block]:
     for search in document.searches:
         where = f" inside of the merge {search.inside[:_SHORT]}" if search.inside else ""
         if search.steps:
+            yield from _row(document, search, where)
             yield Section(f"Tested{where}", (_tests(document, search),))
         if search.skipped:
             items = (
@@ -179,6 +191,39 @@ def _blocks(document: BisectDocument) -> Iterator[Block]:
     yield from notes([*document.notes, *_method(document)])
     if parts:
         yield Section("Next", (Commands(tuple(_compare_line(document, part) for part in parts)),))
+
+
+def _row(document: BisectDocument, search: BisectSearch, where: str) -> Iterator[Block]:
+    """The row of commits as a chart."""
+    places = {commit: place for place, commit in enumerate(search.commits, 1)}
+    whole = search.steps[0]
+    tests = tuple(
+        CommitTest(
+            places[step.later],
+            100 * (step.ratio - 1),
+            100 * (step.low - 1),
+            100 * (step.high - 1),
+            f"{_quoted(document, step.later)}: {_size(step.ratio)} {_interval(step.low, step.high)}, "
+            f"{len(step.pairs)} pairs",
+        )
+        for step in search.steps
+        if step.earlier == search.good
+    )
+    likely = max(search.probabilities.values(), default=0.0)
+    chances = tuple(
+        CommitChance(
+            places[commit],
+            probability,
+            f"{_quoted(document, commit)}: {_chance(probability)}",
+            f"{commit[:_SHORT]} {_chance(probability)}" if probability == likely else "",
+        )
+        for commit, probability in search.probabilities.items()
+        if commit in places
+    )
+    if len(search.steps) > 1:
+        size = f"{_size(whole.ratio)} between both ends"
+        chart = CommitRow("The commits", size, len(search.commits), 100 * (whole.ratio - 1), tests, chances)
+        yield Section(f"The commits{where}", (Charts((chart,), repeats=True),))
 
 
 def _tests(document: BisectDocument, search: BisectSearch) -> DataTable:
@@ -204,10 +249,18 @@ def _test_row(document: BisectDocument, search: BisectSearch, step: BisectStep) 
 
 
 def _word(search: BisectSearch, step: BisectStep) -> Text:
-    """Of a test of the search, which end the commit is like; of the others, the word of the paired test."""
+    """Of a test of the search, which end the commit is like, or nearer where it may be like both.
+
+    Of the others, the word of the paired test.
+    """
     whole = log(search.steps[0].ratio)
     if step.kind == "search" and whole:
         share = log(step.ratio) / whole
+        good, bad = (step.low <= end <= step.high for end in (1.0, search.steps[0].ratio))
+        if good and bad:
+            return "nearer GOOD" if share < 0.5 else "nearer BAD"
+        if good or bad:
+            return "like GOOD" if good else "like BAD"
         return "like GOOD" if share < _NEAR else "like BAD" if 1 - _NEAR < share < 1 + _NEAR else "neither"
     return Label(_STATUSES[step.word], step.word.upper()).span
 
@@ -216,8 +269,8 @@ def _method(document: BisectDocument) -> list[Text]:
     if not any(len(search.steps) > 1 for search in document.searches):
         return []
     return [
-        "The probabilities allow for 1 test in 10 that is wrong. A test of the search ends as soon as it is clear "
-        "which end a commit is like; its interval may be wide."
+        "A probability follows from how near each test is to GOOD and to BAD, and how precise it is; 1 test in 50 may "
+        "be wrong. A test ends as soon as another commit would tell more, so its interval may be wide."
     ]
 
 
