@@ -389,7 +389,7 @@ def test_an_empty_history_says_how_to_fill_it(open_page: Open, tmp_path: Path) -
 
 def test_pages_without_their_data_say_so(open_page: Open, summary: HistorySummary, tmp_path: Path) -> None:
     folder = write(tmp_path / "torn", summary)
-    for file in (folder / "data").glob("gated_mlp-*.js"):
+    for file in (folder / "data").glob("workloads-*.js"):
         file.write_text("")
     page = open_page("workload/gated_mlp.html", folder).page
     assert "The data of this page is missing beside it" in page.get_by_role("alert").inner_text()
