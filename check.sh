@@ -30,9 +30,11 @@ step() {
     printf '== %s: %d s\n' "$name" $((SECONDS - start))
 }
 
-# One worker more than cores: many tests wait for a process. What measures real time runs afterwards, alone.
-step tests python -m pytest -n "$(($(getconf _NPROCESSORS_ONLN) + 1))" --dist worksteal -m "not timed" "$@"
-step "timed tests" python -m pytest -m timed "$@"
+# One worker more than cores: many tests wait for a process. What measures real time runs afterwards, a core for each
+# and two at most.
+cores=$(getconf _NPROCESSORS_ONLN)
+step tests python -m pytest -n "$((cores + 1))" --dist worksteal -m "not timed" "$@"
+step "timed tests" python -m pytest -n "$((cores < 2 ? cores : 2))" --dist worksteal -m timed "$@"
 
 wait
 for name in lint format types; do

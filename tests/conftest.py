@@ -57,6 +57,13 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """For `-m timed` only files with such tests are loaded: to collect all takes as long as some of these tests."""
+    if config.option.markexpr != "timed" or collection_path.suffix != ".py":
+        return None
+    return "pytest.mark.timed" not in collection_path.read_text(encoding="utf-8") or None
+
+
 @pytest.fixture(scope="session")
 def fixtures() -> Path:
     """The folder of recorded reports beside the project (override: PROFKIT_FIXTURES)."""

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,16 @@ def layers() -> dict[str, int]:
 LAYERS = layers()
 
 
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+@cache
+def imports_of(path: Path) -> tuple[tuple[int, str], ...]:
+    """The imports of a file: it is parsed once for most tests here; all trees together would be hundreds of MB."""
+    return tuple(imports(parsed(path)))
+
+
 def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Line and full name of everything that is imported anywhere in the tree, in functions too.
 
@@ -97,10 +108,6 @@ def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
 
 
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), str(path))
-
-
 def place(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
@@ -108,9 +115,8 @@ def place(path: Path) -> str:
 def upward_imports(path: Path, source: str | None = None) -> list[str]:
     """The imports of a file that do not go to a lower layer or stay inside the package."""
     own = package_of(path.relative_to(PACKAGE).parts)
-    tree = parsed(path) if source is None else ast.parse(source)
     found = []
-    for line, name in imports(tree):
+    for line, name in imports_of(path) if source is None else imports(ast.parse(source)):
         parts = tuple(name.split(".")[1:])
         if name.split(".")[0] != "profkit" or not parts or name == "profkit.__version__":
             continue
@@ -166,7 +172,7 @@ def test_no_two_files_import_each_other() -> None:
     arrows = {
         name: {
             target
-            for _, imported in imports(parsed(path))
+            for _, imported in imports_of(path)
             for target in (imported, imported.rpartition(".")[0])
             if target in names
             and (target == imported or imported not in names)
@@ -238,7 +244,7 @@ def test_what_is_loaded_into_a_program_needs_only_the_standard_library(folder: s
         f"{place(path)}:{line} imports {name}"
         for path in FILES
         if place(path).startswith(folder)
-        for line, name in imports(parsed(path))
+        for line, name in imports_of(path)
         if name.split(".")[0] not in sys.stdlib_module_names | {"profkit", ""}
     ]
     assert found == []
@@ -249,7 +255,7 @@ def test_the_host_of_python_passes_works_where_profkit_is_not_installed() -> Non
         f"{place(path)}:{line} imports {name}"
         for path in FILES
         if place(path).startswith("runtime/passes/host/")
-        for line, name in imports(parsed(path))
+        for line, name in imports_of(path)
         if name.split(".")[0] == "profkit"
     ]
     assert found == []
@@ -261,7 +267,7 @@ def test_a_reader_starts_no_process() -> None:
         for path in FILES
         if place(path).startswith(("profilers/", "analysis/", "reporting/"))
         and not (place(path).startswith("profilers/") and path.name in RUNNERS)
-        for line, name in imports(parsed(path))
+        for line, name in imports_of(path)
         if name.startswith(
             ("subprocess", "multiprocessing", "profkit.core.process.run", "profkit.core.process.process")
         )
@@ -275,7 +281,7 @@ def test_a_reader_needs_no_tool() -> None:
         f"{place(path)}:{line} imports {name}"
         for path in FILES
         if place(path).startswith("profilers/") and path.name not in CALLERS | {"profiler.py"}
-        for line, name in imports(parsed(path))
+        for line, name in imports_of(path)
         if name.startswith("profkit.profilers.") and {f"{part}.py" for part in name.split(".")} & CALLERS
     ]
     assert found == []
@@ -313,7 +319,7 @@ def _public(tree: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef | ast.C
 
 
 def test_a_relative_import_is_only_where_the_package_has_no_name_to_rely_on() -> None:
-    relative = {place(path) for path in FILES for _, name in imports(parsed(path)) if name.startswith(".")}
+    relative = {place(path) for path in FILES for _, name in imports_of(path) if name.startswith(".")}
     assert all(name.startswith("runtime/passes/host/") for name in relative)
 
 

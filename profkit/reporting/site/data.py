@@ -1,7 +1,8 @@
-"""What the pages' script draws and compares: one `.js` file for each workload, and one of what all of them share.
+"""What the pages' script draws and compares: `.js` files of workloads, and one of what all of them share.
 
-A page that is opened as a file may load a script and no JSON; so each file is one call, with data alone in it. Every
-text in it is escaped: nothing that a history holds can end the call.
+A page that is opened as a file may load a script and no JSON; so each file is calls, with data alone in them. Every
+text in them is escaped: nothing that a history holds can end a call. Small workloads share a file: a browser takes
+milliseconds to open one, and the comparison needs all of them.
 
     profkitSite.share({title, commit, moments, commits, machines, outcomes, workloads})
     profkitSite.workload({id, name, runs, reasons, rows, series})
@@ -15,21 +16,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import floor, isfinite, log10
 
 from profkit.analysis.metrics import metric
 from profkit.analysis.metrics.catalogue import nearest_metric
 from profkit.backends import kernel_word
 from profkit.core.formatting import shorten
-from profkit.core.types import Entry, HistorySummary, Json, Point, SeriesKey, SeriesSummary
+from profkit.core.types import Entry, Json, Point, SeriesKey, SeriesSummary
 from profkit.reporting.charts.axes import axis_unit
-from profkit.reporting.charts.trend import CAUSES, seconds
+from profkit.reporting.charts.trend import CAUSES
 from profkit.reporting.html.escape import island
 from profkit.reporting.plain_text import without_control_characters
+from profkit.reporting.site.runs import Moment, Runs
 
 # Significant digits of the smallest value of a series, and so of all: two of them have a ratio that is right to 0.02 %,
 # where 0.1 % is shown.
@@ -51,37 +52,24 @@ class Texts:
         """Its number; -1 for none."""
         return -1 if text is None else self.numbers.setdefault(text, len(self.numbers))
 
+    def column(self, texts: Sequence[str | None]) -> list[int]:
+        """The number of each."""
+        known = {text: self.number(text) for text in dict.fromkeys(texts)}
+        return [known[text] for text in texts]
+
     def all(self) -> list[Json]:
         """In the order of their numbers."""
         return [without_control_characters(text) for text in self.numbers]
 
 
 @dataclass(frozen=True)
-class Moment:
-    """All runs of one night, or of one commit on one day; `minute` (since 1970, UTC) is that of the first of them."""
-
-    number: int
-    minute: int
-    night: str | None
-    commits: Counter[str | None] = field(default_factory=Counter)
-    workloads: set[str] = field(default_factory=set)
-
-    @cached_property
-    def commit(self) -> str | None:
-        """The commit of most of its runs."""
-        return max(self.commits, key=lambda commit: self.commits[commit])
-
-
-@dataclass(frozen=True)
 class Shared:
-    """What all files refer to: the moments with that of each run, and texts."""
+    """What all files refer to: the moments, and texts."""
 
     moments: tuple[Moment, ...]
-    moment_of: Mapping[str, Moment]  # by the id of a run
-    minute_of: Mapping[str, int]
-    commits: Texts
-    machines: Texts
-    outcomes: Texts
+    commits: Texts = field(default_factory=Texts)
+    machines: Texts = field(default_factory=Texts)
+    outcomes: Texts = field(default_factory=Texts)
 
     def data(self, title: str, commit_url: str | None, workloads: list[Json]) -> Json:
         """Everything that a page needs before it knows its workload."""
@@ -104,22 +92,6 @@ def _clean(text: str) -> str:
     return without_control_characters(text)
 
 
-def shared_of(summary: HistorySummary) -> Shared:
-    """The moments of all runs, oldest first."""
-    moments: dict[tuple[str, str], Moment] = {}
-    moment_of, minute_of = {}, {}
-    for entry in summary.entries:
-        minute = floor((seconds(entry.started) or 0.0) / 60)
-        key = ("", entry.night) if entry.night else (entry.started[:10], entry.commit or "")
-        moment = moments.get(key)
-        if moment is None:
-            moment = moments[key] = Moment(len(moments), minute, entry.night)
-        moment.commits[entry.commit] += 1
-        moment.workloads.add(entry.workload)
-        moment_of[entry.id], minute_of[entry.id] = moment, minute
-    return Shared(tuple(moments.values()), moment_of, minute_of, Texts(), Texts(), Texts())
-
-
 # ---------------------------------------------------------------- one workload
 
 
@@ -127,30 +99,28 @@ def workload_data(
     name: str,
     page: str,
     series: Sequence[SeriesSummary],
-    entries: Sequence[Entry],
+    runs: Runs,
     shared: Shared,
     link: RunLink,
 ) -> Json:
     """All series of a workload, and all of its runs."""
-    places = {entry.id: place for place, entry in enumerate(entries)}
     reasons, rows = Texts(), Texts()
     lists: list[Json] = []
     found: list[Json] = []
     several = len({one.trend.series.key.backend for one in series}) > 1
     for one in series:
-        points = one.trend.series.points
-        at = [places[point.entry] for point in points]
+        points = [point.entry for point in one.trend.series.points]
         number = -1
-        if at != list(range(len(entries))):
+        if points != runs.ids:
+            at = [runs.places[point] for point in points]
             number = rows.number(",".join(map(str, at)))
             if number == len(lists):
                 lists.append([*at])
         found.append({"row": number, **_series(one, reasons, several)})
-    runs = _runs(entries, shared, reasons, link)
     return {
         "id": page,
         "name": without_control_characters(name),
-        "runs": runs,
+        "runs": _runs(runs, shared, reasons, link),
         "reasons": reasons.all(),
         "rows": lists,
         "series": found,
@@ -269,31 +239,26 @@ def rounded(value: float | None, figures: int = FIGURES + 1) -> float | None:
 # ---------------------------------------------------------------- its runs
 
 
-def _runs(entries: Sequence[Entry], shared: Shared, reasons: Texts, link: RunLink) -> dict[str, Json]:
-    moments = [shared.moment_of[entry.id] for entry in entries]
+def _runs(runs: Runs, shared: Shared, reasons: Texts, link: RunLink) -> dict[str, Json]:
+    entries, moments = runs.entries, runs.moments
     data: dict[str, Json] = {
         "count": len(entries),
         "at": _steps([moment.number for moment in moments]),
-        "m": _column(
-            [
-                shared.minute_of[entry.id] - moment.minute
-                for entry, moment in zip(entries, moments, strict=True)
-            ]
-        ),
+        "m": _column([minute - moment.minute for minute, moment in zip(runs.minutes, moments, strict=True)]),
         "k": _column(_machines(entries, shared)),
-        "o": _column([shared.outcomes.number(entry.outcome) for entry in entries]),
+        "o": _column(shared.outcomes.column([entry.outcome for entry in entries])),
     }
-    if any(entry.commit != moment.commit for entry, moment in zip(entries, moments, strict=True)):
-        data["c"] = _column([shared.commits.number(entry.commit) for entry in entries])
+    commits = [entry.commit for entry in entries]
+    if commits != [moment.commit for moment in moments]:
+        data["c"] = _column(shared.commits.column(commits))
     if any(entry.dirty for entry in entries):
         data["d"] = _column([int(entry.dirty or 0) for entry in entries])
-    invalid: dict[str, Json] = {
-        str(i): reasons.number(entry.reason or "not valid")
-        for i, entry in enumerate(entries)
-        if not entry.valid
-    }
-    if invalid:
-        data["x"] = invalid
+    if not all(entry.valid for entry in entries):
+        data["x"] = {
+            str(i): reasons.number(entry.reason or "not valid")
+            for i, entry in enumerate(entries)
+            if not entry.valid
+        }
     links = [link(entry) for entry in entries]
     if any(links):
         data["l"] = _links(links)
@@ -349,7 +314,7 @@ def _steps(numbers: Iterable[int]) -> Json:
 
 
 def call(function: str, data: Json) -> str:
-    """One call of the pages' script, as the whole content of a `.js` file."""
+    """One call of the pages' script, as a line of a `.js` file."""
     return f"profkitSite.{function}({island(data)});\n"
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import log
 
 from profkit.core.types import ChangePoint, Entry, SeriesSummary
+from profkit.reporting.site.runs import Runs
 
 TOGETHER = 3  # runs: changes of one workload that lie no farther apart are one event
 
@@ -53,11 +54,9 @@ class Event:
         return self.night is not None or bool(self.changes and self.changes[0].worse)
 
 
-def events_of(
-    series: Mapping[str, Sequence[SeriesSummary]], entries: Mapping[str, Sequence[Entry]]
-) -> tuple[Event, ...]:
+def events_of(series: Mapping[str, Sequence[SeriesSummary]], runs: Mapping[str, Runs]) -> tuple[Event, ...]:
     """The events of all workloads, the newest first; of one day what got worse comes first, the largest of it first."""
-    found = [event for workload in series for event in _events(workload, series[workload], entries[workload])]
+    found = [event for workload in series for event in _events(workload, series[workload], runs[workload])]
     return tuple(sorted(found, key=_rank, reverse=True))
 
 
@@ -66,11 +65,11 @@ def _rank(event: Event) -> tuple[str, bool, bool, float]:
     return event.entry.started[:10], event.worse, bool(lead and lead.series.gates), lead.size if lead else 0.0
 
 
-def _events(workload: str, series: Sequence[SeriesSummary], entries: Sequence[Entry]) -> Iterator[Event]:
-    places = {entry.id: place for place, entry in enumerate(entries)}
+def _events(workload: str, series: Sequence[SeriesSummary], runs: Runs) -> Iterator[Event]:
+    entries = runs.entries
     for backend in dict.fromkeys(one.trend.series.key.backend for one in series):
         changes = [
-            (places[one.trend.series.points[point.index].entry], SeriesChange(number, one, point))
+            (runs.places[one.trend.series.points[point.index].entry], SeriesChange(number, one, point))
             for number, one in enumerate(series)
             if one.trend.series.key.backend == backend
             for point in one.trend.change_points
@@ -80,7 +79,7 @@ def _events(workload: str, series: Sequence[SeriesSummary], entries: Sequence[En
             night = next((n for n in nights if abs(n - place) <= TOGETHER), None)
             nights = [n for n in nights if n != night]
             ordered = tuple(sorted(together, key=_matters))
-            at = places[_first_entry(ordered[0])]
+            at = runs.places[_first_entry(ordered[0])]
             before = _valid_before(entries, at, backend)
             yield Event(workload, entries[at], before, ordered, entries[night] if night is not None else None)
         for night in nights:

@@ -15,6 +15,7 @@ from profkit.reporting.html.escape import Html, element, text, together
 from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.site.data import series_name, short_unit
 from profkit.reporting.site.lately import Event, SeriesChange
+from profkit.reporting.site.runs import Runs
 
 MOST_EVENTS = 30  # that stand open; older ones are folded
 ALL_EVENTS = 300  # on this page; the pages of workloads have all of them
@@ -28,9 +29,10 @@ class WorkloadPage:
     """A workload with the name of its page; `series` as they stand there."""
 
     name: str
+    id: str
     page: str  # relative to the overview
     series: tuple[SeriesSummary, ...]
-    entries: tuple[Entry, ...]
+    runs: Runs
 
 
 CommitLink = Callable[[str], "str | None"]
@@ -184,7 +186,7 @@ def workloads(pages: Sequence[WorkloadPage]) -> Html:
 
 def _rows(page: WorkloadPage) -> Iterator[Html]:
     shown = shown_series(page.series)
-    last = page.entries[-1] if page.entries else None
+    last = page.runs.entries[-1] if page.runs.entries else None
     for number, place in enumerate(shown):
         one = page.series[place]
         cells: list[str] = []
@@ -260,11 +262,7 @@ def sparkline(one: SeriesSummary) -> Html:
     valid = [i for i, point in enumerate(points) if point.valid and isfinite(point.value)]
     if not valid:
         return element("span", "no valid value", class_="soft")
-    alike: dict[tuple[int, str], list[int]] = {}  # by segment and machine: only these make a line
-    firsts = [segment.first for segment in trend.epochs]
-    for i in valid:
-        alike.setdefault((bisect_right(firsts, i), points[i].machine), []).append(i)
-    pieces = [_medians(places, len(points), one) for places in alike.values()]
+    pieces = [_medians(places, len(points), one) for places in _lines(valid, one)]
     levels = [value for piece in pieces for _, value in piece]
     low, high = min(levels), max(levels)
     room = (high - low) or abs(high) or 1.0
@@ -288,6 +286,17 @@ def sparkline(one: SeriesSummary) -> Html:
     drawn = f'{together(map(Html, marks))}<path class="line" d="{path}"/><circle class="dot" cx="{x}" cy="{y}" r="2"/>'
     box = f'viewBox="0 0 {SPARK_WIDTH} {SPARK_HEIGHT}"'
     return Html(f'<svg class="spark" {box} role="img" aria-label="{text(label)}">{drawn}</svg>')
+
+
+def _lines(places: list[int], one: SeriesSummary) -> list[list[int]]:
+    """Which of the points make a line: those of one segment and one machine."""
+    points, firsts = one.trend.series.points, [segment.first for segment in one.trend.epochs]
+    if len(firsts) < 2 and len({points[i].machine for i in places}) == 1:
+        return [places]
+    alike: dict[tuple[int, str], list[int]] = {}
+    for i in places:
+        alike.setdefault((bisect_right(firsts, i), points[i].machine), []).append(i)
+    return [*alike.values()]
 
 
 def _medians(places: Sequence[int], count: int, one: SeriesSummary) -> list[tuple[float, float]]:

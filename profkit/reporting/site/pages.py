@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -14,23 +14,25 @@ from profkit.core.codec import valid_text
 from profkit.core.collector import without_collector
 from profkit.core.errors import UsageError
 from profkit.core.formatting import plural
-from profkit.core.types import Entry, HistorySummary, Json, SeriesSummary
+from profkit.core.types import HistorySummary, Json, SeriesSummary
 from profkit.reporting.html import page as report_page
 from profkit.reporting.html.escape import Html, element, together
 from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.site.data import (
     RunLink,
+    Shared,
     call,
     hashed_name,
     series_name,
-    shared_of,
     workload_data,
 )
 from profkit.reporting.site.lately import events_of
 from profkit.reporting.site.overview import WorkloadPage, commit_link, lately, workloads
+from profkit.reporting.site.runs import runs_of
 
 FOLDER = Path(__file__).parent
 DATA, PAGES = "data", "workload"  # folders of the site
+PACK = 100_000  # bytes of a file with the data of several workloads
 SCRIPTS = ("base", "chart", "workload", "compare", "overview")
 # A page that is a file has no origin of its own, so `file:` is named. No script or style within a page is run at all.
 POLICY = "; ".join(
@@ -70,24 +72,22 @@ def site_files(summary: HistorySummary, options: SiteOptions) -> Iterator[tuple[
     files that they were made with, until each is replaced.
     """
     with without_collector():  # a year of 400 workloads has a hundred thousand runs
-        shared = shared_of(summary)
-        groups = _by_workload(summary)
-    ids = page_ids(list(groups))
+        runs = runs_of(summary)
+        series = _by_workload(summary, runs.by_workload)
+    ids = page_ids(list(series))
     pages = [
-        WorkloadPage(name, f"{PAGES}/{ids[name]}.html", series, entries)
-        for name, (series, entries) in groups.items()
+        WorkloadPage(name, ids[name], f"{PAGES}/{ids[name]}.html", series[name], runs.by_workload[name])
+        for name in series
     ]
+    shared = Shared(runs.moments)
     data_names: dict[str, str] = {}
-    for each in pages:
-        content = call(
-            "workload",
-            workload_data(each.name, ids[each.name], each.series, each.entries, shared, options.run_link),
-        )
-        data_names[each.name] = f"{DATA}/{hashed_name(ids[each.name], content, 'js')}"
-        yield data_names[each.name], content
-    content = call(
-        "share", shared.data(_clean(options.title), options.commit_url, _index(pages, ids, data_names))
-    )
+    for pack in _packed(pages, shared, options):
+        content = "".join(data for _, data in pack)
+        stem = pack[0][0].id if len(pack) == 1 else "workloads"
+        name = f"{DATA}/{hashed_name(stem, content, 'js')}"
+        data_names |= {page.name: name for page, _ in pack}
+        yield name, content
+    content = call("share", shared.data(_clean(options.title), options.commit_url, _index(pages, data_names)))
     common = f"{DATA}/{hashed_name('site-data', content, 'js')}"
     yield common, content
     assets = _assets()
@@ -98,9 +98,26 @@ def site_files(summary: HistorySummary, options: SiteOptions) -> Iterator[tuple[
     for each in pages:
         main = _workload_main(each)
         own = (*frame.scripts, data_names[each.name])
-        yield each.page, frame.render("workload", each.name, main, "../", own)
+        yield each.page, frame.render("workload", each.name, main, "../", own, each.id)
     yield "compare.html", frame.render("compare", "Compare", _compare_main(), "")
     yield "index.html", frame.render("overview", "", _overview_main(summary, pages, options), "")
+
+
+def _packed(
+    pages: Sequence[WorkloadPage], shared: Shared, options: SiteOptions
+) -> Iterator[list[tuple[WorkloadPage, str]]]:
+    """The data of all pages, each as a call; small ones are together in a file."""
+    pack: list[tuple[WorkloadPage, str]] = []
+    for page in pages:
+        data = call(
+            "workload", workload_data(page.name, page.id, page.series, page.runs, shared, options.run_link)
+        )
+        if pack and sum(len(one) for _, one in pack) + len(data) > PACK:
+            yield pack
+            pack = []
+        pack.append((page, data))
+    if pack:
+        yield pack
 
 
 def page_ids(names: Sequence[str]) -> dict[str, str]:
@@ -118,27 +135,13 @@ def page_ids(names: Sequence[str]) -> dict[str, str]:
     return made
 
 
-def _by_workload(
-    summary: HistorySummary,
-) -> dict[str, tuple[tuple[SeriesSummary, ...], tuple[Entry, ...]]]:
-    """The series of each workload in the order of its page, and all runs that they or their names speak of."""
-    series: dict[str, list[SeriesSummary]] = {entry.workload: [] for entry in summary.entries}
+def _by_workload(summary: HistorySummary, names: Iterable[str]) -> dict[str, tuple[SeriesSummary, ...]]:
+    """The series of each workload in the order of its page."""
+    series: dict[str, list[SeriesSummary]] = {name: [] for name in names}
     for one in summary.series:
-        series.setdefault(one.trend.series.key.workload, []).append(one)
-    own = {entry.id: entry.workload for entry in summary.entries}
-    others: dict[str, set[str]] = {}  # a run may hold values of another workload than its own
-    for one in summary.series:
-        name = one.trend.series.key.workload
-        for point in one.trend.series.points:
-            if own[point.entry] != name:
-                others.setdefault(point.entry, set()).add(name)
-    entries: dict[str, list[Entry]] = {name: [] for name in series}
-    for entry in summary.entries:
-        entries[entry.workload].append(entry)
-        for name in others.get(entry.id, ()):
-            entries[name].append(entry)
+        series[one.trend.series.key.workload].append(one)
     return {
-        name: (tuple(sorted(series[name], key=_place)), tuple(entries[name]))
+        name: tuple(sorted(series[name], key=_place))
         for name in sorted(series, key=lambda name: (name.lower(), name))
     }
 
@@ -157,16 +160,14 @@ def _place(one: SeriesSummary) -> tuple[bool, bool, bool, str, str, str]:
     )
 
 
-def _index(
-    pages: Sequence[WorkloadPage], ids: Mapping[str, str], data_names: Mapping[str, str]
-) -> list[Json]:
+def _index(pages: Sequence[WorkloadPage], data_names: Mapping[str, str]) -> list[Json]:
     """What is searched, and what the comparison loads."""
     rows: list[Json] = []
     for each in pages:
         keys = [one.trend.series.key for one in each.series]
         several = len({key.backend for key in keys}) > 1
         names: list[Json] = [series_name(key, several=several) for key in keys]
-        rows.append([_clean(each.name), ids[each.name], data_names[each.name], names])
+        rows.append([_clean(each.name), each.id, data_names[each.name], names])
     return rows
 
 
@@ -187,13 +188,14 @@ class _Frame:
     scripts: tuple[str, ...]
 
     def render(
-        self, kind: str, name: str, main: Html, up: str, scripts: tuple[str, ...] | None = None
-    ) -> str:
+        self, kind: str, name: str, main: Html, up: str,
+        scripts: tuple[str, ...] | None = None, workload: str = "",
+    ) -> str:  # fmt: skip
         title = f"{_clean(name)} - {self.title}" if name else self.title
         return valid_text(
             _template().render(
                 policy=POLICY, title=title, up=up, style=self.style, first=self.first, kind=kind, main=main,
-                scripts=scripts or self.scripts,
+                scripts=scripts or self.scripts, workload=workload,
             )
         )  # fmt: skip
 
@@ -248,7 +250,7 @@ def _overview_main(summary: HistorySummary, pages: Sequence[WorkloadPage], optio
         f"{plural(len(summary.entries), 'run')} of {plural(len(pages), 'workload')} with"
         f" {plural(len(summary.series), 'series', 'series')}, {first} to {last}, on {plural(machines, 'machine')}"
     )
-    events = events_of({p.name: p.series for p in pages}, {p.name: p.entries for p in pages})
+    events = events_of({p.name: p.series for p in pages}, {p.name: p.runs for p in pages})
     return together(
         (
             element("header", header, element("p", told, class_="soft"), class_="top"),
@@ -259,9 +261,10 @@ def _overview_main(summary: HistorySummary, pages: Sequence[WorkloadPage], optio
 
 
 def _workload_main(each: WorkloadPage) -> Html:
-    first, last = (each.entries[0], each.entries[-1]) if each.entries else (None, None)
+    entries = each.runs.entries
+    first, last = (entries[0], entries[-1]) if entries else (None, None)
     dates = f", {first.started[:10]} to {last.started[:10]}" if first and last else ""
-    told = f"{plural(len(each.entries), 'run')}{dates}, {plural(len(each.series), 'series', 'series')}"
+    told = f"{plural(len(entries), 'run')}{dates}, {plural(len(each.series), 'series', 'series')}"
     header = element(
         "header", element("h1", element("bdi", _clean(each.name))), element("p", told, class_="soft")
     )

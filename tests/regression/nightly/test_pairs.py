@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -59,6 +60,17 @@ def test_a_first_night_finds_a_commit_that_is_a_fifth_slower_than_the_one_before
     assert f"+{100 * (time['change']['ratio'] - 1):.1f} %" in time["reason"]
     assert git(place, "worktree", "list").count("\n") == 0
     assert len(in_turn.runs) >= 8
+
+
+def test_the_next_commands_hold_the_command_without_its_secrets(tmp_path: Path, in_turn: InTurn) -> None:
+    place = place_of(tmp_path)
+    file = place / "night.yaml"
+    file.write_text(file.read_text().replace("work.py]", "work.py, --token, x1y2z3-9c1e7f2b5a]"))
+    commit(place, 120)
+    code, workload, _ = night(place, "a")
+    assert code == 1
+    assert workload["in_pairs"]["command"][:3] == ["python", "work.py", "--token"]
+    assert "9c1e7f2b5a" not in json.dumps(workload)
 
 
 def test_a_regression_stands_against_the_same_commit_until_it_is_mended(

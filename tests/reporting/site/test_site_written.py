@@ -13,9 +13,11 @@ import pytest
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.files import safe_folder
 from profkit.core.types import HistorySummary
-from profkit.reporting.site.data import call, quantise, shared_of, workload_data
+from profkit.reporting.site import pages
+from profkit.reporting.site.data import Shared, call, quantise, workload_data
 from profkit.reporting.site.folder import MARKER, prepare_folder, write_site
 from profkit.reporting.site.pages import SiteOptions, page_ids, site_files
+from profkit.reporting.site.runs import runs_of
 from tests.reporting.site.conftest import write
 
 SRC = re.compile(r'(?:src|href)="((?:\.\./)?data/[^"]+)"')
@@ -53,6 +55,22 @@ def test_the_overview_is_the_last_file_and_data_comes_before_the_pages_that_load
     assert max(i for i, kind in enumerate(kinds) if kind == "data") < kinds.index("workload")
 
 
+@pytest.mark.parametrize(("pack", "most"), [(0, 1), (100_000_000, 7)])
+def test_small_workloads_share_a_file_and_each_page_loads_the_one_with_its_own(
+    pack: int, most: int, summary: HistorySummary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "PACK", pack)
+    files = dict(site_files(summary, SiteOptions()))
+    held = []
+    for name, content in files.items():
+        if (found := re.search(r' data-workload="([^"]+)"', content)) is None:
+            continue
+        data = files[SRC.findall(content)[-1].removeprefix("../")]
+        assert f'"id":"{found[1]}"' in data, name
+        held.append(data.count("profkitSite.workload("))
+    assert held == [most] * 7
+
+
 def test_a_site_is_replaced_and_what_is_not_ours_stays(summary: HistorySummary, tmp_path: Path) -> None:
     folder = write(tmp_path / "site", summary)
     (folder / "CNAME").write_text("example.org")
@@ -73,7 +91,7 @@ def test_the_same_history_gives_the_same_bytes(summary: HistorySummary, tmp_path
     assert files_of(one) == files_of(other)
 
 
-@pytest.mark.parametrize("stop", range(0, 16, 3))
+@pytest.mark.parametrize("stop", range(0, 11, 2))
 def test_what_stops_the_writing_leaves_pages_that_can_be_used(
     stop: int, summary: HistorySummary, tmp_path: Path
 ) -> None:
@@ -229,8 +247,8 @@ def test_what_is_no_number_is_a_gap(summary: HistorySummary) -> None:
     points[3], points[4] = replace(points[3], value=math.nan), replace(points[4], value=math.inf)
     series = replace(one.trend.series, points=tuple(points))
     bad = replace(one, trend=replace(one.trend, series=series), level=math.nan)
-    entries = [e for e in summary.entries if e.workload == "gated_mlp"]
-    data = workload_data("w", "w", [bad], entries, shared_of(summary), lambda _: None)
+    runs = runs_of(summary)
+    data = workload_data("w", "w", [bad], runs.by_workload["gated_mlp"], Shared(runs.moments), lambda _: None)
     assert isinstance(data, dict)
     (made,) = data["series"]  # type: ignore[misc]
     assert made["v"][2:6].count(None) == 2  # type: ignore[index, call-overload, union-attr]

@@ -1,12 +1,14 @@
 "use strict";
 // What all pages share: the data as it was written, numbers and dates as people read them, and the search.
 window.profkitSite = (function () {
-  const site = { shared: null, workloads: new Map(), waiting: new Map(), up: document.body.dataset.up };
+  const site = { shared: null, up: document.body.dataset.up };
+  const written = new Map(), decoded = new Map(), loading = new Map(); // by id, by id, by file
   site.share = (data) => { site.shared = data; };
-  site.workload = (data) => {
-    site.workloads.set(data.id, decode(data));
-    const done = site.waiting.get(data.id);
-    if (done) done();
+  site.workload = (data) => { written.set(data.id, data); };
+  // A file may hold several workloads, of which a page shows one: each is decoded where it is asked for.
+  site.get = (id) => {
+    if (!decoded.has(id) && written.has(id)) decoded.set(id, decode(written.get(id)));
+    return decoded.get(id);
   };
 
   // ---- elements: a text is only ever a text
@@ -71,11 +73,14 @@ window.profkitSite = (function () {
     });
     return { id: data.id, name: data.name, runs: list, series };
   }
-  site.load = (row) => new Promise((done) => {
-    if (site.workloads.has(row[1])) { done(true); return; }
-    site.waiting.set(row[1], () => done(true));
-    document.body.append(site.make("script", { src: site.up + row[2], onerror: () => done(false) }));
-  });
+  site.load = (file) => {
+    if (!loading.has(file)) {
+      loading.set(file, new Promise((done) => {
+        document.body.append(site.make("script", { src: site.up + file, onload: () => done(true), onerror: () => done(false) }));
+      }));
+    }
+    return loading.get(file);
+  };
 
   // ---- numbers and dates
   site.figures = (value, count) => {

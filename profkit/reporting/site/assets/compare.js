@@ -41,8 +41,9 @@ profkitSite.page("compare", async () => {
     told, result);
 
   told.textContent = "Loading " + site.count(shared.workloads.length, "workload") + " …";
-  const loaded = await Promise.all(shared.workloads.map(site.load));
-  const lost = shared.workloads.filter((_, i) => !loaded[i]).map((row) => row[0]);
+  await Promise.all(shared.workloads.map((row) => site.load(row[2])));
+  const workloads = shared.workloads.map((row) => site.get(row[1])).filter(Boolean);
+  const lost = shared.workloads.filter((row) => !site.get(row[1])).map((row) => row[0]);
 
   // Of several runs at one point in time the last one that counts; else the last.
   function at(series, moment) {
@@ -57,7 +58,7 @@ profkitSite.page("compare", async () => {
   function rows() {
     const found = [];
     let missing = 0;
-    for (const work of site.workloads.values()) {
+    for (const work of workloads) {
       for (const series of work.series) {
         const a = at(series, Number(from.value)), b = at(series, Number(to.value));
         if (!a && !b) continue;

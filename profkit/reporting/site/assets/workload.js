@@ -2,7 +2,7 @@
 // The page of a workload: one run is chosen for all charts, and each says its value there.
 profkitSite.page("workload", () => {
   const site = profkitSite, make = site.make, chart = site.chart;
-  const room = document.getElementById("trends"), work = site.workloads.values().next().value;
+  const room = document.getElementById("trends"), work = site.get(document.body.dataset.workload);
   if (!work) {
     room.replaceChildren(make("p", { class: "state unknown", role: "alert" }, "The data of this page is missing beside it: copy the whole folder, or write it again."));
     return;
