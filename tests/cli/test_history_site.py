@@ -81,11 +81,12 @@ def test_without_a_history_nothing_is_made(tmp_path: Path) -> None:
     assert "Traceback" not in said.err
 
 
-def test_what_the_pages_load_is_one_call_with_plain_data(history: Path, tmp_path: Path) -> None:
+def test_what_the_pages_load_are_calls_with_plain_data(history: Path, tmp_path: Path) -> None:
     profkit("history", "site", "--to", "pages", "--history", history, cwd=tmp_path)
     for file in (tmp_path / "pages" / "data").glob("*.js"):
         text = file.read_text()
         if not file.name.startswith(("site-", "theme-")) or file.name.startswith("site-data-"):
-            begin, _, rest = text.partition("(")
-            assert begin in ("profkitSite.share", "profkitSite.workload")
-            json.loads(rest.removesuffix(");\n"))
+            for line in text.splitlines():
+                begin, _, rest = line.partition("(")
+                assert begin in ("profkitSite.share", "profkitSite.workload")
+                json.loads(rest.removesuffix(");"))

@@ -266,7 +266,7 @@ def test_texts_of_python_c_are_told_apart_and_a_search_at_the_end_of_a_loop_has_
     functions = of(read_stacks(tmp_path / "stacks.jsonl"), "sampled-functions")
     search = next(one for one in functions.hotspots if one.file == "<string 2>")
     assert search.lines[0].line in (8, 9)
-    assert search.lines[0].value > 0.8 * search.own
+    assert search.lines[0].value > 0.6 * search.own
     assert {one.file for one in functions.hotspots if one.function == "burn"} == {"<string>"}
 
 
