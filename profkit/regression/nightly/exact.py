@@ -20,17 +20,21 @@ from profkit.regression.nightly.config import WorkloadSpec
 from profkit.regression.nightly.session import EXACT_FOLDER, NightSession
 from profkit.regression.paired.version import Version
 
-# By metric the pass that counts it.
-EXACT: Mapping[str, str] = {
-    "instructions": "counters",
-    "branch.count": "counters",
-    "memory.python_peak": "tracemalloc",
-    "memory.device_peak": "timing",
-}
+# Exact in a simulation of the same work alone, of which that is told: two of a Python program lay 0.2 % apart.
 _COUNTS = (
     "instructions",
     "branch.count",
-)  # exact in a simulation of the same work alone, of which that is told
+    "dram.bytes",
+    "cache.l1.miss_rate",
+    "cache.l2.miss_rate",
+    "cache.l3.miss_rate",
+)
+# By metric the pass that counts it.
+EXACT: Mapping[str, str] = {
+    **dict.fromkeys(_COUNTS, "counters"),
+    "memory.python_peak": "tracemalloc",
+    "memory.device_peak": "timing",
+}
 MOST_RUNS = 4  # of the base commit that are looked at, the last ones
 AGREE = 1 / 3  # of the floor: counts of one commit that lie further apart are not exact
 
@@ -56,7 +60,11 @@ class ExactCounts:
     def compare(self) -> tuple[tuple[Change, ...], tuple[str, ...]]:
         """A change for every count that both have and that is repeatable, and what is to be noted."""
         entry = self.session.history.entry(self.tonight.id)
-        values = {(value.key.metric, value.key.scope): value for value in entry.values if _is_exact(value)}
+        values = {
+            (value.key.metric, value.key.scope): value
+            for value in entry.values
+            if _is_exact(value) and self._is_wanted(value)
+        }
         if not values:
             return (), ()
         _add(self.new, entry)
@@ -126,6 +134,11 @@ class ExactCounts:
             for key in keys:
                 counts.pop(key, None)
             self._count(version, counts, keys, tonight)
+
+    def _is_wanted(self, value: Value) -> bool:
+        """Whether it can fail the night or is shown: nothing else is worth a second count."""
+        rule = self.spec.rule(value.key.metric, value.key.scope)
+        return rule.gates or value.key.metric in self.spec.watches
 
     def _is_beyond(self, key: Key) -> bool:
         old, new = self.old.get(key), self.new.get(key)

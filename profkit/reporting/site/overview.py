@@ -90,7 +90,7 @@ def _event(event: Event, page: WorkloadPage, link: CommitLink) -> Html:
     parts += [f" {series_name(lead.series.trend.series.key)}"] if lead else []
     name = element("a", element("b", parts[0]), *parts[1:], href=where)
     when = element("time", event.entry.started[:10], datetime=event.entry.started[:10])
-    told: list[str] = [_from_to(lead)] if lead else ["The night was decided so."]
+    told: list[str] = [_from_to(lead)] if lead else ["Decided that night; its series shows no step"]
     if lead and event.night is not None:
         told += ["; the night's outcome: ", element("b", "regressed", class_="fail")]
     commit = commit_html(event.entry.commit, link, dirty=event.entry.dirty)

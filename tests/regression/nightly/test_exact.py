@@ -124,7 +124,11 @@ def test_a_base_that_cannot_be_counted_is_noted_and_the_past_decides(
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
 def test_valgrind_counts_both_commits_alike_but_for_what_changed(place: Path) -> None:
     """Fewer instructions: what fails a night is counted twice, which takes as long again and is shown above."""
-    (place / "night.yaml").write_text(HEAD.replace("budget: 10,", "budget: 4,"))
+    watched = ["branch.count", "dram.bytes", "cache.l1.miss_rate"]
+    text = HEAD.replace("budget: 10,", "budget: 4,").replace(
+        "budget: 120", f"budget: 120, watches: {watched}"
+    )
+    (place / "night.yaml").write_text(text)
     (place / "work.py").write_text(COUNTING)
     commit(place, 104)
     base = git(place, "rev-parse", "HEAD")
@@ -135,6 +139,8 @@ def test_valgrind_counts_both_commits_alike_but_for_what_changed(place: Path) ->
     ]
     assert instructions["change"]["ratio"] == pytest.approx(100 / 104, abs=0.005)
     assert base[:7] in instructions["reason"]
+    codes = {m["metric"]: m["code"] for m in workload["metrics"]}
+    assert {name: codes[name] for name in watched} == dict.fromkeys(watched, "exact")
 
 
 def test_a_plan_says_what_counting_the_base_may_cost(place: Path) -> None:
