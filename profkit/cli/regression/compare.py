@@ -131,7 +131,7 @@ def compare(
         float | None,
         typer.Option(
             "--cause-budget",
-            help="Seconds for the reason, all of them used (default: until it is found, at most 60).",
+            help="Seconds for the reason, all of them used (default: until it is found, at most 60; on a GPU 240).",
             rich_help_panel=VERSIONS,
             min=5.0,
         ),

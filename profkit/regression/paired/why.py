@@ -2,7 +2,8 @@
 
 Of a Python program the calls are counted (cProfile, up to three runs of each version). Where they tell the reason, that
 is all. Else one run of each version under the other instruments, within the time that is left. Both versions run beside
-each other where there are processors: nothing is timed now.
+each other where there are processors: nothing is timed now. On a device its kernels tell the reason, in one run of each
+version after the other.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ from profkit.regression.paired.version import Version
 from profkit.regression.profile_process import END_SECONDS, ProfileRequest, ProfileResult, profile_once
 
 MOST_SECONDS = 60.0  # where nobody says; never more than the pairs may take
+DEVICE_SECONDS = (
+    240.0  # of a program on a device: its start and a trace of it take long, and are what tells most
+)
 ROUNDS = 3  # runs of each version under cProfile, for what is not exact
 LEAST_LEFT = 8.0  # seconds below which no further instrument is started
 FURTHER_PASSES = ("stacks", "counters", "trace")
@@ -77,11 +81,13 @@ class Search:
     most: float | None = None
     _begin: float = field(default_factory=time.monotonic)
     _number: int = 0
+    _on_device: bool = False
 
     @property
     def limit(self) -> float:
         """Seconds for all of it."""
-        return self.most if self.most is not None else min(MOST_SECONDS, self.budget)
+        usual = DEVICE_SECONDS if self._on_device else min(MOST_SECONDS, self.budget)
+        return self.most if self.most is not None else usual
 
     def run(self) -> Reason:
         """What there is to say; without documents where a version failed under its instruments."""
@@ -117,6 +123,7 @@ class Search:
             began = time.monotonic()
             results = self._profile_both(("cprofile",), self.limit - (began - self._begin))
             documents = _documents(results)
+            self._on_device = any(document.backend != "cpu" for document in documents)
             iterations = [_iterations(result) for result in results]
             pairs = [
                 counts_of(document, version.root, count or 1)
@@ -132,6 +139,8 @@ class Search:
             calls = _calls_of(counted, worse=self.change.course == "worse")
             per = "iteration" if any(iterations) else "run"
             found = Reason(documents, (tuple(runs[0]), tuple(runs[1])), calls, per)
+            if self._on_device:
+                break
             now = time.monotonic()
             told = explains(calls, self.change.ratio)
             if (told and number) or self.limit - (now - self._begin) < 1.5 * (now - began):
@@ -142,7 +151,7 @@ class Search:
         """One run of each under these instruments, beside each other where there are two processors."""
         self._number += 1
         cancel = threading.Event()
-        workers = 2 if len(usable_cores()) > 1 else 1
+        workers = 2 if len(usable_cores()) > 1 and not self._on_device else 1
         each = max(1.0, seconds if workers == 2 else seconds / 2)
         with ThreadPoolExecutor(workers) as pool:
             futures = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +12,15 @@ import pytest
 from profkit.core.progress import Silent
 from profkit.core.types import Frame, FunctionChange, Hotspot, Profile, RunDocument
 from profkit.regression.paired import PairedOptions, VersionsRequest, compare_versions
+from profkit.regression.paired import why as why_module
 from profkit.regression.paired.call_counts import CallCounts, changed_calls, counts_of, explains, steady
-from profkit.regression.paired.why import exact_functions
+from profkit.regression.paired.version import Version
+from profkit.regression.paired.why import FURTHER_PASSES, Search, exact_functions
+from profkit.regression.profile_process import ProfileRequest, ProfileResult
+from tests import gpu_documents
 from tests.documents import document
 from tests.git_repository import git, repository
+from tests.paired_documents import change_of, times
 
 PROGRAM = """
 def parse(words):
@@ -89,6 +95,34 @@ def counted(*functions: tuple[str, int, float], edges: tuple[tuple[str, str, int
 
 def names(before: CallCounts, after: CallCounts, *, worse: bool = True) -> list[str]:
     return [change.function[1] for change in changed_calls(before, after, frozenset(), worse=worse)]
+
+
+def test_on_a_device_one_count_of_calls_is_enough_and_the_trace_of_each_version_has_its_time_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[tuple[str, ...], float]] = []
+    running: list[int] = []
+
+    def profile(request: ProfileRequest, *_: object) -> ProfileResult:
+        running.append(1)
+        time.sleep(0.1)
+        assert len(running) == 1 or request.passes == ("cprofile",)
+        running.pop()
+        assert request.passes is not None
+        assert request.limit is not None
+        asked.append((request.passes, request.limit))
+        return ProfileResult("done", "", document=gpu_documents.of_trace())
+
+    monkeypatch.setattr(why_module, "profile_once", profile)
+    version = Version("a", ("./train",), tmp_path)
+    change = change_of(times(0.1))
+    search = Search(
+        (version, version), change, lambda v: ProfileRequest("v", v.command), tmp_path, Silent(), 10.0
+    )
+    found = search.run()
+    assert len(found.documents) == 2
+    assert [passes for passes, _ in asked] == [("cprofile",)] * 2 + [FURTHER_PASSES] * 2
+    assert all(100 < limit <= 120 for _, limit in asked[2:])
 
 
 def test_of_a_chain_of_calls_the_first_is_named() -> None:
