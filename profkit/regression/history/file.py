@@ -141,7 +141,7 @@ def open_file(path: Path, *, write: bool, make_new: bool = True) -> sqlite3.Conn
             f"cannot read the history {path}: {error.strerror or error}", f"ls -l {shlex.quote(str(path))}"
         ) from error
     except sqlite3.Error as error:
-        if "malformed" in str(error) and (missing := _cut_off(path)):
+        if not isinstance(error, sqlite3.OperationalError) and (missing := _cut_off(path)):
             raise damage_error(path, missing) from error
         raise explain_sqlite_error(path, error) from error
     except UnicodeDecodeError as error:  # SQLite's own message cannot be decoded

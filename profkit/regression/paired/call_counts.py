@@ -33,7 +33,7 @@ _Place = tuple[str | None, int | None, str]  # file, line, function
 
 
 @dataclass(frozen=True)
-class CallCounts:
+class FunctionCalls:
     """Calls of one version for one run (or one iteration of what it marks); `shares` of the profiled time, 0..1."""
 
     calls: Mapping[Key, float]
@@ -68,7 +68,7 @@ class CallChange:
         return f"{text} instead of {_count(self.before)}"
 
 
-def counts_of(document: RunDocument, root: Path | None, iterations: int = 1) -> CallCounts | None:
+def counts_of(document: RunDocument, root: Path | None, iterations: int = 1) -> FunctionCalls | None:
     """The counts of one run, divided by `iterations`; None where it was not under cProfile."""
     profile = next((p for p in document.profiles if p.kind == "own-time"), None)
     if profile is None or profile.total <= 0:
@@ -85,7 +85,7 @@ def counts_of(document: RunDocument, root: Path | None, iterations: int = 1) -> 
             lines.setdefault(key, spot.line)
         if spot.library is not None:
             libraries.add(key)
-    return CallCounts(calls, shares, _edges(document, root, iterations), lines, frozenset(libraries))
+    return FunctionCalls(calls, shares, _edges(document, root, iterations), lines, frozenset(libraries))
 
 
 def _edges(document: RunDocument, root: Path | None, iterations: int) -> Mapping[tuple[Key, Key], float]:
@@ -107,11 +107,11 @@ def _edges(document: RunDocument, root: Path | None, iterations: int) -> Mapping
     return edges
 
 
-def steady(runs: Sequence[CallCounts]) -> CallCounts:
+def steady(runs: Sequence[FunctionCalls]) -> FunctionCalls:
     """The counts on which all runs of one version agree; of their shares the median."""
     first = runs[0]
     same = {key for key, calls in first.calls.items() if all(run.calls.get(key) == calls for run in runs)}
-    return CallCounts(
+    return FunctionCalls(
         {key: calls for key, calls in first.calls.items() if key in same},
         {key: median([run.shares[key] for run in runs]) for key in same},
         {pair: calls for pair, calls in first.edges.items() if pair[1] in same},
@@ -121,7 +121,7 @@ def steady(runs: Sequence[CallCounts]) -> CallCounts:
 
 
 def changed_calls(
-    before: CallCounts, after: CallCounts, unsteady: frozenset[Key], *, worse: bool
+    before: FunctionCalls, after: FunctionCalls, unsteady: frozenset[Key], *, worse: bool
 ) -> tuple[CallChange, ...]:
     """The functions whose further calls take a share of the time, the largest first.
 
@@ -157,18 +157,18 @@ def explains(changes: Sequence[CallChange], ratio: float | None) -> bool:
     return sum(one.share for one in changes) >= EXPLAINED * change > 0
 
 
-def _follows(key: Key, caller: Key, more: CallCounts, less: CallCounts) -> bool:
+def _follows(key: Key, caller: Key, more: FunctionCalls, less: FunctionCalls) -> bool:
     """Whether `caller` is itself called so much more often that this explains what it calls."""
     rise = _rise(caller, more, less) - 1
     return rise > 0 and rise >= _FOLLOWS * (_rise(key, more, less) - 1)
 
 
-def _rise(key: Key, more: CallCounts, less: CallCounts) -> float:
+def _rise(key: Key, more: FunctionCalls, less: FunctionCalls) -> float:
     was = less.calls.get(key, 0.0)
     return more.calls.get(key, 0.0) / was if was else float("inf")
 
 
-def _caller(key: Key, more: CallCounts, less: CallCounts) -> Key | None:
+def _caller(key: Key, more: FunctionCalls, less: FunctionCalls) -> Key | None:
     """Who makes most of the further calls; None where that is not known, or they come from inside a library."""
     rises = {
         caller: calls - less.edges.get((caller, callee), 0.0)

@@ -24,7 +24,7 @@ from profkit.core.types import Cause, Change, ComparisonOutcome, FunctionChange,
 from profkit.hardware.machine import usable_cores
 from profkit.regression.paired.call_counts import (
     CallChange,
-    CallCounts,
+    FunctionCalls,
     changed_calls,
     counts_of,
     explains,
@@ -117,7 +117,7 @@ class Search:
     def _count_calls(self) -> tuple[Reason, bool]:
         """Up to three runs of each version under cProfile, and whether the counts tell the reason."""
         runs: tuple[list[RunDocument], list[RunDocument]] = [], []
-        counted: tuple[list[CallCounts], list[CallCounts]] = [], []
+        counted: tuple[list[FunctionCalls], list[FunctionCalls]] = [], []
         found = Reason()
         for number in range(ROUNDS):
             began = time.monotonic()
@@ -194,7 +194,9 @@ def _iterations(result: ProfileResult) -> int | None:
     return None
 
 
-def _calls_of(counted: tuple[list[CallCounts], list[CallCounts]], *, worse: bool) -> tuple[CallChange, ...]:
+def _calls_of(
+    counted: tuple[list[FunctionCalls], list[FunctionCalls]], *, worse: bool
+) -> tuple[CallChange, ...]:
     before, after = steady(counted[0]), steady(counted[1])
     every = {key for runs in counted for run in runs for key in run.calls}
     unsteady = {

@@ -17,7 +17,7 @@ NO_METRIC = "regressed"  # where no single metric made the outcome
 
 
 @dataclass(frozen=True)
-class Place:
+class FileLine:
     """A line of a file, relative to the repository, and what is known of it."""
 
     path: str
@@ -35,7 +35,7 @@ class Regression:
     workload: str
     metric: str
     message: str
-    places: tuple[Place, ...]
+    places: tuple[FileLine, ...]
     fingerprint: str
 
 
@@ -52,7 +52,7 @@ def _of_one(name: str, comparison: Comparison, changed_file: str | None) -> Iter
     places = tuple(_place(line) for line in comparison.blamed)
     if not places and changed_file is not None:
         places = (
-            Place(without_control_characters(changed_file), 1, "the first changed file: no line is known"),
+            FileLine(without_control_characters(changed_file), 1, "the first changed file: no line is known"),
         )
     before = f"{name}: " if name else ""
     worse = [
@@ -69,7 +69,7 @@ def _of_one(name: str, comparison: Comparison, changed_file: str | None) -> Iter
 
 
 def _regression(
-    name: str, metric: str, key: str, lines: Sequence[str], places: tuple[Place, ...]
+    name: str, metric: str, key: str, lines: Sequence[str], places: tuple[FileLine, ...]
 ) -> Regression:
     fingerprint = hashlib.sha256(f"{name}\0{key}".encode(errors="replace")).hexdigest()
     message = "\n".join(map(without_control_characters, lines))
@@ -80,9 +80,9 @@ def _key(change: Change) -> str:
     return f"{change.metric}\0{change.scope.kind}\0{change.scope.name}"
 
 
-def _place(line: BlamedLine) -> Place:
+def _place(line: BlamedLine) -> FileLine:
     path = without_control_characters(line.path)
-    return Place(path, max(1, line.line), without_control_characters(plain_text(blamed_text(line))))
+    return FileLine(path, max(1, line.line), without_control_characters(plain_text(blamed_text(line))))
 
 
 def _versions(comparison: Comparison) -> str:

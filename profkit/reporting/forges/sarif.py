@@ -13,7 +13,7 @@ from profkit import __version__
 from profkit.analysis.metrics import all_metrics
 from profkit.core.codec import json_text
 from profkit.core.types import Json
-from profkit.reporting.forges.regressions import NO_METRIC, Place, Regression
+from profkit.reporting.forges.regressions import NO_METRIC, FileLine, Regression
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 CATEGORY = "profkit/compare/"  # what GitHub keeps the alerts of one tool apart by
@@ -74,7 +74,7 @@ def _no_link(text: str) -> str:
     return text.replace("](", "] (")
 
 
-def _location(place: Place) -> dict[str, Json]:
+def _location(place: FileLine) -> dict[str, Json]:
     uri = quote(place.path, errors="replace")
     return {
         "physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": place.line}},

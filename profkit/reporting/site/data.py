@@ -30,7 +30,7 @@ from profkit.reporting.charts.axes import axis_unit
 from profkit.reporting.charts.trend import CAUSES
 from profkit.reporting.html.escape import island
 from profkit.reporting.plain_text import without_control_characters
-from profkit.reporting.site.runs import Moment, Runs
+from profkit.reporting.site.runs import NightRuns, WorkloadRuns
 
 # Significant digits of the smallest value of a series, and so of all: two of them have a ratio that is right to 0.02 %,
 # where 0.1 % is shown.
@@ -66,7 +66,7 @@ class Texts:
 class Shared:
     """What all files refer to: the moments, and texts."""
 
-    moments: tuple[Moment, ...]
+    moments: tuple[NightRuns, ...]
     commits: Texts = field(default_factory=Texts)
     machines: Texts = field(default_factory=Texts)
     outcomes: Texts = field(default_factory=Texts)
@@ -99,7 +99,7 @@ def workload_data(
     name: str,
     page: str,
     series: Sequence[SeriesSummary],
-    runs: Runs,
+    runs: WorkloadRuns,
     shared: Shared,
     link: RunLink,
 ) -> Json:
@@ -239,7 +239,7 @@ def rounded(value: float | None, figures: int = FIGURES + 1) -> float | None:
 # ---------------------------------------------------------------- its runs
 
 
-def _runs(runs: Runs, shared: Shared, reasons: Texts, link: RunLink) -> dict[str, Json]:
+def _runs(runs: WorkloadRuns, shared: Shared, reasons: Texts, link: RunLink) -> dict[str, Json]:
     entries, moments = runs.entries, runs.moments
     data: dict[str, Json] = {
         "count": len(entries),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import log
 
 from profkit.core.types import ChangePoint, Entry, SeriesSummary
-from profkit.reporting.site.runs import Runs
+from profkit.reporting.site.runs import WorkloadRuns
 
 TOGETHER = 3  # runs: changes of one workload that lie no farther apart are one event
 
@@ -54,7 +54,9 @@ class Event:
         return self.night is not None or bool(self.changes and self.changes[0].worse)
 
 
-def events_of(series: Mapping[str, Sequence[SeriesSummary]], runs: Mapping[str, Runs]) -> tuple[Event, ...]:
+def events_of(
+    series: Mapping[str, Sequence[SeriesSummary]], runs: Mapping[str, WorkloadRuns]
+) -> tuple[Event, ...]:
     """The events of all workloads, the newest first; of one day what got worse comes first, the largest of it first."""
     found = [event for workload in series for event in _events(workload, series[workload], runs[workload])]
     return tuple(sorted(found, key=_rank, reverse=True))
@@ -65,7 +67,7 @@ def _rank(event: Event) -> tuple[str, bool, bool, float]:
     return event.entry.started[:10], event.worse, bool(lead and lead.series.gates), lead.size if lead else 0.0
 
 
-def _events(workload: str, series: Sequence[SeriesSummary], runs: Runs) -> Iterator[Event]:
+def _events(workload: str, series: Sequence[SeriesSummary], runs: WorkloadRuns) -> Iterator[Event]:
     entries = runs.entries
     for backend in dict.fromkeys(one.trend.series.key.backend for one in series):
         changes = [

@@ -15,7 +15,7 @@ from profkit.reporting.html.escape import Html, element, text, together
 from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.site.data import series_name, short_unit
 from profkit.reporting.site.lately import Event, SeriesChange
-from profkit.reporting.site.runs import Runs
+from profkit.reporting.site.runs import WorkloadRuns
 
 MOST_EVENTS = 30  # that stand open; older ones are folded
 ALL_EVENTS = 300  # on this page; the pages of workloads have all of them
@@ -32,7 +32,7 @@ class WorkloadPage:
     id: str
     page: str  # relative to the overview
     series: tuple[SeriesSummary, ...]
-    runs: Runs
+    runs: WorkloadRuns
 
 
 CommitLink = Callable[[str], "str | None"]

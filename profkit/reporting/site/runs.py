@@ -16,7 +16,7 @@ from profkit.reporting.charts.trend import seconds
 
 
 @dataclass(frozen=True)
-class Moment:
+class NightRuns:
     """All runs of one night, or of one commit on one day; `minute` (since 1970, UTC) is that of the first of them."""
 
     number: int
@@ -32,11 +32,11 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Runs:
-    """Runs, oldest first; of each its moment, and its minute (since 1970, UTC)."""
+class WorkloadRuns:
+    """Runs of one workload, oldest first; of each its moment, and its minute (since 1970, UTC)."""
 
     entries: list[Entry] = field(default_factory=list)
-    moments: list[Moment] = field(default_factory=list)
+    moments: list[NightRuns] = field(default_factory=list)
     minutes: list[int] = field(default_factory=list)
 
     @cached_property
@@ -54,8 +54,8 @@ class Runs:
 class AllRuns:
     """Every moment, oldest first, and the runs that speak of each workload: by its name, or by a value of it."""
 
-    moments: tuple[Moment, ...]
-    by_workload: Mapping[str, Runs]
+    moments: tuple[NightRuns, ...]
+    by_workload: Mapping[str, WorkloadRuns]
 
 
 def runs_of(summary: HistorySummary) -> AllRuns:
@@ -76,16 +76,16 @@ def runs_of(summary: HistorySummary) -> AllRuns:
     return AllRuns(moments, _grouped(names, rows, others) if others else found)
 
 
-def _moments(entries: Sequence[Entry]) -> tuple[tuple[Moment, ...], list[Moment], list[int]]:
+def _moments(entries: Sequence[Entry]) -> tuple[tuple[NightRuns, ...], list[NightRuns], list[int]]:
     """All moments; then of each run its moment, and its minute."""
-    moments: dict[tuple[str, str], Moment] = {}
+    moments: dict[tuple[str, str], NightRuns] = {}
     at, minutes = [], []
     for entry in entries:
         minute = floor((seconds(entry.started) or 0.0) / 60)
         key = ("", entry.night) if entry.night else (entry.started[:10], entry.commit or "")
         moment = moments.get(key)
         if moment is None:
-            moment = moments[key] = Moment(len(moments), minute, entry.night)
+            moment = moments[key] = NightRuns(len(moments), minute, entry.night)
         moment.commits[entry.commit] += 1
         moment.workloads.add(entry.workload)
         at.append(moment)
@@ -94,9 +94,9 @@ def _moments(entries: Sequence[Entry]) -> tuple[tuple[Moment, ...], list[Moment]
 
 
 def _grouped(
-    names: Iterable[str], rows: Sequence[tuple[Entry, Moment, int]], others: Mapping[str, Iterable[str]]
-) -> dict[str, Runs]:
-    found = {name: Runs() for name in dict.fromkeys(names)}
+    names: Iterable[str], rows: Sequence[tuple[Entry, NightRuns, int]], others: Mapping[str, Iterable[str]]
+) -> dict[str, WorkloadRuns]:
+    found = {name: WorkloadRuns() for name in dict.fromkeys(names)}
     for entry, moment, minute in rows:
         for name in (entry.workload, *others.get(entry.id, ())) if others else (entry.workload,):
             runs = found[name]

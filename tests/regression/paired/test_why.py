@@ -13,7 +13,7 @@ from profkit.core.progress import Silent
 from profkit.core.types import Frame, FunctionChange, Hotspot, Profile, RunDocument
 from profkit.regression.paired import PairedOptions, VersionsRequest, compare_versions
 from profkit.regression.paired import why as why_module
-from profkit.regression.paired.call_counts import CallCounts, changed_calls, counts_of, explains, steady
+from profkit.regression.paired.call_counts import FunctionCalls, changed_calls, counts_of, explains, steady
 from profkit.regression.paired.version import Version
 from profkit.regression.paired.why import FURTHER_PASSES, Search, exact_functions
 from profkit.regression.profile_process import ProfileRequest, ProfileResult
@@ -75,7 +75,9 @@ def test_fewer_calls_are_the_reason_of_a_version_that_is_faster(tmp_path: Path) 
     )
 
 
-def counted(*functions: tuple[str, int, float], edges: tuple[tuple[str, str, int], ...] = ()) -> CallCounts:
+def counted(
+    *functions: tuple[str, int, float], edges: tuple[tuple[str, str, int], ...] = ()
+) -> FunctionCalls:
     """Functions of `tool.py` with calls and seconds of 1 s, and who calls them."""
     spots = tuple(
         Hotspot(name, seconds, seconds, calls, "/r/tool.py", 3) for name, calls, seconds in functions
@@ -93,7 +95,7 @@ def counted(*functions: tuple[str, int, float], edges: tuple[tuple[str, str, int
     return found
 
 
-def names(before: CallCounts, after: CallCounts, *, worse: bool = True) -> list[str]:
+def names(before: FunctionCalls, after: FunctionCalls, *, worse: bool = True) -> list[str]:
     return [change.function[1] for change in changed_calls(before, after, frozenset(), worse=worse)]
 
 
