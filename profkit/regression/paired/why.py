@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from profkit.backends import backend_named
 from profkit.backends.passes import divide_profile, read_region_work
 from profkit.core.errors import UnreadableReport
 from profkit.core.progress import Progress
@@ -123,7 +124,7 @@ class Search:
             began = time.monotonic()
             results = self._profile_both(("cprofile",), self.limit - (began - self._begin))
             documents = _documents(results)
-            self._on_device = any(document.backend != "cpu" for document in documents)
+            self._on_device = any(backend_named(document.backend).has_device for document in documents)
             iterations = [_iterations(result) for result in results]
             pairs = [
                 counts_of(document, version.root, count or 1)

@@ -277,14 +277,14 @@ def test_a_server_and_its_client_in_one_process_take_turns_and_are_sampled_where
         tmp_path,
         """
         import json, socket, threading
-        text = json.dumps({str(i): list(range(20)) for i in range(4000)})
+        text = json.dumps({str(i): list(range(20)) for i in range(16000)})
         near, far = socket.socketpair()
         def answer():
             while far.recv(1):
                 json.loads(text)
                 far.send(b"x")
         def ask():
-            for _ in range(60):
+            for _ in range(20):
                 near.send(b"x")
                 near.recv(1)
             near.close()
