@@ -172,7 +172,7 @@ def read_bisection(path: Path, depth: int) -> None:
 
     from profkit.regression.bisect.measure import checked_pairs, observed
     from profkit.regression.bisect.posterior import Rules
-    from profkit.regression.bisect.search import next_move
+    from profkit.regression.bisect.search import Move, next_move
     from profkit.regression.bisect.state import read_state
     from profkit.regression.bisect.worth import is_enough
     from profkit.reporting import terminal
@@ -188,7 +188,8 @@ def read_bisection(path: Path, depth: int) -> None:
         skipped = frozenset(places[one.commit] for one in search.skipped)
         if seen:
             next_move(len(search.commits), skipped, seen, rules)
-            is_enough(len(search.commits), skipped, seen, rules, 1.0)
+            last = Move(seen[-1].earlier, seen[-1].later)
+            is_enough(last, len(search.commits), skipped, seen, rules, 1.0)
     terminal.render(view(document, "folder"))
     page(view(document, "folder"))
 

@@ -132,7 +132,8 @@ def _search(noise: str, changes: int, size: float, n: int, seed: int) -> Searche
         pairs: Pairs = _in_full(machine, earlier, later)[0] if move.direct else ()
         while not move.direct and len(pairs) < MOST:
             pairs += tuple(machine.pair(earlier, later) for _ in range(FEW))
-            if is_enough(n, nobody, [*seen, observed(pairs, ends, move.earlier, move.later)], rules, START):
+            tests = [*seen, observed(pairs, ends, move.earlier, move.later)]
+            if is_enough(move, n, nobody, tests, rules, START):
                 break
         seen.append(observed(pairs, ends, move.earlier, move.later))
         made += len(pairs)

@@ -174,6 +174,7 @@ class Bisection:
         def enough(pairs: Pairs, seconds: float) -> bool:
             tests = [*seen, observed(pairs, reference, move.earlier, move.later)]
             return is_enough(
+                move,
                 len(self._search().commits),
                 self._skipped(),
                 tests,

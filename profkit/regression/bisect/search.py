@@ -19,21 +19,29 @@ from profkit.regression.bisect.posterior import (
     Rules,
     Stretch,
     between_ends,
+    level_of,
     stretches,
     tests_of_others,
 )
 
 MOST_DIRECT = 3  # tests of one commit against the one before it, and of an end
 MOST_AGAIN = 3  # tests of a commit that is neither like the one end nor like the other
+MOST_LEVEL = 6  # tests of a commit, where its level has to be known better
+PART = 0.3  # of the change: an answer that leaves out more than this may not be the only one
+PRECISE = 8  # standard errors that the change is large, so that half of it is told from all of it
 
 
 @dataclass(frozen=True)
 class Move:
-    """What to do next: run `later` in turn with `earlier`. `direct`: to confirm an answer."""
+    """What to do next: run `later` in turn with `earlier`.
+
+    `direct`: to confirm an answer. `error`: until the standard error of the shift is at most this.
+    """
 
     earlier: int
     later: int
     direct: bool = False
+    error: float | None = None
 
 
 @dataclass(frozen=True)
@@ -101,14 +109,19 @@ def _step_of(
             return Move(first, last, direct=True)
         if not stops:
             return Found(first, last, 1.0, stretch.size, rest=2 * agree <= len(direct))
+        doubtful = _unsure_of_rest(stretch, (first, last), seen, rules) if direct else None
+        if doubtful is not None:
+            return Move(0, doubtful, error=abs(stretch.size) / PRECISE)
         if sure:
             return Found(first, last, mass, stretch.size, rest=False)
     ends = sum((test.earlier, test.later) == (0, high) for test in seen)
     if mass >= rules.certainty * single and ends < MOST_DIRECT:
-        return Move(0, high)  # it may have been the end that was measured wrong
+        # it may have been the end that was measured wrong
+        return Move(0, high, error=abs(stretch.size) / PRECISE)
     again = between_ends(stretch, seen, rules, least=1) if stretch.several >= 0.5 else None
     if again is not None and sum(test.later == again for test in seen) <= MOST_AGAIN:
-        return Move(0, again)  # it may have been the test that was wrong
+        # it may have been the test that was wrong
+        return Move(0, again, error=abs(stretch.size) / PRECISE)
     return Move(0, _most_telling(stretch, stops, seen, rules))
 
 
@@ -125,6 +138,28 @@ def _most_telling(stretch: Stretch, stops: Sequence[int], seen: Sequence[Observa
     if told < rules.certainty or not open_ones:
         return half
     return max(open_ones, key=lambda c: (min(abs(c - other) for other in tested), -c))
+
+
+def _unsure_of_rest(
+    stretch: Stretch, place: tuple[int, int], seen: Sequence[Observation], rules: Rules
+) -> int | None:
+    """Where an answer made only a part of the change: the commit whose level has to be known better, or None.
+
+    Noise as large as a part hides it in the short tests of a search. The rest lies before the answer's parent, after
+    the answer, or nowhere, if it was the end that was measured wrong.
+    """
+    direct = [test for test in seen if (test.earlier, test.later) == place]
+    weights = [1 / max(test.error, 1e-6) ** 2 for test in direct]
+    made = sum(w * test.shift for w, test in zip(weights, direct, strict=True)) / sum(weights)
+    missing = (stretch.size - made) * (1 if stretch.size > 0 else -1)
+    if len(stretch.weights) == 1 or missing <= max(rules.floor, PART * abs(stretch.size)):
+        return None
+    for commit in (stretch.high, *place):
+        tests = sum((test.earlier, test.later) == (0, commit) for test in seen)
+        known = level_of(commit, seen).error <= abs(stretch.size) / PRECISE
+        if commit > stretch.low and not known and tests < MOST_LEVEL:
+            return commit
+    return None
 
 
 def _refuted(stretch: Stretch, inside: Sequence[Observation]) -> int:

@@ -13,14 +13,21 @@ LEAST_GAIN = 0.01  # bits
 
 
 def is_enough(
-    n: int, skipped: frozenset[int], seen: Sequence[Observation], rules: Rules, start: float
+    present: Move,
+    n: int,
+    skipped: frozenset[int],
+    seen: Sequence[Observation],
+    rules: Rules,
+    start: float,
 ) -> bool:
-    """Whether the last of `seen`, a test against the good end, can stop: more pairs tell less than another commit.
+    """Whether `present`, the last of `seen`, can stop: it has the error asked for, or another commit tells more.
 
     To begin with another one takes as long as `start` pairs. What is compared is the information of a few pairs on the
     side on which the change lies, for the time that they take.
     """
     last = seen[-1]
+    if present.error is not None:
+        return last.error <= present.error
     move = next_move(n, skipped, seen, rules)
     if not isinstance(move, Move) or move.direct:
         return True
