@@ -31,7 +31,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from math import sqrt
 from pathlib import Path
-from queue import Queue
+from queue import Empty, Queue
 from statistics import fmean, median, variance
 from typing import Literal
 
@@ -260,8 +260,11 @@ def judge_pairs(
                     argv = ["taskset", "-c", cores, sys.executable, "-c", code]
                     neighbours.append(subprocess.Popen(argv))
             try:
-                while not work.empty():
-                    factor = work.get()
+                while True:
+                    try:
+                        factor = work.get_nowait()
+                    except Empty:
+                        break
                     for tool, (ask, there) in TOOLS.items():
                         if not there():
                             continue

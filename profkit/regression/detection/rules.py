@@ -25,7 +25,7 @@ _WORDS = {"standing": ("fail", "note"), "better": ("lower", "higher", "none")}
 class NightRule:
     """How one metric is decided.
 
-    `relative` and `absolute`: the floor; a change below the larger of both counts for nothing. `window`: valid nights
+    `exact`: it gates where it was counted beside the base commit and repeats. `relative` and `absolute`: the floor; a change below the larger of both counts for nothing. `window`: valid nights
     that the control limits are made of; `least`: with fewer the metric is new. `sigmas`: half-width of the limits in
     MAD-sigma. `nights`: in a row outside that confirm where nothing was re-run. `recent`: nights whose median is
     compared with the anchor, `drift`: the floor of that (None: twice `relative`). `collapse`: an improvement to less
@@ -35,6 +35,7 @@ class NightRule:
 
     metric: str
     gates: bool = False
+    exact: bool = False
     relative: float = 0.05
     absolute: float = 0.0
     better: Direction | None = None  # None: as the series says
@@ -71,7 +72,7 @@ def rule_for(
     own, given = _default_rules(), dict(overrides or {})
     merged = {**own["default"], **given.get("default", {}), **own["metrics"].get(metric, {})}
     if scope.kind in ("kernel", "function"):
-        merged["gates"] = False
+        merged["gates"] = merged["exact"] = False
     merged |= given.get(metric, {})
     return replace(
         NightRule(metric), **{key: _check_value(metric, key, value) for key, value in merged.items()}
@@ -88,7 +89,7 @@ def _check_value(metric: str, key: str, value: object) -> Any:
     where = f"the rule of {metric}: {key}"
     if key not in _KEYS:
         raise UsageError(f"the rule of {metric} has no {key!r}", f"one of {', '.join(_KEYS)}")
-    if key == "gates":
+    if key in ("gates", "exact"):
         return value if isinstance(value, bool) else _refuse(where, value, "yes or no")
     if key in _WORDS:
         known = _WORDS[key]

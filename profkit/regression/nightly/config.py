@@ -77,6 +77,7 @@ class WorkloadSpec(ProfileRequest):
         if self.gates is not None:
             # Of a sweep the time is that over all shapes.
             own["gates"] = metric in self.gates or (metric == SHAPES_MEAN and CASES in self.gates)
+            own["exact"] = False
         return rule_for(metric, {metric: own}, scope)
 
 

@@ -138,7 +138,7 @@ class ExactCounts:
     def _is_wanted(self, value: Value) -> bool:
         """Whether it can fail the night or is shown: nothing else is worth a second count."""
         rule = self.spec.rule(value.key.metric, value.key.scope)
-        return rule.gates or value.key.metric in self.spec.watches
+        return rule.gates or rule.exact or value.key.metric in self.spec.watches
 
     def _is_beyond(self, key: Key) -> bool:
         old, new = self.old.get(key), self.new.get(key)
@@ -178,7 +178,7 @@ class ExactCounts:
             word="different" if different else "same",
             course=course,
             scope=key[1],
-            reason=f"{size} {key[0]} beside {(self.base.commit or '')[:7]}, exact",
+            reason=f"{size} beside {(self.base.commit or '')[:7]}, exact",
             ratio=new / old if old else None,
             floor=self._floor(key) / abs(old) if old else 0.0,
             detectable=self._floor(key) / abs(old) if old else None,

@@ -216,13 +216,14 @@ def _read_series(history: History, spec: WorkloadSpec, entry: Entry) -> list[Ser
 
 def _metric_names(spec: WorkloadSpec) -> list[str]:
     known = [info.name for info in all_metrics()]
-    gating = [name for name in known if spec.rule(name, RUN).gates]
+    rules = [spec.rule(name, RUN) for name in known]
+    gating = [rule.metric for rule in rules if rule.gates or rule.exact]
     return list(dict.fromkeys((*spec.declared, *gating, *spec.watches)))
 
 
 def _is_wanted(spec: WorkloadSpec, series: Series) -> bool:
-    name = series.key.metric
-    return name in spec.watches or spec.rule(name, series.key.scope).gates
+    rule = spec.rule(series.key.metric, series.key.scope)
+    return rule.gates or rule.exact or rule.metric in spec.watches
 
 
 def _series_until(series: Series, entry: str) -> Series | None:

@@ -184,10 +184,13 @@ def with_pairs(
 ) -> list[MetricOutcome]:
     """The outcomes, with those of times as the pairs decided them; the others as the past decides.
 
-    Of a run that is not valid (throttled) only what the pairs decided counts, and what the file names as a gate.
+    Of a run that is not valid (throttled) only what the pairs decided counts, and what the file names as a gate. What
+    gates only where its count is exact is left out where it is not, unless it is watched.
     """
+    counted = {(change.metric, change.scope) for change in paired.exact} if paired is not None else set()
+    outcomes = [one for one in outcomes if (one.metric, one.scope) in counted or _by_its_past(one, past)]
     if paired is None:
-        return list(outcomes)
+        return outcomes
     if paired.same:
         return [_of_same_code(outcome, paired) for outcome in outcomes]
     changes: Mapping[MetricScope, Change] = {(c.metric, c.scope): c for c in paired.changes}
@@ -205,6 +208,11 @@ def with_pairs(
         else:
             decided.append(outcome)
     return decided
+
+
+def _by_its_past(outcome: MetricOutcome, past: WorkloadPast) -> bool:
+    rule = past.spec.rule(outcome.metric, outcome.scope)
+    return rule.gates or outcome.metric in past.spec.watches or not rule.exact
 
 
 def _of_same_code(outcome: MetricOutcome, paired: PairedWorkload) -> MetricOutcome:
@@ -234,9 +242,11 @@ def _decided(
         )
     else:
         code, reason = EXACTLY, f"{change.reason}{since}"
+    rule = past.spec.rule(outcome.metric, outcome.scope)
     return replace(
         outcome,
         outcome=word,
+        gates=rule.gates or rule.exact,
         code=code,
         reason=reason + told,
         step="same-night",

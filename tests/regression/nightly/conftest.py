@@ -29,7 +29,8 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     A run's time is 10 us times the number in `size.txt` of its folder (100 where there is none), within 0.5 %. Where
     there is a `count.txt`, it counts so many thousand instructions; of two numbers there one after the other. The first
-    iteration has 2 % more, and `iterations.txt` says of how many the count is the mean.
+    iteration has 2 % more, and `iterations.txt` says of how many the count is the mean. `lines.txt`: so many thousand
+    cache lines from memory.
     """
     profiled: list[str] = []
 
@@ -53,6 +54,11 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             iterations = int((spec.cwd / "iterations.txt").read_text()) if timed else 1
             reading = replace(reading, value=count * (1 + 0.02 / iterations))
             run = replace(run, readings=(*run.readings, reading), facts={COUNTED: str(iterations)})
+        if (spec.cwd / "lines.txt").exists():
+            lines = (spec.cwd / "lines.txt").read_text().split()
+            moved = 64_000.0 * int(lines[len(profiled) % len(lines)])
+            reading = Reading("dram.bytes", moved, "B", "simulated", RUN, Source("valgrind"))
+            run = replace(run, readings=(*run.readings, reading))
         folder = into / f"run-{len(profiled)}"
         folder.mkdir(parents=True)
         write_run(folder, run)

@@ -62,7 +62,7 @@ def test_four_per_cent_more_instructions_than_the_base_fail_the_first_night(
     bad = counted(place, "1041")
     code, workload, instructions = night(place, "a")
     assert (code, instructions["outcome"], instructions["code"]) == (1, "regressed", "exact")
-    assert instructions["reason"] == f"+4.1 % instructions beside {good[:7]}, exact"
+    assert instructions["reason"] == f"+4.1 % beside {good[:7]}, exact"
     assert (instructions["good_commit"], instructions["commit"]) == (good, bad)
     assert workload["reason"].startswith("instructions: ")
     assert len(simulated) == 4  # tonight's and the base's, and as it fails the night each once more
@@ -119,6 +119,47 @@ def test_a_base_that_cannot_be_counted_is_noted_and_the_past_decides(
     code, workload, instructions = night(place, "a")
     assert (code, instructions["code"]) == (0, "new")
     assert any("instructions of the base are not known" in note for note in workload["notes"])
+
+
+def lines_of(workload: dict[str, Any]) -> list[tuple[str, str, bool]]:
+    found = [m for m in workload["metrics"] if m["metric"] == "dram.bytes"]
+    return [(m["outcome"], m["code"], m["gates"]) for m in found]
+
+
+def test_more_cache_lines_than_the_base_fail_the_first_night(
+    place: Path, simulated: list[str], in_turn: InTurn
+) -> None:
+    (place / "lines.txt").write_text("1000")
+    good = counted(place, "1000")
+    (place / "lines.txt").write_text("1030")
+    counted(place, "1000")
+    code, workload, _ = night(place, "a")
+    assert (code, lines_of(workload)) == (1, [("regressed", "exact", True)])
+    assert workload["reason"] == f"dram.bytes: +3.0 % beside {good[:7]}, exact"
+
+
+def test_cache_lines_that_do_not_repeat_neither_gate_nor_are_shown(
+    place: Path, simulated: list[str], in_turn: InTurn
+) -> None:
+    (place / "lines.txt").write_text("1000")
+    counted(place, "1000")
+    (place / "lines.txt").write_text("1030 1060 1045 1090")
+    counted(place, "1000")
+    code, workload, _ = night(place, "a")
+    assert (code, lines_of(workload)) == (0, [])
+
+
+def test_a_file_that_names_its_gates_has_no_others(
+    place: Path, simulated: list[str], in_turn: InTurn
+) -> None:
+    text = HEAD.replace("budget: 120", "budget: 120, gates: [time.median], watches: [instructions]")
+    (place / "night.yaml").write_text(text)
+    (place / "lines.txt").write_text("1000")
+    counted(place, "1000")
+    (place / "lines.txt").write_text("1030")
+    counted(place, "1000")
+    code, workload, _ = night(place, "a")
+    assert (code, lines_of(workload)) == (0, [])
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
