@@ -85,6 +85,7 @@ def memory_latency(run: RunEvidence) -> Iterator[Insight]:
         return
     if not _time_is_known(run) or run.values.get("flops.share", 0.0) > COMPUTES:
         return
+    moved *= _share_of_loads(run)
     under_way = moved / LINE_BYTES * MEMORY_SECONDS / seconds
     if not ONE_BY_ONE[0] <= under_way <= ONE_BY_ONE[1]:
         return
@@ -276,6 +277,14 @@ def _working_seconds(run: RunEvidence) -> float | None:
         return working
     # Other programs take caches and clock: they make a run longer, never shorter.
     return sampled.total if LEAST_SAMPLED * working <= sampled.total < working else working
+
+
+def _share_of_loads(run: RunEvidence) -> float:
+    """Of the lines that come from memory, those that a load waits for: nothing waits for a store. 1 if not counted."""
+    profile = run.profile("counted-functions")
+    counted = [spot.counters for spot in profile.hotspots] if profile is not None else []
+    loads, stores = (sum(one.get(name, 0.0) for one in counted) for name in ("DLmr", "DLmw"))
+    return loads / (loads + stores) if loads + stores else 1.0
 
 
 def _time_is_known(run: RunEvidence) -> bool:

@@ -214,6 +214,15 @@ def test_a_chain_of_loads_is_latency_and_not_wasted_lines() -> None:
     assert set(insights(CHASE, *counted(MILLION, MILLION))) == {"memory-latency"}
 
 
+@pytest.mark.parametrize(("loads", "found"), [(49.0, False), (524_288.0, True)])
+def test_lines_that_are_only_written_keep_no_load_waiting(loads: float, found: bool) -> None:
+    """A C program that fills an array of 32 MB: 524,288 lines come in 0.1 s, and no instruction needs one of them."""
+    spot = Hotspot("main", MILLION, counters={"DLmr": loads, "DLmw": 524_288.0 - min(loads, 524_287.0)})
+    profile = Profile("functions", "Ir", MILLION, (spot,), "counted-functions")
+    readings = {**CHASE, "time.median": 0.1, "dram.read": 33.6e6, "bandwidth.dram.share": 0.6}
+    assert ("memory-latency" in insights(readings, profile)) == found
+
+
 def test_misses_that_cost_little_are_none() -> None:
     assert "wasted-cache-lines" not in insights(COLUMNS, *counted(1000.0, 1000.0))
 
