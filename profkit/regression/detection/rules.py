@@ -25,12 +25,13 @@ _WORDS = {"standing": ("fail", "note"), "better": ("lower", "higher", "none")}
 class NightRule:
     """How one metric is decided.
 
-    `exact`: it gates where it was counted beside the base commit and repeats. `relative` and `absolute`: the floor; a change below the larger of both counts for nothing. `window`: valid nights
-    that the control limits are made of; `least`: with fewer the metric is new. `sigmas`: half-width of the limits in
-    MAD-sigma. `nights`: in a row outside that confirm where nothing was re-run. `recent`: nights whose median is
-    compared with the anchor, `drift`: the floor of that (None: twice `relative`). `collapse`: an improvement to less
-    than this share of the past is not believed. `standing`: whether a confirmed regression fails every night until it
-    is accepted or gone, or only the night in which it was confirmed.
+    `exact`: it gates where it was counted beside the base commit and repeats. `relative` and `absolute`: the floor;
+    a change below the larger of both counts for nothing. `window`: valid nights that the control limits are made
+    of; `least`: with fewer the metric is new. `sigmas`: half-width of the limits in MAD-sigma. `nights`: in a row
+    outside that confirm where nothing was re-run. `recent`: nights whose median is compared with the anchor,
+    `drift`: the floor of that (None: twice `relative`). `collapse`: an improvement to less than this share of the
+    past is not believed. `standing`: whether a confirmed regression fails every night until it is accepted or gone,
+    or only the night in which it was confirmed.
     """
 
     metric: str
