@@ -24,7 +24,14 @@ from profkit.regression.paired.decide import FIRST_ROUNDS
 from profkit.regression.paired.first_runs import warm_up
 from profkit.regression.paired.interleave import PairedOptions, PairedResult, PairedRuns
 from profkit.regression.paired.version import Version, version_of
-from profkit.regression.paired.why import OF_TIMES, Reason, Search, exact_functions, fitting_insights
+from profkit.regression.paired.why import (
+    OF_TIMES,
+    Reason,
+    Search,
+    exact_functions,
+    fitting_insights,
+    without_interpreter,
+)
 from profkit.regression.profile_process import ProfileRequest
 
 # What a shell gives a meaning; without any of these a command is started as it is.
@@ -94,7 +101,7 @@ def _compare_ready(
 ) -> VersionsResult:
     started = datetime.now(timezone.utc).isoformat(timespec="seconds")
     progress.begin("first runs", "not counted: they fill caches")
-    notes = warm_up(first, second, request.pairs, folder, progress)
+    notes = warm_up(first, second, request.pairs, folder, progress, request.checkout.setup)
     progress.end("done")
     progress.begin("pairs", f"in random order, at most {request.pairs.budget:.0f} s")
     result = PairedRuns(first, second, request.pairs, folder, progress).run()
@@ -218,7 +225,7 @@ def _comparison_of(
 ) -> Comparison:
     why: Comparison | None = None
     if len(found.documents) == 2:
-        first, second = found.documents
+        first, second = map(without_interpreter, found.documents)
         with contextlib.suppress(MachineError):
             why = compare(first, second, CompareOptions(force=True))
             timed = {change.metric for change in changes}

@@ -211,28 +211,44 @@ def exact_functions(
 ) -> tuple[FunctionChange, ...]:
     """Those that were counted, and not timed, and that changed as the time did.
 
-    Of a Python program the functions of the interpreter say nothing to its author. Where the simulation saw only a
-    part of the program, the parts of both versions are not the same, and nothing of it is shown.
+    Where the simulation saw only a part of the program, the parts of both versions are not the same, and nothing of it
+    is shown.
     """
     if not all(is_counted(document) for document in documents):
         return ()
     words = {"regressed": ("slower", "appeared"), "improved": ("faster", "vanished")}.get(outcome)
-    python = any(document.workload.python is not None for document in documents)
     return tuple(
         function
         for function in functions
-        if function.unit == "instructions"
-        and (words is None or function.word in words)
-        and not (python and _INTERPRETER.fullmatch(function.library or ""))
+        if function.unit == "instructions" and (words is None or function.word in words)
     )
+
+
+def without_interpreter(document: RunDocument) -> RunDocument:
+    """The run of a Python program without the interpreter's own functions: they say nothing to its author."""
+    if document.workload.python is None:
+        return document
+    profiles = tuple(
+        replace(
+            profile,
+            hotspots=tuple(s for s in profile.hotspots if not _INTERPRETER.fullmatch(s.library or "")),
+        )
+        if profile.unit == "instructions"
+        else profile
+        for profile in document.profiles
+    )
+    return replace(document, profiles=profiles)
 
 
 def fitting_insights(
     insights: Sequence[InsightChange], outcome: ComparisonOutcome
 ) -> tuple[InsightChange, ...]:
-    """Without what became better in a version that is worse, and the other way round: each is from one run."""
+    """Without what became better in a version that is worse, and the other way round: each is from one run.
+
+    What is still there is no difference between the versions.
+    """
     against = {"regressed": "fixed", "improved": "new"}.get(outcome)
-    return tuple(insight for insight in insights if insight.word != against)
+    return tuple(insight for insight in insights if insight.word not in (against, "remains"))
 
 
 def is_counted(document: RunDocument) -> bool:

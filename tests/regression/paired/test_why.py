@@ -10,12 +10,18 @@ from pathlib import Path
 import pytest
 
 from profkit.core.progress import Silent
-from profkit.core.types import Frame, FunctionChange, Hotspot, Profile, RunDocument
+from profkit.core.types import Frame, FunctionChange, Hotspot, InsightChange, Profile, RunDocument
 from profkit.regression.paired import PairedOptions, VersionsRequest, compare_versions
 from profkit.regression.paired import why as why_module
 from profkit.regression.paired.call_counts import FunctionCalls, changed_calls, counts_of, explains, steady
 from profkit.regression.paired.version import Version
-from profkit.regression.paired.why import FURTHER_PASSES, Search, exact_functions
+from profkit.regression.paired.why import (
+    FURTHER_PASSES,
+    Search,
+    exact_functions,
+    fitting_insights,
+    without_interpreter,
+)
 from profkit.regression.profile_process import ProfileRequest, ProfileResult
 from tests import gpu_documents
 from tests.documents import document
@@ -181,3 +187,24 @@ def test_functions_are_shown_that_were_counted_and_changed_as_the_time_did(
     assert [function.name for function in found] == kept
     part = replace(run, readings=())  # the simulation was cut off
     assert exact_functions((run, part), changes, outcome) == ()  # type: ignore[arg-type]
+
+
+def test_the_interpreters_own_functions_are_no_cause_in_a_python_program() -> None:
+    spots = (
+        Hotspot("_PyEval_EvalFrameDefault", 9e6, library="python3.11"),
+        Hotspot("PyDict_Get", 2e6, library="libpython3.11.so.1.0"),
+        Hotspot("fast_parse", 1e6, library="_speedups.so"),
+    )
+    counted = Profile("functions by instructions", "instructions", 1.2e7, spots, "counted-functions")
+    native = replace(document(), profiles=(counted,))
+    assert native.workload.python is None
+    assert without_interpreter(native) is native
+    run = replace(native, workload=replace(native.workload, python="3.11.9"))
+    (left,) = without_interpreter(run).profiles
+    assert [spot.function for spot in left.hotspots] == ["fast_parse"]
+
+
+def test_an_insight_that_both_versions_have_is_no_difference_between_them() -> None:
+    insights = [InsightChange("rule", word, "") for word in ("new", "fixed", "remains", "unknown")]  # type: ignore[arg-type]
+    assert [one.word for one in fitting_insights(insights, "regressed")] == ["new", "unknown"]
+    assert [one.word for one in fitting_insights(insights, "improved")] == ["fixed", "unknown"]
