@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 _HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)")
 # Languages with functions in braces: what git takes for the function of a line is only the last one that began above.
-_BRACES = frozenset(
+IN_BRACES = frozenset(
     (
         ".c",
         ".h",
@@ -71,7 +71,7 @@ _NO_FUNCTION = frozenset(
         "guard",
     )
 )
-_BRACES_COMMENT = re.compile(r"//|/\*|\*/|\*(\s|$)")
+_COMMENT = re.compile(r"//|/\*|\*/|\*(\s|$)")
 
 
 @dataclass(frozen=True)
@@ -139,8 +139,8 @@ def is_code(text: str, path: str) -> bool:
     """Whether a line does anything: it is not empty, and no comment."""
     text = text.strip()
     suffix = PurePosixPath(path).suffix
-    if suffix in _BRACES:
-        return bool(text) and not _BRACES_COMMENT.match(text)
+    if suffix in IN_BRACES:
+        return bool(text) and not _COMMENT.match(text)
     return bool(text) and not (suffix in (".py", ".pyx", ".pyi") and text.startswith("#"))
 
 
@@ -148,7 +148,7 @@ def spans_of(path: str, text: str) -> list[Span] | None:
     """The functions of a file; None where its language is not known, or it cannot be read as that."""
     if path.endswith(".py"):
         return _python_spans(text)
-    return _spans_in_braces(text) if PurePosixPath(path).suffix in _BRACES else None
+    return _spans_in_braces(text) if PurePosixPath(path).suffix in IN_BRACES else None
 
 
 def docstring_lines(path: str, text: str) -> frozenset[int]:
