@@ -10,19 +10,20 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from math import log
 from pathlib import Path
 
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.progress import Progress
-from profkit.core.types import Change, Comparison, ComparisonOutcome, Side
+from profkit.core.types import Change, Comparison, ComparisonOutcome, Pairing, Side
 from profkit.regression.compare import CompareOptions, compare
 from profkit.regression.compare.outcome import outcome_of, worst_first
 from profkit.regression.paired.blame import blamed_lines
 from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout
 from profkit.regression.paired.decide import FIRST_ROUNDS
 from profkit.regression.paired.first_runs import warm_up
-from profkit.regression.paired.interleave import PairedOptions, PairedResult, PairedRuns
+from profkit.regression.paired.interleave import MOST_PAIRS, PairedOptions, PairedResult, PairedRuns
 from profkit.regression.paired.version import Version, version_of
 from profkit.regression.paired.why import (
     OF_TIMES,
@@ -36,6 +37,7 @@ from profkit.regression.profile_process import ProfileRequest
 
 # What a shell gives a meaning; without any of these a command is started as it is.
 _OF_A_SHELL = re.compile(r"[|&;<>()$`*?~{}\n]")
+MOST_BUDGET = 1800.0  # seconds that are still worth a try
 LAST_LINES = 20  # of a failed setup that are shown
 
 
@@ -105,7 +107,7 @@ def _compare_ready(
     progress.end("done")
     progress.begin("pairs", f"in random order, at most {request.pairs.budget:.0f} s")
     result = PairedRuns(first, second, request.pairs, folder, progress).run()
-    changes = tuple(_with_fix(change, request) for change in result.changes)
+    changes = tuple(_with_fix(change, result) for change in result.changes)
     progress.end(_summary(result))
     reason = Reason()
     interrupted = result.interrupted
@@ -169,10 +171,28 @@ def _of_command(text: str, cwd: Path) -> Version:
 # ---------------------------------------------------------------- the result
 
 
-def _with_fix(change: Change, request: VersionsRequest) -> Change:
-    if change.word != "ambiguous":
+def _with_fix(change: Change, result: PairedResult) -> Change:
+    if change.word != "ambiguous" or change.unit != "s":
         return change
-    return replace(change, fix=f"--budget {2 * request.pairs.budget:.0f}, or a larger --floor")
+    return replace(change, fix=what_would_decide(change, result.pairing))
+
+
+def what_would_decide(change: Change, ran: Pairing) -> str:
+    """The budget in which a time that is open is likely to be decided, and the floor at which these runs say the same.
+
+    An interval narrows by the root of the number of pairs; a quarter is added, since what is seen may be a little off.
+    """
+    if change.ratio is None or change.low is None or change.high is None or change.low <= 0:
+        return f"--budget {4 * ran.budget:.0f}, or a larger --floor"
+    width, size, floor = log(change.high / change.low) / 2, abs(log(change.ratio)), log(1 + change.floor)
+    # Sameness is decided at a larger error, so at a narrower interval: 0.7 of the other's from some ten pairs on.
+    wanted = size - floor if size > floor else (floor - size) / 0.7
+    times = 1.25 * (width / wanted) ** 2 if wanted > 0 else math.inf
+    percent = 100 * max(change.high - 1, 1 - change.low)
+    wider = f"--floor {math.ceil(percent * (1 if percent >= 5 else 10)) / (1 if percent >= 5 else 10):g}%"
+    if times * ran.pairs > MOST_PAIRS or times * ran.seconds > MOST_BUDGET:
+        return f"a quiet machine, or {wider}: more time is not likely to decide it"
+    return f"--budget {max(math.ceil(times * ran.seconds), math.ceil(1.5 * ran.budget))}, or {wider}"
 
 
 def _summary(result: PairedResult) -> str:
