@@ -167,8 +167,8 @@ def _interval(rounds: Sequence[tuple[float, float]], alpha: float) -> _Interval:
     if not logs:
         return _Interval(mean, mean - half, mean + half, base, half, of_ratios=False)
     half = min(half, _MOST_LOG)
-    ends = (base * (exp(step) - 1) for step in (mean, mean - half, mean + half))
-    return _Interval(*ends, base, half, of_ratios=True)
+    centre, low, high = (base * (exp(step) - 1) for step in (mean, mean - half, mean + half))
+    return _Interval(centre, low, high, base, half, of_ratios=True)
 
 
 def trimmed_mean(values: Sequence[float], cut: int) -> tuple[float, float, int]:

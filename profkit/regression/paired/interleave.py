@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 
 from profkit.core.errors import WorkloadError
+from profkit.core.formatting import format_quantity
 from profkit.core.progress import Progress
 from profkit.core.types import RUN, Change, Look, Pairing, Scope
 from profkit.regression.paired.decide import FIRST_ROUNDS, Confirmation, HasFloor, MetricFloor, confirm
@@ -20,6 +21,7 @@ TIME, MEMORY = "time.median", "memory.rss_peak"
 FLOOR = 0.02  # the relative change of a time that counts, where nobody says
 MEMORY_FLOOR = MetricFloor(MEMORY, 0.05, 4 << 20)
 MOST_PAIRS = 200
+AT_MOST = "the smaller value is what it is at most: the change is at least that large"
 FAILED_MOST = 2  # of the pairs: a workload that crashes now and then is still measured
 LEAST_SECONDS = 1e-8  # a change below that counts for nothing
 
@@ -101,7 +103,7 @@ class PairedRuns:
                 len(self.failures),
             ),
             interrupted,
-            tuple(self._notes(words)),
+            tuple(self._notes(words, memory)),
         )
 
     def _make_pair(self, draw: random.Random, deadline: float) -> None:
@@ -188,13 +190,37 @@ class PairedRuns:
         return MetricFloor(TIME, self.options.floor, LEAST_SECONDS)
 
     def _memory_change(self) -> Change | None:
-        values = [(float(new.rss), float(old.rss)) for old, new in self.pairs if new.rss and old.rss]
-        if len(values) < max(2, len(self.pairs)):
-            return None
-        return confirm(values, MEMORY_FLOOR, "lower", "B", max(4, len(values)), spent=True).change
+        """Of the peak memory; where one side is known and of the other only a limit, if it is different even from that.
 
-    def _notes(self, words: Mapping[Scope, Confirmation]) -> list[str]:
+        Its size is then the least that it can be, and its reason says so.
+        """
+        if len(self.pairs) < 2:
+            return None
+        for limited in (None, 0, 1):  # which side may be known by its limit alone
+            sides = [
+                [run.rss or (run.rss_most if side == limited else None) for run in runs]
+                for side, runs in enumerate(zip(*self.pairs, strict=True))
+            ]
+            values = [(float(new), float(old)) for old, new in zip(*sides, strict=True) if new and old]
+            if len(values) < len(self.pairs):
+                continue
+            change = confirm(values, MEMORY_FLOOR, "lower", "B", max(4, len(values)), spent=True).change
+            if limited is None or change is None:
+                return change
+            if change.word == "different" and change.course == ("worse", "better")[limited]:
+                return replace(change, reason=AT_MOST)
+            return None
+        return None
+
+    def _notes(self, words: Mapping[Scope, Confirmation], memory: Change | None) -> list[str]:
         notes = []
+        if memory is not None and memory.reason == AT_MOST:
+            small = min(memory.baseline, memory.candidate, key=lambda sample: sample.value)
+            version = self.first if small is memory.baseline else self.second
+            notes.append(
+                f"Of the memory of {version.name} only a limit is known, {format_quantity(small.value, 'B')}, which is "
+                "profkit's own: it takes less, and the change is larger than is shown."
+            )
         if self.failures:
             notes.append(
                 f"{len(self.failures)} of the pairs failed and were left out: {self.failures[0].splitlines()[0]}"
