@@ -21,6 +21,7 @@ from profkit.core.signals import defer_interrupts
 from profkit.regression.paired.builds import kept_build
 from profkit.regression.paired.git import NO_HOOKS, QUIET, git_line
 from profkit.regression.paired.held_folder import held_folder
+from profkit.regression.paired.submodules import add_submodules
 
 # git's words since 2.35.2 (CVE-2022-24765), and the folder that it would have to trust
 _OF_ANOTHER_USER = re.compile(r"dubious ownership in repository at '(.*)'")
@@ -136,7 +137,7 @@ def checked_out(
             if build is not None:
                 if not build.ready:
                     build.check_out(lambda words: _run_git(words, root, log / "checkout.log", tick))
-                    _submodules(build.folder, log, tick)
+                    _submodules(root, build.folder, log, tick)
                     _run_setup(spec, build.folder, log, tick)
                     build.mark_ready()
                 yield Checkout(root, build.folder, commit)
@@ -178,13 +179,17 @@ def _worktree(root: Path, target: Path, commit: str, log: Path, tick: Callable[[
     git_line(root, "worktree", "prune")  # what a run that was killed left registered
     words = ("-C", str(root), *NO_HOOKS, "worktree", "add", "--detach", str(target), commit)
     _run_git(words, root, log / "checkout.log", tick)
-    _submodules(target, log, tick)
+    _submodules(root, target, log, tick)
 
 
-def _submodules(target: Path, log: Path, tick: Callable[[float], None] | None) -> None:
-    if (target / ".gitmodules").is_file():
-        deeper = ("-C", str(target), *NO_HOOKS, "submodule", "update", "--init", "--recursive")
-        _run_git(deeper, target, log / "submodules.log", tick, "the checkout of submodules")
+def _submodules(root: Path, target: Path, log: Path, tick: Callable[[float], None] | None) -> None:
+    def run(words: tuple[str, ...], fix: str | None) -> None:
+        try:
+            _run_git(words, target, log / "submodules.log", tick, "the checkout of submodules")
+        except NoCheckout as fault:
+            raise NoCheckout(fault.reason, fix or fault.fix, fault.log) from None
+
+    add_submodules(root, target, run)
 
 
 def _run_setup(spec: CheckoutSpec, target: Path, log: Path, tick: Callable[[float], None] | None) -> None:

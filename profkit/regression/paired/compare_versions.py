@@ -93,7 +93,8 @@ def _with_log(fault: NoCheckout) -> UsageError:
     with contextlib.suppress(OSError, ValueError):
         said = "\n".join(read_bounded_text(fault.log).splitlines()[-LAST_LINES:])
     return UsageError(
-        f"{fault.reason}\nthe last lines of what it said:\n{said}" if "\n" in said else fault.reason
+        f"{fault.reason}\nthe last lines of what it said:\n{said}" if "\n" in said else fault.reason,
+        None if fault.fix is None or fault.fix.startswith("cat ") else fault.fix,
     )
 
 
