@@ -113,10 +113,14 @@ class RunSettings:
 
 @dataclass(frozen=True)
 class PassRecord:
-    """How a pass went. `workload_failure`: how the workload itself failed in all of its steps, and what it printed."""
+    """How a pass went. `workload_failure`: how the workload itself failed in all of its steps, and what it printed.
+
+    `limit`: the seconds that each step had, None where it had as many as it needed.
+    """
 
     result: PassResult
     workload_failure: str | None = None
+    limit: float | None = None
 
 
 def skipped_result(plan: PassPlan) -> PassResult:
@@ -160,7 +164,7 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
         code=fault.code if fault else None,
     )
     failures = [_workload_failure(one) for one in recorded]
-    return PassRecord(result, failures[0] if failures and None not in failures else None)
+    return PassRecord(result, failures[0] if failures and None not in failures else None, limit)
 
 
 def _run_in_order(
