@@ -24,6 +24,7 @@ from profkit.regression.paired.decide import FIRST_ROUNDS
 from profkit.regression.paired.first_runs import warm_up
 from profkit.regression.paired.held_folder import held_folder
 from profkit.regression.paired.interleave import MOST_PAIRS, PairedOptions, PairedResult, PairedRuns
+from profkit.regression.paired.one_run import bytecode_environment
 from profkit.regression.paired.version import Version, version_of
 from profkit.regression.paired.why import (
     OF_TIMES,
@@ -216,7 +217,7 @@ def _search(
             version.command,
             backend=request.backend,
             depth="standard",
-            env=version.environment(),
+            env={**version.environment(), **bytecode_environment(version, folder)},
             cwd=version.cwd,
             timeout=request.pairs.run.timeout,
         )

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from profkit.backends import backend_named
 from profkit.backends.passes import divide_profile, read_region_work
@@ -231,7 +231,9 @@ def without_interpreter(document: RunDocument) -> RunDocument:
     profiles = tuple(
         replace(
             profile,
-            hotspots=tuple(s for s in profile.hotspots if not _INTERPRETER.fullmatch(s.library or "")),
+            hotspots=tuple(
+                s for s in profile.hotspots if not _INTERPRETER.fullmatch(PurePath(s.library or "").name)
+            ),
         )
         if profile.unit == "instructions"
         else profile

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -210,3 +211,28 @@ def test_a_setup_that_builds_no_program_is_named_in_the_refusal(tmp_path: Path) 
         compare_versions(request, Silent())
     assert caught.value.fix is not None
     assert "--setup make" not in caught.value.fix
+
+
+def test_byte_code_that_only_the_working_tree_has_makes_it_no_faster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Containers often forbid Python to write it: a fresh checkout would then be compiled in every run."""
+    place = repository(tmp_path / "repo")
+    lines = "\n".join(f"def f{n}(x):\n    return [x + {n}, x * {n}]\n" for n in range(4000))
+    (place / "large.py").write_text(lines)
+    (place / "bench.py").write_text("import large\n")
+    commit(place, 1)
+    subprocess.run([sys.executable, "-c", "import large"], cwd=place, check=True, env=without_bytecode_rule())
+    assert list(place.glob("__pycache__/large.*"))
+    (place / "bench.py").write_text("import large  # changed\n")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    request = VersionsRequest(
+        (sys.executable, "bench.py"), "HEAD", cwd=place, pairs=replace(QUICK, floor=0.5), causes=False
+    )
+    result = compare_versions(request, Silent()).comparison
+    assert result.outcome == "same"
+    assert not list(place.glob("__pycache__/bench*"))
+
+
+def without_bytecode_rule() -> dict[str, str]:
+    return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}

@@ -192,7 +192,7 @@ def test_functions_are_shown_that_were_counted_and_changed_as_the_time_did(
 def test_the_interpreters_own_functions_are_no_cause_in_a_python_program() -> None:
     spots = (
         Hotspot("_PyEval_EvalFrameDefault", 9e6, library="python3.11"),
-        Hotspot("PyDict_Get", 2e6, library="libpython3.11.so.1.0"),
+        Hotspot("PyDict_Get", 2e6, library="/usr/lib/libpython3.11.so.1.0"),
         Hotspot("fast_parse", 1e6, library="_speedups.so"),
     )
     counted = Profile("functions by instructions", "instructions", 1.2e7, spots, "counted-functions")
