@@ -27,10 +27,10 @@ from profkit.regression.paired.interleave import MOST_PAIRS, PairedOptions, Pair
 from profkit.regression.paired.one_run import bytecode_environment
 from profkit.regression.paired.version import Version, version_of
 from profkit.regression.paired.why import (
-    OF_TIMES,
     Reason,
     Search,
     exact_functions,
+    fitting_causes,
     fitting_insights,
     without_interpreter,
 )
@@ -267,7 +267,7 @@ def _comparison_of(
         changes=worst_first(changes),
         kernels=why.kernels if why else (),
         functions=exact_functions(found.documents, why.functions, outcome) if why else (),
-        causes=(*found.causes, *(cause for cause in why.causes if cause.kind not in OF_TIMES)) if why else (),
+        causes=(*found.causes, *fitting_causes(why.causes, why.changes, outcome)) if why else (),
         looked_at=len(changes),
         notes=(*notes, *result.notes, *found.notes),
         fix=fix,

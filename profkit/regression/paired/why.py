@@ -42,6 +42,7 @@ ROUNDS = 3  # runs of each version under cProfile, for what is not exact
 LEAST_LEFT = 8.0  # seconds below which no further instrument is started
 FURTHER_PASSES = ("stacks", "counters", "trace")
 OF_TIMES = ("imports", "neighbours", "state")  # kinds of causes that rest on the seconds of these runs
+_COUNTED_BY = {"work": "instructions", "bytes": "dram.bytes"}  # the metric that a kind of cause rests on
 _INTERPRETER = re.compile(r"(lib)?python[\d.]*t?(\.so[\d.]*)?|libc[.-].*|ld-linux.*")
 _SEED = {"PYTHONHASHSEED": "0"}  # so that both versions call the same functions as often
 
@@ -251,6 +252,23 @@ def fitting_insights(
     """
     against = {"regressed": "fixed", "improved": "new"}.get(outcome)
     return tuple(insight for insight in insights if insight.word not in (against, "remains"))
+
+
+def fitting_causes(
+    causes: Sequence[Cause], changes: Sequence[Change], outcome: ComparisonOutcome
+) -> tuple[Cause, ...]:
+    """Without those of times, and those that would make the time change the other way: more work is no reason for less.
+
+    `changes` are those of the counts that the causes rest on.
+    """
+    against = {"regressed": "better", "improved": "worse"}.get(outcome)
+    courses = {(change.metric, change.scope): change.course for change in changes}
+    return tuple(
+        cause
+        for cause in causes
+        if cause.kind not in OF_TIMES
+        and (against is None or courses.get((_COUNTED_BY.get(cause.kind, ""), cause.scope)) != against)
+    )
 
 
 def is_counted(document: RunDocument) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.progress import Silent
-from profkit.core.types import Frame, FunctionChange, Hotspot, InsightChange, Profile, RunDocument
+from profkit.core.types import Cause, Frame, FunctionChange, Hotspot, InsightChange, Profile, RunDocument
 from profkit.regression.paired import PairedOptions, VersionsRequest, compare_versions
 from profkit.regression.paired import why as why_module
 from profkit.regression.paired.call_counts import FunctionCalls, changed_calls, counts_of, explains, steady
@@ -19,6 +19,7 @@ from profkit.regression.paired.why import (
     FURTHER_PASSES,
     Search,
     exact_functions,
+    fitting_causes,
     fitting_insights,
     without_interpreter,
 )
@@ -208,3 +209,12 @@ def test_an_insight_that_both_versions_have_is_no_difference_between_them() -> N
     insights = [InsightChange("rule", word, "") for word in ("new", "fixed", "remains", "unknown")]  # type: ignore[arg-type]
     assert [one.word for one in fitting_insights(insights, "regressed")] == ["new", "unknown"]
     assert [one.word for one in fitting_insights(insights, "improved")] == ["fixed", "unknown"]
+
+
+def test_more_instructions_are_no_reason_for_less_time() -> None:
+    more = replace(change_of([(1.2, 1.0)] * 4), metric="instructions", unit="1")
+    assert more.course == "worse"
+    work, misses = Cause("work", "It executes 20 % more instructions."), Cause("misses", "More misses.")
+    imports = Cause("imports", "Imports before the work take longer.")
+    assert fitting_causes((work, misses, imports), (more,), "improved") == (misses,)
+    assert fitting_causes((work, misses, imports), (more,), "regressed") == (work, misses)
