@@ -117,12 +117,14 @@ def _compare_ready(
         progress.note(
             outcome_of(changes, (), {}, asked=False)[1]
         )  # the answer is not kept waiting for its reason
+        search = _search(request, (first, second), different, folder, progress)
         try:
-            reason = _search(request, (first, second), different, folder, progress).run()
+            reason = search.run()
         except KeyboardInterrupt:  # what was decided is not lost with the reason for it
             progress.end("interrupted")
-            interrupted = True
-            notes = [*notes, "Interrupted before the reason was found; the times above are complete."]
+            reason, interrupted = search.found, True
+            how_far = "the search for the reason ended" if reason.calls else "the reason was found"
+            notes = [*notes, f"Interrupted before {how_far}; the times above are complete."]
     sides = _side_of(first, started), _side_of(second, started)
     comparison = _comparison_of(sides, changes, result, reason, tuple(notes))
     if comparison.outcome == "regressed":

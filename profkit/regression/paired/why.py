@@ -81,6 +81,7 @@ class Search:
     progress: Progress
     budget: float
     most: float | None = None
+    found: Reason = Reason()  # so far: a Ctrl-C leaves it
     _begin: float = field(default_factory=time.monotonic)
     _number: int = 0
     _on_device: bool = False
@@ -140,7 +141,7 @@ class Search:
                     counted[side].append(counts)
             calls = _calls_of(counted, worse=self.change.course == "worse")
             per = "iteration" if any(iterations) else "run"
-            found = Reason(documents, (tuple(runs[0]), tuple(runs[1])), calls, per)
+            self.found = found = Reason(documents, (tuple(runs[0]), tuple(runs[1])), calls, per)
             if self._on_device:
                 break
             now = time.monotonic()

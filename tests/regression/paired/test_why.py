@@ -218,3 +218,41 @@ def test_more_instructions_are_no_reason_for_less_time() -> None:
     imports = Cause("imports", "Imports before the work take longer.")
     assert fitting_causes((work, misses, imports), (more,), "improved") == (misses,)
     assert fitting_causes((work, misses, imports), (more,), "regressed") == (work, misses)
+
+
+def test_ctrl_c_keeps_the_calls_that_were_counted_until_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_of(calls: int) -> ProfileResult:
+        spots = (
+            Hotspot("main", 0.1, 1.0, 1, str(tmp_path / "tool.py"), 1),
+            Hotspot("parse", 0.9, 0.9, calls, str(tmp_path / "tool.py"), 9),
+        )
+        edge = replace(
+            spots[0], calls=calls, total=0.9, callee=Frame("parse", None, str(tmp_path / "tool.py"), 9)
+        )
+        profiles = (
+            Profile("own time by function", "s", 1.0, spots, "own-time"),
+            Profile("own functions and what they call", "s", 1.0, (edge,), "program-calls"),
+        )
+        return ProfileResult("done", "", document=replace(document(), profiles=profiles))
+
+    rounds = iter([[run_of(10), run_of(90)]])
+
+    def profile_both(*_: object) -> list[ProfileResult]:
+        try:
+            return next(rounds)
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    monkeypatch.setattr(Search, "_profile_both", profile_both)
+    version = Version("v", ("x",), tmp_path, root=tmp_path)
+    change = change_of([(1.5, 1.0)] * 4)
+    search = Search(
+        (version, version), change, lambda v: ProfileRequest("v", v.command), tmp_path, Silent(), 30.0
+    )
+    with pytest.raises(KeyboardInterrupt):
+        search.run()
+    (cause,) = search.found.causes
+    assert cause.sentence == "parse is called 90 times per run instead of 10, from main (tool.py:1)."
+    assert cause.evidence == ("counted once",)
