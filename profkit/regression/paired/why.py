@@ -9,6 +9,7 @@ version after the other.
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import threading
 import time
@@ -38,6 +39,8 @@ MOST_SECONDS = 60.0  # where nobody says; never more than the pairs may take
 DEVICE_SECONDS = (
     240.0  # of a program on a device: its start and a trace of it take long, and are what tells most
 )
+# What a profile takes beside its passes, on a busy machine 10 s of 60: its start, the end of a tool, the reports.
+AROUND_SECONDS, AROUND_SHARE = 12.0, 0.2
 ROUNDS = 3  # runs of each version under cProfile, for what is not exact
 LEAST_LEFT = 8.0  # seconds below which no further instrument is started
 FURTHER_PASSES = ("stacks", "counters", "trace")
@@ -111,7 +114,12 @@ class Search:
             documents = _documents(results)
             failed = next((result.reason.splitlines()[0] for result in results if result.reason), None)
             if documents:
-                found = replace(found, documents=documents)
+                cut = any(map(is_cut_off, documents))
+                note = (
+                    "Simulating all of the program takes longer than the time that was left, so no instructions are "
+                    f"compared: --cause-budget {math.ceil(max(300.0, 4 * self.limit))} gives it more."
+                )
+                found = replace(found, documents=documents, notes=(note,) if cut else ())
             elif failed is not None:
                 found = replace(found, notes=(f"A version failed under the profilers: {failed}.",))
         self.progress.end(f"{time.monotonic() - self._begin:.1f} s")
@@ -178,7 +186,8 @@ class Search:
     def _request(self, version: Version, passes: tuple[str, ...], seconds: float) -> ProfileRequest:
         request = self.request(version)
         env = {**request.env, **_SEED}
-        return replace(request, passes=passes, env=env, limit=seconds, budget=seconds + END_SECONDS)
+        limit = seconds - min(AROUND_SECONDS, AROUND_SHARE * seconds)
+        return replace(request, passes=passes, env=env, limit=limit, budget=seconds + END_SECONDS)
 
 
 def _documents(results: list[ProfileResult]) -> tuple[RunDocument, ...]:
@@ -269,6 +278,14 @@ def fitting_causes(
         for cause in causes
         if cause.kind not in OF_TIMES
         and (against is None or courses.get((_COUNTED_BY.get(cause.kind, ""), cause.scope)) != against)
+    )
+
+
+def is_cut_off(document: RunDocument) -> bool:
+    """Whether instructions were counted, but only of a part of the program."""
+    counted = [r for r in document.readings if r.metric == "instructions" and r.scope.kind == "run"]
+    return any(reading.value is None and reading.source.tool for reading in counted) and not is_counted(
+        document
     )
 
 

@@ -21,6 +21,7 @@ from profkit.regression.paired.why import (
     exact_functions,
     fitting_causes,
     fitting_insights,
+    is_cut_off,
     without_interpreter,
 )
 from profkit.regression.profile_process import ProfileRequest, ProfileResult
@@ -256,3 +257,12 @@ def test_ctrl_c_keeps_the_calls_that_were_counted_until_then(
     (cause,) = search.found.causes
     assert cause.sentence == "parse is called 90 times per run instead of 10, from main (tool.py:1)."
     assert cause.evidence == ("counted once",)
+
+
+def test_a_simulation_that_was_cut_off_is_told_from_one_that_was_not_made() -> None:
+    from profkit.core.types import RUN, Reading, Source
+
+    part = Reading("instructions", None, "count", "unavailable", RUN, Source("valgrind"), reason="a part")
+    assert is_cut_off(replace(document(), readings=(part,)))
+    assert not is_cut_off(replace(document(), readings=(replace(part, value=5.0, quality="simulated"),)))
+    assert not is_cut_off(replace(document(), readings=()))
