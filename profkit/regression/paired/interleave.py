@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 
@@ -21,7 +21,6 @@ TIME, MEMORY = "time.median", "memory.rss_peak"
 FLOOR = 0.02  # the relative change of a time that counts, where nobody says
 MEMORY_FLOOR = MetricFloor(MEMORY, 0.05, 4 << 20)
 MOST_PAIRS = 200
-AT_MOST = "the smaller value is what it is at most: the change is at least that large"
 FAILED_MOST = 2  # of the pairs: a workload that crashes now and then is still measured
 LEAST_SECONDS = 1e-8  # a change below that counts for nothing
 
@@ -91,7 +90,7 @@ class PairedRuns:
                 raise
             interrupted, words = True, self._look(spent=True)
         changes = [word.change for word in words.values() if word.change is not None]
-        memory = self._memory_change()
+        memory, limited = self._memory_change()
         return PairedResult(
             (*changes, *([memory] if memory is not None else [])),
             Pairing(
@@ -103,7 +102,10 @@ class PairedRuns:
                 len(self.failures),
             ),
             interrupted,
-            tuple(self._notes(words, memory)),
+            (
+                *(_limit_note(memory, (self.first, self.second)) if limited and memory is not None else ()),
+                *self._notes(words),
+            ),
         )
 
     def _make_pair(self, draw: random.Random, deadline: float) -> None:
@@ -189,14 +191,14 @@ class PairedRuns:
     def _floor(self) -> HasFloor:
         return MetricFloor(TIME, self.options.floor, LEAST_SECONDS)
 
-    def _memory_change(self) -> Change | None:
+    def _memory_change(self) -> tuple[Change | None, bool]:
         """Of the peak memory; where one side is known and of the other only a limit, if it is different even from that.
 
-        Its size is then the least that it can be, and its reason says so.
+        Its size is then the least that it can be, and the second value is True.
         """
-        if len(self.pairs) < 2:
-            return None
-        for limited in (None, 0, 1):  # which side may be known by its limit alone
+        for limited in (
+            (None, 0, 1) if len(self.pairs) > 1 else ()
+        ):  # which side may be known by its limit alone
             sides = [
                 [run.rss or (run.rss_most if side == limited else None) for run in runs]
                 for side, runs in enumerate(zip(*self.pairs, strict=True))
@@ -206,21 +208,13 @@ class PairedRuns:
                 continue
             change = confirm(values, MEMORY_FLOOR, "lower", "B", max(4, len(values)), spent=True).change
             if limited is None or change is None:
-                return change
-            if change.word == "different" and change.course == ("worse", "better")[limited]:
-                return replace(change, reason=AT_MOST)
-            return None
-        return None
+                return change, False
+            larger = change.word == "different" and change.course == ("worse", "better")[limited]
+            return (change, True) if larger else (None, False)
+        return None, False
 
-    def _notes(self, words: Mapping[Scope, Confirmation], memory: Change | None) -> list[str]:
+    def _notes(self, words: Mapping[Scope, Confirmation]) -> list[str]:
         notes = []
-        if memory is not None and memory.reason == AT_MOST:
-            small = min(memory.baseline, memory.candidate, key=lambda sample: sample.value)
-            version = self.first if small is memory.baseline else self.second
-            notes.append(
-                f"Of the memory of {version.name} only a limit is known, {format_quantity(small.value, 'B')}, which is "
-                "profkit's own: it takes less, and the change is larger than is shown."
-            )
         if self.failures:
             notes.append(
                 f"{len(self.failures)} of the pairs failed and were left out: {self.failures[0].splitlines()[0]}"
@@ -230,6 +224,16 @@ class PairedRuns:
             names = ", ".join(sorted(scope.name or "the whole process" for scope in lost))
             notes.append(f"not in both versions, so not compared: {names}")
         return notes
+
+
+def _limit_note(change: Change, versions: tuple[Version, Version]) -> tuple[str]:
+    """Of which version the memory is only known to be small."""
+    side = 0 if change.baseline.value < change.candidate.value else 1
+    limit = format_quantity((change.baseline, change.candidate)[side].value, "B")
+    return (
+        f"Of the memory of {versions[side].name} only a limit is known, {limit}, which is profkit's own: it takes "
+        "less, and the change is larger than is shown.",
+    )
 
 
 def _width(change: Change) -> float:

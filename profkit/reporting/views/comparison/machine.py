@@ -45,7 +45,8 @@ def why_lines(comparison: Comparison) -> list[str]:
     """The likeliest lines and causes, a sentence each, the best known first, and nothing twice."""
     blamed = comparison.blamed[:_MOST_CAUSES]
     told = tuple(line.reason for line in blamed)
-    left = [cause.sentence for cause in comparison.causes if not told or not cause.sentence.startswith(told)]
+    sentences = [cause.sentence for cause in comparison.causes]
+    left = [text for text in sentences if not text.startswith(told)]
     return [plain_text(blamed_text(line)) for line in blamed] + left[:_MOST_CAUSES]
 
 
