@@ -149,7 +149,9 @@ class RunCollector:
                 if guess and record.result.state == "finished":
                     guess = False
                     plan, known, record = self._repeat_if_misguessed(plan, number, known, record)
-                self._add_findings(plan.passes[number], record.result, known.plain_seconds)
+                # A budget may have ended it before the plan's own limit: what it left is of a part of the program.
+                ran = replace(plan.passes[number], limit=record.limit)
+                self._add_findings(ran, record.result, known.plain_seconds)
                 if record.workload_failure is not None and not self._has_run():
                     raise WorkloadError(record.workload_failure)
             known = replace(

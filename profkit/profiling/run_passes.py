@@ -117,6 +117,7 @@ class PassRecord:
 
     result: PassResult
     workload_failure: str | None = None
+    limit: float | None = None  # seconds that each step had; None: as many as it needed
 
 
 def skipped_result(plan: PassPlan) -> PassResult:
@@ -133,10 +134,8 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
         return PassRecord(skipped_result(plan))
     begin = time.monotonic()
     limit = _shorter_limit(settings.timeout, plan.limit)
-    if plan.parallel and len(plan.steps) > 1:
-        recorded, problem = _run_side_by_side(plan.steps, settings, limit)
-    else:
-        recorded, problem = _run_in_order(plan.steps, settings, limit)
+    run = _run_side_by_side if plan.parallel and len(plan.steps) > 1 else _run_in_order
+    recorded, problem = run(plan.steps, settings, limit)
     artifacts = tuple(a for s in plan.steps for a in s.artifacts if (settings.folder / a).exists())
     faults = {
         outcome.step.name: fault
@@ -160,7 +159,7 @@ def run_pass(plan: PassPlan, settings: RunSettings) -> PassRecord:
         code=fault.code if fault else None,
     )
     failures = [_workload_failure(one) for one in recorded]
-    return PassRecord(result, failures[0] if failures and None not in failures else None)
+    return PassRecord(result, failures[0] if failures and None not in failures else None, limit)
 
 
 def _run_in_order(

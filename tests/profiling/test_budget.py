@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from profkit.core.run_folder import read_run
 from profkit.core.types import Directive, PassPlan, Plan, Step, TimeSplit
 from profkit.profiling.budget import keep_to_budget, may_need_peaks, needs_peaks, slowdown
 from tests import documents
@@ -124,3 +130,24 @@ def test_no_time_is_kept_for_peaks_of_a_whole_python_program():
     assert may_need_peaks(compiled)
     assert not may_need_peaks(python)
     assert may_need_peaks(replace(python, timings=(replace(documents.timing(), kind="region"),)))
+
+
+@pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")
+def test_a_simulation_that_the_budget_ended_tells_no_total(tmp_path):
+    """The program's beginning would pass for all of it, and its instructions for exact ones."""
+    (tmp_path / "loop.py").write_text("n = 0\nfor i in range(8_000_000):\n    n += i\n")
+    words = ["profile", "--passes", "counters", "--budget", "6", "--quiet", "--output", "runs"]
+    done = subprocess.run(
+        [sys.executable, "-m", "profkit", *words, "--", sys.executable, "loop.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    (folder,) = (tmp_path / "runs").iterdir()
+    document = read_run(folder)
+    assert any("simulated is the program's beginning" in note for note in document.notes), done.stderr
+    simulated = [r for r in document.readings if r.metric == "instructions" and r.source.tool == "valgrind"]
+    assert simulated
+    assert all(reading.value is None for reading in simulated)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.core.types import Cause, ComparedWorkload, Comparison, Look, Scope
+from profkit.core.types import BlamedLine, Cause, ComparedWorkload, Comparison, Look, Scope
 from profkit.regression.paired.decide import ALPHA
 from profkit.reporting import markdown
 from profkit.reporting.charts.intervals import IntervalChart, interval_chart
@@ -16,7 +16,8 @@ from profkit.reporting.text_plots import interval_plot
 from profkit.reporting.view import plain_text
 from profkit.reporting.views.comparison import paired, view
 from profkit.reporting.views.comparison.comment import LIMIT, comment
-from profkit.reporting.views.comparison.sizes import leading_change, size_text
+from profkit.reporting.views.comparison.machine import why_lines
+from profkit.reporting.views.comparison.sizes import leading_change, size_text, verdict_text
 from profkit.reporting.views.comparison.suite import comment as suite_comment
 from profkit.reporting.views.comparison.suite import view as suite_view
 from tests.paired_documents import LINE, compared, suite, workload
@@ -250,3 +251,27 @@ def test_an_interrupted_suite_says_so_above_all() -> None:
     whole = suite(workload("parse"), ComparedWorkload("b", "interrupted"), interrupted=True)
     assert text_of(suite_view(whole)).startswith("Interrupted: what was finished is shown.")
     assert "NOT REACHED" in text_of(suite_view(whole))
+
+
+def test_a_cause_that_a_changed_line_says_already_is_not_said_again() -> None:
+    calls = "sorted is called 1,200 times per run instead of 0"
+    line = BlamedLine("parser.py", 90, "sorted(words)", "1a2b3c4", "Sort", "parse", calls)
+    causes = (Cause("calls", f"{calls}, from parse (parser.py:88)."), Cause("work", "It executes more."))
+    lines = why_lines(compared(blamed=(line,), causes=causes))
+    assert [text.count(calls) for text in lines] == [1, 0]
+    assert lines[1] == "It executes more."
+
+
+def test_the_one_other_thing_that_is_worse_is_named_with_its_size() -> None:
+    one = compared(0.2)
+    memory = replace(one.changes[0], metric="memory.rss_peak", unit="B", ratio=1.5, low=1.4, high=1.6)
+    assert verdict_text(replace(one, changes=(*one.changes, memory))).endswith(
+        "]; memory.rss_peak +50.0 % is worse, too"
+    )
+    both = replace(one, changes=(*one.changes, memory, replace(memory, metric="memory.other")))
+    assert verdict_text(both).endswith("]; 2 others are worse")
+
+
+def test_a_line_that_was_taken_out_says_so() -> None:
+    line = BlamedLine("a.py", 9, "CACHE[text] = words", "1a2b3c4", "No cache", "parse", "more", True)
+    assert "taken out: CACHE[text] = words" in as_text(compared(blamed=(line,)), color=False, width=100)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from profkit.analysis.insights.evidence import RunEvidence
@@ -31,12 +31,14 @@ def heavy_imports(run: RunEvidence) -> Iterator[Insight]:
     if share < IMPORTS:
         return
     heaviest = sorted(imports.hotspots, key=lambda one: -(one.total or one.own))[:3]
+    titles = [_module_name(one, imports.hotspots) for one in heaviest]
     names = ", ".join(
-        f"{_module_name(one)} {format_quantity(one.total or one.own, imports.unit)}" for one in heaviest
+        f"{title} {format_quantity(one.total or one.own, imports.unit)}"
+        for title, one in zip(titles, heaviest, strict=True)
     )
     yield Insight(
         "heavy-imports",
-        f"Load less at the start: {_module_name(heaviest[0])}",
+        f"Load less at the start: {titles[0]}",
         f"{percent_text(100 * share)} of the profiled time is imports: {names}",
         "Import what only some runs need inside the function that needs it; import the "
         "submodule and not the package; keep one "
@@ -46,11 +48,22 @@ def heavy_imports(run: RunEvidence) -> Iterator[Insight]:
     )
 
 
-def _module_name(hotspot: Hotspot) -> str:
-    """`torch.nn` of `/venv/.../site-packages/torch/nn/__init__.py`; the function's own name where there is no file."""
+def _module_name(hotspot: Hotspot, imports: Sequence[Hotspot]) -> str:
+    """`torch.nn` of `/venv/.../site-packages/torch/nn/__init__.py`; the function's own name where there is no file.
+
+    Of a file elsewhere the folders count that are packages, which were imported as well: `tool.parser` of
+    `/home/me/tool/src/tool/parser.py`.
+    """
     if hotspot.function != "<module>" or not hotspot.file:
         return hotspot.function
-    path = re.split(r"(?:site|dist)-packages/|/lib/python3\.\d+/", hotspot.file.replace("\\", "/"))[-1]
+    file = hotspot.file.replace("\\", "/")
+    path = re.split(r"(?:site|dist)-packages/|/lib/python3\.\d+/", file)[-1]
+    if path == file:
+        begins = {one.file.replace("\\", "/") for one in imports if one.file}
+        folder = file.rpartition("/")[0]
+        while f"{folder}/__init__.py" in begins:
+            folder = folder.rpartition("/")[0]
+        path = file.removeprefix(f"{folder}/")
     return (
         path.removesuffix(".py").removesuffix("/__init__").rpartition("//")[2].replace("/", ".").lstrip(".")
     )

@@ -7,13 +7,9 @@ next time (`builds.py`). Where it cannot be had, NoCheckout says why.
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import shlex
 import shutil
-import stat
-import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,13 +18,14 @@ from profkit.core import process
 from profkit.core.errors import UsageError
 from profkit.core.files.safe_folder import make_parents
 from profkit.core.signals import defer_interrupts
-from profkit.regression.paired.builds import LOCK, kept_build, lock_folder
+from profkit.regression.paired.builds import kept_build
 from profkit.regression.paired.git import NO_HOOKS, QUIET, git_line
+from profkit.regression.paired.held_folder import held_folder
+from profkit.regression.paired.submodules import add_submodules
 
 # git's words since 2.35.2 (CVE-2022-24765), and the folder that it would have to trust
 _OF_ANOTHER_USER = re.compile(r"dubious ownership in repository at '(.*)'")
 _PREFIX = "profkit-checkout-"
-_YOUNG = 60.0  # seconds: another process may have made the folder and not locked it yet
 GIT_SECONDS = 300.0  # a large tree from a cold disk takes a minute; a wait for a password never ends
 
 
@@ -140,48 +137,30 @@ def checked_out(
             if build is not None:
                 if not build.ready:
                     build.check_out(lambda words: _run_git(words, root, log / "checkout.log", tick))
-                    _submodules(build.folder, log, tick)
+                    _submodules(root, build.folder, log, tick)
                     _run_setup(spec, build.folder, log, tick)
                     build.mark_ready()
                 yield Checkout(root, build.folder, commit)
                 return
-    _remove_abandoned()
-    place = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
-    target, held = place / root.name, lock_folder(place)
-    try:
-        if spec.checkout:
-            words = tuple(
-                w.replace("{commit}", commit).replace("{folder}", str(target)) for w in spec.checkout
-            )
-            _run_step("the checkout command", words, root, log / "checkout.log", spec.setup_timeout, tick)
-        else:
-            _worktree(root, target, commit, log, tick)
-        if spec.setup:
-            _run_setup(spec, target, log, tick)
-        yield Checkout(root, target, commit)
-    finally:
-        with defer_interrupts():  # an impatient second Ctrl-C must not leave it lying about
+    with held_folder(_PREFIX) as place:
+        target = place / root.name
+        try:
+            if spec.checkout:
+                words = tuple(
+                    w.replace("{commit}", commit).replace("{folder}", str(target)) for w in spec.checkout
+                )
+                _run_step("the checkout command", words, root, log / "checkout.log", spec.setup_timeout, tick)
+            else:
+                _worktree(root, target, commit, log, tick)
+            if spec.setup:
+                _run_setup(spec, target, log, tick)
+            yield Checkout(root, target, commit)
+        finally:
             if not spec.checkout:
-                git_line(root, "worktree", "remove", "--force", "--force", str(target))
-            shutil.rmtree(place, ignore_errors=True)
-            if held is not None:
-                os.close(held)
-            if not spec.checkout:
-                git_line(root, "worktree", "prune")
-
-
-def _remove_abandoned() -> None:
-    """Take away the checkouts of this user whose process was killed: nobody holds their lock."""
-    for place in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):
-            found = place.lstat()
-            mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-            if not mine or time.time() - found.st_mtime < _YOUNG or not (place / LOCK).is_file():
-                continue
-            held = lock_folder(place)
-            if held is not None:
-                shutil.rmtree(place, ignore_errors=True)
-                os.close(held)
+                with defer_interrupts():
+                    git_line(root, "worktree", "remove", "--force", "--force", str(target))
+                    shutil.rmtree(target, ignore_errors=True)
+                    git_line(root, "worktree", "prune")
 
 
 def _require_commit(root: Path, commit: str) -> None:
@@ -200,13 +179,17 @@ def _worktree(root: Path, target: Path, commit: str, log: Path, tick: Callable[[
     git_line(root, "worktree", "prune")  # what a run that was killed left registered
     words = ("-C", str(root), *NO_HOOKS, "worktree", "add", "--detach", str(target), commit)
     _run_git(words, root, log / "checkout.log", tick)
-    _submodules(target, log, tick)
+    _submodules(root, target, log, tick)
 
 
-def _submodules(target: Path, log: Path, tick: Callable[[float], None] | None) -> None:
-    if (target / ".gitmodules").is_file():
-        deeper = ("-C", str(target), *NO_HOOKS, "submodule", "update", "--init", "--recursive")
-        _run_git(deeper, target, log / "submodules.log", tick, "the checkout of submodules")
+def _submodules(root: Path, target: Path, log: Path, tick: Callable[[float], None] | None) -> None:
+    def run(words: tuple[str, ...], fix: str | None) -> None:
+        try:
+            _run_git(words, target, log / "submodules.log", tick, "the checkout of submodules")
+        except NoCheckout as fault:
+            raise NoCheckout(fault.reason, fix or fault.fix, fault.log) from None
+
+    add_submodules(root, target, run)
 
 
 def _run_setup(spec: CheckoutSpec, target: Path, log: Path, tick: Callable[[float], None] | None) -> None:

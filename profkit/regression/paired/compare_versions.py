@@ -6,29 +6,39 @@ import contextlib
 import math
 import re
 import shlex
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from math import log
 from pathlib import Path
 
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.progress import Progress
-from profkit.core.types import Change, Comparison, ComparisonOutcome, Side
+from profkit.core.types import Change, Comparison, ComparisonOutcome, Pairing, Side
 from profkit.regression.compare import CompareOptions, compare
 from profkit.regression.compare.outcome import outcome_of, worst_first
 from profkit.regression.paired.blame import blamed_lines
 from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout
 from profkit.regression.paired.decide import FIRST_ROUNDS
 from profkit.regression.paired.first_runs import warm_up
-from profkit.regression.paired.interleave import PairedOptions, PairedResult, PairedRuns
+from profkit.regression.paired.held_folder import held_folder
+from profkit.regression.paired.interleave import MOST_PAIRS, PairedOptions, PairedResult, PairedRuns
+from profkit.regression.paired.one_run import bytecode_environment
 from profkit.regression.paired.version import Version, version_of
-from profkit.regression.paired.why import OF_TIMES, Reason, Search, exact_functions, fitting_insights
+from profkit.regression.paired.why import (
+    Reason,
+    Search,
+    exact_functions,
+    fitting_causes,
+    fitting_insights,
+    without_interpreter,
+)
 from profkit.regression.profile_process import ProfileRequest
 
 # What a shell gives a meaning; without any of these a command is started as it is.
 _OF_A_SHELL = re.compile(r"[|&;<>()$`*?~{}\n]")
+MOST_BUDGET = 1800.0  # seconds that are still worth a try
 LAST_LINES = 20  # of a failed setup that are shown
 
 
@@ -63,10 +73,9 @@ def compare_versions(request: VersionsRequest, progress: Progress) -> VersionsRe
     Raises UsageError where a version cannot be had or runs the other's code, WorkloadError where one fails.
     """
     with (
-        tempfile.TemporaryDirectory(prefix="profkit-versions-", ignore_cleanup_errors=True) as name,
+        held_folder("profkit-versions-") as folder,
         contextlib.ExitStack() as stack,
     ):
-        folder = Path(name)
         try:
             progress.begin("prepare", "both versions")
             first, second = stack.enter_context(_both(request, folder, progress))
@@ -85,7 +94,8 @@ def _with_log(fault: NoCheckout) -> UsageError:
     with contextlib.suppress(OSError, ValueError):
         said = "\n".join(read_bounded_text(fault.log).splitlines()[-LAST_LINES:])
     return UsageError(
-        f"{fault.reason}\nthe last lines of what it said:\n{said}" if "\n" in said else fault.reason
+        f"{fault.reason}\nthe last lines of what it said:\n{said}" if "\n" in said else fault.reason,
+        None if fault.fix is None or fault.fix.startswith("cat ") else fault.fix,
     )
 
 
@@ -94,11 +104,11 @@ def _compare_ready(
 ) -> VersionsResult:
     started = datetime.now(timezone.utc).isoformat(timespec="seconds")
     progress.begin("first runs", "not counted: they fill caches")
-    notes = warm_up(first, second, request.pairs, folder, progress)
+    notes = warm_up(first, second, request.pairs, folder, progress, request.checkout.setup)
     progress.end("done")
     progress.begin("pairs", f"in random order, at most {request.pairs.budget:.0f} s")
     result = PairedRuns(first, second, request.pairs, folder, progress).run()
-    changes = tuple(_with_fix(change, request) for change in result.changes)
+    changes = tuple(_with_fix(change, result) for change in result.changes)
     progress.end(_summary(result))
     reason = Reason()
     interrupted = result.interrupted
@@ -107,12 +117,14 @@ def _compare_ready(
         progress.note(
             outcome_of(changes, (), {}, asked=False)[1]
         )  # the answer is not kept waiting for its reason
+        search = _search(request, (first, second), different, folder, progress)
         try:
-            reason = _search(request, (first, second), different, folder, progress).run()
+            reason = search.run()
         except KeyboardInterrupt:  # what was decided is not lost with the reason for it
             progress.end("interrupted")
-            interrupted = True
-            notes = [*notes, "Interrupted before the reason was found; the times above are complete."]
+            reason, interrupted = search.found, True
+            how_far = "the search for the reason ended" if reason.calls else "the reason was found"
+            notes = [*notes, f"Interrupted before {how_far}; the times above are complete."]
     sides = _side_of(first, started), _side_of(second, started)
     comparison = _comparison_of(sides, changes, result, reason, tuple(notes))
     if comparison.outcome == "regressed":
@@ -162,10 +174,28 @@ def _of_command(text: str, cwd: Path) -> Version:
 # ---------------------------------------------------------------- the result
 
 
-def _with_fix(change: Change, request: VersionsRequest) -> Change:
-    if change.word != "ambiguous":
+def _with_fix(change: Change, result: PairedResult) -> Change:
+    if change.word != "ambiguous" or change.unit != "s":
         return change
-    return replace(change, fix=f"--budget {2 * request.pairs.budget:.0f}, or a larger --floor")
+    return replace(change, fix=what_would_decide(change, result.pairing))
+
+
+def what_would_decide(change: Change, ran: Pairing) -> str:
+    """The budget in which a time that is open is likely to be decided, and the floor at which these runs say the same.
+
+    An interval narrows by the root of the number of pairs; a quarter is added, since what is seen may be a little off.
+    """
+    if change.ratio is None or change.low is None or change.high is None or change.low <= 0:
+        return f"--budget {4 * ran.budget:.0f}, or a larger --floor"
+    width, size, floor = log(change.high / change.low) / 2, abs(log(change.ratio)), log(1 + change.floor)
+    # Sameness is decided at a larger error, so at a narrower interval: 0.7 of the other's from some ten pairs on.
+    wanted = size - floor if size > floor else (floor - size) / 0.7
+    times = 1.25 * (width / wanted) ** 2 if wanted > 0 else math.inf
+    percent = 100 * max(change.high - 1, 1 - change.low)
+    wider = f"--floor {math.ceil(percent * (1 if percent >= 5 else 10)) / (1 if percent >= 5 else 10):g}%"
+    if times * ran.pairs > MOST_PAIRS or times * ran.seconds > MOST_BUDGET:
+        return f"a quiet machine, or {wider}: more time is not likely to decide it"
+    return f"--budget {max(math.ceil(times * ran.seconds), math.ceil(1.5 * ran.budget))}, or {wider}"
 
 
 def _summary(result: PairedResult) -> str:
@@ -189,7 +219,7 @@ def _search(
             version.command,
             backend=request.backend,
             depth="standard",
-            env=version.environment(),
+            env={**version.environment(), **bytecode_environment(version, folder)},
             cwd=version.cwd,
             timeout=request.pairs.run.timeout,
         )
@@ -218,7 +248,7 @@ def _comparison_of(
 ) -> Comparison:
     why: Comparison | None = None
     if len(found.documents) == 2:
-        first, second = found.documents
+        first, second = map(without_interpreter, found.documents)
         with contextlib.suppress(MachineError):
             why = compare(first, second, CompareOptions(force=True))
             timed = {change.metric for change in changes}
@@ -239,7 +269,7 @@ def _comparison_of(
         changes=worst_first(changes),
         kernels=why.kernels if why else (),
         functions=exact_functions(found.documents, why.functions, outcome) if why else (),
-        causes=(*found.causes, *(cause for cause in why.causes if cause.kind not in OF_TIMES)) if why else (),
+        causes=(*found.causes, *fitting_causes(why.causes, why.changes, outcome)) if why else (),
         looked_at=len(changes),
         notes=(*notes, *result.notes, *found.notes),
         fix=fix,

@@ -63,6 +63,7 @@ MOST_ROUNDS = 20
 ALPHA = 0.02
 # Of calling a change that is as large as the floor the same; the nights to come would still see it.
 ALPHA_SAME = 0.1
+_MOST_LOG = 100.0  # of a ratio: e to that power is still a number that can be written
 TRIM = 8  # of so many rounds the largest and the smallest are left out of the mean
 
 
@@ -114,18 +115,17 @@ def confirm(
             return Confirmation("more", f"{n} of {steps[0]} rounds to begin with", n, steps[0])
         return Confirmation("ambiguous", f"the time was over after {n} rounds; {steps[0]} are needed", n)
     part = _alpha_share(n, most) / looked_at
-    centre, half, base = _interval(rounds, ALPHA * part)
-    narrow = _interval(rounds, ALPHA_SAME * part)[1]
+    wide, narrow = _interval(rounds, ALPHA * part), _interval(rounds, ALPHA_SAME * part)
+    base, low, high = wide.base, wide.low, wide.high
     floor = rule.floor(base)
-    low, high = centre - half, centre + half
     word: ChangeWord = "ambiguous"
     if low > floor or high < -floor:
         word = "different"
-    elif abs(centre) + narrow <= floor:
+    elif -floor <= narrow.low and narrow.high <= floor:
         word = "same"
-        low, high = centre - narrow, centre + narrow  # what it rests on
-    change = _build_change(rounds, rule, better, unit, word, (centre, low, high), base, floor, scope)
-    change = replace(change, detectable=(floor + half) / abs(base) if base else None)
+        low, high = narrow.low, narrow.high  # what it rests on
+    change = _build_change(rounds, rule, better, unit, word, (wide.centre, low, high), base, floor, scope)
+    change = replace(change, detectable=wide.least_seen(floor) / abs(base) if base else None)
     if word != "ambiguous":
         return Confirmation(word, change.reason, n, 0, change)
     if n < most and not spent:
@@ -139,16 +139,36 @@ def _alpha_share(n: int, most: int) -> float:
     return log(1 + (e - 1) * min(1.0, n / most)) - log(1 + (e - 1) * before / most)
 
 
-def _interval(rounds: Sequence[tuple[float, float]], alpha: float) -> tuple[float, float, float]:
-    """Shift and half-width of its interval in the unit of the values, and the centre of the last good ones."""
+@dataclass(frozen=True)
+class _Interval:
+    """A shift and its ends in the unit of the values. `half` is half its width: of logarithms, if `of_ratios`."""
+
+    centre: float
+    low: float
+    high: float
+    base: float
+    half: float
+    of_ratios: bool
+
+    def least_seen(self, floor: float) -> float:
+        """The smallest rise whose whole interval would be beyond the floor."""
+        if not self.of_ratios:
+            return floor + self.half
+        return (self.base + floor) * exp(self.half) - self.base
+
+
+def _interval(rounds: Sequence[tuple[float, float]], alpha: float) -> _Interval:
+    """The change of the centre of the last good values; of logarithms it is wider upwards and never below -100 %."""
     base = median([old for _, old in rounds])
     logs = all(new > 0 and old > 0 for new, old in rounds)
     steps = [log(new / old) if logs else new - old for new, old in rounds]
     mean, error, freedom = trimmed_mean(steps, len(steps) // TRIM)
     half = student_quantile(1 - alpha / 2, freedom) * error
     if not logs:
-        return mean, half, base
-    return base * (exp(mean) - 1), base * exp(mean) * half, base
+        return _Interval(mean, mean - half, mean + half, base, half, of_ratios=False)
+    half = min(half, _MOST_LOG)
+    centre, low, high = (base * (exp(step) - 1) for step in (mean, mean - half, mean + half))
+    return _Interval(centre, low, high, base, half, of_ratios=True)
 
 
 def trimmed_mean(values: Sequence[float], cut: int) -> tuple[float, float, int]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from profkit.core.errors import ProfkitError, UsageError, WorkloadError
 from profkit.core.progress import Progress
+from profkit.regression.paired.changed_lines import IN_BRACES
 from profkit.regression.paired.decide import FIRST_ROUNDS
 from profkit.regression.paired.git import changed_files
 from profkit.regression.paired.interleave import PairedOptions
@@ -23,14 +24,20 @@ SPARE = 1.5  # times the four pairs that decide nothing but a large change
 
 
 def warm_up(
-    first: Version, second: Version, options: PairedOptions, folder: Path, progress: Progress
+    first: Version,
+    second: Version,
+    options: PairedOptions,
+    folder: Path,
+    progress: Progress,
+    setup: Sequence[str] = (),
 ) -> list[str]:
     """Run both once without counting it, and see that each runs its own code; what is to be noted.
 
+    `setup` is what made the checkouts ready.
     Raises UsageError where a version runs code of the other, or of the working tree that it was checked out from;
     WorkloadError where one fails.
     """
-    _refuse_one_program(first, second)
+    _refuse_one_program(first, second, setup)
     began = time.monotonic()
     loaded = _run_both(first, second, options, folder, progress)
     _warn_of_budget(time.monotonic() - began, options, progress)
@@ -41,6 +48,9 @@ def warm_up(
     if (unseen := _cannot_be_asked(first)) is not None:
         return [unseen]
     changed = changed_files(second.root, first.commit, second.commit if not second.dirty else None)
+    if (old := _built_before(second, changed)) is not None:
+        progress.note(f"warning: {old}")
+        return [old]
     python = [path for path in changed if path.endswith(".py")]
     if not any(loaded) or not python or len(python) < len(changed):
         return []
@@ -86,17 +96,46 @@ def _warn_of_budget(seconds: float, options: PairedOptions, progress: Progress) 
 # ---------------------------------------------------------------- whose code runs
 
 
-def _refuse_one_program(first: Version, second: Version) -> None:
+def _refuse_one_program(first: Version, second: Version, setup: Sequence[str]) -> None:
     """Raise UsageError where both would run one program that was built in the repository."""
     roots = _roots((first, second))
     programs = [_program(version) for version in (first, second)]
     if programs[0] is None or programs[0] != programs[1] or first.root == second.root:
         return
     if any(_is_code_of(root, programs[0]) for root in roots) and is_machine_code((programs[0],)):
+        why = "it is in no commit"
+        if setup:
+            why += f", and the setup command ({shlex.join(setup)}) built none in the checkout of {first.name}"
         raise UsageError(
-            f"both versions would run the same program, {programs[0]}: it is in no commit, so nothing is compared",
-            "--setup make",
+            f"both versions would run the same program, {programs[0]}: {why}, so nothing is compared",
+            "--setup make"
+            if not setup
+            else "--setup with what builds it, as it is typed in the repository's folder",
         )
+
+
+def _built_before(version: Version, changed: Sequence[str]) -> str | None:
+    """A warning where the working tree's program was built before a source that differs was saved: it may be the old.
+
+    Of a program that is in a commit, or was set up, the question does not arise.
+    """
+    program = _program(version)
+    if version.root is None or version.repository is not None or program is None:
+        return None
+    try:
+        if not _is_code_of(version.root, program) or not is_machine_code((program,)):
+            return None
+        built = Path(program).stat().st_mtime
+        for name in changed:
+            source = version.root / name
+            if source.suffix in IN_BRACES and source.is_file() and source.stat().st_mtime > built:
+                return (
+                    f"{os.path.relpath(program, version.cwd)} of {version.name} was built before {name} was "
+                    "changed: build it first, or this is not what the files say."
+                )
+    except OSError:
+        return None
+    return None
 
 
 def _program(version: Version) -> str | None:

@@ -82,3 +82,12 @@ def blamed_commit(folder: Path, path: str, line: int, head: str | None) -> str |
     words = ("blame", "--porcelain", "-L", span, *([head] if head else []), "--", path)
     answer = (git_line(folder, *words) or "").split(" ", 1)[0]
     return answer if answer.strip("0") and len(answer) >= 40 else None
+
+
+def removing_commit(folder: Path, path: str, text: str, base: str, head: str | None) -> str | None:
+    """The commit after `base` that took a line with this text out of a file; None where it is in no commit."""
+    span = f"{base}..{head or 'HEAD'}"
+    found = git_line(folder, "log", "-1", "--format=%H", f"-S{text}", span, "--", path)
+    if not found and head is not None:  # it was moved and not taken out, so that the text is there as often
+        found = git_line(folder, "log", "-1", "--format=%H", span, "--", path)
+    return found or None

@@ -10,6 +10,7 @@ from math import inf
 from pathlib import Path
 
 from profkit.core.errors import WorkloadError
+from profkit.core.formatting import format_quantity
 from profkit.core.progress import Progress
 from profkit.core.types import RUN, Change, Look, Pairing, Scope
 from profkit.regression.paired.decide import FIRST_ROUNDS, Confirmation, HasFloor, MetricFloor, confirm
@@ -89,7 +90,7 @@ class PairedRuns:
                 raise
             interrupted, words = True, self._look(spent=True)
         changes = [word.change for word in words.values() if word.change is not None]
-        memory = self._memory_change()
+        memory, limited = self._memory_change()
         return PairedResult(
             (*changes, *([memory] if memory is not None else [])),
             Pairing(
@@ -101,7 +102,10 @@ class PairedRuns:
                 len(self.failures),
             ),
             interrupted,
-            tuple(self._notes(words)),
+            (
+                *(_limit_note(memory, (self.first, self.second)) if limited and memory is not None else ()),
+                *self._notes(words),
+            ),
         )
 
     def _make_pair(self, draw: random.Random, deadline: float) -> None:
@@ -187,11 +191,27 @@ class PairedRuns:
     def _floor(self) -> HasFloor:
         return MetricFloor(TIME, self.options.floor, LEAST_SECONDS)
 
-    def _memory_change(self) -> Change | None:
-        values = [(float(new.rss), float(old.rss)) for old, new in self.pairs if new.rss and old.rss]
-        if len(values) < max(2, len(self.pairs)):
-            return None
-        return confirm(values, MEMORY_FLOOR, "lower", "B", max(4, len(values)), spent=True).change
+    def _memory_change(self) -> tuple[Change | None, bool]:
+        """Of the peak memory; where one side is known and of the other only a limit, if it is different even from that.
+
+        Its size is then the least that it can be, and the second value is True.
+        """
+        for limited in (
+            (None, 0, 1) if len(self.pairs) > 1 else ()
+        ):  # which side may be known by its limit alone
+            sides = [
+                [run.rss or (run.rss_most if side == limited else None) for run in runs]
+                for side, runs in enumerate(zip(*self.pairs, strict=True))
+            ]
+            values = [(float(new), float(old)) for old, new in zip(*sides, strict=True) if new and old]
+            if len(values) < len(self.pairs):
+                continue
+            change = confirm(values, MEMORY_FLOOR, "lower", "B", max(4, len(values)), spent=True).change
+            if limited is None or change is None:
+                return change, False
+            larger = change.word == "different" and change.course == ("worse", "better")[limited]
+            return (change, True) if larger else (None, False)
+        return None, False
 
     def _notes(self, words: Mapping[Scope, Confirmation]) -> list[str]:
         notes = []
@@ -204,6 +224,16 @@ class PairedRuns:
             names = ", ".join(sorted(scope.name or "the whole process" for scope in lost))
             notes.append(f"not in both versions, so not compared: {names}")
         return notes
+
+
+def _limit_note(change: Change, versions: tuple[Version, Version]) -> tuple[str]:
+    """Of which version the memory is only known to be small."""
+    side = 0 if change.baseline.value < change.candidate.value else 1
+    limit = format_quantity((change.baseline, change.candidate)[side].value, "B")
+    return (
+        f"Of the memory of {versions[side].name} only a limit is known, {limit}, which is profkit's own: it takes "
+        "less, and the change is larger than is shown.",
+    )
 
 
 def _width(change: Change) -> float:

@@ -26,6 +26,7 @@ LOW_PERCENT = 25.0
 ONE_AT_A_TIME = 1.02
 NOT_INSTALLED = "module-missing"  # the code of the fault where Python does not find a module
 _NO_MODULE = re.compile(r"^(ModuleNotFoundError|ImportError)\b", re.MULTILINE)
+_NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 MOST_OFFSET = 4096  # bytes by which the environment is longer, drawn anew for each process
 
 
@@ -52,6 +53,7 @@ class OneRun:
     waited: float | None
     rss: int | None  # bytes, of the largest process; None where it is not known to the byte
     marked: bool
+    rss_most: int | None = None  # bytes, where it is not known: what it is at most
 
 
 def run_once(
@@ -77,6 +79,7 @@ def run_once(
         min(wait, outcome.seconds) if alone and not times else None,
         outcome.peak_rss if outcome.rss_counted else None,
         bool(times),
+        outcome.rss_most or None,
     )
 
 
@@ -98,6 +101,17 @@ def loaded_files(
     for path in sorted(names.glob("*.txt"))[:64]:
         found.update(_read_lines(path))
     return frozenset(found)
+
+
+def bytecode_environment(version: Version, folder: Path) -> dict[str, str]:
+    """Where Python may write no byte code beside its files, it writes and finds that of both versions below `folder`.
+
+    A working tree often has some from before, and a fresh checkout has none: that one would be compiled in each run,
+    and take longer for it.
+    """
+    if not version.environment().get(_NO_BYTECODE, os.environ.get(_NO_BYTECODE)):
+        return {}
+    return {_NO_BYTECODE: "", "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
 
 
 def value_of(timing: Timing) -> float:
@@ -138,7 +152,8 @@ def _start(
     if also is not None:
         also.mkdir()
     directive = Directive("timing", str(folder / "run"), precision=options.precision, budget=options.sampling)
-    env = {**version.environment(), **extra, DIRECTIVE: directive_json(directive)}
+    env = {**version.environment(), **bytecode_environment(version, folder.parent), **extra}
+    env[DIRECTIVE] = directive_json(directive)
     if not record:
         env[DIRECTIVE] = directive_json(replace(directive, budget=min(0.2, options.sampling)))
     try:

@@ -6,6 +6,7 @@ Of the file each workload's command, cwd, env, timeout, timing, precision and fl
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -83,7 +84,9 @@ def compare_suite(request: SuiteRequest, progress: Progress) -> ComparedSuite:
                 raise
             one, interrupted = ComparedWorkload(spec.name, "interrupted"), True
         done.append(one)
-    ordered = tuple(sorted(done, key=lambda workload: _ORDER.index(_word_of(workload))))
+    ordered = tuple(
+        sorted(done, key=lambda workload: (_ORDER.index(_word_of(workload)), -_size_of(workload)))
+    )
     return ComparedSuite(
         config.name,
         suite_outcome(ordered),
@@ -136,6 +139,17 @@ def suite_exit_code(workloads: Sequence[ComparedWorkload], *, interrupted: bool,
 
 def _word_of(workload: ComparedWorkload) -> str:
     return workload.comparison.outcome if workload.comparison is not None else workload.ending
+
+
+def worst_workloads_first(workloads: Sequence[ComparedWorkload]) -> tuple[ComparedWorkload, ...]:
+    """By their words, and of those with one word that whose time changed most."""
+    return tuple(sorted(workloads, key=lambda one: (_ORDER.index(_word_of(one)), -_size_of(one))))
+
+
+def _size_of(workload: ComparedWorkload) -> float:
+    """By how much its time changed, as a logarithm; 0 where that is not known."""
+    changes = workload.comparison.changes if workload.comparison is not None else ()
+    return max((abs(math.log(c.ratio)) for c in changes if c.metric == TIME and c.ratio), default=0.0)
 
 
 def _require_versions(folder: Path, request: SuiteRequest) -> None:

@@ -9,13 +9,14 @@ version after the other.
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from profkit.backends import backend_named
 from profkit.backends.passes import divide_profile, read_region_work
@@ -38,10 +39,13 @@ MOST_SECONDS = 60.0  # where nobody says; never more than the pairs may take
 DEVICE_SECONDS = (
     240.0  # of a program on a device: its start and a trace of it take long, and are what tells most
 )
+# What a profile takes beside its passes, on a busy machine 10 s of 60: its start, the end of a tool, the reports.
+AROUND_SECONDS, AROUND_SHARE = 12.0, 0.2
 ROUNDS = 3  # runs of each version under cProfile, for what is not exact
 LEAST_LEFT = 8.0  # seconds below which no further instrument is started
 FURTHER_PASSES = ("stacks", "counters", "trace")
 OF_TIMES = ("imports", "neighbours", "state")  # kinds of causes that rest on the seconds of these runs
+_COUNTED_BY = {"work": "instructions", "bytes": "dram.bytes"}  # the metric that a kind of cause rests on
 _INTERPRETER = re.compile(r"(lib)?python[\d.]*t?(\.so[\d.]*)?|libc[.-].*|ld-linux.*")
 _SEED = {"PYTHONHASHSEED": "0"}  # so that both versions call the same functions as often
 
@@ -80,6 +84,7 @@ class Search:
     progress: Progress
     budget: float
     most: float | None = None
+    found: Reason = Reason()  # so far: a Ctrl-C leaves it
     _begin: float = field(default_factory=time.monotonic)
     _number: int = 0
     _on_device: bool = False
@@ -109,7 +114,12 @@ class Search:
             documents = _documents(results)
             failed = next((result.reason.splitlines()[0] for result in results if result.reason), None)
             if documents:
-                found = replace(found, documents=documents)
+                cut = any(map(is_cut_off, documents))
+                note = (
+                    "Simulating all of the program takes longer than the time that was left, so no instructions are "
+                    f"compared: --cause-budget {math.ceil(max(300.0, 4 * self.limit))} gives it more."
+                )
+                found = replace(found, documents=documents, notes=(note,) if cut else ())
             elif failed is not None:
                 found = replace(found, notes=(f"A version failed under the profilers: {failed}.",))
         self.progress.end(f"{time.monotonic() - self._begin:.1f} s")
@@ -139,7 +149,7 @@ class Search:
                     counted[side].append(counts)
             calls = _calls_of(counted, worse=self.change.course == "worse")
             per = "iteration" if any(iterations) else "run"
-            found = Reason(documents, (tuple(runs[0]), tuple(runs[1])), calls, per)
+            self.found = found = Reason(documents, (tuple(runs[0]), tuple(runs[1])), calls, per)
             if self._on_device:
                 break
             now = time.monotonic()
@@ -176,7 +186,8 @@ class Search:
     def _request(self, version: Version, passes: tuple[str, ...], seconds: float) -> ProfileRequest:
         request = self.request(version)
         env = {**request.env, **_SEED}
-        return replace(request, passes=passes, env=env, limit=seconds, budget=seconds + END_SECONDS)
+        limit = seconds - min(AROUND_SECONDS, AROUND_SHARE * seconds)
+        return replace(request, passes=passes, env=env, limit=limit, budget=seconds + END_SECONDS)
 
 
 def _documents(results: list[ProfileResult]) -> tuple[RunDocument, ...]:
@@ -211,28 +222,71 @@ def exact_functions(
 ) -> tuple[FunctionChange, ...]:
     """Those that were counted, and not timed, and that changed as the time did.
 
-    Of a Python program the functions of the interpreter say nothing to its author. Where the simulation saw only a
-    part of the program, the parts of both versions are not the same, and nothing of it is shown.
+    Where the simulation saw only a part of the program, the parts of both versions are not the same, and nothing of it
+    is shown.
     """
     if not all(is_counted(document) for document in documents):
         return ()
     words = {"regressed": ("slower", "appeared"), "improved": ("faster", "vanished")}.get(outcome)
-    python = any(document.workload.python is not None for document in documents)
     return tuple(
         function
         for function in functions
-        if function.unit == "instructions"
-        and (words is None or function.word in words)
-        and not (python and _INTERPRETER.fullmatch(function.library or ""))
+        if function.unit == "instructions" and (words is None or function.word in words)
     )
+
+
+def without_interpreter(document: RunDocument) -> RunDocument:
+    """The run of a Python program without the interpreter's own functions: they say nothing to its author."""
+    if document.workload.python is None:
+        return document
+    profiles = tuple(
+        replace(
+            profile,
+            hotspots=tuple(
+                s for s in profile.hotspots if not _INTERPRETER.fullmatch(PurePath(s.library or "").name)
+            ),
+        )
+        if profile.unit == "instructions"
+        else profile
+        for profile in document.profiles
+    )
+    return replace(document, profiles=profiles)
 
 
 def fitting_insights(
     insights: Sequence[InsightChange], outcome: ComparisonOutcome
 ) -> tuple[InsightChange, ...]:
-    """Without what became better in a version that is worse, and the other way round: each is from one run."""
+    """Without what became better in a version that is worse, and the other way round: each is from one run.
+
+    What is still there is no difference between the versions.
+    """
     against = {"regressed": "fixed", "improved": "new"}.get(outcome)
-    return tuple(insight for insight in insights if insight.word != against)
+    return tuple(insight for insight in insights if insight.word not in (against, "remains"))
+
+
+def fitting_causes(
+    causes: Sequence[Cause], changes: Sequence[Change], outcome: ComparisonOutcome
+) -> tuple[Cause, ...]:
+    """Without those of times, and those that would make the time change the other way: more work is no reason for less.
+
+    `changes` are those of the counts that the causes rest on.
+    """
+    against = {"regressed": "better", "improved": "worse"}.get(outcome)
+    courses = {(change.metric, change.scope): change.course for change in changes}
+    return tuple(
+        cause
+        for cause in causes
+        if cause.kind not in OF_TIMES
+        and (against is None or courses.get((_COUNTED_BY.get(cause.kind, ""), cause.scope)) != against)
+    )
+
+
+def is_cut_off(document: RunDocument) -> bool:
+    """Whether instructions were counted, but only of a part of the program."""
+    counted = [r for r in document.readings if r.metric == "instructions" and r.scope.kind == "run"]
+    return any(reading.value is None and reading.source.tool for reading in counted) and not is_counted(
+        document
+    )
 
 
 def is_counted(document: RunDocument) -> bool:

@@ -192,5 +192,17 @@ def test_a_program_that_mostly_loads_modules_is_told_which() -> None:
     assert found.gain.at_most == pytest.approx(0.4)
 
 
+def test_a_module_of_the_program_is_named_from_its_outermost_package() -> None:
+    files = (
+        "/tmp/copy/tool/src/tool/__init__.py",
+        "/tmp/copy/tool/src/tool/parser.py",
+        "/tmp/copy/tool/bench.py",
+    )
+    spots = tuple(Hotspot("<module>", 4.0 - n, 4.0 - n, 1, file, 1) for n, file in enumerate(files))
+    found = insights(run(own_time(LOOP), Profile("imports", "s", 4.0, spots, "imports")))["heavy-imports"]
+    assert found.title.endswith(": tool")
+    assert "imports: tool 4.00 s, tool.parser 3.00 s, bench 2.00 s" in found.evidence
+
+
 def test_imports_that_take_little_are_none_of_the_problems() -> None:
     assert "heavy-imports" not in insights(run(own_time(LOOP), imports(1.0)))

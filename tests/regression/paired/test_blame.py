@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from profkit.core.types import RUN, Frame, Hotspot, Profile, Reading, RunDocument, Source
-from profkit.regression.paired.blame import ChangedLines, blamed_lines, changed_lines
+from profkit.regression.paired.blame import blamed_lines
 from profkit.regression.paired.call_counts import CallChange
+from profkit.regression.paired.changed_lines import ChangedLines, changed_lines, spans_of
 from profkit.regression.paired.version import Version
 from profkit.regression.paired.why import ROUNDS, Reason
 from tests.documents import document
@@ -145,7 +146,7 @@ def test_hunks_are_read_and_what_files_hold_is_taken_for_no_header() -> None:
     )
     assert list(changed_lines(diff)) == [
         ChangedLines("a b.py", 2, 3, "def f():"),
-        ChangedLines("c.c", 4, 4, "g(int)"),
+        ChangedLines("c.c", 4, 4, "g(int)", ("a", "b")),
     ]
 
 
@@ -176,3 +177,125 @@ def test_a_generator_that_a_built_in_function_runs_is_blamed_by_the_line_it_begi
     (line,) = blamed_lines(Reason(calls=(there,)), old, new)
     assert (line.line, line.function) == (7, "parse")
     assert blamed_lines(Reason(calls=(elsewhere,)), old, new) == ()
+
+
+def committed(place: Path, message: str) -> str:
+    git(place, "add", "-A")
+    git(place, "commit", "-qm", message)
+    return git(place, "rev-parse", "HEAD")
+
+
+def counted_functions(**values: tuple[float, float]) -> RunDocument:
+    """A run of which all instructions were counted; of each function its own, and with what it calls."""
+    spots = tuple(Hotspot(name, own, total, file="tool.c") for name, (own, total) in values.items())
+    whole = sum(own for own, _ in values.values())
+    profile = Profile("functions by instructions", "instructions", whole, spots, "counted-functions")
+    return replace(document(), profiles=(profile,), readings=(INSTRUCTIONS,))
+
+
+C_CODE = (
+    "int leaf(int n)\n{\n    int s = 0;\n    for (int i = 0; i < n; i++)\n        s += i;\n    return s;\n}\n\n"
+    "int main(void)\n{\n    return leaf(9);\n}\n"
+)
+
+
+def blamed_in_c(tmp_path: Path, *steps: str) -> list[tuple[int, str, str]]:
+    """Line, function and commit of what is blamed, where `leaf` takes six times as many instructions."""
+    place = repository(tmp_path / "repo")
+    (place / "tool.c").write_text(C_CODE)
+    first = committed(place, "Begin")
+    for number, code in enumerate(steps):
+        (place / "tool.c").write_text(code)
+        last = committed(place, f"Step {number}")
+    documents = (
+        counted_functions(leaf=(1e5, 1e5), main=(10.0, 1.0001e5)),
+        counted_functions(leaf=(6e5, 6e5), main=(10.0, 6.0001e5)),
+    )
+    old = Version("old", ("x",), place, root=place, commit=first)
+    new = Version("new", ("x",), place, root=place, commit=last)
+    return [(line.line, line.function, line.subject) for line in blamed_lines(Reason(documents), old, new)]
+
+
+def test_a_changed_caller_is_not_blamed_for_what_a_changed_function_below_it_takes(tmp_path: Path) -> None:
+    slower = C_CODE.replace("s += i;", "s += i / 3;")
+    assert blamed_in_c(tmp_path, slower, slower.replace("leaf(9)", "leaf(9) + 0")) == [(5, "leaf", "Step 0")]
+    alone = C_CODE.replace("leaf(9)", "leaf(54)")  # nothing in it changed: its caller asks for more
+    assert blamed_in_c(tmp_path / "alone", alone) == [(11, "main", "Step 0")]
+
+
+def test_comments_and_lines_behind_a_function_are_blamed_for_nothing(tmp_path: Path) -> None:
+    commented = C_CODE.replace("    int s = 0;", "    /* the sum */\n    int s = 0;") + "\n// the end\n"
+    slower = commented.replace("s += i;", "s += i / 3;")
+    assert blamed_in_c(tmp_path, commented, slower) == [(6, "leaf", "Step 1")]
+    assert blamed_in_c(tmp_path / "other", C_CODE + "\nint unused = 1;\n") == []
+
+
+def test_a_line_that_was_taken_out_is_shown_with_the_commit_that_did_it(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    kept = (
+        "CACHE = {}\n\n\ndef parse(text):\n    words = CACHE.get(text) or sorted(text)\n"
+        "    CACHE[text] = words\n    return words\n"
+    )
+    (place / "tool.py").write_text(kept)
+    first = committed(place, "Begin")
+    (place / "tool.py").write_text(kept.replace("    CACHE[text] = words\n", ""))
+    taken = committed(place, "Keep nothing")
+    (place / "tool.py").write_text(kept.replace("    CACHE[text] = words\n", "") + "\n# later\n")
+    last = committed(place, "Later")
+    old = Version("old", ("x",), place, root=place, commit=first)
+    new = Version("new", ("x",), place, root=place, commit=last)
+    calls = (CallChange(("", "sorted"), 1, 100, 0.9, ("tool.py", "parse"), 4),)
+    (line,) = blamed_lines(Reason(calls=calls), old, new)
+    assert (line.line, line.text, line.removed) == (5, "CACHE[text] = words", True)
+    assert (line.commit, line.subject) == (taken, "Keep nothing")
+
+
+def test_a_decorator_that_was_taken_out_is_blamed_for_calls_of_its_function(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    kept = (
+        "import functools\n\n\ndef other():\n    return 1\n\n\n"
+        "@functools.cache\ndef rank(word):\n    return len(word)\n"
+    )
+    (place / "tool.py").write_text(kept)
+    first = committed(place, "Begin")
+    (place / "tool.py").write_text(kept.replace("@functools.cache\n", ""))
+    last = committed(place, "No cache")
+    old = Version("old", ("x",), place, root=place, commit=first)
+    new = Version("new", ("x",), place, root=place, commit=last)
+    calls = (CallChange(("tool.py", "rank"), 10, 1000, 0.5, ("bench.py", "main"), 3),)
+    (line,) = blamed_lines(Reason(calls=calls), old, new)
+    assert (line.function, line.text, line.removed) == ("rank", "@functools.cache", True)
+
+
+def test_of_several_changed_lines_that_which_makes_the_further_calls_is_named(tmp_path: Path) -> None:
+    place = repository(tmp_path / "repo")
+    code = 'def escape(text):\n    """Escape it."""\n    return text\n'
+    (place / "tool.py").write_text(code)
+    first = committed(place, "Begin")
+    body = '    """Escape it by a table."""\n    table = {"&": "&amp;"}\n'
+    body += '    return "".join([table.get(c, c) for c in text])\n'
+    (place / "tool.py").write_text("def escape(text):\n" + body)
+    last = committed(place, "Use a table")
+    old = Version("old", ("x",), place, root=place, commit=first)
+    new = Version("new", ("x",), place, root=place, commit=last)
+    calls = (CallChange(("", "<method 'get' of 'dict' objects>"), 0, 900, 0.9, ("tool.py", "escape"), 1),)
+    (line,) = blamed_lines(Reason(calls=calls), old, new)
+    assert (line.line, line.text) == (4, 'return "".join([table.get(c, c) for c in text])')
+
+
+def test_functions_in_braces_are_found_by_their_names() -> None:
+    code = (
+        "#define X(a) { a }\nstatic inline int f(int a)\n{\n  for (int i = 0; i < a; i++) { if (a) { g(); } }\n"
+        "  char c = '{'; /* { */\n  return \"}{\"[0];\n}\nnamespace n { struct K {\n  int m() const { return 1; }\n"
+        "}; }\nint t[] = { 1, f(3) };\ntemplate <typename T> T K<T>::sort(const T& x) {\n  return x;\n}\n"
+    )
+    spans = spans_of("a.cpp", code)
+    assert spans is not None
+    assert [(span.name, span.first, span.last) for span in spans] == [
+        ("f", 2, 7),
+        ("m", 9, 9),
+        ("sort", 12, 14),
+    ]
+    (method,) = spans_of("a.go", "func (k *K) Go(a int) error {\n\tfor a := range k {\n\t}\n}\n") or []
+    assert (method.name, method.last) == ("Go", 4)
+    assert spans_of("a.f90", "function f(a)\nend\n") is None

@@ -99,10 +99,52 @@ def test_submodules_come_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     place = repository(tmp_path / "repo")
     git(place, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "deps")
     head = commit(place, 1)
+    git(place, "submodule", "deinit", "-q", "-f", "deps")
+    git(place, "rm", "-q", "deps")  # the present commit has none: it is fetched
+    git(place, "commit", "-qm", "Without")
     monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "file")  # git since 2.38 takes none from a path by itself
     with checked_out(place, head, USUAL, tmp_path / "log") as there:
         assert (there.folder / "deps" / "work.py").is_file()
     assert git(place, "worktree", "list").count("\n") == 0
+
+
+def test_submodules_come_from_the_repository_itself_at_their_own_commits(tmp_path: Path) -> None:
+    leaf, inner, place = (repository(tmp_path / name) for name in ("leaf", "inner", "repo"))
+    allow = ("-c", "protocol.file.allow=always")
+    git(inner, *allow, "submodule", "add", "-q", str(leaf), "leaf")
+    commit(inner, 1)
+    git(place, *allow, "submodule", "add", "-q", str(inner), "deps")
+    git(place, *allow, "submodule", "update", "-q", "--init", "--recursive")
+    first = commit(place, 1)
+    (place / "deps" / "work.py").write_text("later\n")
+    git(place / "deps", "-c", "user.name=x", "-c", "user.email=x@y", "commit", "-qam", "Later")
+    later = commit(place, 2)
+    for gone in (leaf, inner):  # a private server, or a machine without a network
+        gone.rename(gone.with_suffix(".gone"))
+    texts = []
+    for name in (first, later):
+        with checked_out(place, name, USUAL, tmp_path / "log") as there:
+            texts.append((there.folder / "deps" / "work.py").read_text())
+            assert (there.folder / "deps" / "leaf" / "work.py").is_file()
+    assert texts[0] != texts[1] == "later\n"
+    git(place, "submodule", "deinit", "-q", "-f", "deps")
+    with checked_out(
+        place, first, USUAL, tmp_path / "log"
+    ) as there:  # nobody here has it, so nothing needs it
+        assert list((there.folder / "deps").iterdir()) == []
+    assert git(place, "worktree", "list").count("\n") == 0
+
+
+def test_a_submodule_that_lacks_the_commit_is_refused_with_the_line_that_fetches_it(tmp_path: Path) -> None:
+    inner, place = repository(tmp_path / "inner"), repository(tmp_path / "repo")
+    git(place, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "deps")
+    commit(place, 1)
+    git(place, "update-index", "--cacheinfo", f"160000,{'1' * 40},deps")
+    git(place, "commit", "-qm", "Point to nowhere")
+    head = git(place, "rev-parse", "HEAD")
+    with pytest.raises(NoCheckout, match="submodules") as caught:
+        checked_out(place, head, USUAL, tmp_path / "log").__enter__()
+    assert caught.value.fix == f"git -C {place / 'deps'} fetch origin {'1' * 40}"
 
 
 def test_a_submodule_that_cannot_be_had_is_the_reason(
@@ -112,6 +154,9 @@ def test_a_submodule_that_cannot_be_had_is_the_reason(
     place = repository(tmp_path / "repo")
     git(place, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "deps")
     head = commit(place, 1)
+    git(place, "submodule", "deinit", "-q", "-f", "deps")
+    git(place, "rm", "-q", "deps")
+    git(place, "commit", "-qm", "Without")
     monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "https")
     with pytest.raises(NoCheckout, match="submodules"):
         checked_out(place, head, USUAL, tmp_path / "log").__enter__()

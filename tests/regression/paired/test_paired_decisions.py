@@ -101,3 +101,22 @@ def test_values_of_zero_are_compared_by_their_difference() -> None:
 def test_no_number_is_refused() -> None:
     with pytest.raises(ValueError, match="no number"):
         confirm([(float("nan"), 1.0)] * 4, RULE)
+
+
+def test_an_interval_of_times_never_falls_below_nothing_and_is_wider_upwards() -> None:
+    told = confirm([(3.0, 1.0), (1.0, 3.0), (2.0, 1.0), (1.0, 2.1)], RULE, spent=True)
+    assert told.change is not None
+    assert told.change.low is not None
+    assert told.change.high is not None
+    assert 0 < told.change.low < 1 < told.change.high
+    assert told.change.low * told.change.high == pytest.approx((told.change.ratio or 0) ** 2)
+
+
+def test_a_large_improvement_of_few_wild_rounds_is_not_decided_by_a_straight_line() -> None:
+    """In logarithms -40 % +- 40 % ends above zero; taken as a straight line it would end far below."""
+    wild = [(0.55, 1.0), (0.68, 1.0), (0.5, 1.0), (0.72, 1.0)]
+    told = confirm(wild, RULE, spent=True)
+    assert told.change is not None
+    assert told.change.high is not None
+    assert told.change.high > 1.0
+    assert told.word == "ambiguous"

@@ -10,12 +10,20 @@ from pathlib import Path
 import pytest
 
 from profkit.core.progress import Silent
-from profkit.core.types import Frame, FunctionChange, Hotspot, Profile, RunDocument
+from profkit.core.types import Cause, Frame, FunctionChange, Hotspot, InsightChange, Profile, RunDocument
 from profkit.regression.paired import PairedOptions, VersionsRequest, compare_versions
 from profkit.regression.paired import why as why_module
 from profkit.regression.paired.call_counts import FunctionCalls, changed_calls, counts_of, explains, steady
 from profkit.regression.paired.version import Version
-from profkit.regression.paired.why import FURTHER_PASSES, Search, exact_functions
+from profkit.regression.paired.why import (
+    FURTHER_PASSES,
+    Search,
+    exact_functions,
+    fitting_causes,
+    fitting_insights,
+    is_cut_off,
+    without_interpreter,
+)
 from profkit.regression.profile_process import ProfileRequest, ProfileResult
 from tests import gpu_documents
 from tests.documents import document
@@ -181,3 +189,80 @@ def test_functions_are_shown_that_were_counted_and_changed_as_the_time_did(
     assert [function.name for function in found] == kept
     part = replace(run, readings=())  # the simulation was cut off
     assert exact_functions((run, part), changes, outcome) == ()  # type: ignore[arg-type]
+
+
+def test_the_interpreters_own_functions_are_no_cause_in_a_python_program() -> None:
+    spots = (
+        Hotspot("_PyEval_EvalFrameDefault", 9e6, library="python3.11"),
+        Hotspot("PyDict_Get", 2e6, library="/usr/lib/libpython3.11.so.1.0"),
+        Hotspot("fast_parse", 1e6, library="_speedups.so"),
+    )
+    counted = Profile("functions by instructions", "instructions", 1.2e7, spots, "counted-functions")
+    native = replace(document(), profiles=(counted,))
+    assert native.workload.python is None
+    assert without_interpreter(native) is native
+    run = replace(native, workload=replace(native.workload, python="3.11.9"))
+    (left,) = without_interpreter(run).profiles
+    assert [spot.function for spot in left.hotspots] == ["fast_parse"]
+
+
+def test_an_insight_that_both_versions_have_is_no_difference_between_them() -> None:
+    insights = [InsightChange("rule", word, "") for word in ("new", "fixed", "remains", "unknown")]  # type: ignore[arg-type]
+    assert [one.word for one in fitting_insights(insights, "regressed")] == ["new", "unknown"]
+    assert [one.word for one in fitting_insights(insights, "improved")] == ["fixed", "unknown"]
+
+
+def test_more_instructions_are_no_reason_for_less_time() -> None:
+    more = replace(change_of([(1.2, 1.0)] * 4), metric="instructions", unit="1")
+    assert more.course == "worse"
+    work, misses = Cause("work", "It executes 20 % more instructions."), Cause("misses", "More misses.")
+    imports = Cause("imports", "Imports before the work take longer.")
+    assert fitting_causes((work, misses, imports), (more,), "improved") == (misses,)
+    assert fitting_causes((work, misses, imports), (more,), "regressed") == (work, misses)
+
+
+def test_ctrl_c_keeps_the_calls_that_were_counted_until_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_of(calls: int) -> ProfileResult:
+        spots = (
+            Hotspot("main", 0.1, 1.0, 1, str(tmp_path / "tool.py"), 1),
+            Hotspot("parse", 0.9, 0.9, calls, str(tmp_path / "tool.py"), 9),
+        )
+        edge = replace(
+            spots[0], calls=calls, total=0.9, callee=Frame("parse", None, str(tmp_path / "tool.py"), 9)
+        )
+        profiles = (
+            Profile("own time by function", "s", 1.0, spots, "own-time"),
+            Profile("own functions and what they call", "s", 1.0, (edge,), "program-calls"),
+        )
+        return ProfileResult("done", "", document=replace(document(), profiles=profiles))
+
+    rounds = iter([[run_of(10), run_of(90)]])
+
+    def profile_both(*_: object) -> list[ProfileResult]:
+        try:
+            return next(rounds)
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    monkeypatch.setattr(Search, "_profile_both", profile_both)
+    version = Version("v", ("x",), tmp_path, root=tmp_path)
+    change = change_of([(1.5, 1.0)] * 4)
+    search = Search(
+        (version, version), change, lambda v: ProfileRequest("v", v.command), tmp_path, Silent(), 30.0
+    )
+    with pytest.raises(KeyboardInterrupt):
+        search.run()
+    (cause,) = search.found.causes
+    assert cause.sentence == "parse is called 90 times per run instead of 10, from main (tool.py:1)."
+    assert cause.evidence == ("counted once",)
+
+
+def test_a_simulation_that_was_cut_off_is_told_from_one_that_was_not_made() -> None:
+    from profkit.core.types import RUN, Reading, Source
+
+    part = Reading("instructions", None, "count", "unavailable", RUN, Source("valgrind"), reason="a part")
+    assert is_cut_off(replace(document(), readings=(part,)))
+    assert not is_cut_off(replace(document(), readings=(replace(part, value=5.0, quality="simulated"),)))
+    assert not is_cut_off(replace(document(), readings=()))

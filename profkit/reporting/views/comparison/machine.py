@@ -42,9 +42,12 @@ def machine_blocks(group: str, compared: Sequence[tuple[str, Comparison]]) -> It
 
 
 def why_lines(comparison: Comparison) -> list[str]:
-    """The likeliest lines and causes, a sentence each, the best known first."""
-    lines = [plain_text(blamed_text(line)) for line in comparison.blamed[:_MOST_CAUSES]]
-    return lines + [cause.sentence for cause in comparison.causes[:_MOST_CAUSES]]
+    """The likeliest lines and causes, a sentence each, the best known first, and nothing twice."""
+    blamed = comparison.blamed[:_MOST_CAUSES]
+    told = tuple(line.reason for line in blamed)
+    sentences = [cause.sentence for cause in comparison.causes]
+    left = [text for text in sentences if not text.startswith(told)]
+    return [plain_text(blamed_text(line)) for line in blamed] + left[:_MOST_CAUSES]
 
 
 def _cases(group: str, name: str, comparison: Comparison) -> Cases:

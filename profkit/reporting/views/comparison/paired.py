@@ -55,12 +55,19 @@ def interval(comparison: Comparison) -> Iterator[Block]:
 def blamed(lines: tuple[BlamedLine, ...]) -> Iterator[Block]:
     """Changed lines in what became slower, the likeliest first."""
     if lines:
-        items = tuple(Item(blamed_text(line), (code(line.text.strip()),)) for line in lines[:_MOST_LINES])
+        items = tuple(Item(blamed_text(line), _shown(line)) for line in lines[:_MOST_LINES])
         left = len(lines) - _MOST_LINES
         title = "Changed lines in what became slower, the likeliest first" + (
             f" ({left} more as JSON)" if left > 0 else ""
         )
         yield Section(title, (Items(items),))
+
+
+def _shown(line: BlamedLine) -> tuple[Text, ...]:
+    """What the line says, or said."""
+    if not line.text.strip():
+        return ()
+    return (joined("taken out: " if line.removed else "", code(line.text.strip())),)
 
 
 def blamed_text(line: BlamedLine) -> Text:

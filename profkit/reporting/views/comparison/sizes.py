@@ -105,9 +105,9 @@ def metric_name(change: Change) -> str:
 
 
 def verdict_text(comparison: Comparison, *, values: bool = False) -> str:
-    """`time.median +12.3 % [+9.8, +14.9]; 1 other is worse`; the reason where no change stands for the outcome.
+    """`time.median +12.3 % [+9.8, +14.9]; 2 others are worse`, of one its name and size.
 
-    With `values` also from what to what.
+    The reason where no change stands for the outcome. With `values` also from what to what.
     """
     lead = leading_change(comparison)
     if lead is None or lead.ratio is None:
@@ -116,9 +116,11 @@ def verdict_text(comparison: Comparison, *, values: bool = False) -> str:
     if values:
         before, after = (format_quantity(side.value, lead.unit) for side in (lead.baseline, lead.candidate))
         text += f", {before} -> {after}"
-    others = len(_deciding(comparison)) - 1
-    if comparison.outcome == "regressed" and others:
-        text += f"; {plural(others, 'other')} {'is' if others == 1 else 'are'} worse"
+    others = [change for change in _deciding(comparison) if change is not lead]
+    if comparison.outcome == "regressed" and len(others) == 1 and others[0].ratio is not None:
+        text += f"; {metric_name(others[0])} {size_text(others[0]).partition(' [')[0]} is worse, too"
+    elif comparison.outcome == "regressed" and others:
+        text += f"; {plural(len(others), 'other')} {'is' if len(others) == 1 else 'are'} worse"
     return text
 
 
