@@ -50,7 +50,8 @@ class WorkloadState:
 class PairedWorkload:
     """What came of a workload beside the commit `base`; `why` there were no pairs, and what would mend that.
 
-    `same`: the base is tonight's own commit. `exact`: what was counted and not timed.
+    `same`: the base is tonight's own commit. `exact`: what was counted and not timed. `failed`: something that can be
+    mended prevented the pairs. `first`: no night was good yet, and tonight's commit stands for later nights.
     """
 
     base: str | None = None
@@ -61,6 +62,8 @@ class PairedWorkload:
     notes: tuple[str, ...] = ()
     same: bool = False
     exact: tuple[Change, ...] = ()
+    failed: bool = False
+    first: bool = False
 
 
 @dataclass(frozen=True)
@@ -168,6 +171,8 @@ class NightSession:
     progress: Progress
     began: float
     notes: list[str]
+    # By the folder of a workload and the commit: what kept it from being checked out and set up tonight.
+    no_checkout: dict[tuple[Path, str], PairedWorkload] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float:

@@ -31,11 +31,11 @@ from profkit.core.types import (
 from profkit.regression.detection.decide import is_candidate
 from profkit.regression.history import History, open_history
 from profkit.regression.nightly.calibration import calibrate, calibration_of, last_trial
-from profkit.regression.nightly.config import NightConfig, WorkloadSpec
+from profkit.regression.nightly.config import PAIRS_SECONDS, NightConfig, WorkloadSpec
 from profkit.regression.nightly.exact import EXACT
 from profkit.regression.nightly.judge import WorkloadPast, judge_workload, past_of, with_causes
 from profkit.regression.nightly.night import build_night, write_notices, write_reports
-from profkit.regression.nightly.pairs import pair_workload, pairs_note, with_pairs
+from profkit.regression.nightly.pairs import NOT_COMPARED, pair_workload, pairs_note, with_pairs
 from profkit.regression.nightly.session import (
     NightSession,
     NightState,
@@ -61,7 +61,7 @@ def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path)
     confirm = config.confirm.budget if config.confirm.enabled and config.paired == "suspects" else 0.0
     calibrate = config.calibrate.budget * min(config.calibrate.workloads, len(specs))
     planned = tuple(_plan_workload(spec, past) for spec in specs)
-    pairs = config.pairs.budget if config.paired == "always" else 0.0
+    pairs = (config.pairs.budget or PAIRS_SECONDS) if config.paired == "always" else 0.0
     counting = [w for w in planned if set(w.passes) & (set(EXACT.values()) - {"timing"})]
     counts = sum(w.most for w in counting) if config.paired == "always" else 0.0
     most = sum(w.most for w in planned) + (pairs + confirm) * len(planned) + counts + calibrate
@@ -297,7 +297,10 @@ def _decide_workload(session: NightSession, spec: WorkloadSpec, *, interrupted: 
     paired = session.state.paired.get(spec.name)
     outcomes = with_pairs(past.decide_metrics(session.config.anchor), paired, past)
     whole = judge_workload(spec, done, past.entry, outcomes, session.folder)
-    whole = replace(whole, notes=(*whole.notes, *pairs_note(paired)))
+    if any(metric.code == NOT_COMPARED for metric in whole.metrics) and paired is not None:
+        whole = replace(whole, fix=whole.fix or paired.fix)
+    else:
+        whole = replace(whole, notes=(*whole.notes, *pairs_note(paired, outcomes)))
     if paired is not None and paired.pairing is not None:
         env = [f"{name}={value}" for name, value in spec.env.items()]
         words = spec.command, session.config.confirm.setup, env

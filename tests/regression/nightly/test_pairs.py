@@ -105,8 +105,8 @@ def test_what_was_accepted_is_what_later_nights_are_held_against(tmp_path: Path,
     )  # fmt: skip
     assert said.code == 0, said.err
     code, workload, _ = night(place, "b")
-    assert (code, workload["outcome"]) == (0, "new")
-    assert "nothing was committed" in workload["notes"][0]
+    assert (code, workload["outcome"], workload["code"]) == (0, "pass", "same-code")
+    assert "nothing was committed" in workload["reason"]
     commit(place, 150)
     code, _, time = night(place, "c")
     assert (code, base_of(time)) == (1, slower)
@@ -121,8 +121,8 @@ def test_a_change_that_is_accepted_in_the_file_from_tonight_on_is_no_regression(
     with open_history(place / "reports" / "history.sqlite") as history:
         history.accept(AcceptedChange("work", datetime.now(timezone.utc).isoformat(), "checks its input"))
     code, workload, time = night(place, "b")
-    assert (code, time["outcome"]) == (0, "new"), workload["notes"]
-    assert "accepted" in workload["notes"][0]
+    assert (code, time["outcome"]) == (0, "pass"), workload["notes"]
+    assert "accepted" in workload["reason"]
     assert in_turn.runs == []
 
 
@@ -155,27 +155,98 @@ def test_what_could_not_be_decided_is_held_against_the_same_commit_again(
     assert (code, base_of(time)) == (1, good)
 
 
+def test_a_first_commit_is_new_and_what_the_next_night_is_held_against(
+    tmp_path: Path, in_turn: InTurn
+) -> None:
+    place = place_of(tmp_path)
+    first = git(place, "rev-parse", "HEAD")
+    code, found, _ = night(place, "a")
+    assert (code, found["outcome"], in_turn.runs) == (0, "new", [])
+    assert "there is no commit before this one: later nights are held against" in found["reason"]
+    assert found["notes"] == []
+    commit(place, 120)
+    code, _, time = night(place, "b")
+    assert (code, base_of(time)) == (1, first)
+
+
 @pytest.mark.parametrize(
     ("more", "says", "fix"),
     [
-        ("", "no commit before this one", "baseline: COMMIT"),
         ("baseline: v9\n", "does not have the commit v9", "git fetch origin v9"),
         ("confirm: {setup: [sh, -c, exit 3]}\nbaseline: v1\n", "setup command exited with 3", "setup.log"),
     ],
 )
-def test_a_night_that_has_nothing_to_be_held_against_says_why_and_fails_nothing(
+def test_a_night_whose_pairs_are_prevented_is_not_decided_and_says_why_first(
     tmp_path: Path, in_turn: InTurn, more: str, says: str, fix: str
 ) -> None:
     place = place_of(tmp_path, more)
-    if "v1" in more:
-        git(place, "tag", "v1")
-        commit(place, 120)
+    git(place, "tag", "v1")
+    commit(place, 120)
     code, found, _ = night(place, "a")
     assert in_turn.runs == []
-    assert (code, found["outcome"]) == (0, "new")
-    assert found["notes"][0].startswith("not run in pairs: ")
-    assert says in found["notes"][0]
-    assert fix in found["notes"][0]
+    assert (code, found["outcome"], found["code"]) == (0, "ambiguous", "not-compared")
+    assert found["reason"].startswith("time.median of work: not compared: ")
+    assert says in found["reason"]
+    assert fix in found["fix"]
+    said = profkit("nightly", "night.yaml", "--strict", "--quiet", "--night", "b", cwd=place, process=False)
+    assert said.code == 5
+    assert "not compared" in " ".join(said.out.splitlines()[0:2])
+
+
+def test_what_a_failed_setup_printed_is_kept_and_the_setup_of_a_commit_fails_once_a_night(
+    tmp_path: Path, in_turn: InTurn
+) -> None:
+    setup = f"echo run >> {tmp_path}/tries; echo no gcc; exit 3"
+    place = place_of(tmp_path, f"confirm: {{setup: [sh, -c, '{setup}']}}\n")
+    (place / "night.yaml").write_text(
+        (place / "night.yaml").read_text() + "  - {name: other, command: [python, work.py]}\n"
+    )
+    assert profkit("nightly", "night.yaml", "--quiet", "--night", "a", cwd=place, process=False).code == 0
+    commit(place, 120)
+    said = profkit(
+        "nightly", "night.yaml", "--quiet", "--night", "b", "--format", "json", cwd=place, process=False
+    )
+    one, two = said.json()["workloads"]
+    assert one["fix"] == two["fix"]
+    assert "no gcc" in Path(one["fix"].removeprefix("cat ")).read_text()
+    assert (tmp_path / "tries").read_text() == "run\n"
+
+
+def test_too_few_pairs_decide_nothing_and_are_no_base_for_later_nights(
+    tmp_path: Path, in_turn: InTurn
+) -> None:
+    place = place_of(tmp_path, "pairs: {budget: 0.001}\n")
+    good = git(place, "rev-parse", "HEAD")
+    assert night(place, "a")[0] == 0
+    commit(place, 150)
+    in_turn.lasts = 0.02
+    code, found, _ = night(place, "b")
+    assert (code, found["outcome"], found["code"]) == (0, "ambiguous", "not-compared")
+    assert "1 pair in the budget of" in found["reason"]
+    assert found["fix"].startswith("pairs: {budget: ")
+    (place / "night.yaml").write_text(
+        (place / "night.yaml").read_text().replace("pairs: {budget: 0.001}\n", "")
+    )
+    code, _, time = night(place, "c")
+    assert (code, base_of(time)) == (1, good)
+
+
+def test_where_the_last_good_commit_is_gone_the_one_before_it_is_the_base(
+    tmp_path: Path, in_turn: InTurn
+) -> None:
+    """A forced push replaces the last commits; those that no branch has are removed at the next `git gc`."""
+    place = place_of(tmp_path)
+    first = git(place, "rev-parse", "HEAD")
+    assert night(place, "a")[0] == 0
+    gone = commit(place, 101)
+    assert base_of(night(place, "b")[2]) == first
+    git(place, "reset", "-q", "--hard", first)
+    commit(place, 130)
+    git(place, "reflog", "expire", "--expire=now", "--all")
+    git(place, "gc", "-q", "--prune=now")
+    assert not git(place, "rev-list", "--all").count(gone)
+    code, _, time = night(place, "c")
+    assert (code, base_of(time)) == (1, first)
 
 
 def test_without_a_repository_or_at_another_place_a_night_says_that_it_is_not_paired(
@@ -198,9 +269,9 @@ def test_a_clone_without_the_commits_before_says_how_to_get_them(tmp_path: Path,
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{place}", str(shallow))
     (shallow / "night.yaml").write_text((place / "night.yaml").read_text())
     code, workload, _ = night(shallow, "a")
-    assert (code, workload["outcome"]) == (0, "new")
-    assert "this clone is shallow" in workload["notes"][0]
-    assert "git fetch --unshallow" in workload["notes"][0]
+    assert (code, workload["outcome"]) == (0, "ambiguous")
+    assert "this clone is shallow" in workload["reason"]
+    assert "git fetch --unshallow" in workload["fix"]
 
 
 def test_a_night_that_goes_on_runs_no_pairs_twice_and_tells_the_same(tmp_path: Path, in_turn: InTurn) -> None:
