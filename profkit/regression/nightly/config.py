@@ -171,7 +171,9 @@ def read_config(file: Path, *, profiling: bool = True) -> NightConfig:
     _check_version(whole)
     base = file.absolute().parent
     workload_parsers = _workload_parsers(base, profiling=profiling)
-    top = read_section(whole, "the configuration", _top_parsers(base, workload_parsers), ("workloads",))
+    elsewhere = {key: f"defaults: {{{key}: ...}}" for key in workload_parsers}
+    top_parsers = _top_parsers(base, workload_parsers)
+    top = read_section(whole, "the configuration", top_parsers, ("workloads",), elsewhere)
     usual = _with_section(WorkloadSpec("", cwd=base), top.pop("defaults", {}))
     workloads = _read_workloads(top.pop("workloads"), usual, workload_parsers, profiling=profiling)
     names = tuple(workload.name for workload in workloads)

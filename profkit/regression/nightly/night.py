@@ -17,7 +17,7 @@ from profkit.regression.nightly.session import write_text
 from profkit.reporting import junit, markdown
 from profkit.reporting.forges.step import annotations_in_step, append_summary, summary_file
 from profkit.reporting.views.night import view
-from profkit.reporting.views.night.text import name_of
+from profkit.reporting.views.night.text import name_of, short_reason
 
 KNOWN_CODES = (MISSED_TARGET, "standing")  # nothing new tonight: behind what is
 REGRESSION, UNDECIDED = 1, 5
@@ -103,7 +103,7 @@ def _night_reason(workloads: Sequence[WorkloadOutcome]) -> str:
         return f"nothing regressed; a change of {format_figures(100 * max(sizes), 2)} % would have been seen everywhere"
     alike = sum(w.outcome == first.outcome for w in workloads) - 1
     others = f"; and {plural(alike, 'other')}" if alike else ""
-    return f"{first.name}: {first.reason}{others}"
+    return f"{first.name}: {short_reason(first.reason)}{others}"
 
 
 # ---------------------------------------------------------------- incidents

@@ -57,6 +57,8 @@ GOOD: tuple[Outcome, ...] = ("pass", "improved", "new")
 _SETUP = re.compile(r"--setup (?P<words>'[^']*'|\S+)")
 _MODULES = re.compile(r"PYTHONPATH=(?P<folder>.+) profkit compare \.\.\.")
 
+BUSY = 0.05  # the share of the time of all pairs in which they waited for a processor that is worth a word
+
 MetricScope = tuple[str, Scope]
 
 
@@ -367,7 +369,7 @@ def _decided(
         beside = (paired.base or "")[:12]
         code, reason = (
             PAIRED,
-            f"{_size(change)} beside {beside} in {count} pairs{since}{_meaning(change, word)}",
+            f"{_size(change)} beside {beside} in {count} pairs{since}{_meaning(change, word, paired)}",
         )
     else:
         code, reason = EXACTLY, f"{change.reason}{since}"
@@ -410,10 +412,28 @@ def _outcome_of(change: Change) -> Outcome:
     return "ambiguous" if change.word == "ambiguous" and beyond else "pass"
 
 
-def _meaning(change: Change, word: Outcome) -> str:
-    if word == "ambiguous":
-        return f": whether it is more than {format_figures(100 * change.floor, 2)} % cannot be told"
-    return ""
+def _meaning(change: Change, word: Outcome, paired: PairedWorkload) -> str:
+    if word != "ambiguous":
+        return ""
+    told = f": whether it is more than {format_figures(100 * change.floor, 2)} % cannot be told"
+    waited = paired.pairing.waited if paired.pairing is not None else None
+    if waited is None or waited < BUSY:
+        return told
+    return f"{told}; other programs had the processors for {100 * waited:.0f} % of the time"
+
+
+def what_would_decide(outcomes: Sequence[MetricOutcome], paired: PairedWorkload) -> str | None:
+    """What to write into the nightly's file where the pairs of a metric that gates could not decide."""
+    for outcome in outcomes:
+        if outcome.outcome != "ambiguous" or not outcome.gates:
+            continue
+        if outcome.code == NOT_COMPARED:
+            return paired.fix
+        if outcome.code == PAIRED and outcome.change is not None and paired.pairing is not None:
+            larger = format_figures(200 * outcome.change.floor, 2)
+            budget = 2 * math.ceil(paired.pairing.budget)
+            return f"pairs: {{budget: {budget}}} or more; or floors: {{{outcome.metric}: {larger} %}}"
+    return None
 
 
 def _size(change: Change) -> str:
@@ -429,7 +449,8 @@ def pairs_note(paired: PairedWorkload | None, outcomes: Sequence[MetricOutcome])
         return ()
     if not paired.why:
         return paired.notes
-    if not paired.fix and any(paired.why in outcome.reason for outcome in outcomes if outcome.gates):
+    told = any(paired.why in outcome.reason for outcome in outcomes if outcome.gates)
+    if told and (not paired.fix or any(outcome.code == NOT_COMPARED for outcome in outcomes)):
         return ()
     fix = f" (fix: {paired.fix})" if paired.fix else ""
     return (f"not run in pairs: {paired.why}{fix}",)

@@ -25,6 +25,7 @@ from profkit.regression.compare.causes.machine_state import thermal_throttling
 from profkit.regression.history import History, entry_of
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.profile_process import Ending, ProfileResult
+from profkit.reporting.views.night.text import short_reason
 
 STATE_SCHEMA = "profkit.night-state/1"
 STATE_FILE = "state.json"
@@ -210,9 +211,7 @@ def measure_workloads(session: NightSession, specs: Sequence[WorkloadSpec]) -> N
             continue
         session.progress.begin(spec.name, f"{number} of {len(specs)}")
         done = _measure_workload(session, spec)
-        session.progress.end(
-            done.reason.splitlines()[0] if done.ending != "done" else f"{done.seconds:.1f} s"
-        )
+        session.progress.end(short_reason(done.reason) if done.ending != "done" else f"{done.seconds:.1f} s")
         session.save(session.state.with_done(spec.name, done))
 
 

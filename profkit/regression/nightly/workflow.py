@@ -35,7 +35,7 @@ from profkit.regression.nightly.config import PAIRS_SECONDS, NightConfig, Worklo
 from profkit.regression.nightly.exact import EXACT
 from profkit.regression.nightly.judge import WorkloadPast, judge_workload, past_of, with_causes
 from profkit.regression.nightly.night import build_night, write_notices, write_reports
-from profkit.regression.nightly.pairs import NOT_COMPARED, pair_workload, pairs_note, with_pairs
+from profkit.regression.nightly.pairs import pair_workload, pairs_note, what_would_decide, with_pairs
 from profkit.regression.nightly.session import (
     NightSession,
     NightState,
@@ -297,9 +297,8 @@ def _decide_workload(session: NightSession, spec: WorkloadSpec, *, interrupted: 
     paired = session.state.paired.get(spec.name)
     outcomes = with_pairs(past.decide_metrics(session.config.anchor), paired, past)
     whole = judge_workload(spec, done, past.entry, outcomes, session.folder)
-    if any(metric.code == NOT_COMPARED for metric in whole.metrics) and paired is not None:
-        whole = replace(whole, fix=whole.fix or paired.fix)
-    else:
+    if paired is not None:
+        whole = replace(whole, fix=whole.fix or what_would_decide(whole.metrics, paired))
         whole = replace(whole, notes=(*whole.notes, *pairs_note(paired, outcomes)))
     if paired is not None and paired.pairing is not None:
         env = [f"{name}={value}" for name, value in spec.env.items()]

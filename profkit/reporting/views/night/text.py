@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from profkit.core.formatting import format_figures, format_quantity, plural, signed
+from profkit.core.formatting import format_figures, format_quantity, plural, shorten, signed
 from profkit.core.types import MetricOutcome, Night, Outcome, WorkloadOutcome
 from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
 from profkit.reporting.view import Span, Status, Text, strong
@@ -23,6 +23,7 @@ OUTCOMES: dict[Outcome, Status] = {
     "pass": Status.PASS,
 }
 BESIDE_BASE = ("paired", "exact")  # codes whose reason begins with the size of the change
+_SAID = 160  # characters of a program's last line
 QUIET: tuple[Outcome, ...] = ("pass", "new")  # nobody needs to act
 
 
@@ -40,6 +41,13 @@ def counts(workloads: Sequence[WorkloadOutcome]) -> Text:
             parts += [", "] if parts else []
             parts.append(strong(f"{status.sign} {words.count(word)} {word}", status))
     return tuple(parts) or "no workload"
+
+
+def short_reason(reason: str) -> str:
+    """A reason in one line: of what a workload printed at its end the last line, which names the error, in quotes."""
+    head, said, printed = reason.partition("; it said:\n")
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    return f'{head}: "{shorten(lines[-1], _SAID)}"' if said and lines else " ".join(reason.split())
 
 
 def change_of(metric: MetricOutcome) -> str:
@@ -69,7 +77,7 @@ def _signed(ratio: float) -> str:
 def detectable(metric: MetricOutcome) -> str:
     """How small a change tonight could have seen."""
     if metric.detectable is None:
-        return "new" if metric.outcome == "new" else "not known"
+        return "-" if metric.outcome == "new" or metric.code == "same-code" else "not known"
     return f"{format_figures(metric.detectable * 100, 2)} %"
 
 
@@ -98,9 +106,15 @@ def causes(workload: WorkloadOutcome) -> list[str]:
 
 
 def disturbances(workload: WorkloadOutcome) -> list[str]:
-    """What disturbed the measuring of tonight's run or the last good one: no reason for a change."""
-    all_causes = workload.comparison.causes if workload.comparison is not None else ()
-    return [" ".join((c.sentence, *c.evidence)) for c in all_causes if c.kind in DISTURBANCES]
+    """What disturbed the measuring of tonight's run or the last good one: no reason for a change.
+
+    Nothing where pairs decided all that changed: both sides had the same disturbance, and these runs decided nothing.
+    """
+    moved = [m for m in alarming(workload) if m.gates]
+    if workload.comparison is None or all(m.code in BESIDE_BASE for m in moved):
+        return []
+    told = [cause for cause in workload.comparison.causes if cause.kind in DISTURBANCES]
+    return [f"{c.sentence.rstrip('.')}: {'; '.join(c.evidence)}" if c.evidence else c.sentence for c in told]
 
 
 def evidence(metric: MetricOutcome) -> list[str]:
@@ -199,6 +213,19 @@ def trust_lines(night: Night) -> list[str]:
             line += f", {format_figures(c.worst * 100, 2)} % at most"
         lines.append(line)
     return lines
+
+
+def grouped_notes(workloads: Sequence[WorkloadOutcome]) -> list[str]:
+    """The notes of all workloads, what several have once: `parse, small: ...`, `all workloads: ...`."""
+    names: dict[str, list[str]] = {}
+    for workload in workloads:
+        for note in workload.notes:
+            names.setdefault(note, []).append(workload.name)
+    every = len(workloads)
+    return [
+        f"{'all workloads' if 1 < len(whose) == every else ', '.join(whose)}: {note}"
+        for note, whose in names.items()
+    ]
 
 
 def duration(seconds: float) -> str:
