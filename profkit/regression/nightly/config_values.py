@@ -157,19 +157,19 @@ def command(value: YamlValue, key: str) -> tuple[str, ...]:
     if any("\0" in word for word in words):
         value.refuse(f"{key} holds a null byte", "take it out")
     if isinstance(value.content, str):
-        _refuse_shell(value, key, words)
+        _refuse_shell(value, key, value.content)
     return words
 
 
-def _refuse_shell(value: YamlValue, key: str, words: tuple[str, ...]) -> None:
+def _refuse_shell(value: YamlValue, key: str, line: str) -> None:
     """What only a shell understands would be an argument of the program."""
-    with_quotes = shlex.split(value.content, posix=False)
-    found = next((word for word in with_quotes if word in _OF_A_SHELL or word.endswith(";")), None)
+    words = shlex.split(line, posix=False)  # with their quotes
+    found = next((word for word in words if word in _OF_A_SHELL or word.endswith(";")), None)
     if words[0] in ("cd", "export", "source", "."):
         found = words[0]
     if found is not None:
-        line = f"{key}: [sh, -c, {json.dumps(value.content, ensure_ascii=False)}]"
-        value.refuse(f"{key} holds {found}, which is for a shell, and no shell reads it", line)
+        fix = f"{key}: [sh, -c, {json.dumps(line, ensure_ascii=False)}]"
+        value.refuse(f"{key} holds {found}, which is for a shell, and no shell reads it", fix)
     if _ASSIGNMENT.match(words[0]):
         name, _, content = words[0].partition("=")
         value.refuse(

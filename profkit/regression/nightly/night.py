@@ -13,6 +13,7 @@ from profkit.core.formatting import format_figures, plural
 from profkit.core.types import Calibration, Incident, Json, MetricOutcome, Night, Outcome, WorkloadOutcome
 from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
 from profkit.regression.nightly.config import NotifySpec
+from profkit.regression.nightly.pairs import SAME_CODE
 from profkit.regression.nightly.session import write_text
 from profkit.reporting import junit, markdown
 from profkit.reporting.forges.step import annotations_in_step, append_summary, summary_file
@@ -97,6 +98,9 @@ def _night_reason(workloads: Sequence[WorkloadOutcome]) -> str:
         return "no workload was looked at"
     first = workloads[0]
     if first.outcome == "pass":
+        gating = [m for w in workloads for m in w.metrics if m.gates]
+        if gating and all(m.code == SAME_CODE for m in gating):
+            return f"not compared: {gating[0].reason}"
         sizes = [m.detectable for w in workloads for m in w.metrics if m.gates and m.detectable is not None]
         if not sizes:
             return "nothing regressed"

@@ -24,11 +24,17 @@ from profkit.core.formatting import format_figures, plural
 from profkit.core.run_folder import clean_name
 from profkit.core.types import Change, Entry, MetricOutcome, Outcome, Scope, SeriesKey
 from profkit.regression.history import History, HistoryFilter
-from profkit.regression.nightly.config import PAIRS_SECONDS, PairsSpec, WorkloadSpec
+from profkit.regression.nightly.config import (
+    PAIRS_SECONDS,
+    SUSPECT_PAIRS,
+    SUSPECT_SECONDS,
+    PairsSpec,
+    WorkloadSpec,
+)
 from profkit.regression.nightly.exact import EXACT, ExactCounts
 from profkit.regression.nightly.judge import WorkloadPast
 from profkit.regression.nightly.session import EXACT_FOLDER, PAIRS_FOLDER, NightSession, PairedWorkload
-from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, no_repository, repository_of
+from profkit.regression.paired.checkout import NoCheckout, no_repository, repository_of
 from profkit.regression.paired.decide import FIRST_ROUNDS, confirm
 from profkit.regression.paired.first_runs import SPARE, warm_up
 from profkit.regression.paired.git import git_line, is_dirty, resolve_commit
@@ -86,19 +92,15 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
         return PairedWorkload(
             base.commit, why=base.reason, fix=base.fix, same=base.same, failed=base.failed, first=base.first
         )
-    if config.paired == "suspects" and not config.confirm.enabled:
-        return PairedWorkload(base.commit, why="re-runs are turned off", fix="confirm: {enabled: true}")
     if session.left <= 0:
         return PairedWorkload(
             base.commit, why="the night's budget is used up", fix="budget: SECONDS", failed=True
         )
-    if config.paired == "always":
-        options = pair_options(spec, config.pairs, min(config.pairs.budget or PAIRS_SECONDS, session.left))
-    else:
-        budget = min(config.confirm.budget, session.left)
-        options = pair_options(spec, config.pairs, budget, config.confirm.rounds)
+    usual = PAIRS_SECONDS if config.paired == "always" else SUSPECT_SECONDS
+    most = SUSPECT_PAIRS if config.paired == "suspects" else MOST_PAIRS
+    budget = min(config.pairs.budget or usual, session.left)
+    options = pair_options(spec, config.pairs, budget, config.pairs.rounds or most)
     folder = session.folder / PAIRS_FOLDER / clean_name(spec.name)
-    checkout = CheckoutSpec(config.confirm.checkout, config.confirm.setup, config.confirm.setup_timeout)
     if (known := session.no_checkout.get((spec.cwd, base.commit))) is not None:
         return replace(known, failed=not base.first, first=base.first)  # the same setup fails again
     exact: tuple[Change, ...] = ()
@@ -108,7 +110,7 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
             first, second = (
                 stack.enter_context(
                     version_of(
-                        name, spec.command, spec.cwd, checkout, folder, session.progress.tick, spec.env
+                        name, spec.command, spec.cwd, config.pairs, folder, session.progress.tick, spec.env
                     )
                 )
                 for name in (base.commit, None)
@@ -123,6 +125,8 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
                 exact, told = ExactCounts(session, spec, tonight, first, second).compare()
     except NoCheckout as fault:
         fix = _keep_log(session, spec, fault.log) or fault.fix
+        if fix is None and config.pairs.setup:
+            fix = f"pairs: {{setup: [...]}}  # it is {shlex.join(config.pairs.setup)}"
         none = PairedWorkload(base.commit, why=fault.reason, fix=fix, failed=not base.first, first=base.first)
         session.no_checkout[spec.cwd, base.commit] = none
         return none
@@ -138,7 +142,7 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
     done = PairedWorkload(
         base.commit, changes, result.pairing, notes=(*notes, *result.notes, *told), exact=exact
     )
-    return _too_few(session, done, result) if result.pairing.pairs < FIRST_ROUNDS else done
+    return _too_few(done, result) if result.pairing.pairs < FIRST_ROUNDS else done
 
 
 def _with_room(
@@ -163,16 +167,15 @@ def _by_own_floor(change: Change, spec: WorkloadSpec) -> Change:
     return confirm(rounds, rule, "lower", change.unit, len(rounds), spent=True).change or change
 
 
-def _too_few(session: NightSession, done: PairedWorkload, result: PairedResult) -> PairedWorkload:
+def _too_few(done: PairedWorkload, result: PairedResult) -> PairedWorkload:
     """Fewer pairs than decide anything: why, and the budget that has room for them."""
     pairs = result.pairing.pairs
-    key = "pairs" if session.config.paired == "always" else "confirm"
     needed = math.ceil(SPARE * FIRST_ROUNDS * result.pairing.seconds / max(1, pairs))
     why = (
         f"{plural(pairs, 'pair')} in the budget of {result.pairing.budget:.0f} s, and nothing can be said of "
         f"fewer than {FIRST_ROUNDS}"
     )
-    return replace(done, why=why, fix=f"{key}: {{budget: {needed}}}", failed=True)
+    return replace(done, why=why, fix=f"pairs: {{budget: {needed}}}", failed=True)
 
 
 def _keep_log(session: NightSession, spec: WorkloadSpec, log: Path | None) -> str | None:
@@ -194,7 +197,7 @@ def _key_for(fix: str | None) -> str | None:
         return None
     if match := _SETUP.match(fix):
         words = match["words"]
-        return f"confirm: {{setup: [{words if ' ' not in words else f'sh, -c, {words}'}]}}"
+        return f"pairs: {{setup: [{words if ' ' not in words else f'sh, -c, {words}'}]}}"
     if match := _MODULES.fullmatch(fix):
         return f"env: {{PYTHONPATH: {match['folder']}}}"
     return fix.replace("--timeout SECONDS", "timeout: SECONDS")
@@ -220,7 +223,7 @@ def base_of(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> Base:
         return Base(None, "it runs elsewhere (on:), and pairs are run here")
     root = repository_of(spec.cwd)
     if root is None:
-        fault = no_repository(spec.cwd, "git init, or paired: suspects")
+        fault = no_repository(spec.cwd, "git init, or paired: never")
         return Base(None, fault.reason, fault.fix)
     dirty = is_dirty(root)
     names = [session.config.baseline] if session.config.baseline else _good(session.history, spec, tonight)
@@ -229,6 +232,8 @@ def base_of(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> Base:
     first = name.endswith(PARENT)
     if commit is None and first and resolve_commit(root, name.removesuffix(PARENT)):
         return _no_parent(root)
+    if commit is None and resolve_commit(root, TONIGHT) is None:
+        return Base(None, "the repository has no commit yet", first=True)
     if commit is None:
         fetch = (
             "git fetch --unshallow" if _is_shallow(root) else f"git fetch origin {name.removesuffix(PARENT)}"
@@ -236,7 +241,8 @@ def base_of(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> Base:
         return Base(
             None,
             f"this clone does not have the commit {_short(name)}",
-            f"{fetch}  # in CI fetch-depth: 0; or, where it is gone for good, baseline: COMMIT",
+            f"{fetch}  # in CI fetch-depth: 0; or, where it is gone for good, "
+            f"profkit history accept {shlex.quote(spec.name)} --because 'rewritten'",
             failed=True,
         )
     if commit == resolve_commit(root, TONIGHT) and not dirty:
@@ -336,10 +342,8 @@ def _of_same_code(outcome: MetricOutcome, paired: PairedWorkload) -> MetricOutco
     """The commit of the last good night cannot have regressed: the machine did, or what is installed there."""
     if outcome.metric not in (TIME, *EXACT):
         return outcome
-    if outcome.outcome == "new":
-        return replace(outcome, outcome="pass", code=SAME_CODE, reason=paired.why)
     if outcome.outcome not in ("regressed", "ambiguous"):
-        return outcome
+        return replace(outcome, outcome="pass", code=SAME_CODE, reason=paired.why, detectable=None)
     commit = (paired.base or "")[:12]
     reason = f"{outcome.reason}; the code is that of the last good night ({commit}): the machine or a package changed"
     return replace(outcome, outcome="pass", code=SAME_CODE, reason=reason)
@@ -427,12 +431,14 @@ def what_would_decide(outcomes: Sequence[MetricOutcome], paired: PairedWorkload)
     for outcome in outcomes:
         if outcome.outcome != "ambiguous" or not outcome.gates:
             continue
-        if outcome.code == NOT_COMPARED:
+        if paired.failed:
             return paired.fix
         if outcome.code == PAIRED and outcome.change is not None and paired.pairing is not None:
             larger = format_figures(200 * outcome.change.floor, 2)
             budget = 2 * math.ceil(paired.pairing.budget)
-            return f"pairs: {{budget: {budget}}} or more; or floors: {{{outcome.metric}: {larger} %}}"
+            fix = f"pairs: {{budget: {budget}}} or more; or floors: {{{outcome.metric}: {larger} %}}"
+            busy = (paired.pairing.waited or 0.0) >= BUSY
+            return f"keep other programs off this machine meanwhile; or {fix}" if busy else fix
     return None
 
 
@@ -450,7 +456,7 @@ def pairs_note(paired: PairedWorkload | None, outcomes: Sequence[MetricOutcome])
     if not paired.why:
         return paired.notes
     told = any(paired.why in outcome.reason for outcome in outcomes if outcome.gates)
-    if told and (not paired.fix or any(outcome.code == NOT_COMPARED for outcome in outcomes)):
+    if told and (not paired.fix or paired.failed):
         return ()
     fix = f" (fix: {paired.fix})" if paired.fix else ""
     return (f"not run in pairs: {paired.why}{fix}",)

@@ -31,7 +31,7 @@ from profkit.core.types import (
 from profkit.regression.detection.decide import is_candidate
 from profkit.regression.history import History, open_history
 from profkit.regression.nightly.calibration import calibrate, calibration_of, last_trial
-from profkit.regression.nightly.config import PAIRS_SECONDS, NightConfig, WorkloadSpec
+from profkit.regression.nightly.config import PAIRS_SECONDS, SUSPECT_SECONDS, NightConfig, WorkloadSpec
 from profkit.regression.nightly.exact import EXACT
 from profkit.regression.nightly.judge import WorkloadPast, judge_workload, past_of, with_causes
 from profkit.regression.nightly.night import build_night, write_notices, write_reports
@@ -58,7 +58,7 @@ LOOKED = 30  # nights back that are asked how long a workload took
 def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path) -> NightPlan:
     """The night as it would be; a workload that cannot be planned says why and costs the others nothing."""
     past = _recent_states(nights)
-    confirm = config.confirm.budget if config.confirm.enabled and config.paired == "suspects" else 0.0
+    confirm = (config.pairs.budget or SUSPECT_SECONDS) if config.paired == "suspects" else 0.0
     calibrate = config.calibrate.budget * min(config.calibrate.workloads, len(specs))
     planned = tuple(_plan_workload(spec, past) for spec in specs)
     pairs = (config.pairs.budget or PAIRS_SECONDS) if config.paired == "always" else 0.0
@@ -212,7 +212,7 @@ def _past(session: NightSession, spec: WorkloadSpec) -> WorkloadPast | None:
 
 def run_pairs(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
     """Every workload that was measured beside the last good commit; by the file only those that may have regressed."""
-    for spec in specs:
+    for spec in specs if session.config.paired != "never" else ():
         done = session.state.done.get(spec.name)
         # Also of a run that was throttled: what slows the machine slows both.
         past = past_of(session.history, spec, done.entry) if done and done.ending == "done" else None
@@ -302,7 +302,7 @@ def _decide_workload(session: NightSession, spec: WorkloadSpec, *, interrupted: 
         whole = replace(whole, notes=(*whole.notes, *pairs_note(paired, outcomes)))
     if paired is not None and paired.pairing is not None:
         env = [f"{name}={value}" for name, value in spec.env.items()]
-        words = spec.command, session.config.confirm.setup, env
+        words = spec.command, session.config.pairs.setup, env
         whole = replace(whole, in_pairs=PairsCommand(*(mask_command(part)[0] for part in words)))
     return with_causes(whole, past)
 

@@ -173,7 +173,7 @@ def test_a_first_commit_is_new_and_what_the_next_night_is_held_against(
     ("more", "says", "fix"),
     [
         ("baseline: v9\n", "does not have the commit v9", "git fetch origin v9"),
-        ("confirm: {setup: [sh, -c, exit 3]}\nbaseline: v1\n", "setup command exited with 3", "setup.log"),
+        ("pairs: {setup: [sh, -c, exit 3]}\nbaseline: v1\n", "setup command exited with 3", "setup.log"),
     ],
 )
 def test_a_night_whose_pairs_are_prevented_is_not_decided_and_says_why_first(
@@ -197,7 +197,7 @@ def test_what_a_failed_setup_printed_is_kept_and_the_setup_of_a_commit_fails_onc
     tmp_path: Path, in_turn: InTurn
 ) -> None:
     setup = f"echo run >> {tmp_path}/tries; echo no gcc; exit 3"
-    place = place_of(tmp_path, f"confirm: {{setup: [sh, -c, '{setup}']}}\n")
+    place = place_of(tmp_path, f"pairs: {{setup: [sh, -c, '{setup}']}}\n")
     (place / "night.yaml").write_text(
         (place / "night.yaml").read_text() + "  - {name: other, command: [python, work.py]}\n"
     )
@@ -366,16 +366,16 @@ def test_by_suspects_only_a_time_outside_of_its_past_is_run_in_pairs(
     assert (code, time["outcome"]) in ((0, "pass"), (0, "improved"))
 
 
-def test_by_suspects_without_re_runs_a_candidate_is_told_and_fails_nothing_at_first(
+def test_without_pairs_a_candidate_is_told_and_fails_nothing_at_first(
     tmp_path: Path, in_turn: InTurn
 ) -> None:
-    place = place_of(tmp_path, "paired: suspects\nconfirm: {enabled: false}\n")
+    place = place_of(tmp_path, "paired: never\n")
     for number in range(9):
         night(place, f"a{number}")
     commit(place, 130)
     code, workload, time = night(place, "b")
     assert (code, time["outcome"], time["code"]) == (0, "ambiguous", "suspect")
-    assert "re-runs are turned off (fix: confirm: {enabled: true})" in workload["notes"][0]
+    assert workload["notes"] == []
     assert in_turn.runs == []
 
 

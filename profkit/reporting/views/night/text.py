@@ -66,7 +66,8 @@ def change_of(metric: MetricOutcome) -> str:
 def why_of(metric: MetricOutcome) -> str:
     """Its change, and the reason of its outcome."""
     change = change_of(metric)
-    return f"{change}: {metric.reason}" if change else metric.reason
+    told = metric.value is not None and metric.reason.startswith(format_quantity(metric.value, metric.unit))
+    return f"{change}: {metric.reason}" if change and not told else metric.reason
 
 
 def _signed(ratio: float) -> str:
@@ -108,10 +109,10 @@ def causes(workload: WorkloadOutcome) -> list[str]:
 def disturbances(workload: WorkloadOutcome) -> list[str]:
     """What disturbed the measuring of tonight's run or the last good one: no reason for a change.
 
-    Nothing where pairs decided all that changed: both sides had the same disturbance, and these runs decided nothing.
+    Nothing where these runs decided nothing: pairs did, for both sides alike, or nothing was compared.
     """
     moved = [m for m in alarming(workload) if m.gates]
-    if workload.comparison is None or all(m.code in BESIDE_BASE for m in moved):
+    if workload.comparison is None or all(m.code in (*BESIDE_BASE, "not-compared") for m in moved):
         return []
     told = [cause for cause in workload.comparison.causes if cause.kind in DISTURBANCES]
     return [f"{c.sentence.rstrip('.')}: {'; '.join(c.evidence)}" if c.evidence else c.sentence for c in told]
