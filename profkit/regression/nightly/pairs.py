@@ -15,7 +15,7 @@ import shlex
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from profkit.core.errors import ProfkitError
@@ -23,7 +23,7 @@ from profkit.core.files.safe_folder import make_parents
 from profkit.core.formatting import format_figures, plural
 from profkit.core.run_folder import clean_name
 from profkit.core.types import Change, Entry, MetricOutcome, Outcome, Scope, SeriesKey
-from profkit.regression.history import History, HistoryFilter
+from profkit.regression.nightly.base import base_of
 from profkit.regression.nightly.config import (
     PAIRS_SECONDS,
     SUSPECT_PAIRS,
@@ -34,10 +34,9 @@ from profkit.regression.nightly.config import (
 from profkit.regression.nightly.exact import EXACT, ExactCounts
 from profkit.regression.nightly.judge import WorkloadPast
 from profkit.regression.nightly.session import EXACT_FOLDER, PAIRS_FOLDER, NightSession, PairedWorkload
-from profkit.regression.paired.checkout import NoCheckout, no_repository, repository_of
+from profkit.regression.paired.checkout import NoCheckout
 from profkit.regression.paired.decide import FIRST_ROUNDS, confirm
 from profkit.regression.paired.first_runs import SPARE, warm_up
-from profkit.regression.paired.git import git_line, is_dirty, resolve_commit
 from profkit.regression.paired.interleave import (
     MEMORY,
     MOST_PAIRS,
@@ -48,17 +47,11 @@ from profkit.regression.paired.interleave import (
 )
 from profkit.regression.paired.one_run import RunOptions
 from profkit.regression.paired.version import version_of
-from profkit.regression.times import microseconds
 
 PAIRED = "paired"  # the code of what the pairs decided
 EXACTLY = "exact"  # of what was counted beside the base
 SAME_CODE = "same-code"  # of what was measured of the very commit that was good before
 NOT_COMPARED = "not-compared"  # of what has no past, where pairs were to be run and could not be
-TONIGHT = "HEAD"
-PARENT = "~1"  # of the first night's commit: what that was held against, where nobody names a commit
-# Not what could not be decided: its commit may be slower, and to hold the next night against it would hide that.
-GOOD: tuple[Outcome, ...] = ("pass", "improved", "new")
-
 # The options of `profkit compare` that the fixes of pairs name; here the nightly's file has them.
 _SETUP = re.compile(r"--setup (?P<words>'[^']*'|\S+)")
 _MODULES = re.compile(r"PYTHONPATH=(?P<folder>.+) profkit compare \.\.\.")
@@ -68,25 +61,9 @@ BUSY = 0.05  # the share of the time of all pairs in which they waited for a pro
 MetricScope = tuple[str, Scope]
 
 
-@dataclass(frozen=True)
-class Base:
-    """The commit that tonight is held against, or why there is none.
-
-    `same`: it is tonight's own commit, so there is nothing to run, and no code that could be slower. `first`: no night
-    was good yet, and it stands for one. `failed`: there is one, and this clone does not have it.
-    """
-
-    commit: str | None
-    reason: str = ""
-    fix: str | None = None
-    same: bool = False
-    first: bool = False
-    failed: bool = False
-
-
 def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> PairedWorkload:
     """Tonight's checkout and the base in turn; never raises for what prevents it."""
-    base = base_of(session, spec, tonight)
+    base = base_of(session.config, session.history, spec, tonight)
     config = session.config
     if base.commit is None or base.same:
         return PairedWorkload(
@@ -211,90 +188,6 @@ def pair_options(
     floor = spec.rule(TIME, Scope()).relative
     run = RunOptions(sampling=sampling, precision=spec.precision, timeout=spec.timeout)
     return PairedOptions(budget, floor, most, run=run)
-
-
-def base_of(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> Base:
-    """The commit to hold tonight against.
-
-    The one that the file pins (`baseline`), else that of the last good night since the last accepted change, else the
-    one before the first night's: on a first night HEAD~1, and the same again until a night is good.
-    """
-    if spec.on is not None:
-        return Base(None, "it runs elsewhere (on:), and pairs are run here")
-    root = repository_of(spec.cwd)
-    if root is None:
-        fault = no_repository(spec.cwd, "git init, or paired: never")
-        return Base(None, fault.reason, fault.fix)
-    dirty = is_dirty(root)
-    names = [session.config.baseline] if session.config.baseline else _good(session.history, spec, tonight)
-    name = next((name for name in names if resolve_commit(root, name)), names[0])
-    commit = resolve_commit(root, name)
-    first = name.endswith(PARENT)
-    if commit is None and first and resolve_commit(root, name.removesuffix(PARENT)):
-        return _no_parent(root)
-    if commit is None and resolve_commit(root, TONIGHT) is None:
-        return Base(None, "the repository has no commit yet", first=True)
-    if commit is None:
-        fetch = (
-            "git fetch --unshallow" if _is_shallow(root) else f"git fetch origin {name.removesuffix(PARENT)}"
-        )
-        return Base(
-            None,
-            f"this clone does not have the commit {_short(name)}",
-            f"{fetch}  # in CI fetch-depth: 0; or, where it is gone for good, "
-            f"profkit history accept {shlex.quote(spec.name)} --because 'rewritten'",
-            failed=True,
-        )
-    if commit == resolve_commit(root, TONIGHT) and not dirty:
-        reason = (
-            "a change is accepted that begins tonight"
-            if name == TONIGHT
-            else "nothing was committed since the last good night"
-        )
-        return Base(commit, f"{reason} ({commit[:12]})", same=True)
-    return Base(commit, first=first)
-
-
-def _no_parent(root: Path) -> Base:
-    if _is_shallow(root):
-        return Base(
-            None,
-            "this clone is shallow: the commit before this one is not in it",
-            "git fetch --unshallow  # in GitHub Actions: actions/checkout with fetch-depth: 0",
-            failed=True,
-        )
-    return Base(None, "there is no commit before this one", first=True)
-
-
-def _is_shallow(root: Path) -> bool:
-    return git_line(root, "rev-parse", "--is-shallow-repository") == "true"
-
-
-def _short(name: str) -> str:
-    return name[:12] if len(name.removesuffix(PARENT)) == 40 else name
-
-
-def _good(history: History, spec: WorkloadSpec, tonight: Entry) -> list[str]:
-    """The commits of good nights before tonight and since the last accepted change, the newest first.
-
-    Or what stands for them. Several, since the newest one may be gone after a forced push.
-    """
-    accepted = [microseconds(c.since) for c in history.accepted(spec.name) if c.metric in (None, TIME)]
-    since = max((time for time in accepted if time <= microseconds(tonight.started)), default=None)
-    entries = [
-        entry
-        for entry in history.entries(HistoryFilter(spec.name))
-        if entry.id != tonight.id and entry.started < tonight.started and entry.commit and not entry.dirty
-    ]
-    young = [entry for entry in entries if since is None or microseconds(entry.started) >= since]
-    good = [
-        entry.commit for entry in reversed(young) if entry.commit and entry.valid and entry.outcome in GOOD
-    ]
-    if good:
-        return list(dict.fromkeys(good))
-    if since is not None:  # what was accepted is the new normal, though its own night had failed
-        return [young[0].commit or TONIGHT if young else TONIGHT]
-    return [f"{young[0].commit if young else TONIGHT}{PARENT}"]
 
 
 # ---------------------------------------------------------------- what it decides

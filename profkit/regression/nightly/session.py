@@ -146,7 +146,7 @@ def nightly_lock(output: Path) -> Iterator[None]:
         except BlockingIOError:
             raise MachineError(
                 f"another nightly is running with {output}: two at once would disturb each other",
-                "wait for it, or use another output:",
+                "wait until it ends",
             ) from None
         except OSError:  # a file system without locks
             pass

@@ -6,6 +6,7 @@ Whatever happens to one workload, the others have their turn; whatever ends the 
 from __future__ import annotations
 
 import contextlib
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +31,7 @@ from profkit.core.types import (
 )
 from profkit.regression.detection.decide import is_candidate
 from profkit.regression.history import History, open_history
+from profkit.regression.nightly.base import Base, base_of
 from profkit.regression.nightly.calibration import calibrate, calibration_of, last_trial
 from profkit.regression.nightly.config import PAIRS_SECONDS, SUSPECT_SECONDS, NightConfig, WorkloadSpec
 from profkit.regression.nightly.exact import EXACT
@@ -39,6 +41,7 @@ from profkit.regression.nightly.pairs import pair_workload, pairs_note, what_wou
 from profkit.regression.nightly.session import (
     NightSession,
     NightState,
+    PairedWorkload,
     WorkloadState,
     measure_workloads,
     nightly_lock,
@@ -53,6 +56,7 @@ from profkit.runtime.passes.secrets import mask_command
 
 PLAN_SCHEMA = "profkit.night-plan/1"
 LOOKED = 30  # nights back that are asked how long a workload took
+SHOWN = 7  # of these: the longest of so many is what a night may take again
 
 
 def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path) -> NightPlan:
@@ -60,12 +64,16 @@ def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path)
     past = _recent_states(nights)
     confirm = (config.pairs.budget or SUSPECT_SECONDS) if config.paired == "suspects" else 0.0
     calibrate = config.calibrate.budget * min(config.calibrate.workloads, len(specs))
-    planned = tuple(_plan_workload(spec, past) for spec in specs)
+    with contextlib.ExitStack() as stack:
+        history = None
+        with contextlib.suppress(ProfkitError):  # the night itself tells what is wrong with it
+            history = stack.enter_context(open_history(config.history, read_only=True))
+        planned = tuple(_plan_workload(spec, past, _planned_base(config, history, spec)) for spec in specs)
     pairs = (config.pairs.budget or PAIRS_SECONDS) if config.paired == "always" else 0.0
     counting = [w for w in planned if set(w.passes) & (set(EXACT.values()) - {"timing"})]
     counts = sum(w.most for w in counting) if config.paired == "always" else 0.0
     most = sum(w.most for w in planned) + (pairs + confirm) * len(planned) + counts + calibrate
-    usual = [w.usual for w in planned if w.usual is not None]
+    whole = [state.seconds for state in past if all(spec.name in state.done for spec in specs)]
     return NightPlan(
         name=config.name,
         history=str(config.history),
@@ -75,12 +83,17 @@ def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path)
         calibrate=calibrate,
         pairs=pairs,
         counts=counts,
-        usual=sum(usual) if len(usual) == len(planned) else None,
+        usual=max(whole[:SHOWN], default=None),
         most=most if config.budget is None else min(most, config.budget),
     )
 
 
-def _plan_workload(spec: WorkloadSpec, past: Sequence[NightState]) -> PlannedWorkload:
+def _planned_base(config: NightConfig, history: History | None, spec: WorkloadSpec) -> Base:
+    """What it would be held against by what is known now; an empty one where its past alone decides, or at first."""
+    return base_of(config, history, spec) if config.paired == "always" else Base(None)
+
+
+def _plan_workload(spec: WorkloadSpec, past: Sequence[NightState], base: Base) -> PlannedWorkload:
     usual = next((s.done[spec.name].seconds for s in past if s.done.get(spec.name) is not None), None)
     document, fault = plan_once(spec)
     passes = [planned for planned in document.get("passes", ()) if not planned.get("skipped")]
@@ -97,6 +110,9 @@ def _plan_workload(spec: WorkloadSpec, past: Sequence[NightState]) -> PlannedWor
         runs=sum(costs) if costs and None not in costs else None,
         reason=fault.reason if fault is not None else None,
         fix=fault.fix if fault is not None else None,
+        base=base.commit if not base.same else None,
+        no_pairs=base.reason or None,
+        no_pairs_fix=base.fix,
     )
 
 
@@ -108,14 +124,14 @@ def plan_to_text(plan: NightPlan) -> str:
 
 
 def _recent_states(nights: Path) -> list[NightState]:
-    """The last nights, the newest first; what cannot be read is passed over."""
+    """The last nights, the newest first, whatever they are called; what cannot be read is passed over."""
     states = []
     with contextlib.suppress(OSError):
-        for folder in sorted(nights.iterdir(), key=lambda p: p.name, reverse=True)[:LOOKED]:
+        for folder in sorted(nights.iterdir(), key=lambda p: p.stat().st_mtime, reverse=True)[:LOOKED]:
             with contextlib.suppress(ProfkitError):
                 state = read_state(folder)
                 states += [state] if state is not None else []
-    return states
+    return sorted(states, key=lambda state: state.started, reverse=True)
 
 
 NIGHTS = "nights"
@@ -271,6 +287,9 @@ def decide_night(
     workloads = [_decide_workload(session, spec, interrupted=interrupted) for spec in specs]
     left = len(session.config.workloads) - len(specs)
     notes = [*session.notes, *([f"{left} of the workloads were left out (--only)"] if left else [])]
+    if interrupted:
+        words = shlex.join(["profkit", "nightly", session.config.path.name, "--night", session.state.id])
+        notes.append(f"the night goes on with: {words}")
     names = [spec.name for spec in session.config.workloads]
     return build_night(
         session.state.id,
@@ -295,6 +314,8 @@ def _decide_workload(session: NightSession, spec: WorkloadSpec, *, interrupted: 
     if past is None:
         return judge_workload(spec, done, None, [], session.folder)
     paired = session.state.paired.get(spec.name)
+    if paired is None and interrupted and session.config.paired == "always":
+        paired = PairedWorkload(why="the night was interrupted before", failed=True)
     outcomes = with_pairs(past.decide_metrics(session.config.anchor), paired, past)
     whole = judge_workload(spec, done, past.entry, outcomes, session.folder)
     if paired is not None:

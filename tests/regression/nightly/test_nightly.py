@@ -160,7 +160,8 @@ def test_an_interrupted_night_tells_what_was_finished_and_goes_on_later(
     assert (child.returncode, document["interrupted"]) == (130, True)
     assert "Traceback" not in err
     found = by_name(document)
-    assert (found["good"]["outcome"], found["slow"]["outcome"]) == ("new", "missing")
+    assert (found["good"]["outcome"], found["slow"]["outcome"]) == ("ambiguous", "missing")
+    assert "not compared: the night was interrupted" in found["good"]["reason"]
     assert "interrupted" in found["last"]["reason"]
     assert (tmp_path / "reports" / "nights" / "n1" / "report.html").is_file()
     written(tmp_path, GOOD + "  - {name: slow, command: [python, -c, pass]}\n")

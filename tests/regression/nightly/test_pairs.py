@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -39,8 +40,8 @@ def night(place: Path, id: str) -> tuple[int, dict[str, Any], dict[str, Any]]:
     )
     assert said.out, said.err
     (workload,) = said.json()["workloads"]
-    time = next((m for m in workload["metrics"] if m["metric"] == "time.median"), {})
-    return said.code, workload, time
+    decided = next((m for m in workload["metrics"] if m["metric"] == "time.median"), {})
+    return said.code, workload, decided
 
 
 def base_of(time: dict[str, Any]) -> str:
@@ -231,6 +232,20 @@ def test_too_few_pairs_decide_nothing_and_are_no_base_for_later_nights(
     assert (code, base_of(time)) == (1, good)
 
 
+def test_where_the_file_sets_no_budget_there_is_room_for_four_pairs(
+    tmp_path: Path, in_turn: InTurn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A workload of ten seconds would have three pairs in a minute, and no night would ever see a change of it."""
+    monkeypatch.setattr("profkit.regression.nightly.pairs.PAIRS_SECONDS", 0.01)
+    monkeypatch.setattr("profkit.regression.nightly.pairs.warm_up", lambda *_: time.sleep(0.05) or [])
+    place = place_of(tmp_path)
+    commit(place, 150)
+    in_turn.lasts = 0.02
+    code, _, found = night(place, "a")
+    assert (code, found["code"]) == (1, "paired")
+    assert len(in_turn.runs) >= 8
+
+
 def test_where_the_last_good_commit_is_gone_the_one_before_it_is_the_base(
     tmp_path: Path, in_turn: InTurn
 ) -> None:
@@ -290,7 +305,10 @@ def test_a_ctrl_c_in_the_pairs_keeps_the_night_and_the_next_call_makes_them(
     commit(place, 120)
     in_turn.interrupt_at = 5
     code, workload, _ = night(place, "a")
-    assert (code, workload["outcome"]) == (130, "new")
+    assert (code, workload["outcome"], workload["code"]) == (130, "ambiguous", "not-compared")
+    assert "the night goes on with: profkit nightly night.yaml --night a" in (
+        place / "reports" / "nights" / "a" / "report.md"
+    ).read_text().replace("\\", "")
     assert git(place, "worktree", "list").count("\n") == 0
     code, workload, _ = night(place, "a")
     assert (code, workload["outcome"]) == (1, "regressed")
@@ -394,3 +412,27 @@ def test_a_workload_against_itself_is_the_same_and_kept_for_the_page(tmp_path: P
     assert sorted(path.name for path in (place / "reports" / "nights" / "a").iterdir() if path.is_dir()) == [
         "runs"
     ]
+
+
+def test_a_plan_names_the_commit_of_the_pairs_and_takes_the_time_of_whole_nights(
+    tmp_path: Path, in_turn: InTurn
+) -> None:
+    place = place_of(tmp_path)
+    first = commit(place, 100)
+    in_turn.lasts = 0.02
+    (place / "other.txt").write_text("x")
+    commit(place, 100)
+    night(place, "10")
+    commit(place, 101)
+    night(place, "9")  # later than the night 10, though its name comes after it
+    plan = profkit("nightly", "night.yaml", "--plan", "--format", "json", cwd=place, process=False).json()
+    (work,) = plan["workloads"]
+    assert work["base"] is None
+    assert "nothing was committed" in work["no_pairs"]
+    states = [json.loads(path.read_text()) for path in place.rglob("state.json")]
+    assert plan["usual"] == max(state["seconds"] for state in states)
+    assert plan["usual"] > work["usual"]
+    last = commit(place, 102)
+    assert last != first
+    shown = profkit("nightly", "night.yaml", "--plan", cwd=place, process=False).out
+    assert f"in pairs with {git(place, 'rev-parse', 'HEAD~1')[:12]}" in shown
