@@ -15,6 +15,7 @@ from profkit.regression.paired.git import git_line, is_dirty, resolve_commit
 from profkit.regression.paired.interleave import TIME
 from profkit.regression.times import microseconds
 
+NOT_COMPARED = "not-compared"  # of what has no past, where pairs were to be run and could not be
 TONIGHT = "HEAD"
 PARENT = "~1"  # of the first night's commit: what that was held against, where nobody names a commit
 # Not what could not be decided: its commit may be slower, and to hold the next night against it would hide that.
@@ -117,8 +118,10 @@ def _good(history: History | None, spec: WorkloadSpec, tonight: Entry | None) ->
         if tonight is None or (entry.id != tonight.id and entry.started < tonight.started)
     ]
     young = [entry for entry in entries if since is None or microseconds(entry.started) >= since]
+    words = [told for key, told in history.confirmed(spec.name).items() if key.metric == TIME]
+    compared = [entry for entry in young if not any(told.get(entry.id) == NOT_COMPARED for told in words)]
     good = [
-        entry.commit for entry in reversed(young) if entry.commit and entry.valid and entry.outcome in GOOD
+        entry.commit for entry in reversed(compared) if entry.commit and entry.valid and entry.outcome in GOOD
     ]
     if good:
         return list(dict.fromkeys(good))

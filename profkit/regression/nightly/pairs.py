@@ -23,7 +23,7 @@ from profkit.core.files.safe_folder import make_parents
 from profkit.core.formatting import format_figures, plural
 from profkit.core.run_folder import clean_name
 from profkit.core.types import Change, Entry, MetricOutcome, Outcome, Scope, SeriesKey
-from profkit.regression.nightly.base import base_of
+from profkit.regression.nightly.base import NOT_COMPARED, base_of
 from profkit.regression.nightly.config import (
     PAIRS_SECONDS,
     SUSPECT_PAIRS,
@@ -51,7 +51,6 @@ from profkit.regression.paired.version import version_of
 PAIRED = "paired"  # the code of what the pairs decided
 EXACTLY = "exact"  # of what was counted beside the base
 SAME_CODE = "same-code"  # of what was measured of the very commit that was good before
-NOT_COMPARED = "not-compared"  # of what has no past, where pairs were to be run and could not be
 # The options of `profkit compare` that the fixes of pairs name; here the nightly's file has them.
 _SETUP = re.compile(r"--setup (?P<words>'[^']*'|\S+)")
 _MODULES = re.compile(r"PYTHONPATH=(?P<folder>.+) profkit compare \.\.\.")

@@ -31,7 +31,7 @@ from profkit.core.types import (
 )
 from profkit.regression.detection.decide import is_candidate
 from profkit.regression.history import History, open_history
-from profkit.regression.nightly.base import Base, base_of
+from profkit.regression.nightly.base import NOT_COMPARED, Base, base_of
 from profkit.regression.nightly.calibration import calibrate, calibration_of, last_trial
 from profkit.regression.nightly.config import PAIRS_SECONDS, SUSPECT_SECONDS, NightConfig, WorkloadSpec
 from profkit.regression.nightly.exact import EXACT
@@ -242,6 +242,9 @@ def run_pairs(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
             key = SeriesKey(past.entry.workload, past.entry.backend, change.metric, change.scope)
             with contextlib.suppress(UsageError):  # tonight's own run has no value of it
                 session.history.confirm(past.entry.id, key, change.word)
+        for series in past.series if paired.failed else ():
+            if series.key.metric == TIME:
+                session.history.confirm(past.entry.id, series.key, NOT_COMPARED)
         session.progress.end(paired.why or _summary(paired.changes) or "no pairs")
         session.save(session.state.with_paired(spec.name, paired))
 
