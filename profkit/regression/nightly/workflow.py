@@ -227,12 +227,16 @@ def _past(session: NightSession, spec: WorkloadSpec) -> WorkloadPast | None:
 
 
 def run_pairs(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
-    """Every workload that was measured beside the last good commit; by the file only those that may have regressed."""
+    """Every workload that was measured beside the last good commit; by the file only those that may have regressed.
+
+    In a night that goes on also those whose pairs failed: what prevented them may be mended.
+    """
     for spec in specs if session.config.paired != "never" else ():
         done = session.state.done.get(spec.name)
         # Also of a run that was throttled: what slows the machine slows both.
         past = past_of(session.history, spec, done.entry) if done and done.ending == "done" else None
-        if past is None or spec.name in session.state.paired:
+        before = session.state.paired.get(spec.name)
+        if past is None or (before is not None and not before.failed):
             continue
         if session.config.paired == "suspects" and not _is_suspect(session, past):
             continue

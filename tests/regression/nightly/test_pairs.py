@@ -228,8 +228,10 @@ def test_too_few_pairs_decide_nothing_and_are_no_base_for_later_nights(
     (place / "night.yaml").write_text(
         (place / "night.yaml").read_text().replace("pairs: {budget: 0.001}\n", "")
     )
-    code, _, time = night(place, "c")
-    assert (code, base_of(time)) == (1, good)
+    in_turn.lasts = 0.0
+    for id in ("b", "c"):  # the same night goes on, and one of its own
+        code, _, decided = night(place, id)
+        assert (code, base_of(decided)) == (1, good)
 
 
 def test_a_night_whose_pairs_failed_is_no_base_though_its_past_lets_it_pass(

@@ -131,20 +131,39 @@ def evidence(metric: MetricOutcome) -> list[str]:
     return lines
 
 
-def next_commands(workload: WorkloadOutcome) -> list[str]:
+def next_lines(workloads: Sequence[WorkloadOutcome]) -> tuple[str, ...]:
+    """What to type next; a bisection of the same two commits once, by the first workload that they made slower."""
+    lines: list[str] = []
+    bisected: set[tuple[str, str]] = set()
+    for workload in workloads:
+        ends = _ends_of(workload)
+        lines += _next_commands(workload, bisect=ends not in bisected)
+        bisected |= {ends} if ends is not None else set()
+    return tuple(lines)
+
+
+def _ends_of(workload: WorkloadOutcome) -> tuple[str, str] | None:
+    """The last good commit and the one that its worst metric regressed with, where two commits are known."""
+    worst = next((m for m in workload.metrics if m.gates and m.outcome == "regressed"), None)
+    good, here = (worst.good_commit, worst.commit) if worst is not None else (None, None)
+    return (good, here) if good and here and good != here else None
+
+
+def _next_commands(workload: WorkloadOutcome, *, bisect: bool) -> list[str]:
     """What to type next of a workload that regressed: the whole comparison, and what makes a change the normal."""
     if workload.outcome != "regressed" or workload.code == MISSED_TARGET:
         return []
     lines = []
-    worst = next((m for m in workload.metrics if m.gates and m.outcome == "regressed"), None)
-    good, here = (worst.good_commit, worst.commit) if worst is not None else (None, None)
-    if workload.in_pairs and good and here and good != here:
+    ends = _ends_of(workload)
+    if workload.in_pairs and ends is not None:
+        good, here = ends
         how = workload.in_pairs
         setup = ("--setup", shlex.join(how.setup)) if how.setup else ()
         end = shlex.join((*setup, "--", *how.command))
         start = " ".join((*map(_quoted_value, how.env), "profkit"))
         lines.append(f"{start} compare --base {good[:12]} --head {here[:12]} {end}  # why")
-        lines.append(f"{start} bisect {good[:12]} {here[:12]} {end}  # if there are commits between them")
+        if bisect:
+            lines.append(f"{start} bisect {good[:12]} {here[:12]} {end}  # if there are commits between them")
     elif (
         (comparison := workload.comparison) is not None
         and comparison.baseline.path

@@ -50,7 +50,7 @@ from profkit.reporting.views.night.text import (
     missed_targets,
     name_of,
     new_segments,
-    next_commands,
+    next_lines,
     short_reason,
     trust_lines,
     why_of,
@@ -128,7 +128,7 @@ def _blocks(night: Night, folder: Path | None) -> Iterator[Block]:
         more = f" {left} more: profkit history trend" if left > 0 else ""
         body = Charts(tuple(charts[:_CHARTS]), _SHADED + more, repeats=True)
         yield Section("Over the nights", (body,), fold=Fold.REFERENCE)
-    lines = tuple(line for workload in loud for line in next_commands(workload))
+    lines = next_lines(loud)
     if lines:
         yield Section("Next", (Commands(lines),))
     if folder is not None:
