@@ -50,6 +50,7 @@ from profkit.regression.paired.version import version_of
 
 PAIRED = "paired"  # the code of what the pairs decided
 EXACTLY = "exact"  # of what was counted beside the base
+FIRST = "first-night"  # of a new one, where nothing was good before
 SAME_CODE = "same-code"  # of what was measured of the very commit that was good before
 # The options of `profkit compare` that the fixes of pairs name; here the nightly's file has them.
 _SETUP = re.compile(r"--setup (?P<words>'[^']*'|\S+)")
@@ -247,7 +248,7 @@ def _not_compared(outcome: MetricOutcome, paired: PairedWorkload) -> MetricOutco
         return outcome
     if paired.first:
         later = "later nights are held against tonight's commit"
-        return replace(outcome, reason=f"{paired.why.rstrip('.')}: {later}")
+        return replace(outcome, code=FIRST, reason=f"{paired.why.rstrip('.')}: {later}")
     return replace(outcome, outcome="ambiguous", code=NOT_COMPARED, reason=f"not compared: {paired.why}")
 
 
@@ -347,7 +348,7 @@ def pairs_note(paired: PairedWorkload | None, outcomes: Sequence[MetricOutcome])
         return ()
     if not paired.why:
         return paired.notes
-    told = any(paired.why in outcome.reason for outcome in outcomes if outcome.gates)
+    told = any(o.gates and o.code in (NOT_COMPARED, SAME_CODE, FIRST) for o in outcomes)
     if told and (not paired.fix or paired.failed):
         return ()
     fix = f" (fix: {paired.fix})" if paired.fix else ""

@@ -23,6 +23,8 @@ OUTCOMES: dict[Outcome, Status] = {
     "pass": Status.PASS,
 }
 BESIDE_BASE = ("paired", "exact")  # codes whose reason begins with the size of the change
+# Codes whose reason begins with the value, and with what it is compared with (`regression/detection/reasons.py`).
+_WITH_VALUE = ("collapse", "held", "seen-before", "suspect", "same", "same-night", "perhaps-better")
 _SAID = 160  # characters of a program's last line
 QUIET: tuple[Outcome, ...] = ("pass", "new")  # nobody needs to act
 
@@ -66,8 +68,7 @@ def change_of(metric: MetricOutcome) -> str:
 def why_of(metric: MetricOutcome) -> str:
     """Its change, and the reason of its outcome."""
     change = change_of(metric)
-    told = metric.value is not None and metric.reason.startswith(format_quantity(metric.value, metric.unit))
-    return f"{change}: {metric.reason}" if change and not told else metric.reason
+    return f"{change}: {metric.reason}" if change and metric.code not in _WITH_VALUE else metric.reason
 
 
 def _signed(ratio: float) -> str:
