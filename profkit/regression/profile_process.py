@@ -209,5 +209,6 @@ def _reported_fault(tail: str) -> tuple[str, str | None]:
         fix = "output: FOLDER"
     if fix is not None and "--timeout" in fix:
         fix = "timeout: SECONDS"
-    message = [line for line in lines[start:] if not line.startswith(("  fix: ", "(run: "))]
+    end = next((n for n in range(start, len(lines)) if lines[n] == "{"), None)  # the same again as JSON
+    message = [line for line in lines[start:end] if not line.startswith(("  fix: ", "(run: "))]
     return "\n".join(message)[7:].strip(), fix

@@ -60,7 +60,7 @@ NIGHTLY = """version: 1
 defaults: {backend: cpu, depth: gate, passes: [timing]}
 workloads:
   - {name: train, command: [python, train.py]}
-confirm: {enabled: false}
+paired: never
 calibrate: {workloads: 0}
 """
 CONFIGS = ("nightly.yaml", "CONFIG.yaml")

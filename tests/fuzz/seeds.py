@@ -72,7 +72,7 @@ workloads:
     timeout: 10 min
     budget: 1 h
   - {name: b, command: x 'y z'}
-confirm: {rounds: 5}
+pairs: {rounds: 5}
 """
 TARGETS = b"""targets:
   ipc: ">= 1.5"

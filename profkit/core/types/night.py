@@ -141,6 +141,9 @@ class PlannedWorkload:
     runs: float | None = None  # what its passes are expected to cost, in plain runs of the workload
     reason: str | None = None  # why it could not be planned
     fix: str | None = None
+    base: str | None = None  # the commit that it would run in turn with; None: none, or not known before
+    no_pairs: str | None = None  # why it would not run in pairs
+    no_pairs_fix: str | None = None
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,7 @@ class NightPlan:
     confirm: float  # at most for each candidate regression
     calibrate: float  # at most in all
     most: float
-    usual: float | None = None
+    usual: float | None = None  # of the longest of the last nights, all included
     pairs: float = 0.0  # at most for each workload beside the last good commit
     counts: float = 0.0  # at most in all, for counts of base commits that are not known yet
 

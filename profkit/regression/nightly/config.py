@@ -38,8 +38,9 @@ from profkit.regression.paired.checkout import CheckoutSpec
 from profkit.regression.profile_process import ProfileRequest
 from profkit.reporting.forges.step import Annotate
 
-# always: each workload beside the last good commit; suspects: only where its past makes it a candidate regression
-Paired = Literal["always", "suspects"]
+# always: each workload beside the last good commit; suspects: only where its past makes it a candidate regression;
+# never: its past alone decides
+Paired = Literal["always", "suspects", "never"]
 
 # What every workload must measure where the file names no gates of its own; what else decides then, is measured or
 # not, by the rules of the metrics (`regression/detection/rules.yaml`).
@@ -81,20 +82,20 @@ class WorkloadSpec(ProfileRequest):
         return rule_for(metric, {metric: own}, scope)
 
 
-@dataclass(frozen=True)
-class ConfirmSpec(CheckoutSpec):
-    """The re-run of candidate and last good in the same night. `rounds` at most; `budget` seconds for all."""
-
-    enabled: bool = True
-    rounds: int = 20
-    budget: float = 900.0
+# For the pairs of one workload where the file says nothing; of suspects a few must be decided, however long that takes.
+PAIRS_SECONDS, SUSPECT_SECONDS = 60.0, 900.0
+SUSPECT_PAIRS = 20
 
 
 @dataclass(frozen=True)
-class PairsSpec:
-    """The pairs of one workload. `budget` seconds for all, `sampling` in one process."""
+class PairsSpec(CheckoutSpec):
+    """The pairs of one workload: `sampling` seconds in one process, `rounds` at most, `budget` seconds for all of them.
 
-    budget: float = 60.0
+    None: as many and as long as `paired` says, and longer where four pairs need that.
+    """
+
+    budget: float | None = None
+    rounds: int | None = None
     sampling: float = 2.0
 
 
@@ -139,7 +140,6 @@ class NightConfig:
         None  # the commit that each night is held against; None: that of the last good night
     )
     pairs: PairsSpec = PairsSpec()
-    confirm: ConfirmSpec = ConfirmSpec()
     calibrate: CalibrateSpec = CalibrateSpec()
     anchor: Anchor = Anchor()
     accepted: tuple[AcceptedChange, ...] = ()
@@ -165,7 +165,13 @@ def read_config(file: Path, *, profiling: bool = True) -> NightConfig:
     _check_version(whole)
     base = file.absolute().parent
     workload_parsers = _workload_parsers(base, profiling=profiling)
-    top = read_section(whole, "the configuration", _top_parsers(base, workload_parsers), ("workloads",))
+    elsewhere = {key: f"defaults: {{{key}: ...}}" for key in workload_parsers}
+    elsewhere |= {
+        key: f"pairs: {{{key}: ...}}" for key in ("setup", "checkout", "setup_timeout", "sampling", "rounds")
+    }
+    elsewhere |= {"confirm": "pairs: {setup: ...}"}
+    top_parsers = _top_parsers(base, workload_parsers)
+    top = read_section(whole, "the configuration", top_parsers, ("workloads",), elsewhere)
     usual = _with_section(WorkloadSpec("", cwd=base), top.pop("defaults", {}))
     workloads = _read_workloads(top.pop("workloads"), usual, workload_parsers, profiling=profiling)
     names = tuple(workload.name for workload in workloads)
@@ -195,7 +201,6 @@ def _top_parsers(base: Path, workload_parsers: Mapping[str, Parser]) -> dict[str
         "paired": choice(*get_args(Paired)),
         "baseline": _read_baseline,
         "pairs": _read_pairs,
-        "confirm": _read_confirm,
         "calibrate": _read_calibrate,
         "anchor": _read_anchor,
         "accepted": items,
@@ -353,22 +358,16 @@ def _floor_value(value: YamlValue, key: str) -> float | str:
     return content
 
 
-def _read_confirm(value: YamlValue, key: str) -> ConfirmSpec:
-    if isinstance(value.content, bool):
-        return ConfirmSpec(enabled=value.content)
+def _read_pairs(value: YamlValue, key: str) -> PairsSpec:
     parsers: dict[str, Parser] = {
-        "enabled": flag,
+        "budget": seconds,
+        "rounds": number(4, 200, SUSPECT_PAIRS),
+        "sampling": seconds,
         "checkout": _read_checkout,
         "setup": command,
         "setup_timeout": seconds,
-        "rounds": number(4, 200, ConfirmSpec.rounds),
-        "budget": seconds,
     }
-    return ConfirmSpec(**read_section(value, key, parsers))
-
-
-def _read_pairs(value: YamlValue, key: str) -> PairsSpec:
-    return PairsSpec(**read_section(value, key, {"budget": seconds, "sampling": seconds}))
+    return PairsSpec(**read_section(value, key, parsers))
 
 
 def _read_baseline(value: YamlValue, key: str) -> str:

@@ -6,6 +6,7 @@ A parser takes a value and its key, and raises UsageError. `read_section` applie
 from __future__ import annotations
 
 import difflib
+import json
 import math
 import re
 import shlex
@@ -21,16 +22,27 @@ Parser: TypeAlias = Callable[[YamlValue, str], Any]
 
 _SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(s|min|h)?\s*")
+_OF_A_SHELL = ("&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1")  # as words of their own
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 MOST_SECONDS = 7 * 86400.0  # a week: a number beyond it is a slip, and would overflow a wait
 
 
 def read_section(
-    value: YamlValue, what: str, parsers: Mapping[str, Parser], required: tuple[str, ...] = ()
+    value: YamlValue,
+    what: str,
+    parsers: Mapping[str, Parser],
+    required: tuple[str, ...] = (),
+    elsewhere: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """What a mapping sets, by key; `what` names the mapping in messages. A key without a value is not set."""
+    """What a mapping sets, by key; `what` names the mapping in messages. A key without a value is not set.
+
+    `elsewhere`: keys of other mappings, and how they are written there.
+    """
     content = value.mapping(what)
     for key, item in content.items():
         if key not in parsers:
+            if key in (elsewhere or {}):
+                item.refuse(f"{what} has no key {key!r}: it has another place", (elsewhere or {})[key])
             close = difflib.get_close_matches(key, parsers, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
             item.refuse(f"{what} has no key {key!r}{hint}", f"one of: {', '.join(parsers)}")
@@ -144,7 +156,26 @@ def command(value: YamlValue, key: str) -> tuple[str, ...]:
         value.refuse(f"{key} is empty", example)
     if any("\0" in word for word in words):
         value.refuse(f"{key} holds a null byte", "take it out")
+    if isinstance(value.content, str):
+        _refuse_shell(value, key, value.content)
     return words
+
+
+def _refuse_shell(value: YamlValue, key: str, line: str) -> None:
+    """What only a shell understands would be an argument of the program."""
+    words = shlex.split(line, posix=False)  # with their quotes
+    found = next((word for word in words if word in _OF_A_SHELL or word.endswith(";")), None)
+    if words[0] in ("cd", "export", "source", "."):
+        found = words[0]
+    if found is not None:
+        fix = f"{key}: [sh, -c, {json.dumps(line, ensure_ascii=False)}]"
+        value.refuse(f"{key} holds {found}, which is for a shell, and no shell reads it", fix)
+    if _ASSIGNMENT.match(words[0]):
+        name, _, content = words[0].partition("=")
+        value.refuse(
+            f"{key} begins with a variable, which is for a shell, and no shell reads it",
+            f"env: {{{name}: {json.dumps(content, ensure_ascii=False)}}}",
+        )
 
 
 def text_list(value: YamlValue, key: str) -> tuple[str, ...]:

@@ -13,11 +13,12 @@ from profkit.core.formatting import format_figures, plural
 from profkit.core.types import Calibration, Incident, Json, MetricOutcome, Night, Outcome, WorkloadOutcome
 from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
 from profkit.regression.nightly.config import NotifySpec
+from profkit.regression.nightly.pairs import SAME_CODE
 from profkit.regression.nightly.session import write_text
 from profkit.reporting import junit, markdown
 from profkit.reporting.forges.step import annotations_in_step, append_summary, summary_file
 from profkit.reporting.views.night import view
-from profkit.reporting.views.night.text import name_of
+from profkit.reporting.views.night.text import name_of, short_reason
 
 KNOWN_CODES = (MISSED_TARGET, "standing")  # nothing new tonight: behind what is
 REGRESSION, UNDECIDED = 1, 5
@@ -97,13 +98,16 @@ def _night_reason(workloads: Sequence[WorkloadOutcome]) -> str:
         return "no workload was looked at"
     first = workloads[0]
     if first.outcome == "pass":
+        gating = [m for w in workloads for m in w.metrics if m.gates]
+        if gating and all(m.code == SAME_CODE for m in gating):
+            return f"not compared: {gating[0].reason}"
         sizes = [m.detectable for w in workloads for m in w.metrics if m.gates and m.detectable is not None]
         if not sizes:
             return "nothing regressed"
         return f"nothing regressed; a change of {format_figures(100 * max(sizes), 2)} % would have been seen everywhere"
     alike = sum(w.outcome == first.outcome for w in workloads) - 1
     others = f"; and {plural(alike, 'other')}" if alike else ""
-    return f"{first.name}: {first.reason}{others}"
+    return f"{first.name}: {short_reason(first.reason)}{others}"
 
 
 # ---------------------------------------------------------------- incidents

@@ -8,68 +8,78 @@ decided, is held against the commit before it night by night, and so stands unti
 from __future__ import annotations
 
 import contextlib
+import math
+import os
+import re
+import shlex
 import shutil
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from profkit.core.errors import ProfkitError
-from profkit.core.formatting import format_figures
+from profkit.core.files.safe_folder import make_parents
+from profkit.core.formatting import format_figures, plural
 from profkit.core.run_folder import clean_name
 from profkit.core.types import Change, Entry, MetricOutcome, Outcome, Scope, SeriesKey
-from profkit.regression.history import History, HistoryFilter
-from profkit.regression.nightly.config import PairsSpec, WorkloadSpec
+from profkit.regression.nightly.base import NOT_COMPARED, base_of
+from profkit.regression.nightly.config import (
+    PAIRS_SECONDS,
+    SUSPECT_PAIRS,
+    SUSPECT_SECONDS,
+    PairsSpec,
+    WorkloadSpec,
+)
 from profkit.regression.nightly.exact import EXACT, ExactCounts
 from profkit.regression.nightly.judge import WorkloadPast
 from profkit.regression.nightly.session import EXACT_FOLDER, PAIRS_FOLDER, NightSession, PairedWorkload
-from profkit.regression.paired.checkout import CheckoutSpec, NoCheckout, no_repository, repository_of
-from profkit.regression.paired.first_runs import warm_up
-from profkit.regression.paired.git import git_line, is_dirty, resolve_commit
-from profkit.regression.paired.interleave import MOST_PAIRS, TIME, PairedOptions, PairedRuns
+from profkit.regression.paired.checkout import NoCheckout
+from profkit.regression.paired.decide import FIRST_ROUNDS, confirm
+from profkit.regression.paired.first_runs import SPARE, warm_up
+from profkit.regression.paired.interleave import (
+    MEMORY,
+    MOST_PAIRS,
+    TIME,
+    PairedOptions,
+    PairedResult,
+    PairedRuns,
+)
 from profkit.regression.paired.one_run import RunOptions
 from profkit.regression.paired.version import version_of
-from profkit.regression.times import microseconds
 
 PAIRED = "paired"  # the code of what the pairs decided
 EXACTLY = "exact"  # of what was counted beside the base
-SAME_CODE = "same-code"  # the code of a candidate regression of the very commit that was good before
-TONIGHT = "HEAD"
-PARENT = "~1"  # of the first night's commit: what that was held against, where nobody names a commit
-# Not what could not be decided: its commit may be slower, and to hold the next night against it would hide that.
-GOOD: tuple[Outcome, ...] = ("pass", "improved", "new")
+FIRST = "first-night"  # of a new one, where nothing was good before
+SAME_CODE = "same-code"  # of what was measured of the very commit that was good before
+# The options of `profkit compare` that the fixes of pairs name; here the nightly's file has them.
+_SETUP = re.compile(r"--setup (?P<words>'[^']*'|\S+)")
+_MODULES = re.compile(r"PYTHONPATH=(?P<folder>.+) profkit compare \.\.\.")
+
+BUSY = 0.05  # the share of the time of all pairs in which they waited for a processor that is worth a word
 
 MetricScope = tuple[str, Scope]
 
 
-@dataclass(frozen=True)
-class Base:
-    """The commit that tonight is held against, or why there is none."""
-
-    commit: str | None
-    reason: str = ""
-    fix: str | None = None
-    same: bool = (
-        False  # it is tonight's own commit: there is nothing to run, and no code that could be slower
-    )
-
-
 def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> PairedWorkload:
     """Tonight's checkout and the base in turn; never raises for what prevents it."""
-    base = base_of(session, spec, tonight)
-    if base.commit is None or base.same:
-        return PairedWorkload(base.commit, why=base.reason, fix=base.fix, same=base.same)
+    base = base_of(session.config, session.history, spec, tonight)
     config = session.config
-    if config.paired == "suspects" and not config.confirm.enabled:
-        return PairedWorkload(base.commit, why="re-runs are turned off", fix="confirm: {enabled: true}")
+    if base.commit is None or base.same:
+        return PairedWorkload(
+            base.commit, why=base.reason, fix=base.fix, same=base.same, failed=base.failed, first=base.first
+        )
     if session.left <= 0:
-        return PairedWorkload(base=base.commit, why="the night's budget is used up", fix="budget: SECONDS")
-    if config.paired == "always":
-        options = pair_options(spec, config.pairs, min(config.pairs.budget, session.left))
-    else:
-        budget = min(config.confirm.budget, session.left)
-        options = pair_options(spec, config.pairs, budget, config.confirm.rounds)
+        return PairedWorkload(
+            base.commit, why="the night's budget is used up", fix="budget: SECONDS", failed=True
+        )
+    usual = PAIRS_SECONDS if config.paired == "always" else SUSPECT_SECONDS
+    most = SUSPECT_PAIRS if config.paired == "suspects" else MOST_PAIRS
+    budget = min(config.pairs.budget or usual, session.left)
+    options = pair_options(spec, config.pairs, budget, config.pairs.rounds or most)
     folder = session.folder / PAIRS_FOLDER / clean_name(spec.name)
-    checkout = CheckoutSpec(config.confirm.checkout, config.confirm.setup, config.confirm.setup_timeout)
+    if (known := session.no_checkout.get((spec.cwd, base.commit))) is not None:
+        return replace(known, failed=not base.first, first=base.first)  # the same setup fails again
     exact: tuple[Change, ...] = ()
     told: tuple[str, ...] = ()
     try:
@@ -77,28 +87,97 @@ def pair_workload(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> 
             first, second = (
                 stack.enter_context(
                     version_of(
-                        name, spec.command, spec.cwd, checkout, folder, session.progress.tick, spec.env
+                        name, spec.command, spec.cwd, config.pairs, folder, session.progress.tick, spec.env
                     )
                 )
                 for name in (base.commit, None)
             )
-            notes = warm_up(first, second, options, folder, session.progress)
+            began = time.monotonic()
+            notes = warm_up(first, second, replace(options, budget=math.inf), folder, session.progress)
+            options = _with_room(session, spec, options, time.monotonic() - began)
             result = PairedRuns(first, second, options, folder, session.progress).run()
             if result.interrupted:
                 raise KeyboardInterrupt
             if config.paired == "always":
                 exact, told = ExactCounts(session, spec, tonight, first, second).compare()
     except NoCheckout as fault:
-        return PairedWorkload(base=base.commit, why=fault.reason, fix=fault.fix)
+        fix = _keep_log(session, spec, fault.log) or fault.fix
+        if fix is None and config.pairs.setup:
+            fix = f"pairs: {{setup: [...]}}  # it is {shlex.join(config.pairs.setup)}"
+        none = PairedWorkload(base.commit, why=fault.reason, fix=fix, failed=not base.first, first=base.first)
+        session.no_checkout[spec.cwd, base.commit] = none
+        return none
     except ProfkitError as fault:
-        return PairedWorkload(base=base.commit, why=fault.message.splitlines()[0], fix=fault.fix)
+        why, fix = fault.message.splitlines()[0], _key_for(fault.fix)
+        return PairedWorkload(base.commit, why=why, fix=fix, failed=not base.first, first=base.first)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(session.folder / EXACT_FOLDER, ignore_errors=True)
         with contextlib.suppress(OSError):  # of another workload something is still there
             folder.parent.rmdir()
-    notes = [*notes, *result.notes, *told]
-    return PairedWorkload(base.commit, result.changes, result.pairing, notes=tuple(notes), exact=exact)
+    changes = tuple(_by_own_floor(change, spec) for change in result.changes)
+    done = PairedWorkload(
+        base.commit, changes, result.pairing, notes=(*notes, *result.notes, *told), exact=exact
+    )
+    return _too_few(done, result) if result.pairing.pairs < FIRST_ROUNDS else done
+
+
+def _with_room(
+    session: NightSession, spec: WorkloadSpec, options: PairedOptions, seconds: float
+) -> PairedOptions:
+    """The options with room for four pairs, each of `seconds`, where the file says no budget of pairs."""
+    if session.config.paired != "always" or session.config.pairs.budget is not None:
+        return options
+    needed = min(SPARE * FIRST_ROUNDS * seconds, spec.budget, session.left)
+    return replace(options, budget=max(options.budget, needed))
+
+
+def _by_own_floor(change: Change, spec: WorkloadSpec) -> Change:
+    """The change of the memory, which pairs decide by a floor of their own, by that of the nightly's rules."""
+    if change.metric != MEMORY:
+        return change
+    new, old = (
+        [value for group in side.groups for value in group] for side in (change.candidate, change.baseline)
+    )
+    rounds = list(zip(new, old, strict=True))
+    rule = spec.rule(MEMORY, change.scope)
+    return confirm(rounds, rule, "lower", change.unit, len(rounds), spent=True).change or change
+
+
+def _too_few(done: PairedWorkload, result: PairedResult) -> PairedWorkload:
+    """Fewer pairs than decide anything: why, and the budget that has room for them."""
+    pairs = result.pairing.pairs
+    needed = math.ceil(SPARE * FIRST_ROUNDS * result.pairing.seconds / max(1, pairs))
+    why = (
+        f"{plural(pairs, 'pair')} in the budget of {result.pairing.budget:.0f} s, and nothing can be said of "
+        f"fewer than {FIRST_ROUNDS}"
+    )
+    return replace(done, why=why, fix=f"pairs: {{budget: {needed}}}", failed=True)
+
+
+def _keep_log(session: NightSession, spec: WorkloadSpec, log: Path | None) -> str | None:
+    """What a failed checkout or setup printed, kept beside the workload's runs; the line that shows it."""
+    if log is None:
+        return None
+    kept = session.folder / "runs" / clean_name(spec.name) / log.name
+    try:
+        make_parents(kept.parent)
+        os.replace(log, kept)
+    except OSError:
+        return None
+    return shlex.join(["cat", str(kept)])
+
+
+def _key_for(fix: str | None) -> str | None:
+    """What mends it in the nightly's file, where the fix names an option of `profkit compare`."""
+    if fix is None:
+        return None
+    if match := _SETUP.match(fix):
+        words = match["words"]
+        return f"pairs: {{setup: [{words if ' ' not in words else f'sh, -c, {words}'}]}}"
+    if match := _MODULES.fullmatch(fix):
+        return f"env: {{PYTHONPATH: {match['folder']}}}"
+    return fix.replace("--timeout SECONDS", "timeout: SECONDS")
 
 
 def pair_options(
@@ -109,71 +188,6 @@ def pair_options(
     floor = spec.rule(TIME, Scope()).relative
     run = RunOptions(sampling=sampling, precision=spec.precision, timeout=spec.timeout)
     return PairedOptions(budget, floor, most, run=run)
-
-
-def base_of(session: NightSession, spec: WorkloadSpec, tonight: Entry) -> Base:
-    """The commit to hold tonight against.
-
-    The one that the file pins (`baseline`), else that of the last good night since the last accepted change, else the
-    one before the first night's: on a first night HEAD~1, and the same again until a night is good.
-    """
-    if spec.on is not None:
-        return Base(None, "it runs elsewhere (on:), and pairs are run here")
-    root = repository_of(spec.cwd)
-    if root is None:
-        fault = no_repository(spec.cwd, "git init, or paired: suspects")
-        return Base(None, fault.reason, fault.fix)
-    dirty = is_dirty(root)
-    name = session.config.baseline or _last_good(session.history, spec, tonight)
-    commit = resolve_commit(root, name)
-    if commit is None and name.endswith(PARENT) and resolve_commit(root, name.removesuffix(PARENT)):
-        return _no_parent(root)
-    if commit is None:
-        return Base(
-            None,
-            f"this clone does not have the commit {_short(name)}",
-            f"git fetch origin {name.removesuffix(PARENT)}; fetch-depth: 0 in CI",
-        )
-    if commit == resolve_commit(root, TONIGHT) and not dirty:
-        reason = (
-            "a change is accepted that begins tonight"
-            if name == TONIGHT
-            else "nothing was committed since the last good night"
-        )
-        return Base(commit, f"{reason} ({commit[:12]})", same=True)
-    return Base(commit)
-
-
-def _no_parent(root: Path) -> Base:
-    if git_line(root, "rev-parse", "--is-shallow-repository") == "true":
-        return Base(
-            None,
-            "this clone is shallow: the commit before this one is not in it",
-            "git fetch --unshallow  # in GitHub Actions: actions/checkout with fetch-depth: 0",
-        )
-    return Base(None, "there is no commit before this one to compare with", "baseline: COMMIT")
-
-
-def _short(name: str) -> str:
-    return name[:12] if len(name.removesuffix(PARENT)) == 40 else name
-
-
-def _last_good(history: History, spec: WorkloadSpec, tonight: Entry) -> str:
-    """The commit of the newest good night before tonight and since the last accepted change, or what stands for it."""
-    accepted = [microseconds(c.since) for c in history.accepted(spec.name) if c.metric in (None, TIME)]
-    since = max((time for time in accepted if time <= microseconds(tonight.started)), default=None)
-    entries = [
-        entry
-        for entry in history.entries(HistoryFilter(spec.name))
-        if entry.id != tonight.id and entry.started < tonight.started and entry.commit and not entry.dirty
-    ]
-    young = [entry for entry in entries if since is None or microseconds(entry.started) >= since]
-    for entry in reversed(young):
-        if entry.commit is not None and entry.valid and entry.outcome in GOOD:
-            return entry.commit
-    if since is not None:  # what was accepted is the new normal, though its own night had failed
-        return young[0].commit or TONIGHT if young else TONIGHT
-    return f"{young[0].commit if young else TONIGHT}{PARENT}"
 
 
 # ---------------------------------------------------------------- what it decides
@@ -193,6 +207,8 @@ def with_pairs(
         return outcomes
     if paired.same:
         return [_of_same_code(outcome, paired) for outcome in outcomes]
+    if paired.failed or (paired.first and paired.why):
+        return [_not_compared(outcome, paired) for outcome in outcomes]
     changes: Mapping[MetricScope, Change] = {(c.metric, c.scope): c for c in paired.changes}
     exact: Mapping[MetricScope, Change] = {(c.metric, c.scope): c for c in paired.exact}
     decided = []
@@ -201,7 +217,7 @@ def with_pairs(
         change = changes.get(key)
         if key in exact:
             decided.append(_decided(outcome, exact[key], paired, past))
-        elif change is not None and outcome.metric == TIME:
+        elif change is not None and outcome.metric in (TIME, MEMORY):
             decided.append(_decided(outcome, change, paired, past))
         elif not past.entry.valid and outcome.metric not in past.spec.declared:
             decided.append(replace(outcome, gates=False))
@@ -217,11 +233,23 @@ def _by_its_past(outcome: MetricOutcome, past: WorkloadPast) -> bool:
 
 def _of_same_code(outcome: MetricOutcome, paired: PairedWorkload) -> MetricOutcome:
     """The commit of the last good night cannot have regressed: the machine did, or what is installed there."""
-    if outcome.metric not in (TIME, *EXACT) or outcome.outcome not in ("regressed", "ambiguous"):
+    if outcome.metric not in (TIME, *EXACT):
         return outcome
+    if outcome.outcome not in ("regressed", "ambiguous"):
+        return replace(outcome, outcome="pass", code=SAME_CODE, reason=paired.why, detectable=None)
     commit = (paired.base or "")[:12]
     reason = f"{outcome.reason}; the code is that of the last good night ({commit}): the machine or a package changed"
     return replace(outcome, outcome="pass", code=SAME_CODE, reason=reason)
+
+
+def _not_compared(outcome: MetricOutcome, paired: PairedWorkload) -> MetricOutcome:
+    """What has no past either is not decided, unless no night was good yet: then there is nothing to be worse than."""
+    if outcome.metric != TIME or outcome.outcome != "new":
+        return outcome
+    if paired.first:
+        later = "later nights are held against tonight's commit"
+        return replace(outcome, code=FIRST, reason=f"{paired.why.rstrip('.')}: {later}")
+    return replace(outcome, outcome="ambiguous", code=NOT_COMPARED, reason=f"not compared: {paired.why}")
 
 
 def _decided(
@@ -233,12 +261,12 @@ def _decided(
         first, nights = _began(past, SeriesKey(night.workload, night.backend, outcome.metric, outcome.scope))
     since = f", since {first.started[:10]}" if nights > 1 else ""
     told = f"; by its past: {outcome.reason}" if word == "pass" and outcome.outcome == "regressed" else ""
-    if outcome.metric == TIME:
+    if outcome.metric in (TIME, MEMORY):
         count = paired.pairing.pairs if paired.pairing is not None else 0
         beside = (paired.base or "")[:12]
         code, reason = (
             PAIRED,
-            f"{_size(change)} beside {beside} in {count} pairs{since}{_meaning(change, word)}",
+            f"{_size(change)} beside {beside} in {count} pairs{since}{_meaning(change, word, paired)}",
         )
     else:
         code, reason = EXACTLY, f"{change.reason}{since}"
@@ -281,10 +309,30 @@ def _outcome_of(change: Change) -> Outcome:
     return "ambiguous" if change.word == "ambiguous" and beyond else "pass"
 
 
-def _meaning(change: Change, word: Outcome) -> str:
-    if word == "ambiguous":
-        return f": whether it is more than {format_figures(100 * change.floor, 2)} % cannot be told"
-    return ""
+def _meaning(change: Change, word: Outcome, paired: PairedWorkload) -> str:
+    if word != "ambiguous":
+        return ""
+    told = f": whether it is more than {format_figures(100 * change.floor, 2)} % cannot be told"
+    waited = paired.pairing.waited if paired.pairing is not None else None
+    if waited is None or waited < BUSY:
+        return told
+    return f"{told}; other programs had the processors for {100 * waited:.0f} % of the time"
+
+
+def what_would_decide(outcomes: Sequence[MetricOutcome], paired: PairedWorkload) -> str | None:
+    """What to write into the nightly's file where the pairs of a metric that gates could not decide."""
+    for outcome in outcomes:
+        if outcome.outcome != "ambiguous" or not outcome.gates:
+            continue
+        if paired.failed:
+            return paired.fix
+        if outcome.code == PAIRED and outcome.change is not None and paired.pairing is not None:
+            larger = format_figures(200 * outcome.change.floor, 2)
+            budget = 2 * math.ceil(paired.pairing.budget)
+            fix = f"pairs: {{budget: {budget}}} or more; or floors: {{{outcome.metric}: {larger} %}}"
+            busy = (paired.pairing.waited or 0.0) >= BUSY
+            return f"keep other programs off this machine meanwhile; or {fix}" if busy else fix
+    return None
 
 
 def _size(change: Change) -> str:
@@ -294,11 +342,14 @@ def _size(change: Change) -> str:
     return f"{size:+.1f} % [{low:+.1f}, {high:+.1f}]"
 
 
-def pairs_note(paired: PairedWorkload | None) -> tuple[str, ...]:
-    """What is said of pairs that were not run, or not only of the code."""
+def pairs_note(paired: PairedWorkload | None, outcomes: Sequence[MetricOutcome]) -> tuple[str, ...]:
+    """What is said of pairs that were not run, or not only of the code; nothing where an outcome says it."""
     if paired is None:
         return ()
-    if paired.why:
-        fix = f" (fix: {paired.fix})" if paired.fix else ""
-        return (f"not run in pairs: {paired.why}{fix}",)
-    return paired.notes
+    if not paired.why:
+        return paired.notes
+    told = any(o.gates and o.code in (NOT_COMPARED, SAME_CODE, FIRST) for o in outcomes)
+    if told and (not paired.fix or paired.failed):
+        return ()
+    fix = f" (fix: {paired.fix})" if paired.fix else ""
+    return (f"not run in pairs: {paired.why}{fix}",)

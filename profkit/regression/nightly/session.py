@@ -25,6 +25,7 @@ from profkit.regression.compare.causes.machine_state import thermal_throttling
 from profkit.regression.history import History, entry_of
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec
 from profkit.regression.profile_process import Ending, ProfileResult
+from profkit.reporting.views.night.text import short_reason
 
 STATE_SCHEMA = "profkit.night-state/1"
 STATE_FILE = "state.json"
@@ -50,7 +51,8 @@ class WorkloadState:
 class PairedWorkload:
     """What came of a workload beside the commit `base`; `why` there were no pairs, and what would mend that.
 
-    `same`: the base is tonight's own commit. `exact`: what was counted and not timed.
+    `same`: the base is tonight's own commit. `exact`: what was counted and not timed. `failed`: something that can be
+    mended prevented the pairs. `first`: no night was good yet, and tonight's commit stands for later nights.
     """
 
     base: str | None = None
@@ -61,6 +63,8 @@ class PairedWorkload:
     notes: tuple[str, ...] = ()
     same: bool = False
     exact: tuple[Change, ...] = ()
+    failed: bool = False
+    first: bool = False
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,7 @@ def nightly_lock(output: Path) -> Iterator[None]:
         except BlockingIOError:
             raise MachineError(
                 f"another nightly is running with {output}: two at once would disturb each other",
-                "wait for it, or use another output:",
+                "wait until it ends",
             ) from None
         except OSError:  # a file system without locks
             pass
@@ -168,6 +172,8 @@ class NightSession:
     progress: Progress
     began: float
     notes: list[str]
+    # By the folder of a workload and the commit: what kept it from being checked out and set up tonight.
+    no_checkout: dict[tuple[Path, str], PairedWorkload] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float:
@@ -205,9 +211,7 @@ def measure_workloads(session: NightSession, specs: Sequence[WorkloadSpec]) -> N
             continue
         session.progress.begin(spec.name, f"{number} of {len(specs)}")
         done = _measure_workload(session, spec)
-        session.progress.end(
-            done.reason.splitlines()[0] if done.ending != "done" else f"{done.seconds:.1f} s"
-        )
+        session.progress.end(short_reason(done.reason) if done.ending != "done" else f"{done.seconds:.1f} s")
         session.save(session.state.with_done(spec.name, done))
 
 

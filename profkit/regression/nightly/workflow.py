@@ -6,6 +6,7 @@ Whatever happens to one workload, the others have their turn; whatever ends the 
 from __future__ import annotations
 
 import contextlib
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,15 +31,17 @@ from profkit.core.types import (
 )
 from profkit.regression.detection.decide import is_candidate
 from profkit.regression.history import History, open_history
+from profkit.regression.nightly.base import NOT_COMPARED, Base, base_of
 from profkit.regression.nightly.calibration import calibrate, calibration_of, last_trial
-from profkit.regression.nightly.config import NightConfig, WorkloadSpec
+from profkit.regression.nightly.config import PAIRS_SECONDS, SUSPECT_SECONDS, NightConfig, WorkloadSpec
 from profkit.regression.nightly.exact import EXACT
 from profkit.regression.nightly.judge import WorkloadPast, judge_workload, past_of, with_causes
 from profkit.regression.nightly.night import build_night, write_notices, write_reports
-from profkit.regression.nightly.pairs import pair_workload, pairs_note, with_pairs
+from profkit.regression.nightly.pairs import pair_workload, pairs_note, what_would_decide, with_pairs
 from profkit.regression.nightly.session import (
     NightSession,
     NightState,
+    PairedWorkload,
     WorkloadState,
     measure_workloads,
     nightly_lock,
@@ -53,19 +56,24 @@ from profkit.runtime.passes.secrets import mask_command
 
 PLAN_SCHEMA = "profkit.night-plan/1"
 LOOKED = 30  # nights back that are asked how long a workload took
+SHOWN = 7  # of these: the longest of so many is what a night may take again
 
 
 def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path) -> NightPlan:
     """The night as it would be; a workload that cannot be planned says why and costs the others nothing."""
     past = _recent_states(nights)
-    confirm = config.confirm.budget if config.confirm.enabled and config.paired == "suspects" else 0.0
+    confirm = (config.pairs.budget or SUSPECT_SECONDS) if config.paired == "suspects" else 0.0
     calibrate = config.calibrate.budget * min(config.calibrate.workloads, len(specs))
-    planned = tuple(_plan_workload(spec, past) for spec in specs)
-    pairs = config.pairs.budget if config.paired == "always" else 0.0
+    with contextlib.ExitStack() as stack:
+        history = None
+        with contextlib.suppress(ProfkitError):  # the night itself tells what is wrong with it
+            history = stack.enter_context(open_history(config.history, read_only=True))
+        planned = tuple(_plan_workload(spec, past, _planned_base(config, history, spec)) for spec in specs)
+    pairs = (config.pairs.budget or PAIRS_SECONDS) if config.paired == "always" else 0.0
     counting = [w for w in planned if set(w.passes) & (set(EXACT.values()) - {"timing"})]
     counts = sum(w.most for w in counting) if config.paired == "always" else 0.0
     most = sum(w.most for w in planned) + (pairs + confirm) * len(planned) + counts + calibrate
-    usual = [w.usual for w in planned if w.usual is not None]
+    whole = [state.seconds for state in past if all(spec.name in state.done for spec in specs)]
     return NightPlan(
         name=config.name,
         history=str(config.history),
@@ -75,12 +83,17 @@ def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path)
         calibrate=calibrate,
         pairs=pairs,
         counts=counts,
-        usual=sum(usual) if len(usual) == len(planned) else None,
+        usual=max(whole[:SHOWN], default=None),
         most=most if config.budget is None else min(most, config.budget),
     )
 
 
-def _plan_workload(spec: WorkloadSpec, past: Sequence[NightState]) -> PlannedWorkload:
+def _planned_base(config: NightConfig, history: History | None, spec: WorkloadSpec) -> Base:
+    """What it would be held against by what is known now; an empty one where its past alone decides, or at first."""
+    return base_of(config, history, spec) if config.paired == "always" else Base(None)
+
+
+def _plan_workload(spec: WorkloadSpec, past: Sequence[NightState], base: Base) -> PlannedWorkload:
     usual = next((s.done[spec.name].seconds for s in past if s.done.get(spec.name) is not None), None)
     document, fault = plan_once(spec)
     passes = [planned for planned in document.get("passes", ()) if not planned.get("skipped")]
@@ -97,6 +110,9 @@ def _plan_workload(spec: WorkloadSpec, past: Sequence[NightState]) -> PlannedWor
         runs=sum(costs) if costs and None not in costs else None,
         reason=fault.reason if fault is not None else None,
         fix=fault.fix if fault is not None else None,
+        base=base.commit if not base.same else None,
+        no_pairs=base.reason or None,
+        no_pairs_fix=base.fix,
     )
 
 
@@ -108,14 +124,14 @@ def plan_to_text(plan: NightPlan) -> str:
 
 
 def _recent_states(nights: Path) -> list[NightState]:
-    """The last nights, the newest first; what cannot be read is passed over."""
+    """The last nights, the newest first, whatever they are called; what cannot be read is passed over."""
     states = []
     with contextlib.suppress(OSError):
-        for folder in sorted(nights.iterdir(), key=lambda p: p.name, reverse=True)[:LOOKED]:
+        for folder in sorted(nights.iterdir(), key=lambda p: p.stat().st_mtime, reverse=True)[:LOOKED]:
             with contextlib.suppress(ProfkitError):
                 state = read_state(folder)
                 states += [state] if state is not None else []
-    return states
+    return sorted(states, key=lambda state: state.started, reverse=True)
 
 
 NIGHTS = "nights"
@@ -211,12 +227,16 @@ def _past(session: NightSession, spec: WorkloadSpec) -> WorkloadPast | None:
 
 
 def run_pairs(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
-    """Every workload that was measured beside the last good commit; by the file only those that may have regressed."""
-    for spec in specs:
+    """Every workload that was measured beside the last good commit; by the file only those that may have regressed.
+
+    In a night that goes on also those whose pairs failed: what prevented them may be mended.
+    """
+    for spec in specs if session.config.paired != "never" else ():
         done = session.state.done.get(spec.name)
         # Also of a run that was throttled: what slows the machine slows both.
         past = past_of(session.history, spec, done.entry) if done and done.ending == "done" else None
-        if past is None or spec.name in session.state.paired:
+        before = session.state.paired.get(spec.name)
+        if past is None or (before is not None and not before.failed):
             continue
         if session.config.paired == "suspects" and not _is_suspect(session, past):
             continue
@@ -226,6 +246,9 @@ def run_pairs(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
             key = SeriesKey(past.entry.workload, past.entry.backend, change.metric, change.scope)
             with contextlib.suppress(UsageError):  # tonight's own run has no value of it
                 session.history.confirm(past.entry.id, key, change.word)
+        for series in past.series if paired.failed else ():
+            if series.key.metric == TIME:
+                session.history.confirm(past.entry.id, series.key, NOT_COMPARED)
         session.progress.end(paired.why or _summary(paired.changes) or "no pairs")
         session.save(session.state.with_paired(spec.name, paired))
 
@@ -271,6 +294,9 @@ def decide_night(
     workloads = [_decide_workload(session, spec, interrupted=interrupted) for spec in specs]
     left = len(session.config.workloads) - len(specs)
     notes = [*session.notes, *([f"{left} of the workloads were left out (--only)"] if left else [])]
+    if interrupted:
+        words = shlex.join(["profkit", "nightly", session.config.path.name, "--night", session.state.id])
+        notes.append(f"the night goes on with: {words}")
     names = [spec.name for spec in session.config.workloads]
     return build_night(
         session.state.id,
@@ -295,12 +321,16 @@ def _decide_workload(session: NightSession, spec: WorkloadSpec, *, interrupted: 
     if past is None:
         return judge_workload(spec, done, None, [], session.folder)
     paired = session.state.paired.get(spec.name)
+    if paired is None and interrupted and session.config.paired == "always":
+        paired = PairedWorkload(why="the night was interrupted before", failed=True)
     outcomes = with_pairs(past.decide_metrics(session.config.anchor), paired, past)
     whole = judge_workload(spec, done, past.entry, outcomes, session.folder)
-    whole = replace(whole, notes=(*whole.notes, *pairs_note(paired)))
+    if paired is not None:
+        whole = replace(whole, fix=whole.fix or what_would_decide(whole.metrics, paired))
+        whole = replace(whole, notes=(*whole.notes, *pairs_note(paired, outcomes)))
     if paired is not None and paired.pairing is not None:
         env = [f"{name}={value}" for name, value in spec.env.items()]
-        words = spec.command, session.config.confirm.setup, env
+        words = spec.command, session.config.pairs.setup, env
         whole = replace(whole, in_pairs=PairsCommand(*(mask_command(part)[0] for part in words)))
     return with_causes(whole, past)
 

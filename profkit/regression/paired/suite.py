@@ -1,7 +1,7 @@
 """Several workloads between the same two versions, by a nightly's file: what a pull request is judged by.
 
 Of the file each workload's command, cwd, env, timeout, timing, precision and floor of `time.median` are used, and of
-`confirm` the checkout and setup. Its history, gates and notices belong to the nightly alone.
+`pairs` the checkout and setup. Its history, gates and notices belong to the nightly alone.
 """
 
 from __future__ import annotations
@@ -202,14 +202,15 @@ def _request_for(spec: WorkloadSpec, config: NightConfig, request: SuiteRequest)
         sampling=spec.timing if spec.timing is not None else request.pairs.run.sampling,
         timeout=spec.timeout if spec.timeout is not None else request.pairs.run.timeout,
     )
-    confirm = config.confirm
     return VersionsRequest(
         spec.command,
         request.base,
         request.head,
         cwd=spec.cwd,
         env=spec.env,
-        checkout=CheckoutSpec(confirm.checkout, request.setup or confirm.setup, confirm.setup_timeout),
+        checkout=CheckoutSpec(
+            config.pairs.checkout, request.setup or config.pairs.setup, config.pairs.setup_timeout
+        ),
         pairs=replace(request.pairs, floor=floor, run=run),
         causes=request.causes,
         cause_budget=request.cause_budget,

@@ -130,7 +130,7 @@ def night_view(plan: NightPlan) -> View:
     total: list[tuple[str, Text]] = []
     if plan.pairs:
         beside = "each workload beside the last good commit"
-        total.append(("Pairs", f"{duration(plan.pairs)} at most for each: {beside}"))
+        total.append(("Pairs", f"{duration(plan.pairs)} for each: {beside}"))
     if plan.counts:
         once = "what is counted of a last good commit that this machine has not counted yet"
         total.append(("Counts", f"{duration(plan.counts)} at most: {once}"))
@@ -139,8 +139,8 @@ def night_view(plan: NightPlan) -> View:
         total.append(("Re-runs", f"{duration(plan.confirm)} at most: {again}"))
     if plan.calibrate:
         total.append(("Calibration", f"{duration(plan.calibrate)} at most: the same code against itself"))
-    usual = f"{duration(plan.usual)} as it was last time; " if plan.usual is not None else ""
-    total.append(("In all", f"{usual}{duration(plan.most)} at most, with every re-run"))
+    usual = f"{duration(plan.usual)}, the longest of the last nights; " if plan.usual is not None else ""
+    total.append(("In all", f"{usual}{duration(plan.most)} at most"))
     total += [("History", plan.history), ("Nights", plan.output)]
     blocks = tuple(_workload(workload) for workload in plan.workloads)
     return View(f"Plan: {plan.name}. Nothing was run.", (*blocks, Section("Night", (Facts(tuple(total)),))))
@@ -154,9 +154,18 @@ def _workload(workload: PlannedWorkload) -> Section:
         )
     usual = f"took {duration(workload.usual)} last time" if workload.usual is not None else "never ran"
     runs = f", about {format_figures(workload.runs, 2)} plain runs" if workload.runs is not None else ""
+    lines: list[Block] = [
+        Paragraph(command(shlex.join(workload.command))),
+        Paragraph(soft(f"in {workload.cwd}")),
+    ]
+    if workload.base:
+        lines.append(Paragraph(f"in pairs with {workload.base[:12]}"))
+    elif workload.no_pairs:
+        mend = f" (fix: {workload.no_pairs_fix})" if workload.no_pairs_fix else ""
+        lines.append(Paragraph(f"no pairs: {workload.no_pairs}{mend}"))
     return Section(
         f"+ {workload.name}",
-        (Paragraph(command(shlex.join(workload.command))), Paragraph(soft(f"in {workload.cwd}"))),
+        tuple(lines),
         f"{workload.backend}: {', '.join(workload.passes) or 'no pass'}{runs}; {usual}, "
         f"at most {duration(workload.most)}; decided by {', '.join(workload.gates) or 'nothing'}",
     )

@@ -26,7 +26,7 @@ def test_the_least_file_has_defaults_for_all_else(tmp_path: Path) -> None:
     assert [w.command for w in config.workloads] == [("python", "a.py")]
     assert config.workloads[0].cwd == tmp_path
     assert config.workloads[0].declared == ("time.median",)
-    assert config.confirm.enabled
+    assert (config.paired, config.pairs.budget) == ("always", None)
 
 
 def test_the_example_is_a_file_that_can_be_read(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_every_line_of_the_example_that_is_commented_out_can_be_read(tmp_path: P
     config = read_config(written(tmp_path, text))
     assert config.workloads[0].passes == ("timing",)
     assert config.workloads[0].floors["time.p95"] == {"relative": "5 %", "nights": 5}
-    assert config.confirm.checkout == ("./fetch.sh", "{commit}", "{folder}")
+    assert config.pairs.checkout == ("./fetch.sh", "{commit}", "{folder}")
     assert config.anchor.commit == "1a2b3c4d"
     assert config.accepted[0].word == "now checks its input"
 
@@ -125,8 +125,15 @@ def test_paths_are_taken_from_the_folder_of_the_file(tmp_path: Path, monkeypatch
         (LEAST + "  - name: b\n    command: []\n", 6, "command is empty", "command: ["),
         (LEAST + '  - name: b\n    command: "a \'b"\n', 6, "No closing quotation", "command: ["),
         (LEAST + "  - just text\n", 5, "a workload must be a mapping", "key: value"),
-        (LEAST + "confirm: {rounds: 3}\n", 5, "not a whole number from 4", "rounds: 20"),
-        (LEAST + "confirm: {checkout: [clone]}\n", 5, "{commit} and {folder}", "checkout:"),
+        (LEAST + "pairs: {rounds: 3}\n", 5, "not a whole number from 4", "rounds: 20"),
+        (LEAST + "pairs: {checkout: [clone]}\n", 5, "{commit} and {folder}", "checkout:"),
+        (LEAST + "confirm: {setup: [make]}\n", 5, "'confirm': it has another place", "pairs: {setup: ...}"),
+        (LEAST + "gates: [time.median]\n", 5, "'gates': it has another place", "defaults: {gates: ...}"),
+        (LEAST + "setup: [make]\n", 5, "'setup': it has another place", "pairs: {setup: ...}"),
+        (LEAST + "  - {name: b, command: cd x && make}\n", 5, "holds cd", '[sh, -c, "cd x && make"]'),
+        (LEAST + "  - {name: b, command: make && ./b}\n", 5, "holds &&", '[sh, -c, "make && ./b"]'),
+        (LEAST + "  - {name: b, command: ./b > out.txt}\n", 5, "holds >", '[sh, -c, "./b > out.txt"]'),
+        (LEAST + "  - {name: b, command: A=1 ./b}\n", 5, "begins with a variable", 'env: {A: "1"}'),
         (LEAST + "calibrate: {workloads: some}\n", 5, "not a whole number", "workloads: 1"),
         (LEAST + "anchor: {}\n", 5, "a commit or a date", "anchor: {commit:"),
         (LEAST + "anchor: {commit: 1234567}\n", 5, "not a commit", "in quotes"),

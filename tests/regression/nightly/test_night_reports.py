@@ -102,7 +102,7 @@ def test_what_was_confirmed_shows_its_evidence_and_the_commits_to_look_at() -> N
         assert "profkit compare reports/nights/n1/w 'reports/nights/n 2/w'" in words
         assert "/home/jo" not in words
         assert "profkit history accept w --because WHY" in words
-        assert "Other work disturbed the candidate. load 7.2" in words
+        assert "Other work disturbed the candidate: load 7.2" in words
         assert words.lower().count("why:") + words.count("<b>Why</b>") == 1  # a disturbance is no reason
 
 
@@ -125,6 +125,33 @@ def test_what_pairs_decided_is_said_once_and_the_next_commands_run_the_same_two_
         assert "side by side" not in words
         assert f"{start} compare --base {'a' * 12} --head {'b' * 12} {end} # why" in words
         assert f"{start} bisect {'a' * 12} {'b' * 12} {end}" in words
+    both = night(*(workload(name, "regressed", metrics=(told,), in_pairs=how) for name in ("v", "w")))
+    words = " ".join(night_text(both).split())
+    assert words.count(" bisect ") == 1  # the same two commits
+    assert words.count(" compare --base ") == 2
+
+
+def test_a_note_of_several_workloads_is_said_once() -> None:
+    several = [workload("a", notes=("not so",)), workload("b", notes=("not so",)), workload("c")]
+    words = " ".join(night_text(night(*several)).split())
+    assert "a, b: not so" in words
+    assert "all workloads: not so" in night_text(night(*several[:2]))
+    assert "a: not so" in night_text(night(several[0]))
+
+
+def test_the_first_line_of_a_workload_that_failed_names_its_error() -> None:
+    said = "the workload exited with 1; it said:\n  File 'a.py', line 3\n    f()\nKeyError: 'x'\n"
+    one = night(replace(workload("w", "missing"), reason=said, ending="workload-failed", metrics=()))
+    first = night_text(one).splitlines()[0]
+    assert first.endswith("w: the workload exited with 1: \"KeyError: 'x'\"")
+    assert "a.py" in night_junit(one)  # its detail has all of it
+
+
+def test_what_is_new_could_show_nothing_and_no_report_says_that_it_passed() -> None:
+    told = replace(metric("new"), detectable=None)
+    one = night(workload("w", "new", metrics=(told,)))
+    assert "Passed" not in night_text(one)
+    assert "could have shown" not in night_junit(one)
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_a_workload_cannot_speak_in_the_name_of_profkit(tmp_path: Path) -> None:
 
 def test_nothing_but_profkits_own_annotations_is_a_command_to_githubs_runner(tmp_path: Path) -> None:
     (tmp_path / "forges.py").write_text(
-        "raise SystemExit('::add-mask::a\\n::set-output name=b::c\\n##[error]d\\n%0A::error::e')\n"
+        "raise SystemExit('::set-output name=b::c\\n##[error]d\\n%0A::error::e\\n::add-mask::a')\n"
     )
     written(tmp_path, '  - {name: "::error title=x::y", command: [python, forges.py]}\n')
     said = profkit("nightly", "night.yaml", cwd=tmp_path, env={"GITHUB_ACTIONS": "true"}, process=False)
@@ -160,7 +160,8 @@ def test_an_interrupted_night_tells_what_was_finished_and_goes_on_later(
     assert (child.returncode, document["interrupted"]) == (130, True)
     assert "Traceback" not in err
     found = by_name(document)
-    assert (found["good"]["outcome"], found["slow"]["outcome"]) == ("new", "missing")
+    assert (found["good"]["outcome"], found["slow"]["outcome"]) == ("ambiguous", "missing")
+    assert "not compared: the night was interrupted" in found["good"]["reason"]
     assert "interrupted" in found["last"]["reason"]
     assert (tmp_path / "reports" / "nights" / "n1" / "report.html").is_file()
     written(tmp_path, GOOD + "  - {name: slow, command: [python, -c, pass]}\n")
@@ -196,7 +197,7 @@ def test_what_cannot_be_confirmed_says_why_and_fails_nothing(tmp_path: Path, sim
     written(
         place,
         "  - {name: work, command: [python, work.py]}\n",
-        "confirm: {setup: [sh, -c, exit 3], rounds: 6}\n",
+        "pairs: {setup: [sh, -c, exit 3], rounds: 6}\n",
     )
     night(place, "--night", "a")
     aged(place / "reports" / "history.sqlite")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -39,8 +40,8 @@ def night(place: Path, id: str) -> tuple[int, dict[str, Any], dict[str, Any]]:
     )
     assert said.out, said.err
     (workload,) = said.json()["workloads"]
-    time = next((m for m in workload["metrics"] if m["metric"] == "time.median"), {})
-    return said.code, workload, time
+    decided = next((m for m in workload["metrics"] if m["metric"] == "time.median"), {})
+    return said.code, workload, decided
 
 
 def base_of(time: dict[str, Any]) -> str:
@@ -105,8 +106,8 @@ def test_what_was_accepted_is_what_later_nights_are_held_against(tmp_path: Path,
     )  # fmt: skip
     assert said.code == 0, said.err
     code, workload, _ = night(place, "b")
-    assert (code, workload["outcome"]) == (0, "new")
-    assert "nothing was committed" in workload["notes"][0]
+    assert (code, workload["outcome"], workload["code"]) == (0, "pass", "same-code")
+    assert "nothing was committed" in workload["reason"]
     commit(place, 150)
     code, _, time = night(place, "c")
     assert (code, base_of(time)) == (1, slower)
@@ -121,8 +122,8 @@ def test_a_change_that_is_accepted_in_the_file_from_tonight_on_is_no_regression(
     with open_history(place / "reports" / "history.sqlite") as history:
         history.accept(AcceptedChange("work", datetime.now(timezone.utc).isoformat(), "checks its input"))
     code, workload, time = night(place, "b")
-    assert (code, time["outcome"]) == (0, "new"), workload["notes"]
-    assert "accepted" in workload["notes"][0]
+    assert (code, time["outcome"]) == (0, "pass"), workload["notes"]
+    assert "accepted" in workload["reason"]
     assert in_turn.runs == []
 
 
@@ -155,27 +156,136 @@ def test_what_could_not_be_decided_is_held_against_the_same_commit_again(
     assert (code, base_of(time)) == (1, good)
 
 
+def test_a_first_commit_is_new_and_what_the_next_night_is_held_against(
+    tmp_path: Path, in_turn: InTurn
+) -> None:
+    place = place_of(tmp_path)
+    first = git(place, "rev-parse", "HEAD")
+    code, found, _ = night(place, "a")
+    assert (code, found["outcome"], in_turn.runs) == (0, "new", [])
+    assert "there is no commit before this one: later nights are held against" in found["reason"]
+    assert found["notes"] == []
+    commit(place, 120)
+    code, _, time = night(place, "b")
+    assert (code, base_of(time)) == (1, first)
+
+
 @pytest.mark.parametrize(
     ("more", "says", "fix"),
     [
-        ("", "no commit before this one", "baseline: COMMIT"),
         ("baseline: v9\n", "does not have the commit v9", "git fetch origin v9"),
-        ("confirm: {setup: [sh, -c, exit 3]}\nbaseline: v1\n", "setup command exited with 3", "setup.log"),
+        ("pairs: {setup: [sh, -c, exit 3]}\nbaseline: v1\n", "setup command exited with 3", "setup.log"),
     ],
 )
-def test_a_night_that_has_nothing_to_be_held_against_says_why_and_fails_nothing(
+def test_a_night_whose_pairs_are_prevented_is_not_decided_and_says_why_first(
     tmp_path: Path, in_turn: InTurn, more: str, says: str, fix: str
 ) -> None:
     place = place_of(tmp_path, more)
-    if "v1" in more:
-        git(place, "tag", "v1")
-        commit(place, 120)
+    git(place, "tag", "v1")
+    commit(place, 120)
     code, found, _ = night(place, "a")
     assert in_turn.runs == []
-    assert (code, found["outcome"]) == (0, "new")
-    assert found["notes"][0].startswith("not run in pairs: ")
-    assert says in found["notes"][0]
-    assert fix in found["notes"][0]
+    assert (code, found["outcome"], found["code"]) == (0, "ambiguous", "not-compared")
+    assert found["reason"].startswith("time.median of work: not compared: ")
+    assert says in found["reason"]
+    assert fix in found["fix"]
+    said = profkit("nightly", "night.yaml", "--strict", "--quiet", "--night", "b", cwd=place, process=False)
+    assert said.code == 5
+    assert "not compared" in " ".join(said.out.splitlines()[0:2])
+
+
+def test_what_a_failed_setup_printed_is_kept_and_the_setup_of_a_commit_fails_once_a_night(
+    tmp_path: Path, in_turn: InTurn
+) -> None:
+    setup = f"echo run >> {tmp_path}/tries; echo no gcc; exit 3"
+    place = place_of(tmp_path, f"pairs: {{setup: [sh, -c, '{setup}']}}\n")
+    (place / "night.yaml").write_text(
+        (place / "night.yaml").read_text() + "  - {name: other, command: [python, work.py]}\n"
+    )
+    assert profkit("nightly", "night.yaml", "--quiet", "--night", "a", cwd=place, process=False).code == 0
+    commit(place, 120)
+    said = profkit(
+        "nightly", "night.yaml", "--quiet", "--night", "b", "--format", "json", cwd=place, process=False
+    )
+    one, two = said.json()["workloads"]
+    assert one["fix"] == two["fix"]
+    assert "no gcc" in Path(one["fix"].removeprefix("cat ")).read_text()
+    assert (tmp_path / "tries").read_text() == "run\n"
+
+
+def test_too_few_pairs_decide_nothing_and_are_no_base_for_later_nights(
+    tmp_path: Path, in_turn: InTurn
+) -> None:
+    place = place_of(tmp_path, "pairs: {budget: 0.001}\n")
+    good = git(place, "rev-parse", "HEAD")
+    assert night(place, "a")[0] == 0
+    commit(place, 150)
+    in_turn.lasts = 0.02
+    code, found, _ = night(place, "b")
+    assert (code, found["outcome"], found["code"]) == (0, "ambiguous", "not-compared")
+    assert "1 pair in the budget of" in found["reason"]
+    assert found["fix"].startswith("pairs: {budget: ")
+    (place / "night.yaml").write_text(
+        (place / "night.yaml").read_text().replace("pairs: {budget: 0.001}\n", "")
+    )
+    in_turn.lasts = 0.0
+    for id in ("b", "c"):  # the same night goes on, and one of its own
+        code, _, decided = night(place, id)
+        assert (code, base_of(decided)) == (1, good)
+
+
+def test_a_night_whose_pairs_failed_is_no_base_though_its_past_lets_it_pass(
+    tmp_path: Path, in_turn: InTurn
+) -> None:
+    """The past of a noisy machine lets a commit pass that is slower; pairs must still find it the night after."""
+    place = place_of(tmp_path)
+    for number in range(9):
+        night(place, f"a{number}")
+    good = git(place, "rev-parse", "HEAD")
+    file = place / "night.yaml"
+    text = file.read_text()
+    noisy = text.replace("budget: 60}", "budget: 60, floors: {time.median: 30 %}}")
+    file.write_text("pairs: {setup: [sh, -c, exit 3]}\n" + noisy)
+    commit(place, 104)
+    code, _, decided = night(place, "b")
+    assert (code, decided["outcome"], decided["code"]) == (0, "pass", "held")
+    file.write_text(text)
+    (place / "other.txt").write_text("x")
+    commit(place, 104)
+    code, _, decided = night(place, "c")
+    assert (code, base_of(decided)) == (1, good)
+
+
+def test_where_the_file_sets_no_budget_there_is_room_for_four_pairs(
+    tmp_path: Path, in_turn: InTurn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A workload of ten seconds would have three pairs in a minute, and no night would ever see a change of it."""
+    monkeypatch.setattr("profkit.regression.nightly.pairs.PAIRS_SECONDS", 0.01)
+    monkeypatch.setattr("profkit.regression.nightly.pairs.warm_up", lambda *_: time.sleep(0.05) or [])
+    place = place_of(tmp_path)
+    commit(place, 150)
+    in_turn.lasts = 0.02
+    code, _, found = night(place, "a")
+    assert (code, found["code"]) == (1, "paired")
+    assert len(in_turn.runs) >= 8
+
+
+def test_where_the_last_good_commit_is_gone_the_one_before_it_is_the_base(
+    tmp_path: Path, in_turn: InTurn
+) -> None:
+    """A forced push replaces the last commits; those that no branch has are removed at the next `git gc`."""
+    place = place_of(tmp_path)
+    first = git(place, "rev-parse", "HEAD")
+    assert night(place, "a")[0] == 0
+    gone = commit(place, 101)
+    assert base_of(night(place, "b")[2]) == first
+    git(place, "reset", "-q", "--hard", first)
+    commit(place, 130)
+    git(place, "reflog", "expire", "--expire=now", "--all")
+    git(place, "gc", "-q", "--prune=now")
+    assert not git(place, "rev-list", "--all").count(gone)
+    code, _, time = night(place, "c")
+    assert (code, base_of(time)) == (1, first)
 
 
 def test_without_a_repository_or_at_another_place_a_night_says_that_it_is_not_paired(
@@ -198,9 +308,9 @@ def test_a_clone_without_the_commits_before_says_how_to_get_them(tmp_path: Path,
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{place}", str(shallow))
     (shallow / "night.yaml").write_text((place / "night.yaml").read_text())
     code, workload, _ = night(shallow, "a")
-    assert (code, workload["outcome"]) == (0, "new")
-    assert "this clone is shallow" in workload["notes"][0]
-    assert "git fetch --unshallow" in workload["notes"][0]
+    assert (code, workload["outcome"]) == (0, "ambiguous")
+    assert "this clone is shallow" in workload["reason"]
+    assert "git fetch --unshallow" in workload["fix"]
 
 
 def test_a_night_that_goes_on_runs_no_pairs_twice_and_tells_the_same(tmp_path: Path, in_turn: InTurn) -> None:
@@ -219,7 +329,10 @@ def test_a_ctrl_c_in_the_pairs_keeps_the_night_and_the_next_call_makes_them(
     commit(place, 120)
     in_turn.interrupt_at = 5
     code, workload, _ = night(place, "a")
-    assert (code, workload["outcome"]) == (130, "new")
+    assert (code, workload["outcome"], workload["code"]) == (130, "ambiguous", "not-compared")
+    assert "the night goes on with: profkit nightly night.yaml --night a" in (
+        place / "reports" / "nights" / "a" / "report.md"
+    ).read_text().replace("\\", "")
     assert git(place, "worktree", "list").count("\n") == 0
     code, workload, _ = night(place, "a")
     assert (code, workload["outcome"]) == (1, "regressed")
@@ -295,16 +408,16 @@ def test_by_suspects_only_a_time_outside_of_its_past_is_run_in_pairs(
     assert (code, time["outcome"]) in ((0, "pass"), (0, "improved"))
 
 
-def test_by_suspects_without_re_runs_a_candidate_is_told_and_fails_nothing_at_first(
+def test_without_pairs_a_candidate_is_told_and_fails_nothing_at_first(
     tmp_path: Path, in_turn: InTurn
 ) -> None:
-    place = place_of(tmp_path, "paired: suspects\nconfirm: {enabled: false}\n")
+    place = place_of(tmp_path, "paired: never\n")
     for number in range(9):
         night(place, f"a{number}")
     commit(place, 130)
     code, workload, time = night(place, "b")
     assert (code, time["outcome"], time["code"]) == (0, "ambiguous", "suspect")
-    assert "re-runs are turned off (fix: confirm: {enabled: true})" in workload["notes"][0]
+    assert workload["notes"] == []
     assert in_turn.runs == []
 
 
@@ -323,3 +436,27 @@ def test_a_workload_against_itself_is_the_same_and_kept_for_the_page(tmp_path: P
     assert sorted(path.name for path in (place / "reports" / "nights" / "a").iterdir() if path.is_dir()) == [
         "runs"
     ]
+
+
+def test_a_plan_names_the_commit_of_the_pairs_and_takes_the_time_of_whole_nights(
+    tmp_path: Path, in_turn: InTurn
+) -> None:
+    place = place_of(tmp_path)
+    first = commit(place, 100)
+    in_turn.lasts = 0.02
+    (place / "other.txt").write_text("x")
+    commit(place, 100)
+    night(place, "10")
+    commit(place, 101)
+    night(place, "9")  # later than the night 10, though its name comes after it
+    plan = profkit("nightly", "night.yaml", "--plan", "--format", "json", cwd=place, process=False).json()
+    (work,) = plan["workloads"]
+    assert work["base"] is None
+    assert "nothing was committed" in work["no_pairs"]
+    states = [json.loads(path.read_text()) for path in place.rglob("state.json")]
+    assert plan["usual"] == max(state["seconds"] for state in states)
+    assert plan["usual"] > work["usual"]
+    last = commit(place, 102)
+    assert last != first
+    shown = profkit("nightly", "night.yaml", "--plan", cwd=place, process=False).out
+    assert f"in pairs with {git(place, 'rev-parse', 'HEAD~1')[:12]}" in shown

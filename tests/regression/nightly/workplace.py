@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import replace
 from datetime import datetime, timedelta
 from math import exp
@@ -57,6 +58,7 @@ class InTurn:
         )
         self.runs: list[str] = []  # the folders they ran in
         self.interrupt_at: int | None = None  # the run that a Ctrl-C hits
+        self.lasts = 0.0  # seconds of the clock for one run
         self._draw = random.Random(1)
 
     def run_once(self, version: Version, options: RunOptions, *_: object) -> OneRun:
@@ -65,6 +67,7 @@ class InTurn:
             self.interrupt_at = None
             raise KeyboardInterrupt
         self.runs.append(str(version.cwd))
+        time.sleep(self.lasts)
         number = self.runs.count(str(version.cwd))
         swing = self.swing * (-1 if number % 2 else 1) if version.name.startswith(PRESENT) else 0.0
         size = int((version.cwd / "size.txt").read_text())

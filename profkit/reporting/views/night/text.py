@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from profkit.core.formatting import format_figures, format_quantity, plural, signed
+from profkit.core.formatting import format_figures, format_quantity, plural, shorten, signed
 from profkit.core.types import MetricOutcome, Night, Outcome, WorkloadOutcome
 from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
 from profkit.reporting.view import Span, Status, Text, strong
@@ -23,6 +23,9 @@ OUTCOMES: dict[Outcome, Status] = {
     "pass": Status.PASS,
 }
 BESIDE_BASE = ("paired", "exact")  # codes whose reason begins with the size of the change
+# Codes whose reason begins with the value, and with what it is compared with (`regression/detection/reasons.py`).
+_WITH_VALUE = ("collapse", "held", "seen-before", "suspect", "same", "same-night", "perhaps-better")
+_SAID = 160  # characters of a program's last line
 QUIET: tuple[Outcome, ...] = ("pass", "new")  # nobody needs to act
 
 
@@ -42,6 +45,13 @@ def counts(workloads: Sequence[WorkloadOutcome]) -> Text:
     return tuple(parts) or "no workload"
 
 
+def short_reason(reason: str) -> str:
+    """A reason in one line: of what a workload printed at its end the last line, which names the error, in quotes."""
+    head, said, printed = reason.partition("; it said:\n")
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    return f'{head}: "{shorten(lines[-1], _SAID)}"' if said and lines else " ".join(reason.split())
+
+
 def change_of(metric: MetricOutcome) -> str:
     """`640 µs → 694 µs (+8.4 %)`; what there is of it."""
     if metric.value is None:
@@ -58,7 +68,7 @@ def change_of(metric: MetricOutcome) -> str:
 def why_of(metric: MetricOutcome) -> str:
     """Its change, and the reason of its outcome."""
     change = change_of(metric)
-    return f"{change}: {metric.reason}" if change else metric.reason
+    return f"{change}: {metric.reason}" if change and metric.code not in _WITH_VALUE else metric.reason
 
 
 def _signed(ratio: float) -> str:
@@ -69,7 +79,7 @@ def _signed(ratio: float) -> str:
 def detectable(metric: MetricOutcome) -> str:
     """How small a change tonight could have seen."""
     if metric.detectable is None:
-        return "new" if metric.outcome == "new" else "not known"
+        return "-" if metric.outcome == "new" or metric.code == "same-code" else "not known"
     return f"{format_figures(metric.detectable * 100, 2)} %"
 
 
@@ -98,9 +108,15 @@ def causes(workload: WorkloadOutcome) -> list[str]:
 
 
 def disturbances(workload: WorkloadOutcome) -> list[str]:
-    """What disturbed the measuring of tonight's run or the last good one: no reason for a change."""
-    all_causes = workload.comparison.causes if workload.comparison is not None else ()
-    return [" ".join((c.sentence, *c.evidence)) for c in all_causes if c.kind in DISTURBANCES]
+    """What disturbed the measuring of tonight's run or the last good one: no reason for a change.
+
+    Nothing where these runs decided nothing: pairs did, for both sides alike, or nothing was compared.
+    """
+    moved = [m for m in alarming(workload) if m.gates]
+    if workload.comparison is None or all(m.code in (*BESIDE_BASE, "not-compared") for m in moved):
+        return []
+    told = [cause for cause in workload.comparison.causes if cause.kind in DISTURBANCES]
+    return [f"{c.sentence.rstrip('.')}: {'; '.join(c.evidence)}" if c.evidence else c.sentence for c in told]
 
 
 def evidence(metric: MetricOutcome) -> list[str]:
@@ -116,20 +132,39 @@ def evidence(metric: MetricOutcome) -> list[str]:
     return lines
 
 
-def next_commands(workload: WorkloadOutcome) -> list[str]:
+def next_lines(workloads: Sequence[WorkloadOutcome]) -> tuple[str, ...]:
+    """What to type next; a bisection of the same two commits once, by the first workload that they made slower."""
+    lines: list[str] = []
+    bisected: set[tuple[str, str]] = set()
+    for workload in workloads:
+        ends = _ends_of(workload)
+        lines += _next_commands(workload, bisect=ends not in bisected)
+        bisected |= {ends} if ends is not None else set()
+    return tuple(lines)
+
+
+def _ends_of(workload: WorkloadOutcome) -> tuple[str, str] | None:
+    """The last good commit and the one that its worst metric regressed with, where two commits are known."""
+    worst = next((m for m in workload.metrics if m.gates and m.outcome == "regressed"), None)
+    good, here = (worst.good_commit, worst.commit) if worst is not None else (None, None)
+    return (good, here) if good and here and good != here else None
+
+
+def _next_commands(workload: WorkloadOutcome, *, bisect: bool) -> list[str]:
     """What to type next of a workload that regressed: the whole comparison, and what makes a change the normal."""
     if workload.outcome != "regressed" or workload.code == MISSED_TARGET:
         return []
     lines = []
-    worst = next((m for m in workload.metrics if m.gates and m.outcome == "regressed"), None)
-    good, here = (worst.good_commit, worst.commit) if worst is not None else (None, None)
-    if workload.in_pairs and good and here and good != here:
+    ends = _ends_of(workload)
+    if workload.in_pairs and ends is not None:
+        good, here = ends
         how = workload.in_pairs
         setup = ("--setup", shlex.join(how.setup)) if how.setup else ()
         end = shlex.join((*setup, "--", *how.command))
         start = " ".join((*map(_quoted_value, how.env), "profkit"))
         lines.append(f"{start} compare --base {good[:12]} --head {here[:12]} {end}  # why")
-        lines.append(f"{start} bisect {good[:12]} {here[:12]} {end}  # if there are commits between them")
+        if bisect:
+            lines.append(f"{start} bisect {good[:12]} {here[:12]} {end}  # if there are commits between them")
     elif (
         (comparison := workload.comparison) is not None
         and comparison.baseline.path
@@ -199,6 +234,19 @@ def trust_lines(night: Night) -> list[str]:
             line += f", {format_figures(c.worst * 100, 2)} % at most"
         lines.append(line)
     return lines
+
+
+def grouped_notes(workloads: Sequence[WorkloadOutcome]) -> list[str]:
+    """The notes of all workloads, what several have once: `parse, small: ...`, `all workloads: ...`."""
+    names: dict[str, list[str]] = {}
+    for workload in workloads:
+        for note in workload.notes:
+            names.setdefault(note, []).append(workload.name)
+    every = len(workloads)
+    return [
+        f"{'all workloads' if 1 < len(whose) == every else ', '.join(whose)}: {note}"
+        for note, whose in names.items()
+    ]
 
 
 def duration(seconds: float) -> str:

@@ -46,10 +46,12 @@ from profkit.reporting.views.night.text import (
     disturbances,
     duration,
     evidence,
+    grouped_notes,
     missed_targets,
     name_of,
     new_segments,
-    next_commands,
+    next_lines,
+    short_reason,
     trust_lines,
     why_of,
     word_of,
@@ -108,6 +110,8 @@ def _blocks(night: Night, folder: Path | None) -> Iterator[Block]:
         )
     if calm:
         title = "Passed, and the smallest change that each would have shown"
+        if all(workload.outcome == "new" for workload in calm):
+            title = "New: with nothing to be compared with yet"
         yield Detail(
             (Section(title, (_passed(calm, watched=True),), fold=Fold.FOLDED),),
             (Section(title, (_passed(calm, watched=False),)),),
@@ -117,16 +121,14 @@ def _blocks(night: Night, folder: Path | None) -> Iterator[Block]:
         yield Section("Watched metrics, which fail no night", (_statuses(watched),))
     yield from notes([f"{w.name}: {line}" for w in night.workloads for line in new_segments(w)], "Segments")
     yield from notes(trust_lines(night), "How far to trust it")
-    yield from notes(
-        [*night.notes, *(f"{w.name}: {note}" for w in night.workloads for note in w.notes)], "Notes"
-    )
+    yield from notes([*night.notes, *grouped_notes(night.workloads)], "Notes")
     charts = [chart for w in calm for m in w.metrics if m.gates for chart in _chart(m)]
     if charts:
         left = len(charts) - _CHARTS
         more = f" {left} more: profkit history trend" if left > 0 else ""
         body = Charts(tuple(charts[:_CHARTS]), _SHADED + more, repeats=True)
         yield Section("Over the nights", (body,), fold=Fold.REFERENCE)
-    lines = tuple(line for workload in loud for line in next_commands(workload))
+    lines = next_lines(loud)
     if lines:
         yield Section("Next", (Commands(lines),))
     if folder is not None:
@@ -151,7 +153,7 @@ def _loud(workload: WorkloadOutcome) -> Iterator[Block]:
     """A workload that needs attention: its reason, its metrics, why, what to type, its plots."""
     loud = alarming(workload)
     if not any(metric.gates for metric in loud):
-        yield Paragraph(workload.reason)
+        yield Paragraph(short_reason(workload.reason))
     if loud:
         yield _statuses([_status("", metric) for metric in loud])
     lines: list[Text] = [joined(Span("✗ ", status=Status.FAIL), line) for line in missed_targets(workload)]
@@ -238,13 +240,26 @@ def _cases(night: Night, workload: WorkloadOutcome) -> Cases:
         fix = f"\nfix: {workload.fix}" if workload.fix else ""
         detail = f"{workload.reason}{fix}"
         cases.insert(
-            0, Case(group, "workload", state, workload.reason, detail, workload.seconds, workload.code)
+            0,
+            Case(
+                group,
+                "workload",
+                state,
+                short_reason(workload.reason),
+                detail,
+                workload.seconds,
+                workload.code,
+            ),
         )
     facts = {"night": night.id, "outcome": workload.outcome, "code": workload.code}
     facts |= {"commit": night.commit} if night.commit else {}
     facts |= {"run": workload.run} if workload.run else {}
     lines = [workload.reason, *causes(workload), *new_segments(workload), *workload.notes]
-    lines += [f"{name_of(m)}: could have shown a change of {detectable(m)}" for m in workload.metrics]
+    lines += [
+        f"{name_of(m)}: could have shown a change of {detectable(m)}"
+        for m in workload.metrics
+        if m.detectable is not None
+    ]
     return Cases(
         f"{workload.name} on {workload.backend}",
         tuple(cases),
@@ -281,7 +296,7 @@ def _annotations(night: Night) -> Iterator[Annotation]:
         if level is None:
             continue
         loud = alarming(workload)
-        lines = [] if any(metric.gates for metric in loud) else [workload.reason]
+        lines = [] if any(metric.gates for metric in loud) else [short_reason(workload.reason)]
         for metric in loud[:5]:
             separator = " " if change_of(metric) else ": "
             lines.append(f"{name_of(metric)}{separator}{why_of(metric)}")
