@@ -44,6 +44,9 @@ def started() -> Iterator[Any]:
         browser.close()
 
 
+SIZE = {"width": 1280, "height": 720}  # of a page for which nothing else is said: playwright's
+
+
 @dataclass
 class Visit:
     """One page that is open, and what it did beside being shown."""
@@ -109,6 +112,8 @@ def visit(browser: Any, path: Path, *, within: Path | None = None, **context: An
     for event, listener in listeners.items():
         page.remove_listener(event, listener)
     page.emulate_media(media="null", color_scheme=context.get("color_scheme", "light"))
+    if page.viewport_size != (size := context.get("viewport", SIZE)):
+        page.set_viewport_size(size)
     page.goto("about:blank")
     _pages[key] = page
 

@@ -14,9 +14,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
+
+import typer.main
 
 PROFKIT = (sys.executable, "-m", "profkit")
 ENVIRONMENT = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
@@ -56,6 +59,9 @@ PROBES = (
     ("profkit.profilers.xctrace.find", "_ask_xcrun"),
     ("profkit.profilers.xctrace.find", "_probe_program"),
 )
+
+# The verbs with their options, put together once a process: 45 ms, which else every call pays.
+_command = lru_cache(typer.main.get_command)
 
 
 def profkit(
@@ -102,6 +108,7 @@ def call_in_process(words: list[str], cwd: Path, env: dict[str, str]) -> Said:
         mock.patch.object(sys, "stdout", out),
         mock.patch.object(sys, "stderr", err),
         mock.patch.multiple(options, _requested=options.OutputFormat.terminal, _printed=False),
+        mock.patch.object(typer.main, "get_command", _command),
     ):
         try:
             cli._run()

@@ -118,7 +118,7 @@ while time.time() - begin < 60:
 """
 
 
-@pytest.mark.skipif(not probe_valgrind().works, reason="no valgrind")
+@pytest.mark.valgrind
 def test_a_real_simulation_begins_late_ends_in_time_and_leaves_its_counts(tmp_path):
     (tmp_path / "work.py").write_text(PROGRAM)
     workload = Workload(

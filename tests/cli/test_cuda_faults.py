@@ -17,6 +17,7 @@ import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,7 @@ class Bench:
         return said
 
 
+@cache
 def _validator() -> Any:
     from jsonschema import Draft202012Validator
 

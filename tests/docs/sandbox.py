@@ -8,14 +8,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from profkit.core.run_folder import write_run
-from profkit.core.types import SampleSet
+from profkit.core.types import RunDocument, SampleSet
 from profkit.kernels.evaluation.results.field_files import FULL_RESULTS, field_files
 from profkit.kernels.evaluation.results.read_results import read_evaluation
 from profkit.regression.history import open_history
@@ -65,7 +67,9 @@ calibrate: {workloads: 0}
 """
 CONFIGS = ("nightly.yaml", "CONFIG.yaml")
 # What starts nothing and has nothing for a shell to expand is called in the process of the tests.
-PLAIN = re.compile(r"profkit (?:summarize|check|report|compare|history) [\w ./:,%+-]*")
+PLAIN = re.compile(
+    r"profkit (?:(?:summarize|check|report|compare|history|scrub) [\w ./:,%+\"-]*|nightly --example)"
+)
 # What shell lines on the pages call beside profkit. perf and valgrind are left out: their passes are tested elsewhere,
 # and each probe of them costs a second.
 PROGRAMS = (
@@ -106,7 +110,7 @@ class Sandbox:
             if f"profkit nightly {name}" in line:
                 (self.folder / name).write_text(NIGHTLY)
         if PLAIN.fullmatch(line):
-            said = call_in_process(line.split()[1:], self.folder, self.env)
+            said = call_in_process(shlex.split(line)[1:], self.folder, self.env)
             return subprocess.CompletedProcess(line, said.code, said.out, said.err)
         return subprocess.run(
             ["bash", "-c", line],
@@ -145,10 +149,10 @@ def furnish(
         shutil.copytree(evaluation, work / name)
     (work / "EARLIER" / FULL_RESULTS).write_text(field_files(read_evaluation(evaluation))[FULL_RESULTS])
     for name in RUNS:
-        write_run(work / name, judged())
+        write_run(work / name, _run())
     (work / "out.nsys-rep").write_bytes(b"a stand-in's report")
     _hide(home / "hidden", "torch", *(() if numpy else ("numpy",)))
-    train = replace(judged(), name="train", workload=replace(judged().workload, name="train"))
+    train = replace(_run(), name="train", workload=replace(_run().workload, name="train"))
     write_run(work / "downloaded" / "20261120-054700-train-cpu", train)
     (work / "series.csv").write_text(
         "".join(f"{100 + night % 3 + 10 * (night > 20)}\n" for night in range(40))
@@ -172,13 +176,24 @@ def furnish(
     return Sandbox(work, env | (_gpu(home, libraries) if libraries is not None else {}))
 
 
+# Each folder is furnished with the same runs: they are judged once.
+@cache
+def _run() -> RunDocument:
+    return judged()
+
+
+@cache
+def _run_of(night: int) -> RunDocument:
+    timing = replace(documents.timing(), processes=_slower(1.0 if night < 6 else 1.2))
+    started = f"2026-11-0{night}T05:47:00+00:00"
+    return judged(replace(documents.document(), started=started, timings=(timing,)))
+
+
 def _remember(work: Path) -> None:
     """A history of nine nights of the workloads that the pages name, the last ones slower, and one trace."""
     with open_history(work / "reports" / "history.sqlite") as history:
         for night in range(1, 10):
-            timing = replace(documents.timing(), processes=_slower(1.0 if night < 6 else 1.2))
-            run = replace(documents.document(), started=f"2026-11-0{night}T05:47:00+00:00", timings=(timing,))
-            write_run(work / "night", judged(run))
+            write_run(work / "night", _run_of(night))
             entry = entry_at(work / "night")
             for name in ("gated_mlp", "NAME", "WORKLOAD"):
                 history.add(with_workload(replace(entry, id=f"{name}{night}"), name))

@@ -101,9 +101,9 @@ STATUSES = [
 ]
 
 
-def generate(*words: str, cwd: Path, key: str = KEY) -> Said:
+def generate(*words: str, cwd: Path, key: str = KEY, process: bool = False) -> Said:
     keys = {"OPENAI_API_KEY": key, "ANTHROPIC_API_KEY": ""}
-    return profkit("generate", *words, cwd=cwd, env=keys, process=True)
+    return profkit("generate", *words, cwd=cwd, env=keys, process=process)
 
 
 def options(server: ModelServer) -> list[str]:
@@ -145,8 +145,11 @@ class Generated:
 def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generated]:
     folder = tmp_path_factory.mktemp("generated")
     with ModelServer(SCRIPT) as server:
+        # In a process of its own: a key in its environment is what a kernel looks for.
         said = generate(
-            *options(server), "--max-attempts", "10", "--prices", "3,15", "--format", "json", cwd=folder
+            *(*options(server), "--max-attempts", "10", "--prices", "3,15", "--format", "json"),
+            cwd=folder,
+            process=True,
         )
         yield Generated(said, folder / "generated_kernels" / "first", server.requests)
 
@@ -254,7 +257,9 @@ def test_several_operations_are_asked_at_once_and_a_budget_of_tokens_holds(tmp_p
     def script(request: Request) -> str:
         name = re.search(r"`(\w+)_kernel_impl`", request.text)
         assert name is not None
-        return f"```python\ndef {name[1]}_kernel_impl(*args, **kwargs):\n    return args[0]\n```"
+        # One kernel is judged while the others are asked for.
+        code = f"```python\ndef {name[1]}_kernel_impl(*args, **kwargs):\n    return args[0]\n```"
+        return code if name[1] == "add" else NO_CODE
 
     with ModelServer(script) as server:
         words = options(server)

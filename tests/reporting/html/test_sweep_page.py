@@ -48,12 +48,15 @@ def test_names_that_are_markup_are_shown_and_run_nothing(open_sweep: Open) -> No
     assert page.locator("main script").count() == 0
 
 
-@pytest.mark.parametrize("width", [400, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_scrolls_sideways(open_sweep: Open, width: int, scheme: str) -> None:
+def test_nothing_scrolls_sideways(open_sweep: Open, scheme: str) -> None:
     document = sweeps.without(sweeps.sweep("GELU", "MSE"), "crashed", "CUDA", "killed by SIGSEGV", among=(3,))
-    page = open_sweep(document, viewport={"width": width, "height": 900}, color_scheme=scheme).page
-    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+    page = open_sweep(document, color_scheme=scheme).page
+    over = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    for width in (400, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("innerWidth") == width
+        assert page.evaluate(over) <= 0
 
 
 def test_the_map_is_walked_by_arrow_keys_and_each_cell_tells_its_numbers(open_sweep: Open) -> None:
