@@ -56,8 +56,8 @@ def add_to(app: typer.Typer) -> None:
 @history.command(
     "add",
     epilog="Example:  profkit history add reports/20261120-054700-gated_mlp-cpu benchmark.json\n\n"
-    "Reads runs, every report that `summarize` reads, and results of pytest-benchmark, asv, nvbench, Google Benchmark,"
-    " hyperfine and pyperf. A run that is there already changes nothing.",
+    "Reads runs, every report that `summarize` reads, and results of pytest-benchmark, asv, nvbench and Google"
+    " Benchmark. A run that is there already changes nothing.",
 )
 @history.command("import", hidden=True)
 def add(

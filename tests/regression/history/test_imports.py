@@ -22,8 +22,6 @@ FILES = {
     "pytest-benchmark": DATA / "pytest-benchmark.json",
     "google-benchmark": DATA / "google-benchmark.repetitions.json",
     "asv": ASV,
-    "hyperfine": DATA / "hyperfine.json",
-    "pyperf": DATA / "pyperf.json",
 }
 
 
@@ -113,28 +111,6 @@ def test_asv_without_the_files_beside_it(tmp_path: Path) -> None:
     assert of(entry, "bench.mem_list", "memory.object").value == 8056  # by the beginning of its name
 
 
-def test_hyperfine() -> None:
-    entry = told(FILES["hyperfine"])
-    value = of(entry, "true")
-    assert (value.value, len(value.groups[0])) == (0.0007142575, 8)
-    assert entry.facts["started"].startswith("the time of the file")
-
-
-def test_a_command_that_failed_is_marked_as_contradicted(tmp_path: Path) -> None:
-    data = json.loads(FILES["hyperfine"].read_text())
-    data["results"][0]["exit_codes"][2] = 137
-    path = tmp_path / "hf.json"
-    path.write_text(json.dumps(data))
-    assert of(told(path), "true").doubt == "the command ended with 137"
-
-
-def test_pyperf_keeps_its_processes_apart() -> None:
-    value = of(told(FILES["pyperf"]), "list append")
-    assert [len(group) for group in value.groups] == [2] * 10
-    assert value.low is not None
-    assert value.low < value.value < (value.high or 0)
-
-
 # ---------------------------------------------------------------- nvbench, by the grammar of its printers
 
 
@@ -201,6 +177,7 @@ def test_nvbench_with_its_samples(tmp_path: Path) -> None:
     assert of(entry, name, "time.mean").value == 1.25e-3
     assert of(entry, name, "bandwidth.declared").value == 8e11
     assert entry.facts["left out"] == "copy: too large"
+    assert entry.facts["started"].startswith("the time of the file")
     assert {f.name: (f.value, f.tier) for f in entry.features}["gpu.name"] == ("NVIDIA H200", "must")
 
 

@@ -1,12 +1,10 @@
-"""Result files of tools for compiled programs: Google Benchmark, nvbench, hyperfine.
+"""Result files of tools for compiled programs: Google Benchmark, nvbench.
 
 Google Benchmark: `--benchmark_out=FILE --benchmark_out_format=json`; fields as of its reporter 1.4 to 1.9. With
 repetitions each of them is a sample; where only aggregates were written their median and mean are what there is.
 
 nvbench: `--json FILE`; fields as of its printer 1.1: summaries as a list with tags, numbers written as text. After
 `--jsonbin FILE` the raw samples are in `FILE-bin/<n>.bin`, little-endian float32 of seconds.
-
-hyperfine: `--export-json FILE`; fields as of 1.6 to 1.20.
 """
 
 from __future__ import annotations
@@ -234,37 +232,7 @@ def _nvbench_samples(binary: Mapping[str, str], path: Path) -> tuple[float, ...]
     return tuple(sample for sample in samples if math.isfinite(sample) and sample >= 0)
 
 
-# ---------------------------------------------------------------- hyperfine
-
-
-def _wrote_hyperfine(data: Json) -> bool:
-    results = data.get("results")
-    return isinstance(results, list) and bool(results) and {"command", "mean"} <= results[0].keys()
-
-
-def _read_hyperfine(data: Json, _path: Path) -> ToolResult:
-    """Each command is a region. It does not say when, on what machine, or of which commit."""
-    values = tuple(_hyperfine_values(data["results"]))
-    return ToolResult("hyperfine", "hyperfine", "cpu", None, {}, values)
-
-
-def _hyperfine_values(results: Json) -> Iterator[MeasuredValue | str]:
-    fields = {
-        "median": "median", "mean": "mean", "minimum": "min", "maximum": "max", "user": "user", "system": "system",
-    }  # fmt: skip
-    for result in results:
-        name = str(result["command"])
-        parameters = {key: str(value) for key, value in (result.get("parameters") or {}).items() if value}
-        if not all(value in name for value in parameters.values()):  # the command was named
-            name += f" ({', '.join(f'{key}={value}' for key, value in parameters.items())})"
-        codes = sorted({code for code in result.get("exit_codes") or () if code})
-        failed = f"the command ended with {', '.join(map(str, codes))}" if codes else None
-        summary = {f"time.{metric}": result.get(field) for metric, field in fields.items()}
-        yield from times(name, [result.get("times")], summary, failed)
-
-
 NATIVE_TOOLS = (
     Tool("google-benchmark", _wrote_google_benchmark, _read_google_benchmark),
     Tool("nvbench", _wrote_nvbench, _read_nvbench),
-    Tool("hyperfine", _wrote_hyperfine, _read_hyperfine),
 )
