@@ -250,43 +250,6 @@ def trend(
         print_view(trends_view(trends), format)
 
 
-@history.command(
-    "replay",
-    epilog="Example:  profkit history replay gated_mlp:time.median\n\n"
-    "Would two nights in a row have been enough?"
-    "  profkit history replay gated_mlp --set nights=2 --set relative=3%",
-)
-def replay(
-    series: SeriesArgument = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="A rule: nights=2, relative=3%, sigmas=5, standing=note.", metavar="KEY=VALUE"
-        ),
-    ] = None,
-    backend: BackendOption = None,
-    since: SinceOption = None,
-    history: HistoryOption = None,
-    format: FormatOption = OutputFormat.terminal,
-) -> None:
-    """Decide the past again, night by night: what would have alarmed, and when."""
-    from profkit.regression.history import HistoryFilter, open_history
-    from profkit.regression.trends import replay_series, trends_of
-    from profkit.reporting import json
-    from profkit.reporting.views.history import replay_view
-
-    with open_history(history, read_only=True) as store:
-        trends = trends_of(
-            store, tuple(series or ()), HistoryFilter(backend=backend, since=since_time(since))
-        )
-        replays = replay_series(store, [trend.series for trend in trends], tuple(settings or ()))
-        where = str(store.path)
-    if format is OutputFormat.json:
-        print_result(json.replays(replays, where))
-    else:
-        print_view(replay_view(replays), format)
-
-
 def format_minute(started: str) -> str:
     """`2026-11-20 05:47` of an ISO 8601 time."""
     return started[:16].replace("T", " ")

@@ -60,30 +60,6 @@ def decide(
     return replace(outcome, change_points=changes, trend=trend)
 
 
-def decide_every_night(
-    series: Series,
-    rule: NightRule,
-    accepted: Sequence[AcceptedChange] = (),
-    confirmed: Mapping[str, ConfirmWord] | None = None,
-) -> tuple[MetricOutcome, ...]:
-    """What every past night would have been by this rule, one outcome per point, each given the nights before it alone.
-
-    An accepted change counts from the night that it was accepted for, not from the day on which somebody typed it.
-    Without trends; a late regression counts from the night on in which it could first be seen.
-    """
-    nights = judge_nights(series, rule, accepted, confirmed, with_limits=True)
-    late = (
-        find_late_regression(series, rule, nights, change_points_of(series, nights)) if rule.gates else None
-    )
-    outcomes = []
-    for index, result in enumerate(nights.results):
-        cut = replace(series, points=series.points[: index + 1])
-        word = (confirmed or {}).get(series.points[index].entry)
-        known = late if late is not None and index >= late.seen and index in nights.past else None
-        outcomes.append(_build_outcome(cut, rule, nights, result, word, known))
-    return tuple(outcomes)
-
-
 # ---------------------------------------------------------------- the outcome
 
 
