@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from math import sqrt
 
 from profkit.core.statistics import MAD_TO_SIGMA
-from profkit.regression.detection.rules import NightRule
+from profkit.regression.detection.rules import WINDOW, NightRule
 
 LONG_WINDOW = 120  # nights that tell autocorrelation and how often a series leaves its limits: four months
+SIGMAS = 4.0  # half-width of the limits in MAD-sigma
 FOLLOWING_SIGMAS = 2.5  # sigma beyond which a night that follows a candidate says the same
 CORRELATED = 0.2  # autocorrelation from which the spread of 24 nights understates the spread of all
 LEAST_FOR_CORRELATION = 20  # nights below which autocorrelation is not estimated: its standard error is 0.22
@@ -79,31 +80,31 @@ def weighted_median(values: Sequence[float], weights: Sequence[float]) -> float:
 def recent_limits(
     level: Sequence[float], inherited: float | None, rule: NightRule, weights: Sequence[float] = ()
 ) -> ControlLimits:
-    """The limits by the last nights of a level alone: median +- max(sigmas MAD-sigma, floor).
+    """The limits by the last nights of a level alone: median +- max(4 MAD-sigma, floor).
 
-    `inherited`: the relative sigma of the level before. A level of fewer than `window` nights takes its sigma from
+    `inherited`: the relative sigma of the level before. A level of fewer than `WINDOW` nights takes its sigma from
     both, by their number of nights. The edge is wider by sqrt(1 + pi / 2 / n), as the centre is not known better, and
-    where nothing is inherited once more by sqrt(1 + 12 (1 / n - 1 / window)): the MAD of 7 values is off by a third.
+    where nothing is inherited once more by sqrt(1 + 12 (1 / n - 1 / WINDOW)): the MAD of 7 values is off by a third.
     `weights` of the nights (none: all alike): then medians are weighted, and n is the number of nights they weigh.
     """
     if weights:
-        values, parts = level[-rule.window :], weights[-rule.window :]
+        values, parts = level[-WINDOW:], weights[-WINDOW:]
         n = nights_of(parts)
         centre = weighted_median(values, parts)
         sigma = MAD_TO_SIGMA * weighted_median([abs(value - centre) for value in values], parts)
     else:
-        last = sorted(level[-rule.window :])
+        last = sorted(level[-WINDOW:])
         n = len(last)
         centre = median_of_sorted(last)
         sigma = mad_sigma_about(last, centre)
     unsure = 1 + MEDIAN_VARIANCE / n
-    if n < rule.window:
+    if n < WINDOW:
         if inherited is None:
-            unsure *= 1 + 12 * (1 / n - 1 / rule.window)
+            unsure *= 1 + 12 * (1 / n - 1 / WINDOW)
         else:
             before = inherited * abs(centre)
-            sigma = sqrt(((rule.window - n) * before**2 + n * sigma**2) / rule.window)
-    width = max(rule.sigmas * sigma * sqrt(unsure), rule.floor(centre))
+            sigma = sqrt(((WINDOW - n) * before**2 + n * sigma**2) / WINDOW)
+    width = max(SIGMAS * sigma * sqrt(unsure), rule.floor(centre))
     return ControlLimits(centre, sigma, centre - width, centre + width, n)
 
 
@@ -143,7 +144,7 @@ def widened_limits(
     if followed:
         edges *= min(
             1.0,
-            (rule.sigmas * r + FOLLOWING_SIGMAS * sqrt(1 - r * r)) / rule.sigmas,
+            (SIGMAS * r + FOLLOWING_SIGMAS * sqrt(1 - r * r)) / SIGMAS,
         )
     edges = max(edges, rule.floor(recent.centre))
     low, high = recent.centre - edges, recent.centre + edges

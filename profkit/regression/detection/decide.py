@@ -16,7 +16,7 @@ from profkit.regression.detection.late import LateRegression, change_points_of, 
 from profkit.regression.detection.machine_series import NightResult
 from profkit.regression.detection.nights import JudgedNights, direction, judge_nights
 from profkit.regression.detection.reasons import reason_of
-from profkit.regression.detection.rules import NightRule
+from profkit.regression.detection.rules import LEAST, NightRule
 from profkit.regression.detection.segments import segments_of
 from profkit.regression.paired.decide import ConfirmWord
 
@@ -66,7 +66,7 @@ def decide(
 def _widened_limits(nights: JudgedNights, rule: NightRule) -> ControlLimits | None:
     """The limits of the last night with all that is known of its level; None where there are none."""
     machine, recent = nights.machine, nights.results[-1].limits
-    if machine is None or recent is None or len(machine.level) < rule.least:
+    if machine is None or recent is None or len(machine.level) < LEAST:
         return None
     return widened_limits(recent, machine.level, rule, guess=machine.guess, weights=machine.level_weights())
 
@@ -86,7 +86,7 @@ def _build_outcome(
     if late is not None and result.outcome in ("pass", "new", "ambiguous"):
         result = replace(
             result,
-            outcome="regressed" if index == late.seen or rule.standing == "fail" else "pass",
+            outcome="regressed",
             code=late.step if index == late.seen else "standing",
             step=late.step,
             first=late.first,

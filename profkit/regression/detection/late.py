@@ -18,7 +18,7 @@ from profkit.regression.detection.control_limits import (
 )
 from profkit.regression.detection.machine_series import MachineSeries
 from profkit.regression.detection.nights import JudgedNights, direction, is_usable
-from profkit.regression.detection.rules import NightRule
+from profkit.regression.detection.rules import WEEK, NightRule
 from profkit.regression.detection.segments import microseconds_or_none
 
 SAME_CHANGE = 5  # nights that two verdicts on one change may lie apart
@@ -77,15 +77,10 @@ def find_late_regression(
     """
     machine = nights.machine
     better = direction(series, rule)
-    if (
-        machine is None
-        or better == "none"
-        or machine.standing is not None
-        or len(machine.level) < rule.recent
-    ):
+    if machine is None or better == "none" or machine.standing is not None or len(machine.level) < WEEK:
         return None
     bad = -1 if better == "higher" else 1
-    now = median_of_sorted(sorted(machine.level[-rule.recent :]))
+    now = median_of_sorted(sorted(machine.level[-WEEK:]))
     for change in changes:
         floor = rule.floor(change.before)
         if min(bad * (change.after - change.before), bad * (now - change.before)) <= floor:
@@ -140,7 +135,7 @@ def find_drift(machine: MachineSeries, rule: NightRule, anchor: Sequence[float])
     if seen == len(level):
         return None
     nights = seen + 1
-    fortnight = 2 * rule.recent
+    fortnight = 2 * WEEK
     begin = next((n for n in range(nights - fortnight, 0, -1) if bad * (level[n - 1] - old) <= 0), 0)
     last_good = machine.indices[begin - 1] if begin else None
     return LateRegression("drift", machine.indices[begin], last_good, old, machine.indices[nights - 1])
@@ -148,7 +143,7 @@ def find_drift(machine: MachineSeries, rule: NightRule, anchor: Sequence[float])
 
 def _has_drifted(machine: MachineSeries, rule: NightRule, old: float, nights: int) -> bool:
     """Whether the first `nights` of the level end in a drift away from `old`."""
-    level, week = machine.level[:nights], rule.recent
+    level, week = machine.level[:nights], WEEK
     if nights < 2 * week + ANCHOR_NIGHTS:
         return False
     floor = rule.drift_floor(old)

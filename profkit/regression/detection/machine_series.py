@@ -19,8 +19,10 @@ from profkit.regression.detection.control_limits import (
     weight_of,
     widened_limits,
 )
-from profkit.regression.detection.rules import NightRule
+from profkit.regression.detection.rules import LEAST, WEEK, WINDOW, NightRule
 from profkit.regression.paired.decide import ConfirmWord
+
+COLLAPSE = 0.2  # an improvement to less than this share of the past is not believed
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class MachineSeries:
         """
         if lost > 0:
             self.weights[index] = weight_of(lost)
-        least = self.rule.least if self.inherited is None else self.rule.nights
+        least = LEAST if self.inherited is None else self.rule.nights
         weights = self.level_weights()
         nights = nights_of(weights) if weights else len(self.level)
         if round(nights) < least:
@@ -107,7 +109,7 @@ class MachineSeries:
             self.judged += 1
             return self._judge_inside(index, value, None)
         recent = recent_limits(self.level, self.inherited, self.rule, weights)
-        if _has_collapsed(recent, value, self.bad, self.rule):
+        if _has_collapsed(recent, value, self.bad):
             return NightResult(
                 "invalid", "collapse", limits=recent, last_good=self.last_good, standing=self.standing
             )
@@ -139,7 +141,7 @@ class MachineSeries:
 
     def relative_sigma(self) -> float | None:
         """What the next level may inherit; None where this one never came about."""
-        if len(self.level) < self.rule.least:
+        if len(self.level) < LEAST:
             return self.inherited
         recent = recent_limits(self.level, self.inherited, self.rule, self.level_weights())
         return recent.sigma / abs(recent.centre) if recent.centre else None
@@ -156,11 +158,11 @@ class MachineSeries:
         self.level.append(value)
         self.indices.append(index)
         insort(self.window, value)
-        if len(self.window) > self.rule.window:
-            del self.window[bisect_left(self.window, self.level[-1 - self.rule.window])]
+        if len(self.window) > WINDOW:
+            del self.window[bisect_left(self.window, self.level[-1 - WINDOW])]
 
     def _add_to_level(self, index: int, value: float) -> None:
-        if len(self.level) < self.rule.least or self.bad * (value - median_of_sorted(self.window)) <= 0:
+        if len(self.level) < LEAST or self.bad * (value - median_of_sorted(self.window)) <= 0:
             self.last_good = (
                 index  # not every night within the limits: after a small step the first bad ones are, too
             )
@@ -197,16 +199,22 @@ class MachineSeries:
         stands = self.standing
         if stands is None:
             return NightResult("pass", "held", limits=limits, last_good=last_good)
-        outcome: Outcome = "regressed" if self.rule.standing == "fail" else "pass"
         nights = len(self.streak) if self.side == self.bad else 0
         return NightResult(
-            outcome, "standing", stands.step, limits, nights, stands.first, stands.last_good, standing=stands
+            "regressed",
+            "standing",
+            stands.step,
+            limits,
+            nights,
+            stands.first,
+            stands.last_good,
+            standing=stands,
         )
 
     def _is_back(self) -> bool:
         """Whether the recent nights are where they were before what stands, to within half the floor."""
         assert self.standing is not None
-        before, week = self.standing.before.centre, self.rule.recent
+        before, week = self.standing.before.centre, WEEK
         away = self.bad * (median_of_sorted(sorted(self.level[-week:])) - before)
         return len(self.level) >= 2 * week and away <= self.rule.floor(before) / 2
 
@@ -262,8 +270,8 @@ def side_of(limits: ControlLimits, value: float) -> int:
     return 1 if value > limits.high else -1 if value < limits.low else 0
 
 
-def _has_collapsed(limits: ControlLimits, value: float, bad: int, rule: NightRule) -> bool:
+def _has_collapsed(limits: ControlLimits, value: float, bad: int) -> bool:
     """An improvement to a small part of the past, or to nothing: the work was not done, rather than done so fast."""
-    if limits.centre <= 0 or not rule.collapse or side_of(limits, value) != -bad:
+    if limits.centre <= 0 or side_of(limits, value) != -bad:
         return False
-    return value < rule.collapse * limits.centre if bad > 0 else value * rule.collapse > limits.centre
+    return value < COLLAPSE * limits.centre if bad > 0 else value * COLLAPSE > limits.centre

@@ -8,7 +8,7 @@ from math import isfinite
 
 from profkit.core.types import AcceptedChange, Direction, Point, Series
 from profkit.regression.detection.machine_series import MachineSeries, NightResult
-from profkit.regression.detection.rules import NightRule
+from profkit.regression.detection.rules import LEAST, NightRule
 from profkit.regression.detection.segments import accepted_cuts
 from profkit.regression.paired.decide import ConfirmWord
 
@@ -61,7 +61,7 @@ def judge_nights(
             continue
         state, is_new_machine = states.get(point.machine), False
         if state is None:
-            is_new_machine = any(len(other.level) >= rule.least for other in states.values())
+            is_new_machine = any(len(other.level) >= LEAST for other in states.values())
             state = states[point.machine] = MachineSeries(rule, bad)
         result = state.judge(index, point.value, words.get(point.entry), index == last, point.lost)
         # Reported once, and not green: a runner that changes each night would never be judged.

@@ -113,12 +113,6 @@ def test_a_regression_is_said_once_and_stands_until_it_is_gone() -> None:
     assert set(found[73:]) == {"held"}
 
 
-def test_where_standing_is_only_noted_the_nights_after_the_confirmation_pass() -> None:
-    series = series_of(noisy([*QUIET, *[1.1] * 5]))
-    found = [o.outcome for o in every_night(series, replace(RULE, standing="note"))]
-    assert found[42:] == ["regressed", "pass", "pass"]
-
-
 def test_a_second_regression_on_top_of_one_that_stands_is_news() -> None:
     found = codes(series_of(noisy([*QUIET, *[1.1] * 30, *[1.25] * 10])))
     assert [i for i, code in enumerate(found) if code == "nights"] == [42, 72]
