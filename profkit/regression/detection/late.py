@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Literal
 
+from profkit.core.statistics import median
 from profkit.core.types import ChangePoint, Series
 from profkit.regression.detection.control_limits import (
     CORRELATION_GUESS,
     MEDIAN_VARIANCE,
     autocorrelation,
-    median_of_sorted,
     recent_limits,
     widened_limits,
 )
@@ -80,7 +80,7 @@ def find_late_regression(
     if machine is None or better == "none" or machine.standing is not None or len(machine.level) < WEEK:
         return None
     bad = -1 if better == "higher" else 1
-    now = median_of_sorted(sorted(machine.level[-WEEK:]))
+    now = median(machine.level[-WEEK:])
     for change in changes:
         floor = rule.floor(change.before)
         if min(bad * (change.after - change.before), bad * (now - change.before)) <= floor:
@@ -128,7 +128,7 @@ def find_drift(machine: MachineSeries, rule: NightRule, anchor: Sequence[float])
     level, bad = machine.level, machine.bad
     if len(anchor) < ANCHOR_NIGHTS:
         return None
-    old = median_of_sorted(sorted(anchor))
+    old = median(anchor)
     seen = len(level)
     while seen > len(level) - LAST_SEEN and _has_drifted(machine, rule, old, seen):
         seen -= 1
@@ -147,8 +147,8 @@ def _has_drifted(machine: MachineSeries, rule: NightRule, old: float, nights: in
     if nights < 2 * week + ANCHOR_NIGHTS:
         return False
     floor = rule.drift_floor(old)
-    shift = machine.bad * (median_of_sorted(sorted(level[-2 * week :])) - old)
-    if min(shift, machine.bad * (median_of_sorted(sorted(level[-week:])) - old)) <= floor:
+    shift = machine.bad * (median(level[-2 * week :]) - old)
+    if min(shift, machine.bad * (median(level[-week:]) - old)) <= floor:
         return False
     limits = widened_limits(recent_limits(level, machine.inherited, rule), level, rule, guess=machine.guess)
     r = max(limits.correlation, 0.0)

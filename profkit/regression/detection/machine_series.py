@@ -6,14 +6,13 @@ verdict and are not part of it. An open regression is one that nobody accepted a
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from dataclasses import dataclass, field, replace
 
+from profkit.core.statistics import median
 from profkit.core.types import DecisionStep, Outcome
 from profkit.regression.detection.control_limits import (
     CORRELATION_GUESS,
     ControlLimits,
-    median_of_sorted,
     nights_of,
     recent_limits,
     weight_of,
@@ -65,7 +64,6 @@ class MachineSeries:
     level: list[float] = field(default_factory=list)
     indices: list[int] = field(default_factory=list)  # of the level's values in the series
     weights: dict[int, float] = field(default_factory=dict)  # by index, of nights that lost time to others
-    window: list[float] = field(default_factory=list)  # the last of the level, sorted
     streak: list[tuple[int, float]] = field(default_factory=list)
     side: int = 0
     alike: int = 0  # nights of the streak that are no change by a re-run
@@ -90,24 +88,20 @@ class MachineSeries:
             self.weights[index] = weight_of(lost)
         least = LEAST if self.inherited is None else self.rule.nights
         weights = self.level_weights()
-        nights = nights_of(weights) if weights else len(self.level)
-        if round(nights) < least:
-            result = NightResult("new", "new", "none", short=least - round(nights))
+        nights = round(nights_of(weights))
+        if nights < least:
+            result = NightResult("new", "new", "none", short=least - nights)
             if self.standing is not None and side_of(self.standing.before, value) == self.bad:
                 result = self._open_or_pass(
                     None, self.last_good
                 )  # its level is young, and still what was confirmed
             self._add_to_level(index, value)
             return result
-        centre = median_of_sorted(self.window)
-        if (
-            not self.streak
-            and not with_limits
-            and not weights
-            and abs(value - centre) <= self.rule.floor(centre)
-        ):
-            self.judged += 1
-            return self._judge_inside(index, value, None)
+        if not self.streak and not with_limits and min(weights) == 1:
+            centre = self._centre()
+            if abs(value - centre) <= self.rule.floor(centre):
+                self.judged += 1
+                return self._judge_inside(index, value, None)
         recent = recent_limits(self.level, self.inherited, self.rule, weights)
         if _has_collapsed(recent, value, self.bad):
             return NightResult(
@@ -147,9 +141,7 @@ class MachineSeries:
         return recent.sigma / abs(recent.centre) if recent.centre else None
 
     def level_weights(self) -> list[float]:
-        """What each night of the level counts; empty where none of them lost time."""
-        if not self.weights or self.weights.keys().isdisjoint(self.indices):
-            return []
+        """What each night of the level counts: 1 where it lost no time."""
         return [self.weights.get(index, 1.0) for index in self.indices]
 
     # ------------------------------------------------------------ the level
@@ -157,12 +149,12 @@ class MachineSeries:
     def _append(self, index: int, value: float) -> None:
         self.level.append(value)
         self.indices.append(index)
-        insort(self.window, value)
-        if len(self.window) > WINDOW:
-            del self.window[bisect_left(self.window, self.level[-1 - WINDOW])]
+
+    def _centre(self) -> float:
+        return median(self.level[-WINDOW:])
 
     def _add_to_level(self, index: int, value: float) -> None:
-        if len(self.level) < LEAST or self.bad * (value - median_of_sorted(self.window)) <= 0:
+        if len(self.level) < LEAST or self.bad * (value - self._centre()) <= 0:
             self.last_good = (
                 index  # not every night within the limits: after a small step the first bad ones are, too
             )
@@ -181,7 +173,7 @@ class MachineSeries:
         self.guess = limits.correlation
         self.last_good = self.streak[-1][0]
         self.outside -= len(self.streak)
-        self.level, self.indices, self.window = [], [], []
+        self.level, self.indices = [], []
         self._return_streak()
 
     # ------------------------------------------------------------ nights within the limits
@@ -215,7 +207,7 @@ class MachineSeries:
         """Whether the recent nights are where they were before what stands, to within half the floor."""
         assert self.standing is not None
         before, week = self.standing.before.centre, WEEK
-        away = self.bad * (median_of_sorted(sorted(self.level[-week:])) - before)
+        away = self.bad * (median(self.level[-week:]) - before)
         return len(self.level) >= 2 * week and away <= self.rule.floor(before) / 2
 
     # ------------------------------------------------------------ nights outside
