@@ -59,7 +59,6 @@ def add_to(app: typer.Typer) -> None:
     "Reads runs, every report that `summarize` reads, and results of pytest-benchmark, asv, nvbench and Google"
     " Benchmark. A run that is there already changes nothing.",
 )
-@history.command("import", hidden=True)
 def add(
     paths: Annotated[list[Path], typer.Argument(help="Runs, reports, results.", metavar="PATH...")],
     workload: Annotated[

@@ -20,7 +20,6 @@ MEDIAN_VARIANCE = 1.571  # pi / 2: variance of a median over that of a mean, nor
 LITTLE_LOST = 0.05  # of a night's time, to others: from there on it counts half, and less the more it is
 LEAST_WEIGHT = 0.1  # of a night that lost most of it: where all nights do, there is nothing else to go by
 QUIET = 0.5  # of the largest weight: the nights that tell autocorrelation
-DETECTED = 1.2816  # sigma by which 9 of 10 nights of a changed level lie beyond the edge
 
 
 @dataclass(frozen=True)
@@ -33,13 +32,6 @@ class ControlLimits:
     high: float
     nights: float  # as many nights alike as all of them weigh
     correlation: float = 0.0  # autocorrelation from one night to the next, where it was looked at
-
-    @property
-    def detectable(self) -> float | None:
-        """The relative change of which one night shows 9 in 10; None around 0."""
-        if not self.centre:
-            return None
-        return ((self.high - self.low) / 2 + DETECTED * self.sigma) / abs(self.centre)
 
 
 def weight_of(lost: float) -> float:

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 
-from profkit.core.types import AcceptedChange, ChangePoint, MetricOutcome, Series, Trend
+from profkit.core.types import AcceptedChange, ChangePoint, Direction, MetricOutcome, Series, Trend
 from profkit.regression.detection.control_limits import (
-    DETECTED,
     ControlLimits,
     widened_limits,
 )
@@ -20,6 +19,7 @@ from profkit.regression.detection.rules import LEAST, NightRule
 from profkit.regression.detection.segments import segments_of
 from profkit.regression.paired.decide import ConfirmWord
 
+DETECTED = 1.2816  # sigma by which 9 of 10 nights of a changed level lie beyond the edge
 SHOWN_NIGHTS = 120  # that are judged for a metric that does not gate
 # Codes of nights outside of the limits on the bad side: these ask for a re-run in the same night.
 _CANDIDATE_CODES = ("suspect", "seen-before", "nights")
@@ -52,12 +52,9 @@ def decide(
     late = find_late_regression(series, rule, nights, changes, anchor) if rule.gates else None
     outcome = _build_outcome(series, rule, nights, nights.results[-1], word, late)
     wide = _widened_limits(nights, rule)
-    if wide is not None and wide.centre and outcome.detectable is not None:
-        edge = wide.high - wide.centre if outcome.better != "higher" else wide.centre - wide.low
-        detectable = (edge + DETECTED * wide.sigma) / abs(wide.centre)
-        outcome = replace(outcome, detectable=max(outcome.detectable, detectable))
-    trend = _build_trend(whole, accepted, nights, wide, changes, outcome)
-    return replace(outcome, change_points=changes, trend=trend)
+    detectable = _smallest_detectable(wide or nights.results[-1].limits, outcome.better)
+    trend = _build_trend(whole, accepted, nights, wide, changes, detectable)
+    return replace(outcome, detectable=detectable, change_points=changes, trend=trend)
 
 
 # ---------------------------------------------------------------- the outcome
@@ -69,6 +66,14 @@ def _widened_limits(nights: JudgedNights, rule: NightRule) -> ControlLimits | No
     if machine is None or recent is None or len(machine.level) < LEAST:
         return None
     return widened_limits(recent, machine.level, rule, guess=machine.guess, weights=machine.level_weights())
+
+
+def _smallest_detectable(limits: ControlLimits | None, better: Direction) -> float | None:
+    """The relative change for the worse of which one night shows 9 in 10; None around 0."""
+    if limits is None or not limits.centre:
+        return None
+    edge = limits.high - limits.centre if better != "higher" else limits.centre - limits.low
+    return (edge + DETECTED * limits.sigma) / abs(limits.centre)
 
 
 def _build_outcome(
@@ -109,7 +114,6 @@ def _build_outcome(
         value=point.value if isfinite(point.value) else None,
         expected=expected,
         band=(limits.low, limits.high) if limits is not None else (),
-        detectable=limits.detectable if limits is not None else None,
         nights=result.nights,
         gates=rule.gates and better != "none",
         since=first.started if first is not None else None,
@@ -137,7 +141,7 @@ def _build_trend(
     nights: JudgedNights,
     wide: ControlLimits | None,
     changes: tuple[ChangePoint, ...],
-    outcome: MetricOutcome,
+    detectable: float | None,
 ) -> Trend:
     limits = nights.results[-1].limits
     correlation = wide.correlation if wide is not None else None
@@ -157,7 +161,7 @@ def _build_trend(
         epochs=segments_of(series, accepted),
         change_points=changes,
         noise=limits.sigma / abs(limits.centre) if limits is not None and limits.centre else None,
-        detectable=outcome.detectable,
+        detectable=detectable,
         autocorrelation=correlation,
         notes=tuple(notes),
     )
