@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Literal
 
+from profkit.core.errors import UsageError
 from profkit.core.statistics import median
 from profkit.core.types import ChangePoint, Series
 from profkit.regression.detection.control_limits import (
@@ -19,7 +21,7 @@ from profkit.regression.detection.control_limits import (
 from profkit.regression.detection.machine_series import MachineSeries
 from profkit.regression.detection.nights import JudgedNights, direction, is_usable
 from profkit.regression.detection.rules import WEEK, NightRule
-from profkit.regression.detection.segments import microseconds_or_none
+from profkit.regression.times import microseconds
 
 SAME_CHANGE = 5  # nights that two verdicts on one change may lie apart
 LEAST_NIGHTS = 12  # with which the detectors begin to say something
@@ -160,14 +162,14 @@ def _anchor_of(series: Series, machine: MachineSeries, anchor: str | None) -> li
     """The 24 nights of the machine from the anchor on; the first of the level where none is named or it lies before."""
     points = series.points
     name = points[machine.indices[-1]].machine
-    start = next(
-        (i for i, p in enumerate(points) if anchor and p.commit and p.commit.startswith(anchor)), None
-    )
-    since = microseconds_or_none(anchor) if anchor and start is None else None
-    if since is not None:
-        start = next(
-            (i for i, p in enumerate(points) if (microseconds_or_none(p.started) or 0) >= since), None
-        )
+    start = None
+    if anchor is not None:
+        named_so = (i for i, p in enumerate(points) if p.commit and p.commit.startswith(anchor))
+        start = next(named_so, None)
+        if start is None:
+            with contextlib.suppress(UsageError):  # a commit that the series does not have is no date
+                since = microseconds(anchor)
+                start = next((i for i, p in enumerate(points) if microseconds(p.started) >= since), None)
     if start is None or start < machine.indices[0]:
         return machine.level[:ANCHOR_NIGHTS]
     named = [p.value for p in points[start:] if p.machine == name and is_usable(p)]
