@@ -12,7 +12,7 @@ from profkit.core.statistics import median
 from profkit.core.types import Cause, Change, KernelChange, RunDocument
 from profkit.regression.compare.causes.evidence import Evidence, transition
 from profkit.regression.compare.decisions import percent_text, signed_percent
-from profkit.regression.compare.processor_speed import speed_change, without_speed_effects
+from profkit.regression.compare.processor_speed import speed_change
 from profkit.regression.compare.runs_apart import (
     command_that_decides,
     is_host_time,
@@ -134,9 +134,6 @@ def without_machine_effects(
             reason = state_change(baseline, candidate, change.ratio)
             if reason is not None:
                 change = _as_ambiguous(change, f"{change.reason}; but {reason}")
-        if change.unit == "s" and change.word != "ambiguous" and not _is_explained(change, work):
-            timed = change.scope if change.metric == "time.median" else None
-            change = without_speed_effects(change, speed_change(baseline, candidate, timed))
         if change.word != before.word and is_host_time(change, baseline, candidate):
             change = replace(change, fix=command_that_decides(baseline, candidate))
         if not _is_explained(change, work):
