@@ -65,7 +65,7 @@ def _widened_limits(nights: JudgedNights, rule: NightRule) -> ControlLimits | No
     machine, recent = nights.machine, nights.results[-1].limits
     if machine is None or recent is None or len(machine.level) < LEAST:
         return None
-    return widened_limits(recent, machine.level, rule, guess=machine.guess, weights=machine.level_weights())
+    return widened_limits(recent, machine.level, rule, guess=machine.guess, weights=machine.weights)
 
 
 def _smallest_detectable(limits: ControlLimits | None, better: Direction) -> float | None:
