@@ -1,8 +1,8 @@
-"""Series over time: the trend of a series with its segments and change points, and every past night decided again."""
+"""Series over time: the trend of a series with its segments and change points."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -12,7 +12,6 @@ from profkit.core.types import (
     AcceptedChange,
     ChangePoint,
     Point,
-    Replay,
     Scope,
     Segment,
     Series,
@@ -20,12 +19,10 @@ from profkit.core.types import (
     Trend,
 )
 from profkit.regression.change_points import examine_series
-from profkit.regression.detection import decide_every_night, rule_for, segments_of
+from profkit.regression.detection import segments_of
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.history.queries import ALL
 from profkit.regression.history.series_file import SeriesFile, read_series_file
-from profkit.regression.nightly.calibration import CALIBRATION
-from profkit.regression.paired.decide import decided_words
 
 # The metric where none is named, the first that a workload has: of a sweep the times over all shapes, since its cases
 # are thousands; of an evaluation the speed-up over all tests.
@@ -125,48 +122,3 @@ def _split_pattern(known: Sequence[Series], pattern: str) -> tuple[str, str | No
     workload, _, rest = pattern.partition(":")
     metric, _, scope = rest.partition(":")
     return workload or "*", metric or ("*" if scope else None), scope or None
-
-
-# ---------------------------------------------------------------- the past decided again
-
-
-def replay_series(
-    history: History, chosen: Iterable[Series], settings: Sequence[str] = ()
-) -> tuple[Replay, ...]:
-    """Each series night by night, with its accepted changes and the results of its re-runs.
-
-    `settings`: `nights=2`, `relative=3 %`, ...: for all of these series instead of what rules.yaml says. Raises
-    UsageError for one that does not fit.
-    """
-    changed = _parse_settings(settings)
-    replays = []
-    for series in chosen:
-        key = series.key
-        if key.workload.endswith(f"/{CALIBRATION}"):
-            continue  # trials of the same code against itself have no nights
-        overrides: Mapping[str, Mapping[str, object]] = {key.metric: changed} if changed else {}
-        rule = rule_for(key.metric, overrides, key.scope)
-        words = decided_words(history.confirmed(key.workload).get(key, {}))
-        outcomes = decide_every_night(series, rule, history.accepted(key.workload), words)
-        replays.append(Replay(series, outcomes, tuple(f"{name} {value}" for name, value in changed.items())))
-    return tuple(replays)
-
-
-def _parse_settings(texts: Sequence[str]) -> dict[str, object]:
-    settings: dict[str, object] = {}
-    for text in texts:
-        name, sign, value = text.partition("=")
-        if not sign:
-            raise UsageError(f"--set {text}: there is no value", "--set nights=2")
-        settings[name.strip()] = _setting_value(value.strip())
-    return settings
-
-
-def _setting_value(text: str) -> object:
-    if text in ("yes", "no"):
-        return text == "yes"
-    try:
-        number = float(text)
-    except ValueError:
-        return text
-    return int(number) if number.is_integer() and "." not in text else number

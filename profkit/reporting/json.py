@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from profkit.core.codec import json_text, to_plain_data
@@ -16,9 +15,7 @@ from profkit.core.types import (
     Comparison,
     Entry,
     Json,
-    MetricOutcome,
     Plan,
-    Replay,
     RunDocument,
     Trend,
 )
@@ -133,38 +130,6 @@ def trend_fields(trend: Trend) -> dict[str, Json]:
         "detectable": to_plain_data(trend.detectable),
         "autocorrelation": to_plain_data(trend.autocorrelation),
         "notes": to_plain_data(trend.notes),
-    }
-
-
-def replays(series_replays: Sequence[Replay], path: str) -> str:
-    """Schema "profkit.replay/1": per series the outcome of every night, and how often there was each."""
-    series = [
-        {
-            "workload": replay.series.key.workload,
-            "backend": replay.series.key.backend,
-            "metric": replay.series.key.metric,
-            "scope": to_plain_data(replay.series.key.scope),
-            "rule": list(replay.rule),
-            "alarms": sum(o.outcome == "regressed" and o.code != "standing" for o in replay.outcomes),
-            "outcomes": dict(Counter(outcome.outcome for outcome in replay.outcomes)),
-            "nights": [
-                {"entry": point.entry, "started": point.started, **_outcome(outcome)}
-                for point, outcome in zip(replay.series.points, replay.outcomes, strict=True)
-            ],
-        }
-        for replay in series_replays
-    ]
-    body = {"schema": "profkit.replay/1", "history": path, "series": series}
-    return json_text(body)
-
-
-def _outcome(outcome: MetricOutcome) -> dict[str, Json]:
-    return {
-        "outcome": outcome.outcome,
-        "code": outcome.code,
-        "step": outcome.step,
-        "reason": outcome.reason,
-        "since": outcome.since,
     }
 
 

@@ -16,7 +16,7 @@ from tests.regression.history.entries import entry, value
 from tests.regression.history.test_entry import document
 
 DATA = ROOT / "tests" / "data" / "history"
-OTHERS = [DATA / "pytest-benchmark.json", DATA / "hyperfine.json", DATA / "google-benchmark.repetitions.json"]
+OTHERS = [DATA / "pytest-benchmark.json", DATA / "google-benchmark.repetitions.json"]
 
 
 @pytest.fixture
@@ -46,17 +46,16 @@ def test_runs_reports_and_results_are_added_once(run: Path, tmp_path: Path) -> N
     said = profkit("history", "add", run, run / "run.json", *OTHERS, cwd=tmp_path)
     assert said.code == 0, said.err
     lines = said.out.splitlines()
-    assert [line.split()[0] for line in lines] == ["added", "known", "added", "added", "added"]
+    assert [line.split()[0] for line in lines] == ["added", "known", "added", "added"]
     assert 'left out: fails: no "device"' in lines[-1]
     assert (tmp_path / "reports" / "history.sqlite").is_file()
     again = profkit("history", "add", run, *OTHERS, "--format", "json", cwd=tmp_path).json()
     assert again["schema"] == "profkit.added/1"
-    assert [one["added"] for one in again["runs"]] == [False] * 4
+    assert [one["added"] for one in again["runs"]] == [False] * 3
     listed = profkit("history", "list", "--format", "json", cwd=tmp_path).json()
     assert {(one["workload"], one["source"]) for one in listed["runs"]} == {
         ("mlp", "profkit"),
         ("small", "pytest-benchmark"),
-        ("hyperfine", "hyperfine"),
         ("gb", "google-benchmark"),
     }
 
@@ -192,19 +191,7 @@ def test_an_export_is_tidy(year: Path, tmp_path: Path) -> None:
     again = profkit("history", "export", "--to", "all.csv", "--history", year, cwd=tmp_path)
     assert (again.code, "exists already" in again.err) == (2, True)
     other = profkit("history", "export", "--to", "all.xlsx", "--history", year, cwd=tmp_path)
-    assert (other.code, "neither .parquet nor .csv" in other.err) == (2, True)
-
-
-def test_an_export_to_parquet(year: Path, tmp_path: Path) -> None:
-    said = profkit("history", "export", "--to", "all.parquet", "--history", year, cwd=tmp_path)
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        assert (said.code, "pip install 'profkit[parquet]'" in said.err) == (3, True)
-        return
-    table = pyarrow.parquet.read_table(tmp_path / "all.parquet")
-    assert table.num_rows == 120
-    assert len(table.column("samples")[0].as_py()) == 4
+    assert (other.code, "is not called .csv" in other.err) == (2, True)
 
 
 @pytest.mark.parametrize(

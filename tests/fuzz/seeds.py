@@ -219,7 +219,7 @@ def histories() -> tuple[bytes, ...]:
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "history.sqlite"
         with open_history(path) as history:
-            for file in ("hyperfine.json", "pyperf.json"):
+            for file in ("pytest-benchmark.json", "google-benchmark.repetitions.json"):
                 history.add(entry_at(DATA / "history" / file))
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("PRAGMA journal_mode = DELETE")

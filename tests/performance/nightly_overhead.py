@@ -106,7 +106,7 @@ def _night(folder: Path, specs: tuple[WorkloadSpec, ...], last: dict[str, str]) 
             "n", FIRST.isoformat(), done={name: WorkloadState("done", entry=id) for name, id in last.items()}
         )
         session = NightSession(config, folder / "n", state, history, Silent(), time.monotonic(), [])
-        finish_night(session, decide_night(session, specs, {}, interrupted=False, strict=False), strict=False)
+        finish_night(session, decide_night(session, specs, interrupted=False, strict=False), strict=False)
     return time.process_time() - start
 
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from profkit.core.types import Check, MetricOutcome, Point, Replay, Series, SeriesKey, Trend
+from profkit.core.types import Check, Point, Series, SeriesKey, Trend
 from profkit.reporting import chart_blocks as charts
 from profkit.reporting import junit, markdown, terminal
 from profkit.reporting import view as blocks
@@ -34,8 +34,6 @@ SERIES = Series(
     "lower",
     tuple(Point(f"r{n}", f"2026-01-{n + 1:02d}T02:00:00+00:00", "m", 4e-3 + 1e-5 * n) for n in range(20)),
 )
-QUIET = MetricOutcome("time.median", "pass", "held", "as before")
-LOUD = MetricOutcome("time.median", "regressed", "began", "slower than before")
 SWEEP = sweeps.without(sweeps.sweep("GELU", "MSE"), "crashed", "CUDA", "killed by SIGSEGV", among=(3,))
 ENTRY = entry(1, value(number=1e-3))
 VIEWS: dict[str, View] = {
@@ -47,7 +45,6 @@ VIEWS: dict[str, View] = {
     "night": night.view(MIXED),
     "nights": history.nights_view([MIXED, MIXED]),
     "trends": history.trends_view([Trend(SERIES), Trend(replace(SERIES, unit="B"))]),
-    "replay": history.replay_view([Replay(SERIES, (QUIET,) * 19 + (LOUD,))]),
     "history": history.history_view([ENTRY], [], "history.sqlite", 1),
     "entry": history.entry_view(ENTRY),
     "plan": plan.view(gpu_documents.plan()),
@@ -112,7 +109,6 @@ def test_a_made_up_format_has_what_each_kind_says() -> None:
         ),
         "comparison": ("time.median of mlp rose by", "It executes 20 % more instructions.", "+20.0 %"),
         "night": ("✗ REGRESSED", "1.00 ms → 1.10 ms (+10 %)", "profkit history accept"),
-        "replay": ("1 regression", "slower than before"),
         "checks": ("✗ MISSING", "apt install linux-perf"),
         "sweep": (
             "CUDA, 2.50 x as fast as PyTorch",

@@ -6,9 +6,11 @@ from profkit.analysis.metrics.catalogue import (
     MetalCounterNames,
     MetricInfo,
     all_metrics,
+    direction_of,
     metal_counter_names,
     metric,
     nearest_metric,
+    title_of,
 )
 from profkit.analysis.metrics.derive import derive
 from profkit.analysis.metrics.formulas import FormulaTable, formula_table, has_formulas
@@ -19,9 +21,11 @@ __all__ = [
     "MetricInfo",
     "all_metrics",
     "derive",
+    "direction_of",
     "formula_table",
     "has_formulas",
     "metal_counter_names",
     "metric",
     "nearest_metric",
+    "title_of",
 ]

@@ -69,6 +69,18 @@ def metric(name: str) -> MetricInfo:
         raise UsageError(f"there is no metric called {name!r}{hint}") from None
 
 
+def direction_of(name: str) -> Direction:
+    """Which way is good; `none` for a metric that the catalogue does not know."""
+    known = _catalogue().get(name)
+    return known.direction if known is not None else "none"
+
+
+def title_of(name: str) -> str:
+    """The title; the name itself for a metric that the catalogue does not know."""
+    known = _catalogue().get(name)
+    return known.title if known is not None else name
+
+
 def nearest_metric(name: str) -> str | None:
     """The known name most like `name` (itself when it is known), or None when nothing is like it."""
     import difflib  # here: only a wrong name needs it

@@ -56,10 +56,9 @@ def add_to(app: typer.Typer) -> None:
 @history.command(
     "add",
     epilog="Example:  profkit history add reports/20261120-054700-gated_mlp-cpu benchmark.json\n\n"
-    "Reads runs, every report that `summarize` reads, and results of pytest-benchmark, asv, nvbench, Google Benchmark,"
-    " hyperfine and pyperf. A run that is there already changes nothing.",
+    "Reads runs, every report that `summarize` reads, and results of pytest-benchmark, asv, nvbench and Google"
+    " Benchmark. A run that is there already changes nothing.",
 )
-@history.command("import", hidden=True)
 def add(
     paths: Annotated[list[Path], typer.Argument(help="Runs, reports, results.", metavar="PATH...")],
     workload: Annotated[
@@ -248,43 +247,6 @@ def trend(
         print_result(json.trends(trends, where))
     else:
         print_view(trends_view(trends), format)
-
-
-@history.command(
-    "replay",
-    epilog="Example:  profkit history replay gated_mlp:time.median\n\n"
-    "Would two nights in a row have been enough?"
-    "  profkit history replay gated_mlp --set nights=2 --set relative=3%",
-)
-def replay(
-    series: SeriesArgument = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="A rule: nights=2, relative=3%, sigmas=5, standing=note.", metavar="KEY=VALUE"
-        ),
-    ] = None,
-    backend: BackendOption = None,
-    since: SinceOption = None,
-    history: HistoryOption = None,
-    format: FormatOption = OutputFormat.terminal,
-) -> None:
-    """Decide the past again, night by night: what would have alarmed, and when."""
-    from profkit.regression.history import HistoryFilter, open_history
-    from profkit.regression.trends import replay_series, trends_of
-    from profkit.reporting import json
-    from profkit.reporting.views.history import replay_view
-
-    with open_history(history, read_only=True) as store:
-        trends = trends_of(
-            store, tuple(series or ()), HistoryFilter(backend=backend, since=since_time(since))
-        )
-        replays = replay_series(store, [trend.series for trend in trends], tuple(settings or ()))
-        where = str(store.path)
-    if format is OutputFormat.json:
-        print_result(json.replays(replays, where))
-    else:
-        print_view(replay_view(replays), format)
 
 
 def format_minute(started: str) -> str:

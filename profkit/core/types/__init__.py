@@ -122,7 +122,6 @@ if TYPE_CHECKING:
     from profkit.core.types.night import Outcome as Outcome
     from profkit.core.types.night import PairsCommand as PairsCommand
     from profkit.core.types.night import PlannedWorkload as PlannedWorkload
-    from profkit.core.types.night import Replay as Replay
     from profkit.core.types.night import WorkloadOutcome as WorkloadOutcome
     from profkit.core.types.plan import KernelPlan as KernelPlan
     from profkit.core.types.plan import PassPlan as PassPlan
@@ -201,7 +200,7 @@ _NAMES = {
         "Spread"
     ),
     "night": (
-        "Calibration DecisionStep Incident MetricOutcome Night NightPlan Outcome PairsCommand PlannedWorkload Replay "
+        "Calibration DecisionStep Incident MetricOutcome Night NightPlan Outcome PairsCommand PlannedWorkload "
         "WorkloadOutcome"
     ),
     "plan": "KernelPlan PassPlan PassResult Plan Step",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from profkit.core.types.comparison import Change, Comparison, Direction
-from profkit.core.types.history import ChangePoint, Series, Trend
+from profkit.core.types.history import ChangePoint, Trend
 from profkit.core.types.readings import RUN, Scope, Verdict
 
 # `pass`: held, and nothing worse than what `detectable` says; `invalid`: throttled, or another machine; `missing`: it
@@ -160,12 +160,3 @@ class NightPlan:
     usual: float | None = None  # of the longest of the last nights, all included
     pairs: float = 0.0  # at most for each workload beside the last good commit
     counts: float = 0.0  # at most in all, for counts of base commits that are not known yet
-
-
-@dataclass(frozen=True)
-class Replay:
-    """What every night of a series would have been by a rule: one outcome for each point, in their order."""
-
-    series: Series
-    outcomes: tuple[MetricOutcome, ...]
-    rule: tuple[str, ...] = ()  # what of the rule is not as it is shipped: "nights 2"

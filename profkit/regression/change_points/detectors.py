@@ -34,12 +34,12 @@ SCAN_LIMIT = 5.0
 SCAN_APART = 6  # of two places nearer than this the stronger one stands
 
 
-def welch_scan(values: NDArray[np.float64], limit: float = SCAN_LIMIT) -> list[int]:
-    """Places (the first index after a change) whose t is at least `limit`, ascending; none below 36 values."""
+def welch_scan(values: NDArray[np.float64]) -> list[int]:
+    """Places (the first index after a change) whose t is at least `SCAN_LIMIT`, ascending; none below 36 values."""
     import numpy as np
 
     t = welch_statistic(values)
-    candidates = np.flatnonzero(t >= limit)
+    candidates = np.flatnonzero(t >= SCAN_LIMIT)
     taken = np.zeros(len(values), dtype=bool)
     strongest = []
     for place in candidates[np.argsort(-t[candidates], kind="stable")].tolist():
@@ -94,18 +94,17 @@ class _Split(NamedTuple):
     last: int
 
 
-def e_divisive(values: NDArray[np.float64], limit: float = ENERGY_LIMIT) -> list[int]:
-    """Places (the first index after a change) whose p, between the changes beside it, is below `limit`; ascending."""
+def e_divisive(values: NDArray[np.float64]) -> list[int]:
+    """Places (the first index after a change) whose p between the changes beside it is below the limit; ascending."""
     import numpy as np
 
     if len(values) < 4:
         return []
     test = _StudentTest(values - np.median(values))
-    places = _search_splits(values, test, limit * FIRST_ENERGY_LIMIT / ENERGY_LIMIT)
-    return _drop_weakest(places, test, len(values), limit)
+    return _drop_weakest(_search_splits(values, test), test, len(values))
 
 
-def _search_splits(values: NDArray[np.float64], test: _StudentTest, limit: float) -> list[int]:
+def _search_splits(values: NDArray[np.float64], test: _StudentTest) -> list[int]:
     """Window by window the places that split a stretch into two that differ, until the best split of all is none."""
     n, start = len(values), 0
     places: set[int] = set()
@@ -115,7 +114,7 @@ def _search_splits(values: NDArray[np.float64], test: _StudentTest, limit: float
         cuts: list[int] = []
         while pieces:
             best = max(pieces)
-            if best.q == -inf or test.p(best.first, best.place, best.last) > limit:
+            if best.q == -inf or test.p(best.first, best.place, best.last) > FIRST_ENERGY_LIMIT:
                 break
             cuts.append(best.place)
             pieces.remove(best)
@@ -128,11 +127,11 @@ def _search_splits(values: NDArray[np.float64], test: _StudentTest, limit: float
     return sorted(places)
 
 
-def _drop_weakest(places: list[int], test: _StudentTest, n: int, limit: float) -> list[int]:
+def _drop_weakest(places: list[int], test: _StudentTest, n: int) -> list[int]:
     """The weakest place goes, and its neighbours are tested anew, until each that is left is below the limit."""
     edges = [0, *places, n]
     ps = [test.p(*edges[k : k + 3]) for k in range(len(places))]
-    while ps and (worst := max(ps)) >= limit:
+    while ps and (worst := max(ps)) >= ENERGY_LIMIT:
         k = ps.index(worst)
         del ps[k], edges[k + 1]
         for neighbour in (k - 1, k):

@@ -15,6 +15,7 @@ from math import inf, isfinite, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from profkit.core.formatting import plural
+from profkit.core.statistics import median
 from profkit.core.types.history import ChangePoint
 from profkit.regression.change_points.detectors import (
     BACK,
@@ -80,12 +81,12 @@ def examine_series(values: Sequence[float | None]) -> SeriesFindings:
     series = _rescale(series)  # what follows is relative
     positions = {index: place for place, index in enumerate(indices)}
     places = [positions[change.index] for change in changes]
-    correlation = autocorrelation(series, places)
+    correlation, noise = autocorrelation(series, places), relative_noise(series, places)
     return SeriesFindings(
         change_points=changes,
-        noise=relative_noise(series, places),
+        noise=noise,
         autocorrelation=correlation,
-        detectable=smallest_detectable(series, places),
+        detectable=smallest_detectable(noise),
         notes=_notes(len(values), len(series), correlation),
     )
 
@@ -183,7 +184,7 @@ def gather_votes(places_by_detector: dict[str, Sequence[int]]) -> list[Candidate
         else:
             groups.append([(place, name)])
     return [
-        Candidate(_lower_median([p for p, _ in group]), tuple(sorted({n for _, n in group})))
+        Candidate(int(median([p for p, _ in group])), tuple(sorted({n for _, n in group})))
         for group in groups
     ]
 
@@ -197,7 +198,7 @@ def significant_candidates(values: NDArray[np.float64], candidates: Sequence[Can
 
     edges = [0, *(c.place for c in candidates), len(values)]
     left = list(candidates)
-    clip = clip_limit(values, edges)
+    clip = clip_limit(values, edges[1:-1])
     stretches = [lag_sums(values[a:b], clip) for a, b in pairwise(edges)]
     steps = [_Step.at(values, *edges[k : k + 3]) for k in range(len(left))]
     products, powers = (float(sum(part)) for part in zip(*stretches, strict=True))
@@ -254,8 +255,3 @@ class _Step(NamedTuple):
 def _effective_count(count: float, correlation: float) -> float:
     """How many independent values these are worth: n (1 - r) / (1 + r) for an AR(1) process, at least 1."""
     return max(1.0, count * (1 - correlation) / (1 + correlation))
-
-
-def _lower_median(places: list[int]) -> int:
-    half = len(places) // 2
-    return places[half] if len(places) % 2 else (places[half - 1] + places[half]) // 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from math import sqrt
 from typing import TYPE_CHECKING
 
@@ -59,8 +58,7 @@ def autocorrelation(values: NDArray[np.float64], places: Sequence[int] = ()) -> 
     stretches = _residuals(values, places)
     if len(values) < 10 or _sigma(values, places) == 0:
         return None
-    edges = [0, *places, len(values)]
-    clip = clip_limit(values, edges)
+    clip = clip_limit(values, places)
     products, powers = (sum(part) for part in zip(*(lag_sums(s, clip) for s in stretches), strict=True))
     return unbiased_correlation(products, powers, len(values), len(stretches))
 
@@ -78,9 +76,8 @@ def relative_noise(values: NDArray[np.float64], places: Sequence[int] = ()) -> f
     return _sigma(values, places) / level if level > 1e-12 * np.abs(values).max() else None
 
 
-def smallest_detectable(values: NDArray[np.float64], places: Sequence[int] = ()) -> float | None:
+def smallest_detectable(noise: float | None) -> float | None:
     """The smallest relative step that one night shows 4 times of 5: beyond 4 sigma about the last 24."""
-    noise = relative_noise(values, places)
     return noise * (NIGHT_SIGMAS + POWER) * sqrt(1 + 1 / BACK) if noise else noise
 
 
@@ -105,12 +102,9 @@ def _robust_sigma(deviations: NDArray[np.float64]) -> float:
     return float(MAD_SIGMA * np.median(deviations) or MEAN_TO_SIGMA * deviations.mean())
 
 
-def clip_limit(values: NDArray[np.float64], edges: Sequence[int]) -> float:
+def clip_limit(values: NDArray[np.float64], places: Sequence[int]) -> float:
     """Where values are clipped for the correlation: 3 sigma about the medians of the stretches."""
-    import numpy as np
-
-    parts = [values[a:b] for a, b in pairwise(edges) if b > a]
-    return CLIP * _robust_sigma(np.abs(np.concatenate([part - np.median(part) for part in parts])))
+    return CLIP * _sigma(values, places)
 
 
 def lag_sums(part: NDArray[np.float64], clip: float) -> tuple[float, float]:

@@ -28,7 +28,7 @@ from profkit.core.types import (
     TestResult,
 )
 from profkit.regression.compare.comparison import ALIKE, CompareOptions
-from profkit.regression.compare.decisions import decide_ratios
+from profkit.regression.compare.decisions import decide_ratios, tested_count
 from profkit.regression.compare.outcome import outcome_of, worst_first
 from profkit.regression.compare.pairs import MetricPair, rule_of
 
@@ -92,7 +92,7 @@ def compare_evaluations(
         reason,
         forced=options.force and baseline.device != candidate.device,
         changes=worst_first(changes),
-        looked_at=sum(change.p is not None for change in changes),
+        looked_at=tested_count(changes),
         notes=tuple(notes),
         fix=fix,
     )

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from profkit.analysis.insights import find_insights
 from profkit.analysis.kernel_names import short_name
-from profkit.analysis.metrics import all_metrics
+from profkit.analysis.metrics import title_of
 from profkit.core.formatting import format_quantity
 from profkit.core.types import Insight, InsightChange, InsightWord, Reading, RunDocument, Scope
 from profkit.regression.compare.kernels import MatchedKernels, counts_chosen_launches
@@ -110,7 +110,7 @@ def _missing(insight: Insight, word: InsightWord, other: _Other) -> tuple[Insigh
             return "unknown", f"{label} was not measured in the {other.name}"
         return word, f"{label} is not launched in the {other.name}"
     values = [(reading, other.value_of(reading)) for reading in insight.readings if reading.value is not None]
-    missing = [_title(reading.metric) for reading, value in values if value is None]
+    missing = [title_of(reading.metric) for reading, value in values if value is None]
     if missing:
         return "unknown", f"not measured in the {other.name}: {', '.join(missing)}"
     if not values:
@@ -137,8 +137,4 @@ def _differs(first: float | None, second: float) -> bool:
 def _transition(reading: Reading, value: float, *, forward: bool) -> str:
     own, opposite = (format_quantity(number, reading.unit) for number in (reading.value, value))
     before, after = (own, opposite) if forward else (opposite, own)
-    return f"{_title(reading.metric)} {before} -> {after}"
-
-
-def _title(metric: str) -> str:
-    return next((info.title for info in all_metrics() if info.name == metric), metric)
+    return f"{title_of(reading.metric)} {before} -> {after}"

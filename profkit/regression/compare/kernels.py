@@ -150,7 +150,7 @@ def kernel_changes(
 
     Seconds are per iteration of what counts; of a report of counters alone, per launch.
     """
-    before, after = _TracedRun(baseline), _TracedRun(candidate)
+    before, after = TracedRun(baseline), TracedRun(candidate)
     changes = [
         _kernel_change(pair, before, after, KERNEL_FLOOR if floor is None else floor)
         for pair in matched.pairs
@@ -171,30 +171,34 @@ def counts_chosen_launches(trace: GpuTrace | None) -> bool:
     return profiler is not None and profiler.recorder is not None and profiler.recorder.picks_kernel
 
 
-class _TracedRun:
-    """One run, as its kernels' times are compared."""
+class TracedRun:
+    """One run, as its kernels are compared: seconds and calls per iteration, or per launch where chosen ones count."""
 
     def __init__(self, document: RunDocument) -> None:
         trace = document.trace
         self.counted = counts_chosen_launches(trace)
         self.metal = document.metal is not None
         self.iterations = 1.0 if self.counted else traced_iterations(document)
-        times = trace.kernels if trace is not None else ()
-        self.total = sum(self.seconds(time) for time in times)
+        self.times = trace.kernels if trace is not None else ()
+        self.order = trace.order if trace is not None else ()
+        self.total = sum(self.seconds(time) for time in self.times)
 
     def seconds(self, time: KernelTime) -> float:
+        """GPU time of a kernel, per iteration or launch."""
         if self.metal and time.median is not None:
             return time.median * time.launches / self.iterations
         return time.total / (time.launches or 1) if self.counted else time.total / self.iterations
 
     def calls(self, time: KernelTime) -> float:
+        """Launches in each iteration."""
         return time.launches / self.iterations
 
     def share(self, time: KernelTime) -> float:
+        """Of the GPU time of all kernels, 0..1."""
         return self.seconds(time) / self.total if self.total > 0 else 0.0
 
 
-def _kernel_change(pair: KernelPair, before: _TracedRun, after: _TracedRun, floor: float) -> KernelChange:
+def _kernel_change(pair: KernelPair, before: TracedRun, after: TracedRun, floor: float) -> KernelChange:
     first, second = before.seconds(pair.before), after.seconds(pair.after)
     calls = before.calls(pair.before), after.calls(pair.after)
     launches = 1.0 if after.counted else max(calls)
@@ -231,7 +235,7 @@ def _kernel_change(pair: KernelPair, before: _TracedRun, after: _TracedRun, floo
     )
 
 
-def _kernel_of_one_run(time: KernelTime, run: _TracedRun, word: KernelChangeWord) -> KernelChange:
+def _kernel_of_one_run(time: KernelTime, run: TracedRun, word: KernelChangeWord) -> KernelChange:
     seconds, calls = run.seconds(time), run.calls(time)
     which = "candidate" if word == "appeared" else "baseline"
     reason = f"only in the {which}: {format_quantity(seconds, 's')} in {plural(round(calls), 'call')}"

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from profkit.analysis.metrics import all_metrics
+from profkit.analysis.metrics import direction_of
 from profkit.analysis.metrics.catalogue import load_yaml
 from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.inference.ratio import BETWEEN
@@ -223,7 +223,7 @@ def _metric_pair(
         rule,
         before.metric,
         before.unit,
-        rule.better or _direction_of(before.metric),
+        rule.better or direction_of(before.metric),
         before.scope,
         before.source.tool,
         Sample(before.value / divisors[0]),
@@ -245,7 +245,3 @@ def readings_of(document: RunDocument) -> Iterator[Reading]:
         if reading.value is not None and reading.doubt is None and key not in keys:
             keys.add(key)
             yield reading
-
-
-def _direction_of(name: str) -> Direction:
-    return next((info.direction for info in all_metrics() if info.name == name), "none")

@@ -15,9 +15,8 @@ from typing import TypeAlias
 from profkit.analysis.comparability.fingerprint import program_of
 from profkit.analysis.kernel_names.owner import OWN_CODE, is_matrix_product, kernel_owner
 from profkit.analysis.kernel_names.signature import read_signature
-from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.types import KernelTime, RoleSign, RunDocument
-from profkit.regression.compare.kernels import KernelPair, MatchedKernels, counts_chosen_launches
+from profkit.regression.compare.kernels import KernelPair, MatchedKernels, TracedRun
 
 LEAST_SHARE = 0.005  # of the GPU time: smaller kernels are not paired, and stand in nobody's way
 MOST = 64  # kernels of each side that are looked at, the largest first
@@ -57,7 +56,7 @@ def pair_by_role(baseline: RunDocument, candidate: RunDocument, matched: Matched
         or candidate.metal is not None
     ):
         return matched
-    before, after = _Run(baseline), _Run(candidate)
+    before, after = TracedRun(baseline), TracedRun(candidate)
     named = program_of(baseline.workload)
     same_program = named is not None and named == program_of(candidate.workload)
     while (step := _pair_once(before, after, matched, same_program=same_program)) is not None:
@@ -66,7 +65,7 @@ def pair_by_role(baseline: RunDocument, candidate: RunDocument, matched: Matched
 
 
 def _pair_once(
-    before: _Run, after: _Run, matched: MatchedKernels, *, same_program: bool
+    before: TracedRun, after: TracedRun, matched: MatchedKernels, *, same_program: bool
 ) -> MatchedKernels | None:
     """One stage further: the pairs of the first stage that has any; None where none has."""
     own = _candidates(before, matched.vanished, [pair.before for pair in matched.pairs])
@@ -106,26 +105,6 @@ def _pair_of(before: KernelTime, after: KernelTime, signs: _Signs) -> KernelPair
 # ---------------------------------------------------------------- what a kernel is among the others of its run
 
 
-class _Run:
-    """One run, as the roles of its kernels are seen."""
-
-    def __init__(self, document: RunDocument) -> None:
-        trace = document.trace
-        assert trace is not None
-        self.times = trace.kernels
-        self.order = trace.order
-        self.counted = counts_chosen_launches(trace)
-        self.iterations = traced_iterations(document)
-        self.total = sum(self.seconds(time) for time in self.times)
-
-    def seconds(self, time: KernelTime) -> float:
-        """Of one launch where the tool counted chosen ones, else of all."""
-        return time.total / (time.launches or 1) if self.counted else time.total
-
-    def share(self, time: KernelTime) -> float:
-        return self.seconds(time) / self.total if self.total > 0 else 0.0
-
-
 @dataclass(frozen=True)
 class _Candidate:
     """A kernel of one run alone with what tells its role. `kind`: whose code it is, and whether a matrix product."""
@@ -141,7 +120,7 @@ class _Candidate:
     shape: tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def _candidates(run: _Run, left: Sequence[KernelTime], paired: Sequence[KernelTime]) -> list[_Candidate]:
+def _candidates(run: TracedRun, left: Sequence[KernelTime], paired: Sequence[KernelTime]) -> list[_Candidate]:
     worth = [time for time in left if run.share(time) >= LEAST_SHARE][:MOST]
     kinds = {id(time): _kind_of(time.kernel.name) for time in worth}
     of_kind = Counter(kinds.values())
@@ -152,7 +131,7 @@ def _candidates(run: _Run, left: Sequence[KernelTime], paired: Sequence[KernelTi
             time,
             kinds[id(time)],
             time.total / (time.launches or 1),
-            None if run.counted else time.launches / run.iterations,
+            None if run.counted else run.calls(time),
             frozenset(name for name in _operations_of(time) if names[name] == 1),
             places.get(id(time), frozenset()),
             len(run.times) == 1,
@@ -177,7 +156,7 @@ def _operations_of(time: KernelTime) -> tuple[str, ...]:
     return (time.operation,) if main and time.operation is not None else ()
 
 
-def _neighbours(run: _Run, paired: Sequence[KernelTime]) -> Mapping[int, frozenset[tuple[int, int]]]:
+def _neighbours(run: TracedRun, paired: Sequence[KernelTime]) -> Mapping[int, frozenset[tuple[int, int]]]:
     """Of each kernel what it stands between in most of its launches: places where both neighbours are known ones."""
     numbers = {id(time): number for number, time in enumerate(paired)}
     labels = [numbers.get(id(time)) for time in run.times]

@@ -1,9 +1,9 @@
 """Which changes of a time the machine may have made because the two runs were recorded one after the other.
 
 From one run to the next a machine changes: its clock, who else is on it, where the memory lies. The samples of a run
-show nothing of that, however many they are. What shows it are runs of unchanged programs (`RunSpread`), and what each
-run counted of others while it was timed (`Disturbance`). Where those allow a change, two runs that lie apart cannot
-decide it: both programs have to be run in turns.
+show nothing of that, however many they are. What shows it are runs of unchanged programs (`RunSpread`), what each run
+counted of others while it was timed (`Disturbance`), and the reference loop that was timed beside it. Where those allow
+a change, two runs that lie apart cannot decide it: both programs have to be run in turns.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from profkit.core.inference.tails import student_quantile
 from profkit.core.types import Change, RunDocument, RunSpread, Timing
 from profkit.hardware.conditions import lost_shares
 from profkit.regression.compare.decisions import signed_percent
+from profkit.regression.compare.processor_speed import SpeedChange, speed_change
 
 # Two runs of one program on a guest whose cores may be others', too: up to so many times as long. On a shared virtual
 # machine of two cores the medians of a Python loop lay 1.6 apart in 6 runs, and those of a copy of 8 MB 2.2
@@ -29,10 +30,15 @@ GUEST_FACTOR = 2.0
 GUEST_TRIALS = 20
 TRIALS = 5  # on the machine itself, where without them nothing is assumed
 COVERAGE = 0.99
+# How much of a reference loop's slowdown a program may have, in logarithms: one that waits for the disk has none of it.
+# Of one that copies 8 MB a fifth run was 1.8 times slower where the loop was 1.3 times slower (docs/measurements.md).
+MOST_SENSITIVE = 2.0
 # Whoever takes a core's time takes of its caches and its clock, too, which nothing counts: half as much again.
 MARGIN = 1.5
 TOLD_LOSS = 0.01  # of a run's time: less is not worth a word beside the machine's own spread
 MOST_LOST = 0.9  # of a run's time: who lost more of it knows no time at all
+# Share of the 10 s before in which tasks waited for a core: twice what the doctor calls busy, since 10 s are few.
+PRESSURE = 0.1
 # Times by the device's own clock or of a trace; and means over a grid, which have noise and a control of their own.
 _NOT_OF_HOST = ("time.gpu", "time.kernel", "time.geometric_mean")
 
@@ -49,20 +55,37 @@ class Allowance:
 def without_distance_effects(change: Change, baseline: RunDocument, candidate: RunDocument) -> Change:
     """The change of a host's time; AMBIGUOUS where it is DIFFERENT and the distance between the runs may be why.
 
-    One that is AMBIGUOUS already is told what decides it, where recording both once more could not.
+    So is a time that is the SAME on a processor of another speed: the program may have changed by as much. One that is
+    AMBIGUOUS already is told what decides it, where recording both once more could not.
     """
-    if change.word == "same" or not change.ratio or not is_host_time(change, baseline, candidate):
+    if not change.ratio or not is_host_time(change, baseline, candidate):
         return change
-    if change.word == "ambiguous" and change.low is None:
-        return change  # there are too few samples: that can be mended, and comes first
-    allowance = allowance_of(baseline, candidate)
-    if allowance is None or not _allows(allowance, change):
-        return change
-    fix = command_that_decides(baseline, candidate)
+    between = allowance_of(baseline, candidate)
     if change.word == "ambiguous":
-        return replace(change, fix=fix)
-    reason = f"{change.reason}; but {allowance.reason}"
+        if change.low is None or between is None or not _allows(between, change):
+            return change  # where there are too few samples: that can be mended, and comes first
+        return replace(change, fix=command_that_decides(baseline, candidate))
+    timed = change.scope if change.metric == "time.median" else None
+    speed = speed_change(baseline, candidate, timed)
+    if change.word == "same":
+        allowed = [speed.sentence] if speed is not None and _has_moved(speed, change.floor) else []
+    else:
+        known = (_allowance_of_speed(speed) if speed is not None else None, between)
+        allowed = [one.reason for one in known if one is not None and _allows(one, change)]
+    if not allowed:
+        return change
+    reason, fix = f"{change.reason}; but {allowed[0]}", command_that_decides(baseline, candidate)
     return replace(change, word="ambiguous", course="neither", reason=reason, fix=fix)
+
+
+def _has_moved(speed: SpeedChange, floor: float) -> bool:
+    return log(speed.low) > log(1 + floor) or log(speed.high) < -log(1 + floor)
+
+
+def _allowance_of_speed(speed: SpeedChange) -> Allowance:
+    """How much of it the program has is not known: from nothing to MOST_SENSITIVE times as much."""
+    down, up = (max(0.0, MOST_SENSITIVE * size) for size in (-log(speed.low), log(speed.high)))
+    return Allowance(down, up, speed.sentence)
 
 
 def _allows(allowance: Allowance, change: Change) -> bool:
@@ -122,11 +145,30 @@ def lost_share(document: RunDocument) -> float:
 
     Threads that wait for each other's cores lose nothing to others: no more counts than what other processes had.
     """
-    return min(MOST_LOST, sum(lost_shares(document.disturbances)))
+    share, _ = _share_before(document)
+    return min(MOST_LOST, max(share, sum(lost_shares(document.disturbances))))
+
+
+def _share_before(document: RunDocument) -> tuple[float, str]:
+    """What others had of the machine right before, where nothing counted it while it ran; and how that is told."""
+    if any(d.waited is not None or d.pressure is not None for d in document.disturbances):
+        return 0.0, ""
+    moment = document.moments[0] if document.moments else None
+    cores = document.machine.cores if document.machine is not None else None
+    if moment is not None and moment.pressure is not None:
+        share = moment.pressure / 100
+        told = f"began where tasks waited for a core in {moment.pressure:.0f} % of the 10 s before"
+        return (share, told) if share > PRESSURE else (0.0, "")
+    if moment is not None and moment.load is not None and cores and moment.load > cores:
+        return 1 - cores / moment.load, f"began at a load of {moment.load:.1f} on {plural(cores, 'core')}"
+    return 0.0, ""
 
 
 def lost_text(document: RunDocument) -> str:
     """`lost 12 % of its time to other guests of the hypervisor and waited for a core in 30 % of its time`."""
+    before, told_before = _share_before(document)
+    if before > 0:
+        return told_before
     stolen, waited = lost_shares(document.disturbances)
     parts = (
         (stolen, "lost {} % of its time to other guests of the hypervisor"),

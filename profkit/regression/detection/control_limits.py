@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from profkit.core.statistics import MAD_TO_SIGMA
-from profkit.regression.detection.rules import NightRule
+from profkit.core.statistics import MAD_TO_SIGMA, mad_sigma, median
+from profkit.regression.detection.rules import WINDOW, NightRule
 
 LONG_WINDOW = 120  # nights that tell autocorrelation and how often a series leaves its limits: four months
+SIGMAS = 4.0  # half-width of the limits in MAD-sigma
 FOLLOWING_SIGMAS = 2.5  # sigma beyond which a night that follows a candidate says the same
 CORRELATED = 0.2  # autocorrelation from which the spread of 24 nights understates the spread of all
 LEAST_FOR_CORRELATION = 20  # nights below which autocorrelation is not estimated: its standard error is 0.22
@@ -19,7 +20,6 @@ MEDIAN_VARIANCE = 1.571  # pi / 2: variance of a median over that of a mean, nor
 LITTLE_LOST = 0.05  # of a night's time, to others: from there on it counts half, and less the more it is
 LEAST_WEIGHT = 0.1  # of a night that lost most of it: where all nights do, there is nothing else to go by
 QUIET = 0.5  # of the largest weight: the nights that tell autocorrelation
-DETECTED = 1.2816  # sigma by which 9 of 10 nights of a changed level lie beyond the edge
 
 
 @dataclass(frozen=True)
@@ -33,24 +33,6 @@ class ControlLimits:
     nights: float  # as many nights alike as all of them weigh
     correlation: float = 0.0  # autocorrelation from one night to the next, where it was looked at
 
-    @property
-    def detectable(self) -> float | None:
-        """The relative change of which one night shows 9 in 10; None around 0."""
-        if not self.centre:
-            return None
-        return ((self.high - self.low) / 2 + DETECTED * self.sigma) / abs(self.centre)
-
-
-def median_of_sorted(ordered: Sequence[float]) -> float:
-    """The median of what is sorted already."""
-    n = len(ordered)
-    return ordered[n // 2] if n % 2 else (ordered[n // 2 - 1] + ordered[n // 2]) / 2
-
-
-def mad_sigma_about(values: Sequence[float], centre: float) -> float:
-    """MAD-sigma about `centre`."""
-    return MAD_TO_SIGMA * median_of_sorted(sorted([abs(value - centre) for value in values]))
-
 
 def weight_of(lost: float) -> float:
     """What a night counts that lost this share of its time to others: 1 without, a half at 5 %, a tenth at least."""
@@ -60,6 +42,10 @@ def weight_of(lost: float) -> float:
 def nights_of(weights: Sequence[float]) -> float:
     """As many nights alike as these weigh (Kish 1965): (sum w)^2 / sum w^2."""
     return sum(weights) ** 2 / sum(weight * weight for weight in weights) if weights else 0.0
+
+
+def _all_alike(level: Sequence[float], weights: Sequence[float] | None) -> Sequence[float]:
+    return weights if weights is not None else [1.0] * len(level)
 
 
 def weighted_median(values: Sequence[float], weights: Sequence[float]) -> float:
@@ -77,33 +63,30 @@ def weighted_median(values: Sequence[float], weights: Sequence[float]) -> float:
 
 
 def recent_limits(
-    level: Sequence[float], inherited: float | None, rule: NightRule, weights: Sequence[float] = ()
+    level: Sequence[float],
+    inherited: float | None,
+    rule: NightRule,
+    weights: Sequence[float] | None = None,
 ) -> ControlLimits:
-    """The limits by the last nights of a level alone: median +- max(sigmas MAD-sigma, floor).
+    """The limits by the last nights of a level alone: median +- max(4 MAD-sigma, floor).
 
-    `inherited`: the relative sigma of the level before. A level of fewer than `window` nights takes its sigma from
+    `inherited`: the relative sigma of the level before. A level of fewer than `WINDOW` nights takes its sigma from
     both, by their number of nights. The edge is wider by sqrt(1 + pi / 2 / n), as the centre is not known better, and
-    where nothing is inherited once more by sqrt(1 + 12 (1 / n - 1 / window)): the MAD of 7 values is off by a third.
-    `weights` of the nights (none: all alike): then medians are weighted, and n is the number of nights they weigh.
+    where nothing is inherited once more by sqrt(1 + 12 (1 / n - 1 / WINDOW)): the MAD of 7 values is off by a third.
+    By the `weights` of the nights (None: all alike) medians are weighted, and n is the number of nights they weigh.
     """
-    if weights:
-        values, parts = level[-rule.window :], weights[-rule.window :]
-        n = nights_of(parts)
-        centre = weighted_median(values, parts)
-        sigma = MAD_TO_SIGMA * weighted_median([abs(value - centre) for value in values], parts)
-    else:
-        last = sorted(level[-rule.window :])
-        n = len(last)
-        centre = median_of_sorted(last)
-        sigma = mad_sigma_about(last, centre)
+    values, parts = level[-WINDOW:], _all_alike(level, weights)[-WINDOW:]
+    n = nights_of(parts)
+    centre = weighted_median(values, parts)
+    sigma = MAD_TO_SIGMA * weighted_median([abs(value - centre) for value in values], parts)
     unsure = 1 + MEDIAN_VARIANCE / n
-    if n < rule.window:
+    if n < WINDOW:
         if inherited is None:
-            unsure *= 1 + 12 * (1 / n - 1 / rule.window)
+            unsure *= 1 + 12 * (1 / n - 1 / WINDOW)
         else:
             before = inherited * abs(centre)
-            sigma = sqrt(((rule.window - n) * before**2 + n * sigma**2) / rule.window)
-    width = max(rule.sigmas * sigma * sqrt(unsure), rule.floor(centre))
+            sigma = sqrt(((WINDOW - n) * before**2 + n * sigma**2) / WINDOW)
+    width = max(SIGMAS * sigma * sqrt(unsure), rule.floor(centre))
     return ControlLimits(centre, sigma, centre - width, centre + width, n)
 
 
@@ -113,7 +96,7 @@ def widened_limits(
     rule: NightRule,
     followed: bool = False,
     guess: float = CORRELATION_GUESS,
-    weights: Sequence[float] = (),
+    weights: Sequence[float] | None = None,
 ) -> ControlLimits:
     """The limits widened by what the last 120 nights of the level show: asked for when a night leaves the recent ones.
 
@@ -125,36 +108,28 @@ def widened_limits(
     autocorrelation of the level before, or what is taken for it. Of `weights` as in `recent_limits`: nights that weigh
     less than half of the heaviest tell no autocorrelation, and count for what they weigh beyond an edge.
     """
-    past = level[-LONG_WINDOW:]
-    parts: list[float] = []
-    if weights:
-        parts = [weight / max(weights[-LONG_WINDOW:]) for weight in weights[-LONG_WINDOW:]]
-        beyond = sorted(zip(past, parts, strict=True))
-        past = [value for value, part in zip(past, parts, strict=True) if part >= QUIET]
-    correlation = autocorrelation(past, guess)
+    last = _all_alike(level, weights)[-LONG_WINDOW:]
+    parts = [weight / max(last) for weight in last]
+    past = list(zip(level[-LONG_WINDOW:], parts, strict=True))
+    quiet = [value for value, part in past if part >= QUIET]
+    correlation = autocorrelation(quiet, guess)
     r, n = max(correlation, 0.0), recent.nights
     times = (1 + r) / (1 - r)
     sigma = recent.sigma
     if r > CORRELATED:
-        sigma = max(sigma, mad_sigma_about(_residuals_of_line(past), 0.0)) / sqrt(max(0.25, 1 - times / n))
+        sigma = max(sigma, mad_sigma(_residuals_of_line(quiet))) / sqrt(max(0.25, 1 - times / n))
     wide = sigma / recent.sigma if recent.sigma else 1.0
     wide *= sqrt((1 + MEDIAN_VARIANCE * times / n) / (1 + MEDIAN_VARIANCE / n))
     edges = wide * (recent.high - recent.low) / 2 if recent.sigma else (recent.high - recent.low) / 2
     if followed:
-        edges *= min(
-            1.0,
-            (rule.sigmas * r + FOLLOWING_SIGMAS * sqrt(1 - r * r)) / rule.sigmas,
-        )
+        edges *= min(1.0, (SIGMAS * r + FOLLOWING_SIGMAS * sqrt(1 - r * r)) / SIGMAS)
     edges = max(edges, rule.floor(recent.centre))
     low, high = recent.centre - edges, recent.centre + edges
-    nights = sum(parts) if parts else len(past)
+    nights = sum(parts)
     allowed = 1 + int(nights) // 50
     if nights > 2 * allowed:
-        if parts:
-            lowest, highest = _value_after(beyond, allowed), _value_after(reversed(beyond), allowed)
-        else:
-            ordered = sorted(past)
-            lowest, highest = ordered[allowed], ordered[-1 - allowed]
+        ordered = sorted(past)
+        lowest, highest = _value_after(ordered, allowed), _value_after(reversed(ordered), allowed)
         if highest > high:
             high = highest + sigma
         if lowest < low:
@@ -183,7 +158,7 @@ def autocorrelation(values: Sequence[float], guess: float = CORRELATION_GUESS) -
     if n < LEAST_FOR_CORRELATION:
         return guess
     rest = _residuals_of_line(values)
-    limit = 3 * mad_sigma_about(rest, 0.0)
+    limit = 3 * mad_sigma(rest)
     if limit == 0:
         return 0.0
     rest = [min(1.0, max(-1.0, value / limit)) for value in rest]
@@ -196,8 +171,7 @@ def autocorrelation(values: Sequence[float], guess: float = CORRELATION_GUESS) -
 def _residuals_of_line(values: Sequence[float]) -> list[float]:
     """What is left of the values beside a straight line through the medians of their first and last third."""
     n, third = len(values), max(1, len(values) // 3)
-    early, late = median_of_sorted(sorted(values[:third])), median_of_sorted(sorted(values[-third:]))
-    slope = (late - early) / max(1, n - third)
+    slope = (median(values[-third:]) - median(values[:third])) / max(1, n - third)
     rest = [value - slope * i for i, value in enumerate(values)]
-    centre = median_of_sorted(sorted(rest))
+    centre = median(rest)
     return [value - centre for value in rest]

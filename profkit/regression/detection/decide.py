@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 
-from profkit.core.types import AcceptedChange, ChangePoint, MetricOutcome, Series, Trend
+from profkit.core.types import AcceptedChange, ChangePoint, Direction, MetricOutcome, Series, Trend
 from profkit.regression.detection.control_limits import (
-    DETECTED,
     ControlLimits,
     widened_limits,
 )
@@ -16,10 +15,11 @@ from profkit.regression.detection.late import LateRegression, change_points_of, 
 from profkit.regression.detection.machine_series import NightResult
 from profkit.regression.detection.nights import JudgedNights, direction, judge_nights
 from profkit.regression.detection.reasons import reason_of
-from profkit.regression.detection.rules import NightRule
+from profkit.regression.detection.rules import LEAST, NightRule
 from profkit.regression.detection.segments import segments_of
 from profkit.regression.paired.decide import ConfirmWord
 
+DETECTED = 1.2816  # sigma by which 9 of 10 nights of a changed level lie beyond the edge
 SHOWN_NIGHTS = 120  # that are judged for a metric that does not gate
 # Codes of nights outside of the limits on the bad side: these ask for a re-run in the same night.
 _CANDIDATE_CODES = ("suspect", "seen-before", "nights")
@@ -52,36 +52,9 @@ def decide(
     late = find_late_regression(series, rule, nights, changes, anchor) if rule.gates else None
     outcome = _build_outcome(series, rule, nights, nights.results[-1], word, late)
     wide = _widened_limits(nights, rule)
-    if wide is not None and wide.centre and outcome.detectable is not None:
-        edge = wide.high - wide.centre if outcome.better != "higher" else wide.centre - wide.low
-        detectable = (edge + DETECTED * wide.sigma) / abs(wide.centre)
-        outcome = replace(outcome, detectable=max(outcome.detectable, detectable))
-    trend = _build_trend(whole, accepted, nights, wide, changes, outcome)
-    return replace(outcome, change_points=changes, trend=trend)
-
-
-def decide_every_night(
-    series: Series,
-    rule: NightRule,
-    accepted: Sequence[AcceptedChange] = (),
-    confirmed: Mapping[str, ConfirmWord] | None = None,
-) -> tuple[MetricOutcome, ...]:
-    """What every past night would have been by this rule, one outcome per point, each given the nights before it alone.
-
-    An accepted change counts from the night that it was accepted for, not from the day on which somebody typed it.
-    Without trends; a late regression counts from the night on in which it could first be seen.
-    """
-    nights = judge_nights(series, rule, accepted, confirmed, with_limits=True)
-    late = (
-        find_late_regression(series, rule, nights, change_points_of(series, nights)) if rule.gates else None
-    )
-    outcomes = []
-    for index, result in enumerate(nights.results):
-        cut = replace(series, points=series.points[: index + 1])
-        word = (confirmed or {}).get(series.points[index].entry)
-        known = late if late is not None and index >= late.seen and index in nights.past else None
-        outcomes.append(_build_outcome(cut, rule, nights, result, word, known))
-    return tuple(outcomes)
+    detectable = _smallest_detectable(wide or nights.results[-1].limits, outcome.better)
+    trend = _build_trend(whole, accepted, nights, wide, changes, detectable)
+    return replace(outcome, detectable=detectable, change_points=changes, trend=trend)
 
 
 # ---------------------------------------------------------------- the outcome
@@ -90,9 +63,17 @@ def decide_every_night(
 def _widened_limits(nights: JudgedNights, rule: NightRule) -> ControlLimits | None:
     """The limits of the last night with all that is known of its level; None where there are none."""
     machine, recent = nights.machine, nights.results[-1].limits
-    if machine is None or recent is None or len(machine.level) < rule.least:
+    if machine is None or recent is None or len(machine.level) < LEAST:
         return None
-    return widened_limits(recent, machine.level, rule, guess=machine.guess, weights=machine.level_weights())
+    return widened_limits(recent, machine.level, rule, guess=machine.guess, weights=machine.weights)
+
+
+def _smallest_detectable(limits: ControlLimits | None, better: Direction) -> float | None:
+    """The relative change for the worse of which one night shows 9 in 10; None around 0."""
+    if limits is None or not limits.centre:
+        return None
+    edge = limits.high - limits.centre if better != "higher" else limits.centre - limits.low
+    return (edge + DETECTED * limits.sigma) / abs(limits.centre)
 
 
 def _build_outcome(
@@ -110,7 +91,7 @@ def _build_outcome(
     if late is not None and result.outcome in ("pass", "new", "ambiguous"):
         result = replace(
             result,
-            outcome="regressed" if index == late.seen or rule.standing == "fail" else "pass",
+            outcome="regressed",
             code=late.step if index == late.seen else "standing",
             step=late.step,
             first=late.first,
@@ -133,7 +114,6 @@ def _build_outcome(
         value=point.value if isfinite(point.value) else None,
         expected=expected,
         band=(limits.low, limits.high) if limits is not None else (),
-        detectable=limits.detectable if limits is not None else None,
         nights=result.nights,
         gates=rule.gates and better != "none",
         since=first.started if first is not None else None,
@@ -161,7 +141,7 @@ def _build_trend(
     nights: JudgedNights,
     wide: ControlLimits | None,
     changes: tuple[ChangePoint, ...],
-    outcome: MetricOutcome,
+    detectable: float | None,
 ) -> Trend:
     limits = nights.results[-1].limits
     correlation = wide.correlation if wide is not None else None
@@ -181,7 +161,7 @@ def _build_trend(
         epochs=segments_of(series, accepted),
         change_points=changes,
         noise=limits.sigma / abs(limits.centre) if limits is not None and limits.centre else None,
-        detectable=outcome.detectable,
+        detectable=detectable,
         autocorrelation=correlation,
         notes=tuple(notes),
     )

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Literal
 
+from profkit.core.errors import UsageError
+from profkit.core.statistics import median
 from profkit.core.types import ChangePoint, Series
 from profkit.regression.detection.control_limits import (
     CORRELATION_GUESS,
     MEDIAN_VARIANCE,
     autocorrelation,
-    median_of_sorted,
     recent_limits,
     widened_limits,
 )
 from profkit.regression.detection.machine_series import MachineSeries
 from profkit.regression.detection.nights import JudgedNights, direction, is_usable
-from profkit.regression.detection.rules import NightRule
-from profkit.regression.detection.segments import microseconds_or_none
+from profkit.regression.detection.rules import WEEK, NightRule
+from profkit.regression.times import microseconds
 
 SAME_CHANGE = 5  # nights that two verdicts on one change may lie apart
 LEAST_NIGHTS = 12  # with which the detectors begin to say something
@@ -77,15 +79,10 @@ def find_late_regression(
     """
     machine = nights.machine
     better = direction(series, rule)
-    if (
-        machine is None
-        or better == "none"
-        or machine.standing is not None
-        or len(machine.level) < rule.recent
-    ):
+    if machine is None or better == "none" or machine.standing is not None or len(machine.level) < WEEK:
         return None
     bad = -1 if better == "higher" else 1
-    now = median_of_sorted(sorted(machine.level[-rule.recent :]))
+    now = median(machine.level[-WEEK:])
     for change in changes:
         floor = rule.floor(change.before)
         if min(bad * (change.after - change.before), bad * (now - change.before)) <= floor:
@@ -133,14 +130,14 @@ def find_drift(machine: MachineSeries, rule: NightRule, anchor: Sequence[float])
     level, bad = machine.level, machine.bad
     if len(anchor) < ANCHOR_NIGHTS:
         return None
-    old = median_of_sorted(sorted(anchor))
+    old = median(anchor)
     seen = len(level)
     while seen > len(level) - LAST_SEEN and _has_drifted(machine, rule, old, seen):
         seen -= 1
     if seen == len(level):
         return None
     nights = seen + 1
-    fortnight = 2 * rule.recent
+    fortnight = 2 * WEEK
     begin = next((n for n in range(nights - fortnight, 0, -1) if bad * (level[n - 1] - old) <= 0), 0)
     last_good = machine.indices[begin - 1] if begin else None
     return LateRegression("drift", machine.indices[begin], last_good, old, machine.indices[nights - 1])
@@ -148,12 +145,12 @@ def find_drift(machine: MachineSeries, rule: NightRule, anchor: Sequence[float])
 
 def _has_drifted(machine: MachineSeries, rule: NightRule, old: float, nights: int) -> bool:
     """Whether the first `nights` of the level end in a drift away from `old`."""
-    level, week = machine.level[:nights], rule.recent
+    level, week = machine.level[:nights], WEEK
     if nights < 2 * week + ANCHOR_NIGHTS:
         return False
     floor = rule.drift_floor(old)
-    shift = machine.bad * (median_of_sorted(sorted(level[-2 * week :])) - old)
-    if min(shift, machine.bad * (median_of_sorted(sorted(level[-week:])) - old)) <= floor:
+    shift = machine.bad * (median(level[-2 * week :]) - old)
+    if min(shift, machine.bad * (median(level[-week:]) - old)) <= floor:
         return False
     limits = widened_limits(recent_limits(level, machine.inherited, rule), level, rule, guess=machine.guess)
     r = max(limits.correlation, 0.0)
@@ -165,14 +162,14 @@ def _anchor_of(series: Series, machine: MachineSeries, anchor: str | None) -> li
     """The 24 nights of the machine from the anchor on; the first of the level where none is named or it lies before."""
     points = series.points
     name = points[machine.indices[-1]].machine
-    start = next(
-        (i for i, p in enumerate(points) if anchor and p.commit and p.commit.startswith(anchor)), None
-    )
-    since = microseconds_or_none(anchor) if anchor and start is None else None
-    if since is not None:
-        start = next(
-            (i for i, p in enumerate(points) if (microseconds_or_none(p.started) or 0) >= since), None
-        )
+    start = None
+    if anchor is not None:
+        named_so = (i for i, p in enumerate(points) if p.commit and p.commit.startswith(anchor))
+        start = next(named_so, None)
+        if start is None:
+            with contextlib.suppress(UsageError):  # a commit that the series does not have is no date
+                since = microseconds(anchor)
+                start = next((i for i, p in enumerate(points) if microseconds(p.started) >= since), None)
     if start is None or start < machine.indices[0]:
         return machine.level[:ANCHOR_NIGHTS]
     named = [p.value for p in points[start:] if p.machine == name and is_usable(p)]

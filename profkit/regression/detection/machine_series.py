@@ -6,21 +6,22 @@ verdict and are not part of it. An open regression is one that nobody accepted a
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from dataclasses import dataclass, field, replace
 
+from profkit.core.statistics import median
 from profkit.core.types import DecisionStep, Outcome
 from profkit.regression.detection.control_limits import (
     CORRELATION_GUESS,
     ControlLimits,
-    median_of_sorted,
     nights_of,
     recent_limits,
     weight_of,
     widened_limits,
 )
-from profkit.regression.detection.rules import NightRule
+from profkit.regression.detection.rules import LEAST, WEEK, WINDOW, NightRule
 from profkit.regression.paired.decide import ConfirmWord
+
+COLLAPSE = 0.2  # an improvement to less than this share of the past is not believed
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,10 @@ class MachineSeries:
     guess: float = CORRELATION_GUESS  # its autocorrelation
     level: list[float] = field(default_factory=list)
     indices: list[int] = field(default_factory=list)  # of the level's values in the series
-    weights: dict[int, float] = field(default_factory=dict)  # by index, of nights that lost time to others
-    window: list[float] = field(default_factory=list)  # the last of the level, sorted
-    streak: list[tuple[int, float]] = field(default_factory=list)
+    weights: list[float] = field(
+        default_factory=list
+    )  # what each of them counts: 1 where it lost no time to others
+    streak: list[tuple[int, float, float]] = field(default_factory=list)  # index, value, weight
     side: int = 0
     alike: int = 0  # nights of the streak that are no change by a re-run
     standing: OpenRegression | None = None
@@ -84,30 +86,25 @@ class MachineSeries:
 
         `with_limits`: always with its limits.
         """
-        if lost > 0:
-            self.weights[index] = weight_of(lost)
-        least = self.rule.least if self.inherited is None else self.rule.nights
-        weights = self.level_weights()
-        nights = nights_of(weights) if weights else len(self.level)
-        if round(nights) < least:
-            result = NightResult("new", "new", "none", short=least - round(nights))
+        weight = weight_of(lost)
+        least = LEAST if self.inherited is None else self.rule.nights
+        weights = self.weights[-WINDOW:]
+        nights = round(nights_of(weights))
+        if nights < least:
+            result = NightResult("new", "new", "none", short=least - nights)
             if self.standing is not None and side_of(self.standing.before, value) == self.bad:
                 result = self._open_or_pass(
                     None, self.last_good
                 )  # its level is young, and still what was confirmed
-            self._add_to_level(index, value)
+            self._add_to_level(index, value, weight)
             return result
-        centre = median_of_sorted(self.window)
-        if (
-            not self.streak
-            and not with_limits
-            and not weights
-            and abs(value - centre) <= self.rule.floor(centre)
-        ):
-            self.judged += 1
-            return self._judge_inside(index, value, None)
-        recent = recent_limits(self.level, self.inherited, self.rule, weights)
-        if _has_collapsed(recent, value, self.bad, self.rule):
+        if not self.streak and not with_limits and min(weights) == 1:
+            centre = self._centre()
+            if abs(value - centre) <= self.rule.floor(centre):
+                self.judged += 1
+                return self._judge_inside(index, value, weight, None)
+        recent = recent_limits(self.level, self.inherited, self.rule, self.weights)
+        if _has_collapsed(recent, value, self.bad):
             return NightResult(
                 "invalid", "collapse", limits=recent, last_good=self.last_good, standing=self.standing
             )
@@ -115,18 +112,20 @@ class MachineSeries:
         limits, side = recent, side_of(recent, value)
         seen_before = False
         if side or self.streak:
-            limits = widened_limits(recent, self.level, self.rule, bool(self.streak), self.guess, weights)
+            limits = widened_limits(
+                recent, self.level, self.rule, bool(self.streak), self.guess, self.weights
+            )
             far_side = side_of(limits, value)
             seen_before = side == self.bad and far_side == 0
             side = side if seen_before and word == "different" else far_side
         if not side:
-            result = self._judge_inside(index, value, limits)
+            result = self._judge_inside(index, value, weight, limits)
             return replace(result, code="seen-before") if seen_before and result.code == "held" else result
         self.outside += 1
         if side != self.side:
             self._return_streak()
         self.side = side
-        self.streak.append((index, value))
+        self.streak.append((index, value, weight))
         self.alike += word == "same"
         return (
             self._judge_worse(limits, word) if side == self.bad else self._judge_better(limits, value, word)
@@ -139,37 +138,32 @@ class MachineSeries:
 
     def relative_sigma(self) -> float | None:
         """What the next level may inherit; None where this one never came about."""
-        if len(self.level) < self.rule.least:
+        if len(self.level) < LEAST:
             return self.inherited
-        recent = recent_limits(self.level, self.inherited, self.rule, self.level_weights())
+        recent = recent_limits(self.level, self.inherited, self.rule, self.weights)
         return recent.sigma / abs(recent.centre) if recent.centre else None
-
-    def level_weights(self) -> list[float]:
-        """What each night of the level counts; empty where none of them lost time."""
-        if not self.weights or self.weights.keys().isdisjoint(self.indices):
-            return []
-        return [self.weights.get(index, 1.0) for index in self.indices]
 
     # ------------------------------------------------------------ the level
 
-    def _append(self, index: int, value: float) -> None:
+    def _append(self, index: int, value: float, weight: float) -> None:
         self.level.append(value)
+        self.weights.append(weight)
         self.indices.append(index)
-        insort(self.window, value)
-        if len(self.window) > self.rule.window:
-            del self.window[bisect_left(self.window, self.level[-1 - self.rule.window])]
 
-    def _add_to_level(self, index: int, value: float) -> None:
-        if len(self.level) < self.rule.least or self.bad * (value - median_of_sorted(self.window)) <= 0:
+    def _centre(self) -> float:
+        return median(self.level[-WINDOW:])
+
+    def _add_to_level(self, index: int, value: float, weight: float) -> None:
+        if len(self.level) < LEAST or self.bad * (value - self._centre()) <= 0:
             self.last_good = (
                 index  # not every night within the limits: after a small step the first bad ones are, too
             )
-        self._append(index, value)
+        self._append(index, value, weight)
 
     def _return_streak(self) -> None:
         """A streak that came to nothing: its nights are part of the level after all."""
-        for index, value in self.streak:
-            self._append(index, value)
+        for night in self.streak:
+            self._append(*night)
         self.streak, self.side, self.alike = [], 0, 0
 
     def _new_level(self, limits: ControlLimits) -> None:
@@ -179,15 +173,17 @@ class MachineSeries:
         self.guess = limits.correlation
         self.last_good = self.streak[-1][0]
         self.outside -= len(self.streak)
-        self.level, self.indices, self.window = [], [], []
+        self.level, self.indices, self.weights = [], [], []
         self._return_streak()
 
     # ------------------------------------------------------------ nights within the limits
 
-    def _judge_inside(self, index: int, value: float, limits: ControlLimits | None) -> NightResult:
+    def _judge_inside(
+        self, index: int, value: float, weight: float, limits: ControlLimits | None
+    ) -> NightResult:
         last_good = self.last_good
         self._return_streak()
-        self._add_to_level(index, value)
+        self._add_to_level(index, value, weight)
         if self.standing is not None and self._is_back():
             back, self.standing = self.standing, None
             return NightResult("improved", "gone", "nights", limits, first=back.first, last_good=last_good)
@@ -197,17 +193,23 @@ class MachineSeries:
         stands = self.standing
         if stands is None:
             return NightResult("pass", "held", limits=limits, last_good=last_good)
-        outcome: Outcome = "regressed" if self.rule.standing == "fail" else "pass"
         nights = len(self.streak) if self.side == self.bad else 0
         return NightResult(
-            outcome, "standing", stands.step, limits, nights, stands.first, stands.last_good, standing=stands
+            "regressed",
+            "standing",
+            stands.step,
+            limits,
+            nights,
+            stands.first,
+            stands.last_good,
+            standing=stands,
         )
 
     def _is_back(self) -> bool:
         """Whether the recent nights are where they were before what stands, to within half the floor."""
         assert self.standing is not None
-        before, week = self.standing.before.centre, self.rule.recent
-        away = self.bad * (median_of_sorted(sorted(self.level[-week:])) - before)
+        before, week = self.standing.before.centre, WEEK
+        away = self.bad * (median(self.level[-week:]) - before)
         return len(self.level) >= 2 * week and away <= self.rule.floor(before) / 2
 
     # ------------------------------------------------------------ nights outside
@@ -262,8 +264,8 @@ def side_of(limits: ControlLimits, value: float) -> int:
     return 1 if value > limits.high else -1 if value < limits.low else 0
 
 
-def _has_collapsed(limits: ControlLimits, value: float, bad: int, rule: NightRule) -> bool:
+def _has_collapsed(limits: ControlLimits, value: float, bad: int) -> bool:
     """An improvement to a small part of the past, or to nothing: the work was not done, rather than done so fast."""
-    if limits.centre <= 0 or not rule.collapse or side_of(limits, value) != -bad:
+    if limits.centre <= 0 or side_of(limits, value) != -bad:
         return False
-    return value < rule.collapse * limits.centre if bad > 0 else value * rule.collapse > limits.centre
+    return value < COLLAPSE * limits.centre if bad > 0 else value * COLLAPSE > limits.centre

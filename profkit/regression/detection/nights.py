@@ -8,7 +8,7 @@ from math import isfinite
 
 from profkit.core.types import AcceptedChange, Direction, Point, Series
 from profkit.regression.detection.machine_series import MachineSeries, NightResult
-from profkit.regression.detection.rules import NightRule
+from profkit.regression.detection.rules import LEAST, NightRule
 from profkit.regression.detection.segments import accepted_cuts
 from profkit.regression.paired.decide import ConfirmWord
 
@@ -40,13 +40,8 @@ def judge_nights(
     rule: NightRule,
     accepted: Sequence[AcceptedChange] = (),
     confirmed: Mapping[str, ConfirmWord] | None = None,
-    with_limits: bool = False,
 ) -> JudgedNights:
-    """What each night was.
-
-    `with_limits`: with the limits of every night, not of the last alone. Where no direction is good, more counts as
-    worse, and the caller says "moved" instead.
-    """
+    """What each night was. Where no direction is good, more counts as worse, and the caller says "moved" instead."""
     words = confirmed or {}
     bad = -1 if direction(series, rule) == "higher" else 1
     cuts = accepted_cuts(series, accepted)
@@ -66,11 +61,9 @@ def judge_nights(
             continue
         state, is_new_machine = states.get(point.machine), False
         if state is None:
-            is_new_machine = any(len(other.level) >= rule.least for other in states.values())
+            is_new_machine = any(len(other.level) >= LEAST for other in states.values())
             state = states[point.machine] = MachineSeries(rule, bad)
-        result = state.judge(
-            index, point.value, words.get(point.entry), with_limits or index == last, point.lost
-        )
+        result = state.judge(index, point.value, words.get(point.entry), index == last, point.lost)
         # Reported once, and not green: a runner that changes each night would never be judged.
         results.append(
             replace(result, outcome="invalid", code="other-machine", step="none")

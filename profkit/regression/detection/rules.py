@@ -7,31 +7,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from profkit.analysis.metrics.catalogue import load_yaml
 from profkit.core.codec import is_finite_number, short_repr
 from profkit.core.errors import UsageError
 from profkit.core.types import RUN, Direction, Scope
 
-StandingPolicy = Literal["fail", "note"]
+WINDOW = 24  # valid nights that the control limits are made of
+LEAST = 7  # with fewer the metric is new
+WEEK = 7  # nights whose median is compared with what was before
 _SHARE = re.compile(r"\s*([-+.\deE]+)\s*%\s*")
-_SHARES = ("relative", "drift", "collapse")
-_WHOLE = ("window", "least", "nights", "recent")
-_WORDS = {"standing": ("fail", "note"), "better": ("lower", "higher", "none")}
+_DIRECTIONS = ("lower", "higher", "none")
 
 
 @dataclass(frozen=True)
 class NightRule:
     """How one metric is decided.
 
-    `exact`: it gates where it was counted beside the base commit and repeats. `relative` and `absolute`: the floor;
-    a change below the larger of both counts for nothing. `window`: valid nights that the control limits are made
-    of; `least`: with fewer the metric is new. `sigmas`: half-width of the limits in MAD-sigma. `nights`: in a row
-    outside that confirm where nothing was re-run. `recent`: nights whose median is compared with the anchor,
-    `drift`: the floor of that (None: twice `relative`). `collapse`: an improvement to less than this share of the
-    past is not believed. `standing`: whether a confirmed regression fails every night until it is accepted or gone,
-    or only the night in which it was confirmed.
+    `exact`: it gates where it was counted beside the base commit and repeats. `relative` and `absolute`: the floor; a
+    change below the larger of both counts for nothing. `nights`: in a row outside that confirm where nothing was
+    re-run.
     """
 
     metric: str
@@ -40,23 +36,15 @@ class NightRule:
     relative: float = 0.05
     absolute: float = 0.0
     better: Direction | None = None  # None: as the series says
-    window: int = 24
-    least: int = 7
-    sigmas: float = 4.0
     nights: int = 3
-    recent: int = 7
-    drift: float | None = None
-    collapse: float = 0.2
-    standing: StandingPolicy = "fail"
 
     def floor(self, centre: float) -> float:
         """The smallest change that counts at all, in the unit of `centre`."""
         return max(self.relative * abs(centre), self.absolute)
 
     def drift_floor(self, centre: float) -> float:
-        """Likewise for what added up in small steps."""
-        share = 2 * self.relative if self.drift is None else self.drift
-        return max(share * abs(centre), self.absolute)
+        """Likewise for what added up in small steps: twice as large a share."""
+        return max(2 * self.relative * abs(centre), self.absolute)
 
 
 _KEYS = tuple(field.name for field in fields(NightRule) if field.name != "metric")
@@ -92,18 +80,14 @@ def _check_value(metric: str, key: str, value: object) -> Any:
         raise UsageError(f"the rule of {metric} has no {key!r}", f"one of {', '.join(_KEYS)}")
     if key in ("gates", "exact"):
         return value if isinstance(value, bool) else _refuse(where, value, "yes or no")
-    if key in _WORDS:
-        known = _WORDS[key]
-        return value if value in known else _refuse(where, value, " or ".join(known))
-    if value is None and key == "drift":
-        return None
+    if key == "better":
+        return value if value in _DIRECTIONS else _refuse(where, value, " or ".join(_DIRECTIONS))
     number = _parse_number(value)
+    if key == "nights":
+        whole = number is not None and number >= 1 and number == int(number)
+        return int(number or 0) if whole else _refuse(where, value, "a whole number")
     if number is None or number < 0:
-        return _refuse(where, value, '0 or more, such as 0.02 or "2 %"' if key in _SHARES else "0 or more")
-    if key in _WHOLE:
-        return (
-            int(number) if number >= 1 and number == int(number) else _refuse(where, value, "a whole number")
-        )
+        return _refuse(where, value, '0 or more, such as 0.02 or "2 %"' if key == "relative" else "0 or more")
     return number
 
 

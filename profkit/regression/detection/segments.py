@@ -6,7 +6,6 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
-from profkit.core.errors import UsageError
 from profkit.core.types import AcceptedChange, Point, Segment, Series
 from profkit.core.types.history import SegmentCause
 from profkit.regression.times import microseconds
@@ -19,28 +18,14 @@ def accepted_cuts(series: Series, accepted: Sequence[AcceptedChange]) -> dict[in
     """
     key, cuts = series.key, {}
     ours = [a for a in accepted if a.workload == key.workload and a.metric in (None, key.metric)]
-    if not ours or not series.points:
+    if not ours:
         return {}
-    times = [microseconds_or_none(point.started) for point in series.points]
-    known = [time for time in times if time is not None]
-    for change in sorted(ours, key=lambda a: microseconds_or_none(a.since) or 0):
-        since = microseconds_or_none(change.since)
-        if since is None or len(known) < len(times):
-            # points of a file may have a number instead of a time: then texts are compared
-            index = next((i for i, p in enumerate(series.points) if p.started >= change.since), len(times))
-        else:
-            index = bisect_left(known, since)
+    times = [microseconds(point.started) for point in series.points]
+    for change in sorted(ours, key=lambda a: microseconds(a.since)):
+        index = bisect_left(times, microseconds(change.since))
         if 0 < index < len(times):
             cuts[index] = change
     return cuts
-
-
-def microseconds_or_none(text: str) -> int | None:
-    """Microseconds since 1970 of an ISO 8601 time; None for anything else, such as a build's number."""
-    try:
-        return microseconds(text)
-    except UsageError:
-        return None
 
 
 def segments_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> tuple[Segment, ...]:

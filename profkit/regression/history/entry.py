@@ -8,13 +8,13 @@ import math
 from collections.abc import Iterator
 
 from profkit.analysis.comparability import fingerprint_of
-from profkit.analysis.metrics import metric
+from profkit.analysis.metrics import direction_of
 from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.codec import to_plain_data
 from profkit.core.errors import UsageError
 from profkit.core.formatting import format_quantity
 from profkit.core.statistics import combine_processes
-from profkit.core.types import Direction, Entry, Reading, RunDocument, Scope, SeriesKey, Timing, Value
+from profkit.core.types import Entry, Reading, RunDocument, Scope, SeriesKey, Timing, Value
 from profkit.hardware.conditions import lost_shares
 
 # Largest GPU time first; what is counted makes up 95 % of it, in real programs some ten kernels.
@@ -178,14 +178,6 @@ def _contradiction(value: float, median: float) -> str | None:
 
 def _key(document: RunDocument, name: str, scope: Scope) -> SeriesKey:
     return SeriesKey(document.workload.name or document.name, document.backend, name, scope)
-
-
-def direction_of(name: str) -> Direction:
-    """Which way is good, as the catalogue says; `none` for a metric that it does not know."""
-    try:
-        return metric(name).direction
-    except UsageError:
-        return "none"
 
 
 def _is_stored(name: str) -> bool:

@@ -23,7 +23,7 @@ from typing import Any, cast
 from profkit.core.codec import valid_text
 from profkit.core.errors import UnreadableReport, UsageError
 from profkit.core.types import AcceptedChange, Direction, Entry, Feature, Point, Scope, SeriesKey, Tier, Value
-from profkit.core.types.readings import QUALITY_ORDER, Quality, ScopeKind
+from profkit.core.types.readings import Quality, ScopeKind
 from profkit.regression.history.entry import lost_of
 from profkit.regression.times import iso_time, microseconds
 
@@ -173,16 +173,9 @@ def point_seal(
     numbers = _POINT_HEAD.pack(
         series, entry, value, _NAN if low is None else low, _NAN if high is None else high
     )
-    word = _QUALITIES.get(quality) if doubt is None and taken is None else None
-    content = numbers + (word if word is not None else f"{quality}{_quality_suffix(doubt, taken)}".encode())
+    words = quality if doubt is None and taken is None else f"{quality}{doubt}{taken}"
+    content = numbers + words.encode()
     return zlib.crc32(content if blob is None else content + blob)
-
-
-_QUALITIES: dict[str, bytes] = {quality: quality.encode() for quality in QUALITY_ORDER}
-
-
-def _quality_suffix(doubt: str | None, taken: int | None) -> str:
-    return "" if doubt is None and taken is None else f"{doubt}{taken}"
 
 
 def value_of(key: SeriesKey, unit: str, better: Direction, row: tuple[Any, ...]) -> Value:

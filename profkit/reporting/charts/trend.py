@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
-from profkit.analysis.metrics import metric
-from profkit.analysis.metrics.catalogue import nearest_metric
+from profkit.analysis.metrics import title_of
 from profkit.core.formatting import format_figures, format_percent, format_quantity, plural
 from profkit.core.types import ChangePoint, Point, Trend
 from profkit.core.types.history import SegmentCause
@@ -209,7 +208,7 @@ def trend_chart(trend: Trend, band: tuple[float, float] | None = None, title: st
 
 def _title(trend: Trend) -> str:
     key = trend.series.key
-    what = metric(key.metric).title if nearest_metric(key.metric) == key.metric else key.metric
+    what = title_of(key.metric)
     where = f" of {key.scope.name}" if key.scope.name and key.scope.name != key.workload else ""
     return f"{what}{where}, {key.workload}" if key.workload else f"{what}{where}"
 

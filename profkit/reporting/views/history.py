@@ -1,8 +1,7 @@
-"""What is kept of runs: the entries of the history, trends of their values, and detectors replayed over them."""
+"""What is kept of runs: the entries of the history, trends of their values, and many nights."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from profkit.backends import kernel_word
@@ -11,9 +10,7 @@ from profkit.core.types import (
     AcceptedChange,
     ChangePoint,
     Entry,
-    MetricOutcome,
     Night,
-    Replay,
     Scope,
     Series,
     Trend,
@@ -237,55 +234,6 @@ def _accepted(change: AcceptedChange) -> Text:
     what = f"{change.workload} {change.metric}" if change.metric else change.workload
     by = f" by {change.by}" if change.by else ""
     return soft(f"accepted{by}: {what} since {change.since[:16].replace('T', ' ')}: {change.word}")
-
-
-_MOST = 40  # nights that are listed of one series
-# Codes of nights on which nothing begins: they are counted, and not listed one by one.
-_USUAL = ("held", "new", "standing", "seen-before", "returning", "perhaps-better", "not-valid", "moved")
-
-
-def replay_view(replays: Sequence[Replay]) -> View:
-    """Each series with its sums and every night on which something new is said."""
-    blocks = []
-    for one in replays:
-        key = one.series.key
-        scope = f" ({key.scope.kind} {key.scope.name})" if key.scope.name else ""
-        rule = f" by another rule ({', '.join(one.rule)})" if one.rule else ""
-        headline = f"{plural(len(one.outcomes), 'night')}{rule}: {_sums(one.outcomes)}"
-        events = tuple(
-            (f"{night} ", Span(o.outcome, status=OUTCOMES[o.outcome]), f": {o.reason}")
-            for night, o in _events(one)
-        )
-        inner: list[Block] = [Items(events[:_MOST])] if events else []
-        left = len(events) - _MOST
-        inner += [Paragraph(soft(f"{left} more: --format json has all"))] if left > 0 else []
-        blocks.append(Section(f"{key.workload} {key.metric}{scope}", tuple(inner), headline))
-    return View(f"{plural(len(replays), 'series', 'series')} decided again, night by night", tuple(blocks))
-
-
-def _sums(outcomes: Sequence[MetricOutcome]) -> str:
-    """`2 regressions, 14 quiet nights, 7 new`: how many nights of each kind."""
-    counts = Counter(o.code if o.code == "standing" else o.outcome for o in outcomes)
-    names = {
-        "regressed": ("regression", "regressions"),
-        "standing": ("night with an open regression", "nights with an open regression"),
-        "improved": ("improvement", "improvements"),
-        "ambiguous": ("night with a candidate regression", "nights with a candidate regression"),
-        "invalid": ("night that is not valid", "nights that are not valid"),
-        "pass": ("quiet night", "quiet nights"),
-        "new": ("new", "new"),
-    }
-    return ", ".join(plural(counts[word], *name) for word, name in names.items() if counts[word]) or "nothing"
-
-
-def _events(one: Replay) -> list[tuple[str, MetricOutcome]]:
-    """Nights on which something new is said, and that did not say the same the night before."""
-    found, before = [], ""
-    for point, outcome in zip(one.series.points, one.outcomes, strict=True):
-        if outcome.code not in _USUAL and not (outcome.code == before == "collapse"):
-            found.append((point.started[:10], outcome))
-        before = outcome.code
-    return found
 
 
 # ---------------------------------------------------------------- many nights

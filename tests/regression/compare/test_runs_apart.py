@@ -7,9 +7,9 @@ from math import exp, log
 
 import pytest
 
-from profkit.core.types import Disturbance, Revision, RunDocument, RunSpread
+from profkit.core.types import Disturbance, Moment, Revision, RunDocument, RunSpread
 from profkit.regression.compare import compare
-from profkit.regression.compare.runs_apart import command_that_decides, lost_share, spread_range
+from profkit.regression.compare.runs_apart import command_that_decides, lost_share, lost_text, spread_range
 from tests.comparison_documents import run, timing, value
 from tests.regression.compare.test_open_times import time_of
 
@@ -118,6 +118,19 @@ def test_a_system_that_tells_nothing_of_others_takes_nothing_away() -> None:
     assert lost_share(disturbed(0.0, 1, Disturbance(1.0))) == 0.0
     assert lost_share(disturbed(0.0, 1, Disturbance(0.0, stolen=1.0))) == 0.0
     assert lost_share(disturbed(0.0, 1, Disturbance(1.0, stolen=5.0))) == 0.9
+
+
+def test_where_nothing_counts_what_others_took_the_look_right_before_stands_for_it() -> None:
+    def after(*, load: float | None = None, pressure: float | None = None) -> RunDocument:
+        return replace(run(), moments=(Moment("before timing", load=load, pressure=pressure),))
+
+    assert lost_share(after(load=4.0)) == pytest.approx(0.5)  # on 2 cores
+    assert lost_share(after(load=1.5)) == 0.0
+    assert lost_share(after(load=9.0, pressure=60.0)) == pytest.approx(0.6)
+    assert lost_share(after(load=9.0, pressure=8.0)) == 0.0
+    assert lost_text(after(load=4.0)) == "began at a load of 4.0 on 2 cores"
+    counted = replace(after(load=9.0), disturbances=(Disturbance(1.0, waited=0.0, others=3.0),))
+    assert lost_share(counted) == 0.0
 
 
 def test_times_of_the_device_s_own_clock_exact_counts_and_what_they_explain_decide_as_before() -> None:

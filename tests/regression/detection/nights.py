@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
-from profkit.core.types import Direction, Point, Series, SeriesKey
+from profkit.core.types import AcceptedChange, Direction, MetricOutcome, Point, Series, SeriesKey
+from profkit.regression.detection.decide import _build_outcome
+from profkit.regression.detection.late import change_points_of, find_late_regression
+from profkit.regression.detection.nights import judge_nights
+from profkit.regression.detection.rules import NightRule
+from profkit.regression.paired.decide import ConfirmWord
 
 FIRST = datetime(2026, 1, 1, 3, tzinfo=timezone.utc)
 # noise of about 1 %, the same for every test, and no two neighbours alike
@@ -67,3 +73,27 @@ def series_of(
             for i, value in enumerate(values)
         ),
     )
+
+
+def every_night(
+    series: Series,
+    rule: NightRule,
+    accepted: Sequence[AcceptedChange] = (),
+    words: Mapping[str, ConfirmWord] | None = None,
+) -> tuple[MetricOutcome, ...]:
+    """What `decide` says of each night, given the nights before it alone: in one pass, since a year of calls is slow.
+
+    An accepted change counts from the night that it was accepted for; a late regression from the night on in which it
+    could first be seen. A quiet night has no limits, and so another reason.
+    """
+    nights = judge_nights(series, rule, accepted, words)
+    late = (
+        find_late_regression(series, rule, nights, change_points_of(series, nights)) if rule.gates else None
+    )
+    outcomes = []
+    for index, result in enumerate(nights.results):
+        cut = replace(series, points=series.points[: index + 1])
+        known = late if late is not None and index >= late.seen and index in nights.past else None
+        word = (words or {}).get(series.points[index].entry)
+        outcomes.append(_build_outcome(cut, rule, nights, result, word, known))
+    return tuple(outcomes)

@@ -6,10 +6,10 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from profkit.regression.detection.decide import decide_every_night
 from profkit.regression.detection.nights import judge_nights
 from profkit.regression.detection.rules import NightRule
 from profkit.regression.paired.decide import ConfirmWord, confirm
+from tests.regression.detection.nights import every_night
 from tests.regression.detection.years import Truth, Year
 
 PATIENCE = 30  # nights after a step in which finding it is still finding it
@@ -81,7 +81,7 @@ def by_nights(year: Year, rule: NightRule) -> list[int]:
 
 
 def _alarms(year: Year, rule: NightRule, words: dict[str, ConfirmWord]) -> list[int]:
-    told = decide_every_night(year.series, rule, year.accepted, words)
+    told = every_night(year.series, rule, year.accepted, words)
     return [i for i, one in enumerate(told) if one.code in ALARMS]
 
 

@@ -9,15 +9,15 @@ from dataclasses import replace
 import pytest
 
 from profkit.core.types import AcceptedChange, MetricOutcome, Series
-from profkit.regression.detection import decide, decide_every_night, is_candidate, rule_for
-from tests.regression.detection.nights import date, noisy, series_of
+from profkit.regression.detection import decide, is_candidate, rule_for
+from tests.regression.detection.nights import date, every_night, noisy, series_of
 
 RULE = rule_for("time.median")
 QUIET = [1.0] * 40
 
 
 def codes(series: Series, *accepted: AcceptedChange, **words: str) -> list[str]:
-    return [o.code for o in decide_every_night(series, RULE, accepted, words)]  # type: ignore[arg-type]
+    return [o.code for o in every_night(series, RULE, accepted, words)]  # type: ignore[arg-type]
 
 
 def tonight(levels: Sequence[float], **options: object) -> MetricOutcome:
@@ -113,12 +113,6 @@ def test_a_regression_is_said_once_and_stands_until_it_is_gone() -> None:
     assert set(found[73:]) == {"held"}
 
 
-def test_where_standing_is_only_noted_the_nights_after_the_confirmation_pass() -> None:
-    series = series_of(noisy([*QUIET, *[1.1] * 5]))
-    found = [o.outcome for o in decide_every_night(series, replace(RULE, standing="note"))]
-    assert found[42:] == ["regressed", "pass", "pass"]
-
-
 def test_a_second_regression_on_top_of_one_that_stands_is_news() -> None:
     found = codes(series_of(noisy([*QUIET, *[1.1] * 30, *[1.25] * 10])))
     assert [i for i, code in enumerate(found) if code == "nights"] == [42, 72]
@@ -137,7 +131,7 @@ def test_a_regression_after_an_accepted_change_is_found() -> None:
 
 
 def test_an_improvement_is_green_and_the_new_normal_that_may_not_be_lost_again() -> None:
-    found = decide_every_night(series_of(noisy([*QUIET, *[0.9] * 20, *QUIET[:3]])), RULE)
+    found = every_night(series_of(noisy([*QUIET, *[0.9] * 20, *QUIET[:3]])), RULE)
     assert [o.code for o in found[40:43]] == ["perhaps-better", "perhaps-better", "improved"]
     assert found[42].outcome == "improved"
     assert (found[-1].outcome, found[-1].code) == ("regressed", "nights")
@@ -146,7 +140,7 @@ def test_an_improvement_is_green_and_the_new_normal_that_may_not_be_lost_again()
 @pytest.mark.parametrize("value", [0.03, 0.0, -1.0])
 def test_a_collapse_is_invalid_every_night_until_it_is_accepted(value: float) -> None:
     series = series_of([*noisy(QUIET), *[value] * 12])
-    found = decide_every_night(series, RULE)
+    found = every_night(series, RULE)
     assert {(o.outcome, o.code) for o in found[40:]} == {("invalid", "collapse")}
     assert codes(series, AcceptedChange("gated_mlp", date(40), "we cache it now"))[-1] == "held"
 
@@ -192,9 +186,9 @@ def test_a_series_that_wanders_confirms_nothing_but_a_leap_beyond_all_that_it_ev
     for _ in range(160):
         value = 0.95 * value + source.gauss(0, 0.0025)
         wander.append(1 + value)
-    quiet = decide_every_night(series_of(wander), RULE)
+    quiet = every_night(series_of(wander), RULE)
     assert not [o for o in quiet if o.outcome == "regressed"]
-    leapt = decide_every_night(series_of([v * (1.2 if i >= 120 else 1) for i, v in enumerate(wander)]), RULE)
+    leapt = every_night(series_of([v * (1.2 if i >= 120 else 1) for i, v in enumerate(wander)]), RULE)
     assert [(o.outcome, o.code) for o in leapt[120:124]] == [
         ("ambiguous", "suspect"),
         ("ambiguous", "suspect"),
@@ -204,7 +198,7 @@ def test_a_series_that_wanders_confirms_nothing_but_a_leap_beyond_all_that_it_ev
 
 
 def test_many_nights_on_one_side_are_a_regression_though_none_is_far_out() -> None:
-    found = decide_every_night(series_of(noisy([*QUIET, *[1.03] * 14])), RULE)
+    found = every_night(series_of(noisy([*QUIET, *[1.03] * 14])), RULE)
     first = next(o for o in found if o.outcome == "regressed")
     assert first.code == "change-point"
     assert first.since == date(40)
@@ -221,7 +215,7 @@ def test_a_step_in_the_first_week_is_news_in_the_night_in_which_it_can_first_be_
 
 def test_drift_is_caught_against_the_first_nights_though_every_week_is_quiet() -> None:
     levels = [*QUIET, *[1.003 ** (i / 7) for i in range(180)]]  # 0.3 % a week
-    found = decide_every_night(series_of(noisy(levels)), RULE)
+    found = every_night(series_of(noisy(levels)), RULE)
     first = next(o for o in found if o.outcome == "regressed")
     assert (first.code, first.step) == ("drift", "drift")
     assert first.expected == pytest.approx(1.0, rel=0.01)
@@ -285,11 +279,11 @@ def test_a_machine_that_regresses_after_another_one_did_is_no_news() -> None:
 
 def test_the_past_is_all_that_a_night_knows() -> None:
     series = series_of(noisy([*QUIET, *[1.1] * 30, *QUIET, *[0.9] * 9]))
-    whole = decide_every_night(series, RULE)
+    whole = every_night(series, RULE)
     for night in (5, 40, 41, 42, 43, 60, 70, 72, 100, 115):
         alone = decide(replace(series, points=series.points[: night + 1]), RULE)
-        assert (alone.outcome, alone.code, alone.reason) == (
+        assert (alone.outcome, alone.code, alone.since) == (
             whole[night].outcome,
             whole[night].code,
-            whole[night].reason,
+            whole[night].since,
         )

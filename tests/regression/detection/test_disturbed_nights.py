@@ -17,10 +17,10 @@ from profkit.regression.detection.control_limits import (
     weighted_median,
     widened_limits,
 )
-from profkit.regression.detection.decide import decide, decide_every_night
+from profkit.regression.detection.decide import decide
 from profkit.regression.history import entry_of, open_history
 from tests.documents import document
-from tests.regression.detection.nights import series_of
+from tests.regression.detection.nights import every_night, series_of
 
 RULE = rule_for("time.median")
 # Five nights beside a busy neighbour, and nine within 3 %.
@@ -64,15 +64,15 @@ def test_nights_that_were_all_disturbed_alike_count_as_if_none_was(lost: float) 
     wide = widened_limits(limits, values, RULE, weights=weights)
     assert (limits.centre, limits.sigma, limits.high) == pytest.approx((bare.centre, bare.sigma, bare.high))
     assert wide.high == pytest.approx(widened_limits(bare, values, RULE).high)
-    outcomes = decide_every_night(beside(values, [lost] * len(values)), RULE)
-    assert [o.outcome for o in outcomes] == [o.outcome for o in decide_every_night(series_of(values), RULE)]
+    outcomes = every_night(beside(values, [lost] * len(values)), RULE)
+    assert [o.outcome for o in outcomes] == [o.outcome for o in every_night(series_of(values), RULE)]
 
 
 def test_a_machine_that_is_hardly_ever_quiet_is_judged_all_the_same() -> None:
     draw = random.Random(4)
     lost = [0.0 if night % 12 == 0 else draw.uniform(0.3, 0.6) for night in range(60)]
     values = [draw.gauss(1, 0.01) / (1 - share) for share in lost]
-    outcomes = decide_every_night(beside(values, lost), RULE)
+    outcomes = every_night(beside(values, lost), RULE)
     assert {o.outcome for o in outcomes[30:]} <= {"pass", "ambiguous", "improved"}
     assert outcomes[-1].outcome == "pass"
 

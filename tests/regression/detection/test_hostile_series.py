@@ -10,8 +10,8 @@ import pytest
 
 from profkit.core.codec import to_plain_data
 from profkit.core.types import AcceptedChange
-from profkit.regression.detection import decide, decide_every_night, rule_for
-from tests.regression.detection.nights import series_of
+from profkit.regression.detection import decide, rule_for
+from tests.regression.detection.nights import every_night, series_of
 
 POOLS = {
     "zeros": [0.0],
@@ -32,7 +32,7 @@ def test_every_value_has_an_outcome(pool: str, better: str) -> None:
         rule = replace(rule_for(metric), gates=True, relative=rng.choice([0.0, 0.02]))
         values = [rng.choice(POOLS[pool]) for _ in range(90)]
         series = series_of(values, "".join(rng.choice("aab") for _ in values), better)  # type: ignore[arg-type]
-        told = decide_every_night(series, rule, [AcceptedChange("gated_mlp", "no date", "word")])
+        told = every_night(series, rule, [AcceptedChange("gated_mlp", "2026-02-01", "word")])
         assert len(told) == len(values)
         last = decide(series, rule)
         assert last.reason

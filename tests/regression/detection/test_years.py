@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from profkit.core.statistics import median
-from profkit.regression.detection import decide_every_night, rule_for
-from tests.regression.detection.nights import series_of
+from profkit.regression.detection import rule_for
+from tests.regression.detection.nights import every_night, series_of
 from tests.regression.detection.peers import PEERS
 from tests.regression.detection.scoring import ALARMS, Score, by_nights, same_night
 from tests.regression.detection.years import NOISES, STORIES, make_year
@@ -95,6 +95,6 @@ def test_of_the_practitioners_series_the_five_regressions_are_confirmed_by_the_t
             for row in csv.DictReader(file):
                 builds.setdefault(row["GHC"], []).append(float(row["Measurement"]))
         series = series_of([median(values) for values in builds.values()])
-        alarms = [i for i, told in enumerate(decide_every_night(series, RULE)) if told.code in ALARMS]
+        alarms = [i for i, told in enumerate(every_night(series, RULE)) if told.code in ALARMS]
         bad = FIRST_BAD.get(path.stem)
         assert alarms == ([] if bad is None else [bad + 2]), path.stem

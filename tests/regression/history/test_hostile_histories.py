@@ -54,7 +54,9 @@ def test_a_view_in_place_of_a_table_is_refused_by_every_command(
 def test_a_trigger_that_would_delete_what_is_stored_is_refused(tmp_path: Path) -> None:
     path = _with(tmp_path, "CREATE TRIGGER t AFTER INSERT ON entry BEGIN DELETE FROM point; END")
     before = path.read_bytes()
-    said = profkit("history", "add", ROOT / "tests/data/history/pyperf.json", "--history", path, cwd=tmp_path)
+    said = profkit(
+        "history", "add", ROOT / "tests/data/history/pytest-benchmark.json", "--history", path, cwd=tmp_path
+    )
     assert said.code == 2
     assert "the trigger t" in said.err
     assert path.read_bytes() == before

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.regression.detection import NightRule, confirm, rule_for
-from profkit.regression.paired.decide import _alpha_share, rounds_of_looks
+from profkit.regression.detection import NightRule, rule_for
+from profkit.regression.paired.decide import _alpha_share, confirm, rounds_of_looks
 
 RULE = rule_for("time.median")
 

@@ -12,7 +12,7 @@ from profkit.core.statistics import median
 from profkit.core.types import Cause, Change, KernelChange, RunDocument
 from profkit.regression.compare.causes.evidence import Evidence, transition
 from profkit.regression.compare.decisions import percent_text, signed_percent
-from profkit.regression.compare.processor_speed import speed_change, without_speed_effects
+from profkit.regression.compare.processor_speed import speed_change
 from profkit.regression.compare.runs_apart import (
     command_that_decides,
     is_host_time,
@@ -27,11 +27,6 @@ MAIN_STATE_SHARE = 0.6
 THROTTLED_SHARE = 0.1  # of the trace
 # From slow to fast, as Instruments names them; of other names the order is not known.
 STATE_ORDER = ("Minimum", "Low", "Medium", "High", "Maximum")
-# % of the time in which tasks of others waited for a core: twice what the doctor calls busy, since 10 s are few.
-PRESSURE = 10.0
-# How far other work alone may change a time. Two runs of one program on a machine with four tasks a core differed by up
-# to a factor of 2: a fair scheduler gives each its share, so up to tasks per core, and half as much again to be safe.
-MARGIN = 1.5
 WORK_EXPLAINS = 0.3  # of a change of time (in logarithms) that a change of the work must reach to explain it
 CLOCKS_APART = 0.02
 LOST_SHARE = 0.05  # of a run's time, to others: less is usual where a desktop's own services run
@@ -101,24 +96,6 @@ def clock_of(document: RunDocument) -> ClockReading | None:
     return None
 
 
-def contention(document: RunDocument) -> str | None:
-    """The sign that other work took part of the machine right before the timing; None where there is none."""
-    for moment in document.moments[:1]:
-        if moment.pressure is not None and moment.pressure > PRESSURE:
-            return f"tasks waited for a core in {moment.pressure:.0f} % of the 10 s before"
-        cores = document.machine.cores if document.machine is not None else None
-        if moment.pressure is None and moment.load is not None and cores and moment.load > cores:
-            return f"the load was {moment.load:.1f} on {cores} cores"
-    return None
-
-
-def contention_factor(document: RunDocument) -> float:
-    """The factor by which other work may have changed the times of a busy run."""
-    cores = document.machine.cores if document.machine is not None else 1
-    loads = [moment.load for moment in document.moments if moment.load is not None]
-    return MARGIN * max(1.0, max(loads, default=1.0) / max(1, cores))
-
-
 def throttle_reasons(document: RunDocument) -> tuple[str, ...]:
     """Why the hardware held its clock down while it was timed."""
     reasons = [r for t in document.timings for p in t.processes for r in p.throttle_reasons]
@@ -138,16 +115,11 @@ def without_machine_effects(
 ) -> tuple[Change, ...]:
     """The changes, those of times AMBIGUOUS where the state of the machine may have made them.
 
-    A change of seconds that is none in cycles is the clock's. On a busy machine a time decides only where it changed by
-    more than other work can do, or where the instructions, which other work cannot change, changed with it. So it is on
-    a processor whose speed changed, as the reference loop tells.
+    A change of seconds that is none in cycles is the clock's. Where others had a part of the machine, or the reference
+    loop tells of another speed of the processor, a time decides only where it changed by more than that can do, or
+    where the instructions, which others cannot change, changed with it.
     """
     clocks = clock_of(baseline), clock_of(candidate)
-    busy = [
-        (contention_factor(document), f"other work disturbed the {name}: {reason}")
-        for name, document in (("baseline", baseline), ("candidate", candidate))
-        if (reason := contention(document)) is not None
-    ]
     work = [
         c.ratio
         for c in changes
@@ -157,14 +129,11 @@ def without_machine_effects(
     for change in changes:
         before = change
         if _is_changed_time(change):
-            change = _weigh_clock_and_load(change, clocks, busy, work)
+            change = _weigh_clock(change, *clocks)
         if _is_changed_time(change) and change.ratio:
             reason = state_change(baseline, candidate, change.ratio)
             if reason is not None:
                 change = _as_ambiguous(change, f"{change.reason}; but {reason}")
-        if change.unit == "s" and change.word != "ambiguous" and not _is_explained(change, work):
-            timed = change.scope if change.metric == "time.median" else None
-            change = without_speed_effects(change, speed_change(baseline, candidate, timed))
         if change.word != before.word and is_host_time(change, baseline, candidate):
             change = replace(change, fix=command_that_decides(baseline, candidate))
         if not _is_explained(change, work):
@@ -177,26 +146,16 @@ def _is_changed_time(change: Change) -> bool:
     return change.word == "different" and change.unit == "s" and bool(change.ratio)
 
 
-def _weigh_clock_and_load(
-    change: Change,
-    clocks: tuple[ClockReading | None, ClockReading | None],
-    busy: Sequence[tuple[float, str]],
-    work: Sequence[float],
-) -> Change:
-    assert change.ratio is not None
-    before, after = clocks
+def _weigh_clock(change: Change, before: ClockReading | None, after: ClockReading | None) -> Change:
     cycles = ratio_in_cycles(change, before, after)
-    if cycles is not None and before is not None and after is not None:
-        return _as_ambiguous(
-            change,
-            f"the clock of {before.of} went from {format_quantity(before.hertz, 'Hz')} to "
-            f"{format_quantity(after.hertz, 'Hz')}; in cycles it is {signed_percent(cycles - 1)}, within the "
-            f"{percent_text(change.floor)} that counts",
-        )
-    factor, reason = max(busy, key=lambda disturbance: disturbance[0], default=(1.0, ""))
-    if not busy or abs(log(change.ratio)) > log(factor) or _is_explained(change, work):
+    if cycles is None or before is None or after is None:
         return change
-    return _as_ambiguous(change, f"{change.reason}; but {reason}")
+    return _as_ambiguous(
+        change,
+        f"the clock of {before.of} went from {format_quantity(before.hertz, 'Hz')} to "
+        f"{format_quantity(after.hertz, 'Hz')}; in cycles it is {signed_percent(cycles - 1)}, within the "
+        f"{percent_text(change.floor)} that counts",
+    )
 
 
 def _is_explained(change: Change, work: Sequence[float]) -> bool:
@@ -258,10 +217,8 @@ def find_contention(evidence: Evidence) -> Iterator[Cause]:
     if not any(c.unit == "s" and c.word == "ambiguous" for c in evidence.changes):
         return
     for name, document in (("baseline", evidence.baseline), ("candidate", evidence.candidate)):
-        signs = [contention(document), lost_text(document) if lost_share(document) > LOST_SHARE else None]
-        told = tuple(sign for sign in signs if sign is not None)
-        if told:
-            yield Cause("neighbours", f"Other work disturbed the {name}.", evidence=told)
+        if lost_share(document) > LOST_SHARE:
+            yield Cause("neighbours", f"Other work disturbed the {name}.", evidence=(lost_text(document),))
 
 
 def find_processor_speed(evidence: Evidence) -> Iterator[Cause]:

@@ -128,5 +128,4 @@ def _value(workload: str, backend: str, measured: MeasuredValue) -> Value:
         low=centre.low if centre is not None else None,
         high=centre.high if centre is not None else None,
         groups=measured.groups,
-        doubt=measured.contradiction,
     )

@@ -1,22 +1,16 @@
-"""Result files of tools for compiled programs: Google Benchmark, nvbench, hyperfine.
+"""Result files of tools for compiled programs: Google Benchmark, nvbench.
 
 Google Benchmark: `--benchmark_out=FILE --benchmark_out_format=json`; fields as of its reporter 1.4 to 1.9. With
 repetitions each of them is a sample; where only aggregates were written their median and mean are what there is.
 
-nvbench: `--json FILE`; fields as of its printer 1.1: summaries as a list with tags, numbers written as text. After
-`--jsonbin FILE` the raw samples are in `FILE-bin/<n>.bin`, little-endian float32 of seconds.
-
-hyperfine: `--export-json FILE`; fields as of 1.6 to 1.20.
+nvbench: `--json FILE`; fields as of its printer 1.1: summaries as a list with tags, numbers written as text.
 """
 
 from __future__ import annotations
 
-import math
-import struct
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from profkit.core.files.regular import read_bounded
 from profkit.core.statistics import median
 from profkit.regression.history.imports.result import (
     Json,
@@ -121,7 +115,6 @@ def _google_counters(name: str, rows: list[Json]) -> Iterator[MeasuredValue]:
 
 # ---------------------------------------------------------------- nvbench
 
-MOST_BYTES = 64 << 20  # of one file of samples: sixteen million
 _NVBENCH_TIMES = {
     "nv/cold/time/gpu/median": "time.median",
     "nv/cold/time/gpu/mean": "time.mean",
@@ -144,7 +137,7 @@ def _wrote_nvbench(data: Json) -> bool:
     )
 
 
-def _read_nvbench(data: Json, path: Path) -> ToolResult:
+def _read_nvbench(data: Json, _path: Path) -> ToolResult:
     """Each state is a region: the benchmark with its axes."""
     meta = data.get("meta") or {}
     command = next(iter(meta.get("argv") or ()), None)
@@ -163,7 +156,7 @@ def _read_nvbench(data: Json, path: Path) -> ToolResult:
             "gpu.capability": _words(devices, "sm_version"),
             "gpu.ecc": _words(devices, "ecc_state"),
         },
-        values=tuple(_nvbench_values(data["benchmarks"], path, several=len(devices) > 1)),
+        values=tuple(_nvbench_values(data["benchmarks"], several=len(devices) > 1)),
         facts={"tools": f"nvbench {version or ''}".strip()},
     )
 
@@ -175,7 +168,7 @@ def _words(devices: Iterable[Json], field: str) -> str:
     return ", ".join(dict.fromkeys(words))
 
 
-def _nvbench_values(benchmarks: Json, path: Path, *, several: bool) -> Iterator[MeasuredValue | str]:
+def _nvbench_values(benchmarks: Json, *, several: bool) -> Iterator[MeasuredValue | str]:
     states = [(benchmark, state) for benchmark in benchmarks for state in benchmark["states"]]
     for benchmark, state in states:
         name = _nvbench_name(benchmark, state, several=several)
@@ -186,18 +179,8 @@ def _nvbench_values(benchmarks: Json, path: Path, *, several: bool) -> Iterator[
             summary["tag"]: {row["name"]: row["value"] for row in summary["data"]}
             for summary in state["summaries"]
         }
-        binary = summaries.get("nv/json/bin:nv/cold/sample_times")
-        samples: tuple[float, ...] = ()
-        if binary is not None:
-            try:
-                samples = _nvbench_samples(binary, path)
-            except (OSError, ValueError) as error:
-                yield f"{name}: its samples {error}"
-        yield from times(
-            name,
-            [samples],
-            {metric: summaries.get(tag, {}).get("value") for tag, metric in _NVBENCH_TIMES.items()},
-        )
+        summary = {metric: summaries.get(tag, {}).get("value") for tag, metric in _NVBENCH_TIMES.items()}
+        yield from times(name, [], summary)
         for tag, (metric, unit, better) in _NVBENCH_OTHERS.items():
             value = number(summaries.get(tag, {}).get("value"))
             if value is not None:
@@ -214,57 +197,7 @@ def _nvbench_name(benchmark: Json, state: Json, *, several: bool) -> str:
     return f"{benchmark['name']}[{' '.join(axes)}]" if axes else str(benchmark["name"])
 
 
-def _nvbench_samples(binary: Mapping[str, str], path: Path) -> tuple[float, ...]:
-    """The raw samples of one state; raises ValueError and OSError where they are not whole.
-
-    nvbench writes the path as it was given on its command line; so the last two parts of it are looked for beside the
-    result, and nowhere else.
-    """
-    parts = PurePosixPath(binary["filename"].replace("\\", "/")).parts
-    file = path.parent.joinpath(*[part for part in parts if part not in ("..", ".", "/")][-2:])
-    if not file.is_file():
-        raise ValueError("are not beside the file")
-    try:
-        content = read_bounded(file, MOST_BYTES)
-    except OSError as error:
-        raise ValueError(f"cannot be read: {error.strerror}") from error
-    if len(content) != 4 * int(binary["size"]):
-        raise ValueError(f"are not whole: {len(content)} bytes for {binary['size']} samples")
-    samples = struct.unpack(f"<{len(content) // 4}f", content)
-    return tuple(sample for sample in samples if math.isfinite(sample) and sample >= 0)
-
-
-# ---------------------------------------------------------------- hyperfine
-
-
-def _wrote_hyperfine(data: Json) -> bool:
-    results = data.get("results")
-    return isinstance(results, list) and bool(results) and {"command", "mean"} <= results[0].keys()
-
-
-def _read_hyperfine(data: Json, _path: Path) -> ToolResult:
-    """Each command is a region. It does not say when, on what machine, or of which commit."""
-    values = tuple(_hyperfine_values(data["results"]))
-    return ToolResult("hyperfine", "hyperfine", "cpu", None, {}, values)
-
-
-def _hyperfine_values(results: Json) -> Iterator[MeasuredValue | str]:
-    fields = {
-        "median": "median", "mean": "mean", "minimum": "min", "maximum": "max", "user": "user", "system": "system",
-    }  # fmt: skip
-    for result in results:
-        name = str(result["command"])
-        parameters = {key: str(value) for key, value in (result.get("parameters") or {}).items() if value}
-        if not all(value in name for value in parameters.values()):  # the command was named
-            name += f" ({', '.join(f'{key}={value}' for key, value in parameters.items())})"
-        codes = sorted({code for code in result.get("exit_codes") or () if code})
-        failed = f"the command ended with {', '.join(map(str, codes))}" if codes else None
-        summary = {f"time.{metric}": result.get(field) for metric, field in fields.items()}
-        yield from times(name, [result.get("times")], summary, failed)
-
-
 NATIVE_TOOLS = (
     Tool("google-benchmark", _wrote_google_benchmark, _read_google_benchmark),
     Tool("nvbench", _wrote_nvbench, _read_nvbench),
-    Tool("hyperfine", _wrote_hyperfine, _read_hyperfine),
 )

@@ -1,4 +1,4 @@
-"""Result files of Python's tools: pytest-benchmark, asv, pyperf.
+"""Result files of Python's tools: pytest-benchmark, asv.
 
 pytest-benchmark: `pytest --benchmark-json=FILE`, and the files below .benchmarks/; fields as of 3 to 5. With
 `--benchmark-save-data` it has the raw rounds.
@@ -6,8 +6,6 @@ pytest-benchmark: `pytest --benchmark-json=FILE`, and the files below .benchmark
 asv: `results/<machine>/<commit>-<environment>.json`; format 2 (asv 0.5 and later), with `machine.json` beside it and
 `benchmarks.json` one folder above. A run is ordered by the date of its commit, as asv's own graphs are: it is often
 asked to measure old commits today.
-
-pyperf: `-o FILE`; format 1.0, each run is a process.
 """
 
 from __future__ import annotations
@@ -18,11 +16,9 @@ import math
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.statistics import median
 from profkit.regression.history.imports.result import (
     Json,
     MeasuredValue,
@@ -30,7 +26,6 @@ from profkit.regression.history.imports.result import (
     Tool,
     ToolResult,
     number,
-    numbers,
     times,
 )
 
@@ -174,69 +169,7 @@ def _asv_project(path: Path) -> str | None:
     return next((name for name in names if isinstance(name, str)), None)
 
 
-# ---------------------------------------------------------------- pyperf
-
-_PYPERF_UNITS: dict[str, MetricKind] = {
-    "second": ("time.median", "s", "lower"),
-    "byte": ("memory.rss_peak", "B", "lower"),
-    "integer": ("count", "count", "none"),
-}
-
-
-def _wrote_pyperf(data: Json) -> bool:
-    benchmarks = data.get("benchmarks")
-    return isinstance(benchmarks, list) and bool(benchmarks) and isinstance(benchmarks[0].get("runs"), list)
-
-
-def _read_pyperf(data: Json, _path: Path) -> ToolResult:
-    """Each benchmark is a region; the values of each process are a group of samples."""
-    benchmarks = data["benchmarks"]
-    metadata: dict[str, Any] = {}
-    for benchmark in reversed(benchmarks):
-        metadata |= benchmark.get("metadata") or {}
-    metadata |= data.get("metadata") or {}
-    dates = [
-        date
-        for benchmark in benchmarks
-        for run in benchmark["runs"]
-        if (date := (run.get("metadata") or {}).get("date"))
-    ]
-    return ToolResult(
-        source="pyperf",
-        workload="pyperf",
-        backend="cpu",
-        started=min(dates) if dates else metadata.get("date"),
-        machine={
-            "machine.cpu": metadata.get("cpu_model_name"),
-            "machine.cores": metadata.get("cpu_count"),
-            "machine.system": (metadata.get("platform") or "").partition("-")[0],
-            "machine.governor": metadata.get("cpu_governor"),
-            "software.python": metadata.get("python_version"),
-            "machine.affinity": metadata.get("cpu_affinity"),
-        },
-        values=tuple(_pyperf_values(benchmarks, data.get("metadata") or {})),
-        facts={
-            "tools": f"pyperf {metadata.get('perf_version') or ''}".strip(),
-            "started": "local time of that machine, taken as UTC",
-        },
-    )
-
-
-def _pyperf_values(benchmarks: Json, common: Json) -> Iterator[MeasuredValue | str]:
-    for benchmark in benchmarks:
-        metadata = {**common, **(benchmark.get("metadata") or {})}
-        name, unit = metadata["name"], metadata.get("unit") or "second"
-        groups = [values for run in benchmark["runs"] if (values := numbers(run.get("values")))]
-        metric, sign, better = _PYPERF_UNITS.get(unit, _PYPERF_UNITS["integer"])
-        if metric == "time.median" or not groups:
-            yield from times(name, groups, {})
-        else:
-            centre = median([value for group in groups for value in group])
-            yield MeasuredValue(name, metric, sign, better, centre, tuple(groups))
-
-
 PYTHON_TOOLS = (
     Tool("pytest-benchmark", _wrote_pytest_benchmark, _read_pytest_benchmark),
     Tool("asv", _wrote_asv, _read_asv),
-    Tool("pyperf", _wrote_pyperf, _read_pyperf),
 )

@@ -29,7 +29,6 @@ class MeasuredValue:
     better: Direction
     value: float
     groups: tuple[tuple[float, ...], ...] = ()
-    contradiction: str | None = None
 
 
 @dataclass(frozen=True)
@@ -73,10 +72,7 @@ def numbers(values: Iterable[object] | None) -> tuple[float, ...]:
 
 
 def times(
-    name: str,
-    groups: Iterable[Iterable[object] | None],
-    summary: Mapping[str, object],
-    contradiction: str | None = None,
+    name: str, groups: Iterable[Iterable[object] | None], summary: Mapping[str, object]
 ) -> Iterator[MeasuredValue | str]:
     """The times of one benchmark in seconds, as the tool says them; a median that it does not say, of its samples."""
     samples = tuple(group for group in map(numbers, groups) if group)
@@ -88,7 +84,7 @@ def times(
         yield f"{name}: no time was measured"
     for metric, value in values.items():
         own = samples if metric == "time.median" else ()
-        yield MeasuredValue(name, metric, "s", "lower", value, own, contradiction)
+        yield MeasuredValue(name, metric, "s", "lower", value, own)
 
 
 def file_name(command: str | None) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from profkit.analysis.comparability import all_fields
 from profkit.analysis.kernel_names import labels
-from profkit.analysis.metrics import all_metrics
+from profkit.analysis.metrics import title_of
 from profkit.backends import kernel_word
 from profkit.core.formatting import format_figures, format_quantity, format_utc_time, plural, signed
 from profkit.core.types import (
@@ -216,7 +216,7 @@ def _title_of(change: Change) -> str:
     """`Time per iteration (step)`: the catalogue's title, and of what."""
     if change.metric == "time.median" and change.scope == RUN and _by_pairs(change):
         return "Time of the process"
-    known = next((info.title for info in all_metrics() if info.name == change.metric), change.metric)
+    known = title_of(change.metric)
     return f"{known} ({change.scope.name})" if change.scope.kind == "region" and change.scope.name else known
 
 
