@@ -21,7 +21,7 @@ PACKAGE = ROOT / "profkit"
 FILES = sorted(PACKAGE.rglob("*.py"))
 LONGEST = 480  # lines
 HEAVY = {
-    "torch", "triton", "numpy", "psutil", "yaml", "rich", "capstone", "typer", "jinja2",
+    "torch", "triton", "numpy", "psutil", "yaml", "rich", "capstone", "pyarrow", "typer", "jinja2",
     "openai", "anthropic", "httpx", "httpx2", "pydantic",
 }  # fmt: skip
 # typer makes the options; process_tree is itself loaded when the first child is started.

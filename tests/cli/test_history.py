@@ -191,7 +191,19 @@ def test_an_export_is_tidy(year: Path, tmp_path: Path) -> None:
     again = profkit("history", "export", "--to", "all.csv", "--history", year, cwd=tmp_path)
     assert (again.code, "exists already" in again.err) == (2, True)
     other = profkit("history", "export", "--to", "all.xlsx", "--history", year, cwd=tmp_path)
-    assert (other.code, "is not called .csv" in other.err) == (2, True)
+    assert (other.code, "neither .parquet nor .csv" in other.err) == (2, True)
+
+
+def test_an_export_to_parquet(year: Path, tmp_path: Path) -> None:
+    said = profkit("history", "export", "--to", "all.parquet", "--history", year, cwd=tmp_path)
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        assert (said.code, "pip install 'profkit[parquet]'" in said.err) == (3, True)
+        return
+    table = pyarrow.parquet.read_table(tmp_path / "all.parquet")
+    assert table.num_rows == 120
+    assert len(table.column("samples")[0].as_py()) == 4
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def add_to(history: typer.Typer) -> None:
     )(mark)
     history.command("prune", epilog="Example:  profkit history prune --older-than 2y --dry-run")(prune)
     history.command("rescue", epilog="Example:  profkit history rescue --to new.sqlite")(rescue)
-    history.command("export", epilog="Example:  profkit history export --to history.csv")(export)
+    history.command("export", epilog="Example:  profkit history export --to history.parquet")(export)
     history.command(
         "site",
         epilog="Example:  profkit history site --to pages --commit-url 'https://example.org/code/commit/{commit}'\n\n"
@@ -160,7 +160,7 @@ def rescue(
 
 
 def export(
-    to: Annotated[Path, typer.Option("--to", help="The table to write, a CSV file.", metavar="FILE")],
+    to: Annotated[Path, typer.Option("--to", help="The table to write: .parquet or .csv.", metavar="FILE")],
     workload: WorkloadOption = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
     history: HistoryOption = None,
