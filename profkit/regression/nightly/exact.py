@@ -69,12 +69,15 @@ class ExactCounts:
             return (), ()
         _add(self.new, entry)
         self._take_from_history(entry)
+        of_other_nights = frozenset(self.old)
         if missing := [key for key in values if key not in self.old]:
             self._count(self.base, self.old, missing, entry)
-        # What would fail the night is counted once more, unless it is known already that it repeats.
+        # What would fail the night is counted once more, unless it is known already that it repeats; and the base
+        # tonight: packages may have changed since other nights.
         if doubtful := [key for key in values if self._is_beyond(key)]:
             for version, counts in ((self.base, self.old), (self.present, self.new)):
-                again = [key for key in doubtful if len(counts.get(key, ())) == 1]
+                old = of_other_nights if version is self.base else frozenset[Key]()
+                again = [key for key in doubtful if len(counts.get(key, ())) == 1 or key in old]
                 if again:
                     self._count(version, counts, again, entry)
         lost = sorted({metric for metric, _ in values.keys() - self.old.keys()})

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from nights import document
-from workplace import InTurn
+from workplace import InTurn, Profiled
 
 from profkit.core.run_folder import write_run
 from profkit.core.types import RUN, Reading, Revision, Source
@@ -24,15 +24,15 @@ from profkit.regression.profile_process import ProfileResult
 
 
 @pytest.fixture
-def simulated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def simulated(monkeypatch: pytest.MonkeyPatch) -> Profiled:
     """The names of the workloads that were profiled, in order.
 
     A run's time is 10 us times the number in `size.txt` of its folder (100 where there is none), within 0.5 %. Where
     there is a `count.txt`, it counts so many thousand instructions; of two numbers there one after the other. The first
     iteration has 2 % more, and `iterations.txt` says of how many the count is the mean. `lines.txt`: so many thousand
-    cache lines from memory.
+    cache lines from memory. `more`: the factor of a package that changed.
     """
-    profiled: list[str] = []
+    profiled = Profiled()
 
     def profile_once(
         spec: WorkloadSpec, into: Path, tick: Callable[[float], None] | None = None
@@ -49,6 +49,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         if (spec.cwd / "count.txt").exists():
             counts = (spec.cwd / "count.txt").read_text().split()
             count = 1000.0 * int(counts[len(profiled) % len(counts)])
+            count *= profiled.more
             reading = Reading("instructions", count, "count", "simulated", RUN, Source("valgrind"))
             timed = spec.passes is None or "timing" in spec.passes
             iterations = int((spec.cwd / "iterations.txt").read_text()) if timed else 1

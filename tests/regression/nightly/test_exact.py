@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workplace import InTurn, commit, git, repository
+from workplace import InTurn, Profiled, commit, git, repository
 
 from tests.cli_runner import profkit
 
@@ -109,6 +109,20 @@ def test_counts_that_differ_between_runs_of_one_commit_decide_nothing_and_are_no
     code, workload, instructions = night(place, "a")
     assert (code, instructions["outcome"]) == (0, "new")
     assert any("of one commit lies" in note for note in workload["notes"])
+
+
+def test_a_package_that_changed_between_nights_is_no_change_of_the_code(
+    place: Path, simulated: Profiled, in_turn: InTurn
+) -> None:
+    counted(place, "1000")
+    for name in "abc":  # the history knows three counts of the base, all alike
+        assert night(place, name)[0] == 0
+    simulated.more = 1.05
+    counted(place, "1001")
+    code, workload, instructions = night(place, "d")
+    assert code == 0
+    assert instructions["code"] != "exact"
+    assert any("of one commit lies 5.0 % apart" in note for note in workload["notes"])
 
 
 def test_a_base_that_cannot_be_counted_is_noted_and_the_past_decides(

@@ -48,6 +48,12 @@ def aged(history: Path, nights: int = 10) -> None:
                 )
 
 
+class Profiled(list[str]):
+    """The names of the workloads that were profiled, in order; `more` times as many instructions are counted."""
+
+    more = 1.0
+
+
 class InTurn:
     """Runs in pairs without a process: 10 us times the number in `size.txt` of the version's folder, within `sigma`."""
 
