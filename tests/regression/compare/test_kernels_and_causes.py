@@ -264,6 +264,15 @@ def test_misses_and_traffic_of_the_cpu_are_told(
     assert kind in kinds(found)
 
 
+@pytest.mark.parametrize(("instructions", "told"), [(1.2e7, False), (1.02e7, True)])
+def test_a_miss_rate_is_no_cause_where_added_instructions_tell_the_time(
+    instructions: float, told: bool
+) -> None:
+    before = run(0.0, value("instructions", 1e7), value("cache.l2.miss_rate", 5.0, "%"))
+    after = run(0.2, value("instructions", instructions), value("cache.l2.miss_rate", 40.0, "%"), seed=2)
+    assert ("misses" in kinds(compare(before, after))) == told
+
+
 def test_memory_tells_whose_it_is() -> None:
     def holding(process: float, python: float) -> RunDocument:
         return run(

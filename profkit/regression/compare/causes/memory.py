@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import log
 
 from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.formatting import format_quantity
@@ -39,6 +40,8 @@ _MISSES = (
     ),
     ("branch.miss_rate", "branches mispredicted", "A larger share of the branches is mispredicted."),
 )
+
+TOLD_BY_WORK = 0.5  # of the logarithm of the time's ratio: so much of it the instructions tell
 
 
 def find_transfers(evidence: Evidence) -> Iterator[Cause]:
@@ -118,11 +121,21 @@ def find_kernel_efficiency(evidence: Evidence) -> Iterator[Cause]:
 
 
 def find_cache_misses(evidence: Evidence) -> Iterator[Cause]:
-    """Where a miss rate of the CPU's caches or branches rose."""
+    """Where a miss rate of the CPU's caches or branches rose, and added instructions do not tell the time alone.
+
+    A rate is of the accesses that there are: where a loop was added, it is of other ones.
+    """
+    work, time = evidence.rose("instructions"), evidence.rose("time.median")
+    if work is not None and work.ratio and log(work.ratio) >= TOLD_BY_WORK * log(_ratio_of(time)):
+        return
     for metric, title, sentence in _MISSES:
         change = evidence.rose(metric)
         if change is not None:
             yield Cause("misses", sentence, change.scope, (change_text(title, change, "%"),))
+
+
+def _ratio_of(change: Change | None) -> float:
+    return change.ratio if change is not None and change.ratio else 1.0
 
 
 def find_memory_growth(evidence: Evidence) -> Iterator[Cause]:
