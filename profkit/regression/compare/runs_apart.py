@@ -16,7 +16,7 @@ from math import exp, log
 from profkit.analysis.comparability.fingerprint import arguments_of, program_of
 from profkit.core.formatting import format_percent, plural
 from profkit.core.inference.tails import student_quantile
-from profkit.core.types import Change, RunDocument, RunSpread, Timing
+from profkit.core.types import Change, RunDocument, RunSpread
 from profkit.hardware.conditions import lost_shares
 from profkit.regression.compare.decisions import signed_percent
 from profkit.regression.compare.processor_speed import SpeedChange, speed_change
@@ -52,13 +52,15 @@ class Allowance:
     reason: str
 
 
-def without_distance_effects(change: Change, baseline: RunDocument, candidate: RunDocument) -> Change:
+def without_distance_effects(
+    change: Change, baseline: RunDocument, candidate: RunDocument, by_events: frozenset[str | None]
+) -> Change:
     """The change of a host's time; AMBIGUOUS where it is DIFFERENT and the distance between the runs may be why.
 
     So is a time that is the SAME on a processor of another speed: the program may have changed by as much. One that is
-    AMBIGUOUS already is told what decides it, where recording both once more could not.
+    AMBIGUOUS already is told what decides it, where recording both once more could not. `by_events`: `timed_by_events`.
     """
-    if not change.ratio or not is_host_time(change, baseline, candidate):
+    if not change.ratio or not is_host_time(change, by_events):
         return change
     between = allowance_of(baseline, candidate)
     if change.word == "ambiguous":
@@ -99,24 +101,23 @@ def _allows(allowance: Allowance, change: Change) -> bool:
     return low - allowance.up <= floor and high + allowance.down >= -floor
 
 
-def is_host_time(change: Change, baseline: RunDocument, candidate: RunDocument) -> bool:
+def timed_by_events(baseline: RunDocument, candidate: RunDocument) -> frozenset[str | None]:
+    """The names of what a device's own clock timed in one of the runs; None stands for the whole process.
+
+    A sweep has thousands of timings: they are looked through once, and not for each change.
+    """
+    timings = (timing for document in (baseline, candidate) for timing in document.timings)
+    timed = [t for t in timings if any(process.clock == "cuda-events" for process in t.processes)]
+    return frozenset({t.name for t in timed} | {None for t in timed if t.kind == "process"})
+
+
+def is_host_time(change: Change, by_events: frozenset[str | None]) -> bool:
     """Whether it is wall or CPU time of the host, and no mean over a grid of shapes."""
     if change.unit != "s" or not change.metric.startswith("time.") or change.metric.startswith(_NOT_OF_HOST):
         return False
     if change.metric != "time.median":
         return True
-    clocks = {
-        process.clock
-        for document in (baseline, candidate)
-        for timing in document.timings
-        if _is_of(timing, change)
-        for process in timing.processes
-    }
-    return "cuda-events" not in clocks
-
-
-def _is_of(timing: Timing, change: Change) -> bool:
-    return timing.kind == "process" if change.scope.kind == "run" else timing.name == change.scope.name
+    return (None if change.scope.kind == "run" else change.scope.name) not in by_events
 
 
 # ---------------------------------------------------------------- what the machine allows

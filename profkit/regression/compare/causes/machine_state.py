@@ -18,6 +18,7 @@ from profkit.regression.compare.runs_apart import (
     is_host_time,
     lost_share,
     lost_text,
+    timed_by_events,
     without_distance_effects,
 )
 
@@ -120,6 +121,7 @@ def without_machine_effects(
     where the instructions, which others cannot change, changed with it.
     """
     clocks = clock_of(baseline), clock_of(candidate)
+    by_events = timed_by_events(baseline, candidate)
     work = [
         c.ratio
         for c in changes
@@ -134,10 +136,10 @@ def without_machine_effects(
             reason = state_change(baseline, candidate, change.ratio)
             if reason is not None:
                 change = _as_ambiguous(change, f"{change.reason}; but {reason}")
-        if change.word != before.word and is_host_time(change, baseline, candidate):
+        if change.word != before.word and is_host_time(change, by_events):
             change = replace(change, fix=command_that_decides(baseline, candidate))
         if not _is_explained(change, work):
-            change = without_distance_effects(change, baseline, candidate)
+            change = without_distance_effects(change, baseline, candidate, by_events)
         weighed.append(change)
     return tuple(weighed)
 
