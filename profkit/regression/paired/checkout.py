@@ -25,6 +25,7 @@ from profkit.regression.paired.submodules import add_submodules
 
 # git's words since 2.35.2 (CVE-2022-24765), and the folder that it would have to trust
 _OF_ANOTHER_USER = re.compile(r"dubious ownership in repository at '(.*)'")
+_ERROR = re.compile(r"\b(?:error|fatal)\b *[:\[]|Error:", re.IGNORECASE)  # of compilers, git, pip and Python
 _PREFIX = "profkit-checkout-"
 GIT_SECONDS = 300.0  # a large tree from a cold disk takes a minute; a wait for a password never ends
 
@@ -214,7 +215,7 @@ def _run_step(
     timeout: float,
     tick: Callable[[float], None] | None,
 ) -> None:
-    """Run one step; raise NoCheckout with its last line where it fails."""
+    """Run one step; raise NoCheckout with the first line that names an error where it fails, else with the last one."""
     with contextlib.suppress(OSError):
         make_parents(log.parent)
     try:
@@ -223,5 +224,7 @@ def _run_step(
         raise NoCheckout(f"{what} cannot be run: {fault.message}", fault.fix) from None
     if not done.ok:
         lines = [line.strip() for line in done.output_tail.splitlines() if line.strip()]
-        last = f": {lines[-1][:200]}" if lines else ""
-        raise NoCheckout(f"{what} {done.ending()}{last}", shlex.join(["cat", str(log)]), log)
+        # A compiler ends with how many errors there were, make with which of its lines failed.
+        named = [line for line in lines if _ERROR.search(line)] or lines[-1:]
+        first = f": {named[0][:200]}" if named else ""
+        raise NoCheckout(f"{what} {done.ending()}{first}", shlex.join(["cat", str(log)]), log)

@@ -100,6 +100,21 @@ def test_a_setup_that_fails_leaves_no_build_that_counts_as_ready(place: Path, tm
         assert (there.folder / "built.txt").read_text() == "ok\n"
 
 
+def test_of_a_setup_that_fails_the_first_line_that_names_an_error_is_told(
+    place: Path, tmp_path: Path
+) -> None:
+    from profkit.regression.paired.checkout import NoCheckout
+
+    said = "cc -c a.c\na.c:1:10: fatal error: x.h: No such file or directory\ncompilation terminated.\n"
+    broken = CheckoutSpec(setup=("sh", "-c", f"printf '%s' '{said}make: *** [a.o] Error 1' >&2; exit 2"))
+    head = git(place, "rev-parse", "HEAD")
+    with (
+        pytest.raises(NoCheckout, match=r"a\.c:1:10: fatal error: x\.h"),
+        checked_out(place, head, broken, tmp_path / "log"),
+    ):
+        pytest.fail("there is nothing to run")
+
+
 def test_builds_that_nobody_used_for_a_month_are_taken_away_when_a_new_one_is_made(
     place: Path, tmp_path: Path, cache: Path
 ) -> None:
