@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from datetime import timedelta
 from statistics import median
 
 from profkit.core.collector import without_collector
 from profkit.core.progress import Progress, Silent
-from profkit.core.types import HistorySummary, Point, SeriesSummary, Trend
+from profkit.core.types import Entry, HistorySummary, Point, SeriesSummary, Trend
 from profkit.core.types.history import SUMMARY_DAYS
 from profkit.regression.detection import rule_for
 from profkit.regression.history import History, HistoryFilter
@@ -26,18 +27,19 @@ def summarize_history(
 ) -> HistorySummary:
     """The trend of every series with its level; `days`: only runs of the last so many days before the newest run.
 
+    Without the trials of one checkout against itself, which say something of the machine and nothing of a workload.
     It takes 3 ms for a series of a year. Raises UnreadableReport for a damaged history.
     """
     told = progress if progress is not None else Silent()
     with without_collector():
         told.begin("read", str(history.path))
-        entries = history.entries()
+        entries = _of_workloads(history.entries())
         chosen = HistoryFilter()
         if days is not None and entries:
             since = iso_time(microseconds(entries[-1].started) - days * _DAY)
             chosen = HistoryFilter(since=since)
-            entries = history.entries(chosen)
-        known = history.series(chosen, samples=False)
+            entries = _of_workloads(history.entries(chosen))
+        known = [one for one in history.series(chosen, samples=False) if not _is_trial(one.key.workload)]
         accepted = history.accepted()
         told.end(f"{len(entries)} runs, {len(known)} series")
         told.begin("look for changes", f"{len(known)} series")
@@ -54,11 +56,10 @@ def summarize_trend(trend: Trend) -> SeriesSummary:
     """A trend with its level now and before; both are of the machine and the segment of the last valid value."""
     key = trend.series.key
     rule = rule_for(key.metric, scope=key.scope)
-    gates = rule.gates and not key.workload.endswith(f"/{CALIBRATION}")
     begin = max((segment.first for segment in trend.epochs), default=0)
     alike = [(i, p) for i, p in enumerate(trend.series.points) if i >= begin and p.valid]
     if not alike:
-        return SeriesSummary(trend, gates)
+        return SeriesSummary(trend, rule.gates)
     machine = alike[-1][1].machine
     alike = [(i, p) for i, p in alike if p.machine == machine]
     month = iso_time(max(0, microseconds(alike[-1][1].started) - SUMMARY_DAYS * _DAY))
@@ -68,7 +69,15 @@ def summarize_trend(trend: Trend) -> SeriesSummary:
     counts = None
     if trend.detectable is not None and level:
         counts = max(trend.detectable, rule.floor(level) / abs(level))
-    return SeriesSummary(trend, gates, level, before, counts)
+    return SeriesSummary(trend, rule.gates, level, before, counts)
+
+
+def _of_workloads(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    return tuple(entry for entry in entries if not _is_trial(entry.workload))
+
+
+def _is_trial(workload: str) -> bool:
+    return workload.endswith(f"/{CALIBRATION}")
 
 
 def _level(trend: Trend, alike: list[tuple[int, Point]]) -> float:
