@@ -102,6 +102,9 @@ class Search:
         )
         found, told = self._count_calls()
         left = self.limit - (time.monotonic() - self._begin)
+        if self._on_device and self.most is None:
+            self.progress.end("calls counted")
+            self.progress.begin("why", f"on a device: one version after the other, at most {left:.0f} s more")
         if told and self.most is None:
             names = ", ".join(FURTHER_PASSES)
             note = f"The counts of calls tell the reason, so {names} were left out: --cause-budget 300 runs them."

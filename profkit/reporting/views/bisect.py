@@ -53,9 +53,7 @@ def view(document: BisectDocument, folder: str = "") -> View:
     headline: list[Text] = [_sentence(document, first)]
     headline += [f"Inside of that merge: {_sentence(document, search)}" for search in document.searches[1:]]
     if first.state == "ambiguous":
-        headline.append(
-            joined(soft("fix: "), f"--budget {2 * document.options.budget:.0f}, or a larger --floor")
-        )
+        headline.append(joined(soft("fix: "), code(f"--budget {2 * document.options.budget:.0f}")))
     tests = sum(len(search.steps) for search in document.searches)
     seconds = sum(step.seconds for search in document.searches for step in search.steps)
     pairs = sum(len(step.pairs) for search in document.searches for step in search.steps)
