@@ -23,7 +23,8 @@ def resume_line(document: BisectDocument, folder: Path) -> str:
 def reason_of(fault: Exception) -> tuple[str, str | None]:
     """Why a commit cannot be tested, on one line, and what would fix that."""
     if isinstance(fault, NoCheckout):
-        return fault.reason, fault.fix
+        log = shlex.join(["cat", str(fault.log)]) if fault.log is not None else None
+        return fault.reason, fault.fix or log
     if isinstance(fault, ProfkitError):
         lines = [line.strip() for line in fault.message.splitlines()] or [""]
         return " ".join(dict.fromkeys([lines[0], lines[-1]])), fault.fix

@@ -89,7 +89,7 @@ class ChangedLines:
 
 
 @dataclass(frozen=True)
-class Span:
+class FunctionLines:
     """A function from its first line (a decorator counts) to its last; `body` is where what it does begins."""
 
     name: str
@@ -144,7 +144,7 @@ def is_code(text: str, path: str) -> bool:
     return bool(text) and not (suffix in (".py", ".pyx", ".pyi") and text.startswith("#"))
 
 
-def spans_of(path: str, text: str) -> list[Span] | None:
+def spans_of(path: str, text: str) -> list[FunctionLines] | None:
     """The functions of a file; None where its language is not known, or it cannot be read as that."""
     if path.endswith(".py"):
         return _python_spans(text)
@@ -166,7 +166,7 @@ def docstring_lines(path: str, text: str) -> frozenset[int]:
     return frozenset(found)
 
 
-def _python_spans(text: str) -> list[Span] | None:
+def _python_spans(text: str) -> list[FunctionLines] | None:
     try:
         tree = ast.parse(text)
     except (ValueError, SyntaxError, RecursionError):
@@ -175,16 +175,16 @@ def _python_spans(text: str) -> list[Span] | None:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first = min((mark.lineno for mark in node.decorator_list), default=node.lineno)
-            spans.append(Span(node.name, first, node.end_lineno or node.lineno, node.body[0].lineno))
+            spans.append(FunctionLines(node.name, first, node.end_lineno or node.lineno, node.body[0].lineno))
     return spans
 
 
-def _spans_in_braces(text: str) -> list[Span]:
+def _spans_in_braces(text: str) -> list[FunctionLines]:
     """Functions with a body in braces, by the word before the first parenthesis of what leads to the brace.
 
     A macro that opens a brace which another closes makes the rest of the file wrong, as it does for git.
     """
-    spans: list[Span] = []
+    spans: list[FunctionLines] = []
     stack: list[tuple[str | None, int, int]] = []
     header: list[str] = []
     begin, position, line = 1, 0, 1
@@ -204,7 +204,7 @@ def _spans_in_braces(text: str) -> list[Span]:
             if stack:
                 name, first, body = stack.pop()
                 if name is not None:
-                    spans.append(Span(name, first, line, body))
+                    spans.append(FunctionLines(name, first, line, body))
         elif token == ";" and "".join(header).count("(") <= "".join(header).count(")"):
             header = []  # else it is one inside `for (;;)`
         line += token.count("\n")

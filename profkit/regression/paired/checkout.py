@@ -40,7 +40,10 @@ class CheckoutSpec:
 
 
 class NoCheckout(Exception):
-    """Why there is no checkout of that commit tonight, and what would fix that; `log`: what a failed step printed."""
+    """Why there is no checkout of that commit, and what would fix that.
+
+    `log`: what a failed step printed. Whoever keeps that file names it as the fix.
+    """
 
     def __init__(self, reason: str, fix: str | None = None, log: Path | None = None) -> None:
         super().__init__(reason)
@@ -227,4 +230,4 @@ def _run_step(
         # A compiler ends with how many errors there were, make with which of its lines failed.
         named = [line for line in lines if _ERROR.search(line)] or lines[-1:]
         first = f": {named[0][:200]}" if named else ""
-        raise NoCheckout(f"{what} {done.ending()}{first}", shlex.join(["cat", str(log)]), log)
+        raise NoCheckout(f"{what} {done.ending()}{first}", log=log)

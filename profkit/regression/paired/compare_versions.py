@@ -90,13 +90,11 @@ def _with_log(fault: NoCheckout) -> UsageError:
     """The fault as it is shown: its log is gone with the temporary folder, so the log's end is said at once."""
     if fault.log is None:
         return UsageError(fault.reason, fault.fix)
-    said = ""
+    lines: list[str] = []
     with contextlib.suppress(OSError, ValueError):
-        said = "\n".join(read_bounded_text(fault.log).splitlines()[-LAST_LINES:])
-    return UsageError(
-        f"{fault.reason}\nthe last lines of what it said:\n{said}" if "\n" in said else fault.reason,
-        None if fault.fix is None or fault.fix.startswith("cat ") else fault.fix,
-    )
+        lines = read_bounded_text(fault.log).splitlines()[-LAST_LINES:]
+    more = ["the last lines of what it said:", *lines] if len(lines) > 1 else []
+    return UsageError("\n".join([fault.reason, *more]), fault.fix)
 
 
 def _compare_ready(

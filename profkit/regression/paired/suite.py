@@ -84,9 +84,7 @@ def compare_suite(request: SuiteRequest, progress: Progress) -> ComparedSuite:
                 raise
             one, interrupted = ComparedWorkload(spec.name, "interrupted"), True
         done.append(one)
-    ordered = tuple(
-        sorted(done, key=lambda workload: (_ORDER.index(_word_of(workload)), -_size_of(workload)))
-    )
+    ordered = worst_workloads_first(done)
     return ComparedSuite(
         config.name,
         suite_outcome(ordered),

@@ -15,7 +15,7 @@ from profkit.analysis.generation import (
     kept_attempt,
     spending_of,
 )
-from profkit.core.formatting import format_figures, format_percent, joined, plural, shorten
+from profkit.core.formatting import format_figures, format_percent, joined, plural
 from profkit.core.types import (
     Attempt,
     AttemptStatus,
@@ -218,12 +218,3 @@ def continue_line(document: GenerationDocument, folder: Path | str) -> str | Non
     if any(operation.stopped == "attempts" for operation in unsolved):
         return f"{line} --max-attempts {2 * limits.attempts}"
     return None
-
-
-def kept_line(operation: OperationAttempts) -> str:
-    """What is kept of an operation, in a few words."""
-    kept = kept_attempt(operation)
-    if kept is not None:
-        return f"attempt {kept.number}, {attempt_speed(kept)}"
-    failure = last_failure(operation)
-    return shorten(f"{failure.status}: {failure.reason}", 120) if failure is not None else "no attempt"
