@@ -13,20 +13,12 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+from profkit.core.git import CHANGES, git_command, git_environment
 from profkit.core.types import Revision, Workload
 
 # For all questions together: a repository of a million files on a network disk is not waited for
 SECONDS = 3.0
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-# Of whoever calls profkit, a hook of git for one: they would name another repository than that of the folder.
-_STRAY = (
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_PREFIX",
-    "GIT_OBJECT_DIRECTORY",
-)
 
 
 def read_revision(workload: Workload, seconds: float = SECONDS) -> Revision:
@@ -34,15 +26,14 @@ def read_revision(workload: Workload, seconds: float = SECONDS) -> Revision:
 
     `reason` says why there is none. Takes `seconds` at most; what is not known by then is None. Never raises.
     """
-    git = shutil.which("git")
-    if git is None:
+    if shutil.which("git") is None:
         return Revision(reason="git is not here")
-    git_command = _Git(git, time.monotonic() + seconds)
+    git = _Git(time.monotonic() + seconds)
     reason = "no folder"
     for folder in _script_folders(workload):
-        code, answer = git_command(folder, "rev-parse", "--is-inside-work-tree")
+        code, answer = git(folder, "rev-parse", "--is-inside-work-tree")
         if code == 0 and answer == "true":
-            return _revision_in(git_command, folder)
+            return _revision_in(git, folder)
         reason = _refusal_reason(code, answer)
     return Revision(reason=reason)
 
@@ -68,7 +59,7 @@ def _revision_in(git: _Git, folder: Path) -> Revision:
     name = branch if code == 0 and branch else None
     if not known:
         return Revision(None, name, None, "the repository has no commit yet")
-    code, changed = git(folder, "status", "--porcelain", "--untracked-files=no")
+    code, changed = git(folder, *CHANGES)
     late = "its state took too long to tell" if code is None else None
     return Revision(commit, name, bool(changed) if code == 0 else None, late)
 
@@ -86,23 +77,20 @@ def _refusal_reason(code: int | None, answer: str) -> str:
 class _Git:
     """Asks git with what time is left. Nothing that the repository configures is started, and nothing is written."""
 
-    def __init__(self, program: str, until: float) -> None:
-        self._program, self._until = program, until
-        self._environ = {name: value for name, value in os.environ.items() if name not in _STRAY}
-        self._environ |= {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    def __init__(self, until: float) -> None:
+        self._until = until
 
     def __call__(self, folder: Path, *words: str) -> tuple[int | None, str]:
         """Exit code and what it said; None where it was not done in time or could not be started."""
         left = self._until - time.monotonic()
         if left <= 0:
             return None, ""
-        argv = [self._program, "-C", str(folder), "-c", "core.fsmonitor=false", *words]
         try:
             done = subprocess.run(
-                argv,
+                git_command(folder, *words),
                 capture_output=True,
                 timeout=left,
-                env=self._environ,
+                env=git_environment(folder, left),
                 stdin=subprocess.DEVNULL,
                 check=False,
             )

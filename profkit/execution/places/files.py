@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import UsageError
+from profkit.core.git import git_command, git_environment
 from profkit.execution.places.boot import file_hash
 
 MOST_BYTES = 1 << 30  # of a workload's files
@@ -26,14 +27,6 @@ PACKAGE = Path(__file__).resolve().parents[2]
 # What profkit cannot do without at a place. Without capstone it does less; numpy is too large to send.
 NEEDED, SENDABLE = ("psutil", "yaml"), ("psutil", "yaml", "capstone")
 DISTRIBUTIONS = {"yaml": "PyYAML"}
-_REPOSITORY = (
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_PREFIX",
-    "GIT_OBJECT_DIRECTORY",
-)
 
 
 @dataclass(frozen=True)
@@ -184,11 +177,14 @@ def _tracked_files(top: Path) -> list[Path]:
 
 
 def _git(folder: Path, *words: str) -> bytes:
-    environ = {name: value for name, value in os.environ.items() if name not in _REPOSITORY}
-    argv = ["git", "-C", str(folder), "-c", "core.fsmonitor=false", *words]
     try:
         done = subprocess.run(
-            argv, capture_output=True, env=environ, stdin=subprocess.DEVNULL, check=False, timeout=60
+            git_command(folder, *words),
+            capture_output=True,
+            env=git_environment(folder),
+            stdin=subprocess.DEVNULL,
+            check=False,
+            timeout=60,
         )
     except (OSError, subprocess.TimeoutExpired):
         return b""

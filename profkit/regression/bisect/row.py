@@ -12,7 +12,8 @@ from pathlib import Path
 from profkit.core import process
 from profkit.core.errors import UsageError
 from profkit.core.files.regular import read_bounded_text
-from profkit.regression.paired.git import ANSWER_SECONDS, QUIET, git_line
+from profkit.core.git import git_command, git_environment
+from profkit.regression.paired.git import ANSWER_SECONDS, git_line
 
 MOST_COMMITS = 20_000  # what git prints of them is 2 MB
 MOST_FILES = 20  # of a commit that are named
@@ -83,8 +84,8 @@ def _parents_between(root: Path, good: str, bad: str) -> dict[str, tuple[str, ..
     """The parents of each commit on a way between the two, by its hash."""
     with tempfile.TemporaryDirectory(prefix="profkit-commits-", ignore_cleanup_errors=True) as name:
         log = Path(name, "commits")
-        words = ["git", "-C", str(root), "rev-list", "--parents", "--ancestry-path", f"{good}..{bad}"]
-        done = process.run(words, env=QUIET, timeout=ANSWER_SECONDS, log=log)
+        words = git_command(root, "rev-list", "--parents", "--ancestry-path", f"{good}..{bad}")
+        done = process.run(words, env=git_environment(root), timeout=ANSWER_SECONDS, log=log)
         if not done.ok:
             raise UsageError(
                 f"git cannot list the commits: {done.output_tail.strip()[-200:]}", shlex.join(words)

@@ -20,8 +20,9 @@ from pathlib import Path
 
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import make_parents
+from profkit.core.git import git_command
 from profkit.core.whole_files import user_cache, write_whole
-from profkit.regression.paired.git import NO_HOOKS, git_line
+from profkit.regression.paired.git import git_line
 
 UNUSED_SECONDS = 30 * 86_400.0
 MOST_BUILDS = 4  # of one repository, setup and set of lock files; the one that was used longest ago moves on
@@ -58,18 +59,18 @@ class Build:
     commit: str
     ready: bool
 
-    def check_out(self, run: Callable[[tuple[str, ...]], None]) -> None:
-        """Put the files of the commit there; `run` calls git with these words, and raises where that fails."""
+    def check_out(self, run: Callable[[Sequence[str]], None]) -> None:
+        """Put the files of the commit there; `run` runs these words of git, and raises where that fails."""
         with contextlib.suppress(OSError):
             (self.place / _READY).unlink()
         if not (self.folder / ".git").exists():
             shutil.rmtree(self.folder, ignore_errors=True)
-            run(
-                (*NO_HOOKS, "clone", "--quiet", "--shared", "--no-checkout", str(self.root), str(self.folder))
-            )
-        here = ("-C", str(self.folder), *NO_HOOKS)
-        run((*here, "checkout", "--quiet", "--force", "--detach", self.commit))
-        run((*here, "clean", "--quiet", "--force", "-d"))  # not what git ignores: that is the build
+            words = ("clone", "--quiet", "--shared", "--no-checkout", str(self.root), str(self.folder))
+            run(git_command(self.root, *words))
+        run(git_command(self.folder, "checkout", "--quiet", "--force", "--detach", self.commit))
+        run(
+            git_command(self.folder, "clean", "--quiet", "--force", "-d")
+        )  # not what git ignores: that is the build
 
     def mark_ready(self) -> None:
         """The setup command has run."""

@@ -10,16 +10,17 @@ import contextlib
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.core import process
 from profkit.core.errors import UsageError
 from profkit.core.files.safe_folder import make_parents
+from profkit.core.git import QUIET, git_command, git_environment
 from profkit.core.signals import defer_interrupts
 from profkit.regression.paired.builds import kept_build
-from profkit.regression.paired.git import NO_HOOKS, QUIET, git_line
+from profkit.regression.paired.git import git_line
 from profkit.regression.paired.held_folder import held_folder
 from profkit.regression.paired.submodules import add_submodules
 
@@ -101,7 +102,9 @@ def no_repository(folder: Path, fix: str = "cd REPOSITORY") -> NoCheckout:
     """Why `repository_of` finds none around `folder`, with the line that mends it; `fix` where there is none at all."""
     try:
         done = process.run(
-            ["git", "-C", str(folder), "rev-parse", "--show-toplevel"], env=QUIET, timeout=GIT_SECONDS
+            git_command(folder, "rev-parse", "--show-toplevel"),
+            env=git_environment(folder),
+            timeout=GIT_SECONDS,
         )
     except UsageError:
         return NoCheckout("git is not installed")
@@ -181,15 +184,19 @@ def _require_commit(root: Path, commit: str) -> None:
 
 def _worktree(root: Path, target: Path, commit: str, log: Path, tick: Callable[[float], None] | None) -> None:
     git_line(root, "worktree", "prune")  # what a run that was killed left registered
-    words = ("-C", str(root), *NO_HOOKS, "worktree", "add", "--detach", str(target), commit)
-    _run_git(words, root, log / "checkout.log", tick)
+    _run_git(
+        git_command(root, "worktree", "add", "--detach", str(target), commit),
+        root,
+        log / "checkout.log",
+        tick,
+    )
     _submodules(root, target, log, tick)
 
 
 def _submodules(root: Path, target: Path, log: Path, tick: Callable[[float], None] | None) -> None:
-    def run(words: tuple[str, ...], fix: str | None) -> None:
+    def run(words: Sequence[str], fix: str | None) -> None:
         try:
-            _run_git(words, target, log / "submodules.log", tick, "the checkout of submodules")
+            _run_git(words, root, log / "submodules.log", tick, "the checkout of submodules")
         except NoCheckout as fault:
             raise NoCheckout(fault.reason, fix or fault.fix, fault.log) from None
 
@@ -201,28 +208,29 @@ def _run_setup(spec: CheckoutSpec, target: Path, log: Path, tick: Callable[[floa
 
 
 def _run_git(
-    words: tuple[str, ...],
-    cwd: Path,
+    words: Sequence[str],
+    root: Path,
     log: Path,
     tick: Callable[[float], None] | None,
     what: str = "git's checkout",
 ) -> None:
-    _run_step(what, ("git", *words), cwd, log, GIT_SECONDS, tick)
+    _run_step(what, words, root, log, GIT_SECONDS, tick, git_environment(root))
 
 
 def _run_step(
     what: str,
-    words: tuple[str, ...],
+    words: Sequence[str],
     cwd: Path,
     log: Path,
     timeout: float,
     tick: Callable[[float], None] | None,
+    environment: Mapping[str, str] = QUIET,
 ) -> None:
     """Run one step; raise NoCheckout with the first line that names an error where it fails, else with the last one."""
     with contextlib.suppress(OSError):
         make_parents(log.parent)
     try:
-        done = process.run(words, cwd=cwd, env=QUIET, log=log, timeout=timeout, tick=tick)
+        done = process.run(words, cwd=cwd, env=environment, log=log, timeout=timeout, tick=tick)
     except UsageError as fault:
         raise NoCheckout(f"{what} cannot be run: {fault.message}", fault.fix) from None
     if not done.ok:

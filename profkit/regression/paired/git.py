@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from profkit.core import process
 from profkit.core.errors import UsageError
 from profkit.core.files.regular import read_start
+from profkit.core.git import CHANGES, git_command, git_environment
 
 ANSWER_SECONDS = 300.0
 MOST_PRINTED = 8 << 20  # bytes of an answer that are looked at: a large diff
-# What a hook of git's around profkit sets would name another repository than that of the folder.
-QUIET = {
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_ASKPASS": "true",
-    "LC_ALL": "C",
-    "GIT_LFS_SKIP_SMUDGE": "0",
-    "GIT_OPTIONAL_LOCKS": "0",
-}
-NO_HOOKS = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 
 
 def git_line(folder: Path, *words: str) -> str | None:
@@ -28,15 +19,20 @@ def git_line(folder: Path, *words: str) -> str | None:
 
     Up to MOST_PRINTED bytes of it; what git says on stderr is no part of it.
     """
-    printed = _printed(["git", "-C", str(folder), *words])
+    printed = _printed(folder, *words)
     return printed.removesuffix("\n") if printed is not None else None
 
 
-def _printed(argv: Sequence[str]) -> str | None:
+def _printed(folder: Path, *words: str) -> str | None:
     with tempfile.TemporaryDirectory(prefix="profkit-git-") as name:
         printed = Path(name) / "printed"
         try:
-            done = process.run(argv, env=QUIET, timeout=ANSWER_SECONDS, printed=printed)
+            done = process.run(
+                git_command(folder, *words),
+                env=git_environment(folder),
+                timeout=ANSWER_SECONDS,
+                printed=printed,
+            )
             return read_start(printed, MOST_PRINTED).decode("utf-8", "replace") if done.ok else None
         except (UsageError, OSError):
             return None
@@ -56,7 +52,7 @@ def subject_of(root: Path, commit: str) -> str:
 
 def is_dirty(folder: Path) -> bool:
     """Whether files that git follows were changed since the last commit."""
-    return bool(git_line(folder, "status", "--porcelain", "--untracked-files=no"))
+    return bool(git_line(folder, *CHANGES))
 
 
 def changed_files(folder: Path, base: str | None, head: str | None) -> tuple[str, ...]:
@@ -64,7 +60,15 @@ def changed_files(folder: Path, base: str | None, head: str | None) -> tuple[str
     if base is None:
         return ()
     names = git_line(
-        folder, "diff", "--name-only", "--no-renames", "-z", base, *([head] if head else []), "--"
+        folder,
+        "diff",
+        "--name-only",
+        "--no-renames",
+        "--ignore-submodules=dirty",
+        "-z",
+        base,
+        *([head] if head else []),
+        "--",
     )
     return tuple(name for name in (names or "").split("\0") if name)
 
@@ -72,14 +76,16 @@ def changed_files(folder: Path, base: str | None, head: str | None) -> tuple[str
 def diff_text(folder: Path, base: str, head: str | None) -> str:
     """The lines that differ between two commits, or with `head` None between `base` and the files in `folder`."""
     words = ("diff", "-U0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--src-prefix=a/")
-    argv = ["git", "-C", str(folder), "-c", "core.quotePath=false", *words, "--dst-prefix=b/", base]
-    return _printed([*argv, *([head] if head else []), "--"]) or ""
+    ends = ("--ignore-submodules=dirty", "--dst-prefix=b/", base)
+    return (
+        _printed(folder, "-c", "core.quotePath=false", *words, *ends, *([head] if head else []), "--") or ""
+    )
 
 
 def blamed_commit(folder: Path, path: str, line: int, head: str | None) -> str | None:
     """The commit that wrote a line last; None where it is in no commit, or git cannot tell."""
     span = f"{line},{line}"
-    words = ("blame", "--porcelain", "-L", span, *([head] if head else []), "--", path)
+    words = ("blame", "--no-textconv", "--porcelain", "-L", span, *([head] if head else []), "--", path)
     answer = (git_line(folder, *words) or "").split(" ", 1)[0]
     return answer if answer.strip("0") and len(answer) >= 40 else None
 
@@ -87,7 +93,7 @@ def blamed_commit(folder: Path, path: str, line: int, head: str | None) -> str |
 def removing_commit(folder: Path, path: str, text: str, base: str, head: str | None) -> str | None:
     """The commit after `base` that took a line with this text out of a file; None where it is in no commit."""
     span = f"{base}..{head or 'HEAD'}"
-    found = git_line(folder, "log", "-1", "--format=%H", f"-S{text}", span, "--", path)
+    found = git_line(folder, "log", "--no-textconv", "-1", "--format=%H", f"-S{text}", span, "--", path)
     if not found and head is not None:  # it was moved and not taken out, so that the text is there as often
         found = git_line(folder, "log", "-1", "--format=%H", span, "--", path)
     return found or None

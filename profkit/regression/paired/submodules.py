@@ -6,20 +6,21 @@ A submodule that the repository itself leaves empty is left empty: its programs 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from profkit.regression.paired.git import NO_HOOKS, git_line
+from profkit.core.git import git_command
+from profkit.regression.paired.git import git_line
 
 MOST_DEEP = 8  # submodules inside of each other
 
 
 def add_submodules(
-    root: Path, target: Path, run: Callable[[tuple[str, ...], str | None], None], depth: int = 0
+    root: Path, target: Path, run: Callable[[Sequence[str], str | None], None], depth: int = 0
 ) -> None:
     """Fill the submodules of the checkout `target` of the repository at `root`.
 
-    `run` calls git with these words and raises where that fails, with the line that mends it.
+    `run` runs these words of git and raises where that fails, with the line that mends it.
     """
     if not (target / ".gitmodules").is_file() or depth >= MOST_DEEP:
         return
@@ -29,20 +30,23 @@ def add_submodules(
         if path in here and not (source / ".git").exists():
             continue
         if _has(inside, commit):  # a kept build, at another commit
-            run((*_in(inside), "checkout", "--quiet", "--force", "--detach", commit), None)
+            run(git_command(inside, "checkout", "--quiet", "--force", "--detach", commit), None)
         elif _has(source, commit):
-            run((*NO_HOOKS, "clone", "--quiet", "--shared", "--no-checkout", str(source), str(inside)), None)
-            run((*_in(inside), "checkout", "--quiet", "--detach", commit), None)
+            run(
+                git_command(
+                    target, "clone", "--quiet", "--shared", "--no-checkout", str(source), str(inside)
+                ),
+                None,
+            )
+            run(git_command(inside, "checkout", "--quiet", "--detach", commit), None)
         else:
             fetch = shlex.join(["git", "-C", str(source), "fetch", "origin", commit])
-            words = (*_in(target), "submodule", "update", "--init", "--recursive", "--", path)
+            words = git_command(
+                target, "submodule", "update", "--init", "--checkout", "--recursive", "--", path
+            )
             run(words, fetch if (source / ".git").exists() else None)
             continue
         add_submodules(source, inside, run, depth + 1)
-
-
-def _in(folder: Path) -> tuple[str, ...]:
-    return ("-C", str(folder), *NO_HOOKS)
 
 
 def _has(folder: Path, commit: str) -> bool:
