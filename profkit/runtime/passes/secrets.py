@@ -7,6 +7,7 @@ password that is an argument by its place.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,11 +46,11 @@ _QUERY = re.compile(
     re.IGNORECASE,
 )
 _NAMED = re.compile(
-    r"(?:token|secrets?|passw(?:or)?d|passphrase|pwd|key(?:[-_]?id)?|credentials?|auth)"
-    r"(?:(\\?[\"']?\s{0,2}(?:=(?!=)|:(?![:/\\]))\s{0,2}\\?[\"']?)([^\s\"',;&|<>(){}\[\]\\]+)"
-    r"|(\s+)(?!-)([^\s\"',;&|<>(){}\[\]\\]+))",
+    r"(?:token|secrets?|pass(?:w(?:or)?d|phrase)?|pwd?|key(?:[-_]?id)?|credentials?|auth|bearer)"
+    r"(?:(\\?[\"']?\s{0,2}(?:=(?!=)|:(?![:/\\]))\s{0,2}\\?[\"']?)|(\s{1,9})(?!-))",
     re.IGNORECASE,
 )
+_VALUE = re.compile(r"[^\s\"',;&|<>(){}\[\]\\]+")
 _BEFORE = re.compile(r"(?<![\w.-])-{0,2}(?:[A-Za-z_][\w.-]*)?\Z")
 _LONGEST_NAME = 60
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -63,6 +64,7 @@ _ALWAYS = {
     "apikey",
     "authtoken",
     "accesstoken",
+    "bearer",
 }
 _ALWAYS |= {"credential", "credentials"}
 _ALWAYS |= {"sshpass"}
@@ -129,6 +131,7 @@ _NO_VALUE = re.compile(r"\*+|none|null|true|false|undefined|<\w+>|\$\{?\w+\}?", 
 LEAST_ANYWHERE = 6  # characters of a value that is hidden wherever it stands
 
 
+@functools.lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
     """Whether an option or a variable of this name holds a secret: `--hf-token`, `DB_PASSWORD`, `apiKey`."""
     if name in ("PWD", "OLDPWD"):
@@ -142,7 +145,7 @@ def is_secret_name(name: str) -> bool:
         return previous in _KEYS
     if last == "auth":
         return previous in ("", "basic", "http", "proxy", "x")
-    if last == "pass":
+    if last in ("pass", "pw"):
         return previous in _PASSES
     return (
         last in _ALWAYS
@@ -174,27 +177,35 @@ def _hide_value(value: str, hide: Callable[[str], str]) -> str:
 
 
 def _named_hidden(text: str, hide: Callable[[str], str]) -> Iterator[str]:
-    done = 0
-    for found in _NAMED.finditer(text):
-        mark, value = (found[1], found[2]) if found[2] is not None else (found[3], found[4])
-        at = found.start(2) if found[2] is not None else found.start(4)
+    done = at = 0
+    while (found := _NAMED.search(text, at)) is not None:
+        mark = found[1] or found[2]
+        at = (
+            found.end() if found[1] else found.end() - len(mark)
+        )  # "auth token=x": the next word may be the name
         start = found.start()
         before = _BEFORE.search(text, max(0, start - _LONGEST_NAME), start)
         if before is None:  # in the middle of a longer word
             continue
-        name = before[0] + text[start : at - len(mark)]
-        if at < done or not is_secret_name(name.lstrip("-")) or _NO_VALUE.fullmatch(value):
+        name = before[0] + text[start : found.end() - len(mark)]
+        if not is_secret_name(name.lstrip("-")):
             continue
-        if found[2] is None and not name.startswith("-"):  # "the token is": only an option has its value so
+        if found[2] and not name.startswith("-"):  # "the token is": only an option has its value so
             continue
-        if name.lower().endswith("token") and not _is_token(mark, value):
+        value = _VALUE.match(text, found.end())
+        if value is None:
             continue
-        if text[at + len(value) : at + len(value) + 1] in ("(", "["):  # a line of a program: password=ask()
-            continue
-        yield text[done:at]
-        yield hide(value)
-        done = at + len(value)
+        at = value.end()
+        if _is_named_secret(name, mark, value[0]) and text[at : at + 1] not in ("(", "["):  # password=ask()
+            yield text[done : value.start()]
+            yield hide(value[0])
+            done = at
     yield text[done:]
+
+
+def _is_named_secret(name: str, mark: str, value: str) -> bool:
+    is_word = name.lower().endswith("token") or name.lower() in ("pass", "pw")
+    return not _NO_VALUE.fullmatch(value) and (not is_word or _is_token(mark, value))
 
 
 def _is_token(mark: str, value: str) -> bool:
