@@ -46,12 +46,15 @@ def test_without_an_output_in_the_command_its_standard_output_counts() -> None:
     assert client.ask(TALK[1:2]).text == "Write $HOME.\n"
 
 
-def test_it_has_the_whole_environment_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_has_the_key_of_a_model_and_no_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_ADMIN_KEY", "the-admin-key-0123456789")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "its-own-key-0123456789")
-    client = agent("print(os.environ['ANTHROPIC_API_KEY'], os.getcwd())", "{prompt}")
+    client = agent(
+        "print(os.environ['ANTHROPIC_API_KEY'], os.getcwd(), 'OPENAI_ADMIN_KEY' in os.environ)", "{prompt}"
+    )
     make_client(ClientOptions(command="agent {prompt}"))
     assert "ANTHROPIC_API_KEY" not in os.environ
-    assert client.ask(TALK).text == f"its-own-key-0123456789 {os.getcwd()}\n"
+    assert client.ask(TALK).text == f"its-own-key-0123456789 {os.getcwd()} False\n"
 
 
 @pytest.mark.parametrize(

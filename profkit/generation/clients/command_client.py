@@ -14,7 +14,7 @@ from profkit.core.files.regular import read_start
 from profkit.core.formatting import format_quantity, shorten
 from profkit.core.process import ProcessOutcome, run
 from profkit.generation.clients.client import Answer, Cancelled, Message, ModelFailed
-from profkit.generation.clients.keys import whole_environment, without_keys
+from profkit.generation.clients.keys import command_keys, without_keys
 
 MOST_BYTES = 16 * 1024 * 1024  # of an answer
 _LAST_LINES, _LONGEST = 5, 400  # of what it says of its failure
@@ -35,15 +35,15 @@ def words_of(command: str) -> tuple[str, ...]:
 
 
 class CommandClient:
-    """Each conversation is one run of the program, which has the user's whole environment and current directory.
+    """Each conversation is one run of the program, which has the user's environment, keys of models and current directory.
 
     {prompt} is the path of a file with the conversation, {output} the path of one that the program writes; without
     {output} in the command its standard output counts. How many tokens it takes nobody says.
     """
 
-    def __init__(self, command: str, seconds: float = 1800.0) -> None:
+    def __init__(self, command: str, seconds: float = 1800.0, key_env: str | None = None) -> None:
         self.words = words_of(command)
-        self._seconds = seconds
+        self._seconds, self._key_env = seconds, key_env
         self._closed = threading.Event()
 
     @property
@@ -86,7 +86,7 @@ class CommandClient:
         try:
             return run(
                 words,
-                env=whole_environment(),
+                env=command_keys(self._key_env),
                 timeout=self._seconds,
                 tick=tick,
                 cancel=self._closed,

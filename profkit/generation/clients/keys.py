@@ -23,6 +23,7 @@ _VARIABLES = (
     "ANTHROPIC_IDENTITY_TOKEN",
     "ANTHROPIC_WEBHOOK_SIGNING_KEY",
 )
+_OF_MODELS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")  # which others need, too
 _LIBRARIES = ("openai", "anthropic", "httpx", "httpx2", "httpcore", "httpcore2")
 _SHORTEST = 4  # characters: what is shorter is no secret, and stands in many words
@@ -101,9 +102,10 @@ def _learn(value: str) -> None:
         _vault.secrets |= {value, quote(value, safe="")}
 
 
-def whole_environment() -> dict[str, str]:
-    """The environment with the keys that were taken out of it: for a program that the user names."""
-    return {**os.environ, **_vault.taken}
+def command_keys(named: str | None) -> dict[str, str]:
+    """The keys that a program of `--command` gets: that of `--key-env`, else what asks a model; no other key."""
+    names = (named,) if named else _OF_MODELS
+    return {name: _vault.taken[name] for name in names if name in _vault.taken}
 
 
 def without_keys(text: str) -> str:

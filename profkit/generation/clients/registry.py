@@ -81,7 +81,7 @@ def make_client(options: ClientOptions) -> MadeClient:
     provider = provider_of(options)
     if provider == "command":
         hide_keys(*filter(None, [options.key_env]))
-        client: ModelClient = CommandClient(options.command or "", options.command_timeout)
+        client: ModelClient = CommandClient(options.command or "", options.command_timeout, options.key_env)
         made = MadeClient(client, ledger)
         asked_with: dict[str, object] = {"command": options.command}
     else:
