@@ -35,7 +35,7 @@ def words_of(command: str) -> tuple[str, ...]:
 
 
 class CommandClient:
-    """Each conversation is one run of the program, which has the user's environment, keys of models and current directory.
+    """Each conversation is one run of the program, in the current directory, with `command_keys`.
 
     {prompt} is the path of a file with the conversation, {output} the path of one that the program writes; without
     {output} in the command its standard output counts. How many tokens it takes nobody says.
