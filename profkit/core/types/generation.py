@@ -27,7 +27,8 @@ AttemptStatus = Literal[
 # Why an operation has no further attempt.
 StopReason = Literal[
     "bound",  # correct, and at the least time that the hardware allows
-    "reached",  # what --until asks for
+    "correct",  # as --until asks, or where nothing is timed
+    "reached",  # as fast as --until asks for
     "attempts",
     "repeated",  # the model gives the same code again and again
     "budget",  # tokens or cost
