@@ -63,7 +63,8 @@ One test again, with all that is known of it:
 profkit evaluate --replay 0123456789ab reports/20261122-100000-evaluation-cpu
 
 Exit codes: 0 every test that was decided passed; 1 a kernel is incorrect, crashed, hung or could not be loaded; 2 wrong
-usage; 3 this machine cannot do it; 4 some tests could not be carried out; 130 interrupted, what was done is kept.
+usage; 3 this machine cannot do it, or not run what needs a GPU; 4 some tests could not be carried out; 130 interrupted,
+what was done is kept.
 """
 WHAT, HOW, ON, OUT = "Tests and kernels", "Measurement", "Resuming", "Output"
 CODE = ("file", "kernels", "suite", "traces")  # is named again where it runs again
@@ -374,11 +375,11 @@ def evaluate(
 
 
 def exit_code(document: EvaluationDocument) -> int:
-    """1 where a kernel failed, 4 where a test was lost, else 0."""
+    """1 where a kernel failed, 4 where a test was lost, 3 where one needs what this machine has not, else 0."""
     statuses = {result.status for result in document.results}
-    if statuses - {"passed", "skipped", "lost"}:
+    if statuses - {"passed", "skipped", "not-run", "lost"}:
         return 1
-    return 4 if "lost" in statuses else 0
+    return 4 if "lost" in statuses else 3 if "not-run" in statuses else 0
 
 
 def _parse_choices(text: str) -> tuple[tuple[str, int], ...]:

@@ -20,10 +20,9 @@ from profkit.evaluation.judging import (
     fix_test,
     mean_speedup,
     operation_name,
-    pass_share,
     refuse_while_loading,
 )
-from profkit.evaluation.records import EvalResult, correctness_record, performance_record
+from profkit.evaluation.records import EvalResult, correctness_record, pass_share, performance_record
 from profkit.kernels.evaluation.request import (
     SEED_BITS,
     EvaluationRequest,

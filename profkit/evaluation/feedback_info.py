@@ -18,7 +18,12 @@ from profkit.core.types import (
     TestResult,
     TestStatus,
 )
-from profkit.evaluation.records import CorrectnessTestResult, PerformanceTestResult
+from profkit.evaluation.records import (
+    CorrectnessTestResult,
+    PerformanceTestResult,
+    decided_results,
+    pass_share,
+)
 
 KERNEL_FILE = "kernel.py"
 _BARE, _WITH_INTERVAL = 1, 2  # pairs: of a speed-up without an interval, and at least of one that has it
@@ -53,8 +58,7 @@ class FeedbackInfo:
         """The share of all tests that passed, timed ones too; 0 after a compilation error, and without a test."""
         if self.compilation_error:
             return 0.0
-        decided = [result for result in self._results() if result.status != "skipped"]
-        return sum(result.status == "passed" for result in decided) / len(decided) if decided else 0.0
+        return pass_share(self._results())
 
     @property
     def is_correct(self) -> bool:
@@ -78,7 +82,7 @@ class FeedbackInfo:
 
 def summarize_results(results: Sequence[TestResult]) -> str:
     """`4 of 6 tests passed`, of those on which something could be decided."""
-    decided = [result for result in results if result.status != "skipped"]
+    decided = decided_results(results)
     return f"{sum(result.status == 'passed' for result in decided)} of {len(decided)} tests passed"
 
 
@@ -97,6 +101,7 @@ def _correctness_result(row: CorrectnessTestResult) -> TestResult:
         allowed_share=row.allowed_share,
         error_type=row.error_type,
         traceback=row.traceback,
+        last_line=row.last_line,
     )
 
 

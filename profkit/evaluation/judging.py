@@ -22,6 +22,7 @@ from profkit.evaluation.records import (
     CorrectnessTestResult,
     PerformanceTestResult,
     correctness_record,
+    pass_share,
     performance_record,
 )
 from profkit.kernels.evaluation.judging.judge import Judge
@@ -93,12 +94,6 @@ def eval_one_op(
         [correctness_record(result) for result in correctness],
         [performance_record(result) for result in performance],
     )
-
-
-def pass_share(results: Sequence[TestResult]) -> float:
-    """The share of tests that passed, of those that were not skipped; 0 where there is none."""
-    decided = [result for result in results if result.status != "skipped"]
-    return sum(result.status == "passed" for result in decided) / len(decided) if decided else 0.0
 
 
 def mean_speedup(results: Sequence[TestResult]) -> float:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
 
-from profkit.core.types import TestResult
+from profkit.core.types import UNDECIDED, TestResult
 
 
 @dataclass
@@ -28,6 +29,7 @@ class CorrectnessTestResult:
     status: str = ""  # the judge's word: passed, incorrect, crashed, ...
     fault: str = ""  # what of an incorrect result is wrong: values, shape, dtype, ...
     allowed_share: float | None = None  # the largest error as a share of what rounding explains
+    last_line: str = ""  # that its process printed before it crashed
 
 
 @dataclass
@@ -68,6 +70,17 @@ class EvalResult:
     error: str | None = None  # why the task could not be done at all
 
 
+def decided_results(results: Iterable[TestResult]) -> list[TestResult]:
+    """Those of tests on which something could be decided."""
+    return [result for result in results if result.status not in UNDECIDED]
+
+
+def pass_share(results: Iterable[TestResult]) -> float:
+    """The share of tests that passed, of those on which something could be decided; 0 where there is none."""
+    decided = decided_results(results)
+    return sum(result.status == "passed" for result in decided) / len(decided) if decided else 0.0
+
+
 def correctness_record(result: TestResult) -> CorrectnessTestResult:
     """The correctness of a result. Only what passed is correct."""
     return CorrectnessTestResult(
@@ -82,6 +95,7 @@ def correctness_record(result: TestResult) -> CorrectnessTestResult:
         status=result.status,
         fault=result.fault or "",
         allowed_share=result.allowed_share,
+        last_line=result.last_line,
     )
 
 

@@ -106,7 +106,7 @@ def test_a_crash_costs_its_tests_and_they_stay_in_the_score() -> None:
     assert [result.correctness_score for result in results] == [0.0, 0.0, 1.0, 0.0]
     assert [result.error for result in results] == [None] * 4
     (row,) = results[0].correctness_results
-    assert row.error_msg == "crashed: its process died by SIGSEGV"
+    assert row.error_msg == "crashed: its process was killed by SIGSEGV"
     assert results[1].correctness_results[0].error_msg.startswith("incorrect: output 0")
 
 

@@ -58,7 +58,7 @@ def test_it_has_the_whole_environment_of_the_user(monkeypatch: pytest.MonkeyPatc
     ("code", "message"),
     [
         ("print('no tokens left', file=sys.stderr); sys.exit(3)", "exited with 3: no tokens left"),
-        ("os.kill(os.getpid(), 9)", "died by SIGKILL"),
+        ("os.kill(os.getpid(), 9)", "was killed by SIGKILL"),
         ("pass", "wrote nothing to {output}"),
         ("open(a[1], 'w').write(' \\n')", "wrote nothing to {output}"),
         ("open(a[1], 'w').truncate(1 << 25)", "an answer of more than 16 MiB is no kernel"),

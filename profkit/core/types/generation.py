@@ -19,6 +19,7 @@ AttemptStatus = Literal[
     "out-of-memory",
     "cheat",
     "skipped",  # no test decides anything
+    "not-run",  # this machine has not what it needs
     "lost",
     "no-code",  # the answer holds no code, several kernels, or code that is cut off
     "repeated",  # the same code as an earlier attempt

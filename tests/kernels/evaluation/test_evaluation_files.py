@@ -295,7 +295,7 @@ def test_a_recorded_evaluation_has_the_scores_that_its_tests_give() -> None:
     told = " ".join(text_of(view(document, RECORDED), width=100).split())
     for words in (
         "0 of 6 operations correct; ",
-        "its process died by SIGSEGV",
+        "its process was killed by SIGSEGV",
         "incorrect gelu.default raised: NotImplementedError: tanh",
         "where.self LoadError: my_kernels.py has no kernel for where.self",
         "2 of 30 tests are weak",

@@ -65,6 +65,7 @@ STATUSES: dict[JobStatus, TestStatus] = {
 }
 TRACEBACK = 4000  # characters
 TRACED_CALLS = 8
+NEEDS_GPU = "Triton needs a GPU"
 NOTHING_RAN = "nothing of it ran on the GPU"
 _SHARED = ("/tmp", "/var/tmp", "/")  # folders of everybody: what lies there is compared with nothing
 SEEDS = 8  # that are tried to make a weak test strong
@@ -299,13 +300,7 @@ class Judge:
         try:
             self._candidate.load(test.operation)
         except KernelError as error:
-            return replace(
-                result,
-                status="load-error",
-                reason=str(error),
-                error_type=error.kind,
-                traceback=error.traceback,
-            )
+            return _raised(result, error, "load-error")
         except WorkerEnded as ended:
             return _ended(self._candidate, result, ended)
         try:
@@ -319,15 +314,7 @@ class Judge:
         except Cheat as cheat:
             return replace(_without_times(result), status="cheat", reason=str(cheat))
         except KernelError as error:
-            status: TestStatus = "out-of-memory" if error.memory else "incorrect"
-            return replace(
-                _without_times(result),
-                status=status,
-                fault=None if error.memory else "raised",
-                reason=str(error),
-                error_type=error.kind,
-                traceback=error.traceback,
-            )
+            return _raised(_without_times(result), error, "out-of-memory" if error.memory else "incorrect")
         except WorkerEnded as ended:
             return _ended(self._candidate, _without_times(result), ended)
 
@@ -434,7 +421,22 @@ class Judge:
 
 def _ended(process: KernelProcess, result: TestResult, ended: WorkerEnded) -> TestResult:
     process.kill()
-    return replace(result, status=STATUSES.get(ended.status, "lost"), reason=str(ended))
+    status = STATUSES.get(ended.status, "lost")
+    return replace(result, status=status, reason=ended.reason, last_line=ended.last_line)
+
+
+def _raised(result: TestResult, error: KernelError, status: TestStatus) -> TestResult:
+    """What the kernel, or its file, raised. Where there is a GPU, none is left out for saying that it needs one."""
+    if error.needs_gpu and not torch.cuda.is_available():
+        return replace(result, status="not-run", reason=NEEDS_GPU)
+    return replace(
+        result,
+        status=status,
+        fault="raised" if status == "incorrect" else None,
+        reason=str(error),
+        error_type=error.kind,
+        traceback=error.traceback,
+    )
 
 
 def _with_errors(result: TestResult, errors: Errors | None) -> TestResult:

@@ -78,6 +78,7 @@ def _operation(one: OperationResult) -> Json:
         "counted": one.counted,
         "passed": one.passed,
         "skipped": one.skipped,
+        "not_run": one.not_run,
         "weak": one.weak,
         "speedup": _mean(one.speedup),
         "compiled": _mean(one.compiled),

@@ -41,6 +41,7 @@ STOPPED: Mapping[StopReason, str] = {
 SIGNS: Mapping[AttemptStatus, Status] = {
     "passed": Status.PASS,
     "skipped": Status.NONE,
+    "not-run": Status.UNKNOWN,
     "repeated": Status.NONE,
     "lost": Status.UNKNOWN,
     "no-answer": Status.UNKNOWN,
