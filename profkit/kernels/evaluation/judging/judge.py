@@ -50,6 +50,7 @@ from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings, note_
 from profkit.kernels.evaluation.sources.registry import describe_untested, open_source
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
 from profkit.kernels.evaluation.suites.description import describe_operation
+from profkit.kernels.evaluation.suites.names import names_it
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
 from profkit.kernels.evaluation.timing.batches import ReferenceFailed
@@ -242,7 +243,7 @@ class Judge:
 
     def _has_kernel(self, operation: str) -> bool:
         """By names alone: nothing of the kernels' files is run here. What is asked for by name is to be there."""
-        if {operation, operation.partition(".")[0]} & set(self._settings.operations):
+        if any(names_it(wanted, operation) for wanted in self._settings.operations):
             return True
         return self._open_source().has_kernel(operation)
 

@@ -147,7 +147,7 @@ def run_file(path: str, name: str) -> ModuleType:
             if spec is not None and spec.origin is not None and Path(spec.origin).resolve() == file:
                 return import_module(name)
         own = f"profkit_functions_{file.stem}"
-        return sys.modules[own] if own in sys.modules else load_module(file, own, usual_imports=True)
+        return sys.modules[own] if own in sys.modules else load_module(file, own)
     finally:
         _running.discard(path)
 

@@ -77,14 +77,26 @@ def name_meaning(name: str) -> Named:
 
     Raises UsageError with near names for what PyTorch does not have.
     """
-    for prefix in _PREFIXES:
-        name = name.removeprefix(prefix)
+    name = without_prefix(name)
     meaning = _encoded().get(encode_name(name))
     if meaning is None:
         near = near_names(name)
         fix = f"near: {', '.join(near)}" if near else "a name as torch.ops.aten has it: add.Tensor"
         raise UsageError(f"PyTorch has no operation called {name!r}", fix)
     return meaning
+
+
+def without_prefix(name: str) -> str:
+    """The name without `torch.ops.aten.`, `aten::` or `aten.` before it."""
+    for prefix in _PREFIXES:
+        name = name.removeprefix(prefix)
+    return name
+
+
+def function_stems(meaning: Named) -> tuple[str, ...]:
+    """How the name of its kernel may begin, the whole name first: `add__Tensor`, `add`; the same for `add`."""
+    main = f"{meaning.operation}.{meaning.overload or main_overload(meaning.operation)}"
+    return tuple(dict.fromkeys((encode_name(meaning.name), encode_name(main), meaning.operation)))
 
 
 def near_names(name: str) -> tuple[str, ...]:
