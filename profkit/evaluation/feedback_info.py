@@ -49,7 +49,9 @@ class FeedbackInfo:
         """The geometric mean over the tests that ran; 0 where none was to be timed, NaN where none of those ran."""
         if not self.performance_results:
             return 0.0
-        speedups = [row.speedup for row in self.performance_results if row.successfully_ran and row.speedup]
+        speedups = [
+            row.speedup for row in self.performance_results if row.successfully_ran and row.speedup > 0
+        ]
         mean = geometric_mean(speedups)
         return nan if mean is None else mean
 
@@ -108,10 +110,9 @@ def _correctness_result(row: CorrectnessTestResult) -> TestResult:
 def _performance_result(row: PerformanceTestResult) -> TestResult:
     status = _status(row.status, passed=row.successfully_ran)
     speedup = None
-    if row.successfully_ran and row.speedup:
-        known = row.low is not None and row.high is not None
-        low = row.low if row.low is not None else row.speedup
-        high = row.high if row.high is not None else row.speedup
+    if row.successfully_ran and row.speedup > 0:
+        known = isfinite(row.low) and isfinite(row.high)
+        low, high = (row.low, row.high) if known else (row.speedup, row.speedup)
         word = cast("SpeedWord", row.word) if row.word in get_args(SpeedWord) else "AMBIGUOUS"
         speedup = Speedup(row.speedup, low, high, word, _WITH_INTERVAL if known else _BARE)
     return TestResult(
@@ -141,5 +142,5 @@ def _reason(message: str, status: TestStatus) -> str:
     return "" if status == "passed" else message.removeprefix(status).removeprefix(": ")
 
 
-def _seconds(milliseconds: float | None) -> float | None:
-    return None if milliseconds is None else milliseconds / 1e3
+def _seconds(milliseconds: float) -> float | None:
+    return milliseconds / 1e3 if isfinite(milliseconds) else None

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from profkit.evaluation.feedback_info import KERNEL_FILE, FeedbackInfo, summarize_results
-from profkit.evaluation.judging import judge_tests, mean_speedup, operation_name
+from profkit.evaluation.judging import judge_tests, mean_speedup
 from profkit.evaluation.records import PerformanceTestResult, correctness_record, performance_record
 from profkit.kernels.evaluation.request import PairOptions
+from profkit.kernels.evaluation.sources.names import operation_name
 from profkit.kernels.evaluation.sources.strings import StringSource
 from profkit.kernels.evaluation.sources.text import with_imports
 

@@ -231,6 +231,11 @@ def mean_of_speedups(speedups: Iterable[Speedup], floor: float, *, unchanged: in
     return MeanSpeedup(exp(centre), low, high, speed_word(exp(centre), low, high, floor), n)
 
 
+def combined_score(correctness: float | None, mean: MeanSpeedup | None) -> float | None:
+    """Correctness score x geometric mean, the guides' one number; None where one has nothing behind it."""
+    return None if correctness is None or mean is None else correctness * mean.value
+
+
 def _bound_share(results: Sequence[TestResult]) -> float | None:
     """The least times by the roofline over the measured ones, each summed over the tests that have both.
 

@@ -45,6 +45,7 @@ from profkit.kernels.evaluation.candidate.confinement import shield
 from profkit.kernels.evaluation.candidate.devices import HostDevice, JudgedDevice, find_device
 from profkit.kernels.evaluation.judging.audit import audit_test
 from profkit.kernels.evaluation.judging.correctness import Errors, Incorrect
+from profkit.kernels.evaluation.judging.reference import FunctionOperation
 from profkit.kernels.evaluation.judging.trial import Cheat, Trial, use_threads
 from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings, note_asked
 from profkit.kernels.evaluation.sources.registry import describe_untested, open_source
@@ -100,6 +101,7 @@ class Judge:
         self._device: JudgedDevice = HostDevice()
         self._roofs: dict[str, MeasuredCeilings] = {}  # by dtype, "" for all others
         self._rival: CompiledRival | None = None
+        self._function: FunctionOperation | None = None
         self._threads = 1
 
     def load(self) -> None:
@@ -155,9 +157,18 @@ class Judge:
                 about["ceilings"] = codec.to_plain_data(self._device.measure_ceilings())
         return about
 
-    def use(self, suite: Suite, source: SourceRequest) -> None:
-        """Judge the tests of another suite, and other kernels where the source is another one; after `open`."""
+    def use(self, suite: Suite, source: SourceRequest, function: FunctionOperation | None = None) -> None:
+        """Judge the tests of another suite, and other kernels where the source is another one; after `open`.
+
+        `function` is the reference in place of PyTorch's own operations.
+        """
         self._suite = suite
+        before, request = self._function and self._function.request, function and function.request
+        self._function = function
+        if request != before:
+            if self._reference is not None:
+                self._reference.close()
+            self._reference = self._process(request or SourceRequest("aten"), "reference")
         if source != self._settings.source:
             if self._candidate is not None:
                 self._candidate.close()
@@ -190,7 +201,8 @@ class Judge:
         except (Skip, NotPortable, LookupError) as why:
             result = replace(result, reason=str(why))
         except Exception as error:
-            result = replace(result, reason=f"PyTorch itself: {_first_line(error)}")
+            whose = "PyTorch" if self._function is None else "the reference"
+            result = replace(result, reason=f"{whose} itself: {_first_line(error)}")
         else:
             shift = trial.seed - self._settings.seed_of(test.id)
             result = replace(result, remarks=trial.reference.remarks, seed_shift=shift)
@@ -273,7 +285,7 @@ class Judge:
         Raises what `Trial` raises.
         """
         seed = self._settings.seed_of(test.id)
-        trial = Trial(self._suite, test, seed, self._device, self._threads)
+        trial = self._trial(test, seed)
         needed = trial.recipe.slot_bytes
         if self._candidate is not None and needed > (room := self._candidate.memory.size):
             raise Skip(
@@ -283,7 +295,7 @@ class Judge:
             return trial, None
         strength = None
         for number in range(1, SEEDS + 1):
-            following = Trial(self._suite, test, seed + number, self._device, self._threads)
+            following = self._trial(test, seed + number)
             found = audit_test(test.id, test.operation, trial.reference, trial.arguments, following.reference)
             if strength is None or len(found.missed) < len(strength.missed):
                 strength, best = found, trial
@@ -291,6 +303,9 @@ class Judge:
                 break
             trial = following
         return best, strength
+
+    def _trial(self, test: EvaluationTest, seed: int) -> Trial:
+        return Trial(self._suite, test, seed, self._device, self._threads, self._function)
 
     def _judge(self, trial: Trial, result: TestResult) -> TestResult:
         test = trial.test

@@ -99,6 +99,23 @@ def function_stems(meaning: Named) -> tuple[str, ...]:
     return tuple(dict.fromkeys((encode_name(meaning.name), encode_name(main), meaning.operation)))
 
 
+def operation_name(op: Any) -> str:
+    """The overload of aten that an operation of torch's, or a name, means (`add.Tensor`).
+
+    Raises UsageError for what is none of aten.
+    """
+    import torch
+
+    if isinstance(op, torch._ops.OpOverload):
+        op = f"{op._schema.name}.{op._overloadname}"
+    elif isinstance(op, torch._ops.OpOverloadPacket):
+        op = op._qualified_op_name
+    if not isinstance(op, str):
+        raise UsageError(f"{op!r:.80} is no operation", "torch.ops.aten.relu.default, or its name")
+    meaning = name_meaning(op)
+    return meaning.name if meaning.overload else f"{meaning.name}.{main_overload(meaning.operation)}"
+
+
 def near_names(name: str) -> tuple[str, ...]:
     """Up to three known names like it, the nearest first, written as it is: with dots or encoded."""
     known: Iterable[str] = _encoded()

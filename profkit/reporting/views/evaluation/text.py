@@ -15,10 +15,19 @@ from profkit.analysis.evaluation import (
     MeanSpeedup,
     ModelSpeedup,
     OperationResult,
+    combined_score,
     fast_p,
 )
 from profkit.analysis.evaluation.feedback import FAR, describe_excess
-from profkit.core.formatting import format_percent, format_quantity, format_utc_time, joined, plural, shorten
+from profkit.core.formatting import (
+    format_figures,
+    format_percent,
+    format_quantity,
+    format_utc_time,
+    joined,
+    plural,
+    shorten,
+)
 from profkit.core.types import (
     UNDECIDED,
     EvaluationDocument,
@@ -137,6 +146,8 @@ def conclusions(
     if scores.geomean is not None:
         facts.append(("Speed", _speed(scores)))
         facts.append(("Operations", _words(scores, operations)))
+    if (both := combined_score(scores.correctness_score, scores.geomean)) is not None:
+        facts.append(("Combined", f"{format_figures(both)}: share of correct operations x speed-up."))
     if scores.compiled is not None:
         facts.append(("torch.compile", f"{speedup_text(scores.compiled)} as fast as it."))
     if scores.model is not None:
