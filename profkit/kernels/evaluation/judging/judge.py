@@ -72,8 +72,6 @@ NOTHING_RAN = "nothing of it ran on the GPU"
 _SHARED = ("/tmp", "/var/tmp", "/")  # folders of everybody: what lies there is compared with nothing
 SEEDS = 8  # that are tried to make a weak test strong
 UNCHANGED = "not timed: its result is the same for other values, and could be kept from before"
-
-
 BEATEN = (
     "PyTorch's own is faster than the measured peaks of this machine allow: no bound is given for this test"
 )

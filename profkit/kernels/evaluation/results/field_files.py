@@ -220,7 +220,9 @@ def _meanings(scores: EvaluationScores) -> list[str]:
     ]
     left = scores.tests - scores.counted_tests
     if left:
-        lines.append(f"- {left} of {scores.tests} tests are in none of these: skipped, not run, or passed and weak.")
+        lines.append(
+            f"- {left} of {scores.tests} tests are in none of these: skipped, not run, or passed and weak."
+        )
     return lines
 
 
