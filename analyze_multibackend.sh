@@ -6,6 +6,7 @@
 #        analyze_multibackend.sh cpu out.data python benchmark/gated_mlp.py --backend cpu
 #        analyze_multibackend.sh cuda out.ncu-rep python benchmark/gated_mlp.py --backend cuda      ncu: counters
 #        analyze_multibackend.sh cuda out.nsys-rep python train.py                                  nsys: a trace
+#        analyze_multibackend.sh cpu out.trace python train.py          on a Mac: samples of the CPU by Instruments
 #        analyze_multibackend.sh mps out.trace python train.py          on a Mac: a trace by Instruments, its document
 #        analyze_multibackend.sh mps out python train.py                the same as a folder of exported tables
 #        sudo -E analyze_multibackend.sh cpu out.data python train.py        what it leaves is yours afterwards
@@ -24,13 +25,13 @@ here=$(cd "$(dirname "$self")" && pwd -P)
 backend=$1 report=$2
 shift 2
 case $backend in
-    cpu) tool=perf ;;
+    cpu) if [ "$(uname -s)" = Darwin ]; then tool=xctrace what=cpu; else tool=perf; fi ;;
     cuda) case $report in *.nsys-rep) tool=nsys ;; *) tool=ncu ;; esac ;;
     mps) tool=xctrace ;;
     *) stop 2 "unknown backend $backend: it is cuda, mps or cpu" ;;
 esac
 
-# On the CPU one report cannot hold it all: perf's samples say where time goes, the targets speak of counters, which
+# On the CPU one report cannot hold it all: samples say where time goes, the targets speak of counters, which
 # take runs of their own.
 if [ "$backend" = cpu ]; then
     runs=$report.runs

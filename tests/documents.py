@@ -147,7 +147,7 @@ def passes() -> tuple[PassResult, ...]:
             "tracemalloc",
             None,
             "failed",
-            reason="the workload died by SIGKILL: most likely out of memory",
+            reason="the workload was killed by SIGKILL: most likely out of memory",
             fix="use a smaller batch, or --passes timing,cprofile,trace,counters",
             seconds=3.0,
             log="logs/tracemalloc.log",

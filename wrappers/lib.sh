@@ -83,6 +83,7 @@ hand_over() {
     trap give_away EXIT
 }
 made=()
+what=
 
 give_away() {
     local path
@@ -121,12 +122,12 @@ profkit() {
     return "$code"
 }
 
-# record TOOL REPORT COMMAND...: profkit's own recipe for that tool.
+# record TOOL REPORT COMMAND...: profkit's own recipe for that tool; a front may set `what` it records.
 record() {
     local tool=$1 report=$2
     shift 2
     find_callers_path "$1"
     find_python
     hand_over "$report"
-    profkit record --tool "$tool" --report "$report" -- "$@"
+    profkit record --tool "$tool" --report "$report" ${what:+--what "$what"} -- "$@"
 }

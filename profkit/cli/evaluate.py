@@ -18,6 +18,7 @@ from profkit.cli.model_options import (
     ProviderOption,
 )
 from profkit.cli.options import (
+    PLACES,
     FormatOption,
     OnOption,
     OnPythonOption,
@@ -28,6 +29,7 @@ from profkit.cli.options import (
     places_of,
     print_result,
     print_view,
+    typed_beside_resume,
     typed_options,
 )
 from profkit.cli.profile import DepthOption
@@ -63,17 +65,18 @@ One test again, with all that is known of it:
 profkit evaluate --replay 0123456789ab reports/20261122-100000-evaluation-cpu
 
 Exit codes: 0 every test that was decided passed; 1 a kernel is incorrect, crashed, hung or could not be loaded; 2 wrong
-usage; 3 this machine cannot do it; 4 some tests could not be carried out; 130 interrupted, what was done is kept.
+usage; 3 this machine cannot do it, or not run what needs a GPU; 4 some tests could not be carried out; 130 interrupted,
+what was done is kept.
 """
 WHAT, HOW, ON, OUT = "Tests and kernels", "Measurement", "Resuming", "Output"
 CODE = ("file", "kernels", "suite", "traces")  # is named again where it runs again
 WITH_RESUME = ("resume", *CODE, "again", "profile", "profile_depth", "details", "format", "quiet")
-PLACES = ("on", "on_python", "send", "send_env")
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the verb."""
     app.command("evaluate", epilog=EXAMPLES)(evaluate)
+    app.command("run", hidden=True)(evaluate)  # as the guide of BackendBench calls it
 
 
 def evaluate(
@@ -125,6 +128,9 @@ def evaluate(
     kernels: Annotated[
         Path | None,
         typer.Option(
+            "--kernels",
+            "--kernels-dir",
+            "--ops-directory",
             help="The folder of the backend directory: relu/relu.py, add__Tensor/add__Tensor_implementation_v1.py; "
             "with llm the folder for new ones.",
             metavar="FOLDER",
@@ -269,6 +275,8 @@ def evaluate(
     from profkit.kernels.named_code import FILE as CODE_FILE
     from profkit.runtime.passes.secrets import mask_command
 
+    if context.info_name == "run":
+        typer.echo("profkit run is profkit evaluate here, and does the same", err=True)
     progress = progress_for(quiet=quiet)
     where = places_of(on, on_python, send, send_env, gpus)
     if where is not None and (replay or plan):
@@ -284,7 +292,7 @@ def evaluate(
             f"--correctness-only times nothing, and --{asked} needs times", "leave out one of them"
         )
     if resume is not None:
-        _check_resume(context)
+        typed_beside_resume(context, (*WITH_RESUME, *PLACES), "an evaluation")
         request = read_request(resume, again=again)
         line = f"profkit evaluate --resume {shlex.quote(str(resume))}{' --again' if again else ''}"
         needed = again or bool(choices) or not read_document(resume).complete
@@ -374,11 +382,11 @@ def evaluate(
 
 
 def exit_code(document: EvaluationDocument) -> int:
-    """1 where a kernel failed, 4 where a test was lost, else 0."""
+    """1 where a kernel failed, 4 where a test was lost, 3 where one needs what this machine has not, else 0."""
     statuses = {result.status for result in document.results}
-    if statuses - {"passed", "skipped", "lost"}:
+    if statuses - {"passed", "skipped", "not-run", "lost"}:
         return 1
-    return 4 if "lost" in statuses else 0
+    return 4 if "lost" in statuses else 3 if "not-run" in statuses else 0
 
 
 def _parse_choices(text: str) -> tuple[tuple[str, int], ...]:
@@ -423,21 +431,6 @@ def _record(words: list[str], output: Path, *, plan: bool, quiet: bool) -> Path:
         raise
     progress.end(f"{calls:,} calls of operations, in {path}")
     return path
-
-
-def _check_resume(context: typer.Context) -> None:
-    """Raises UsageError where --resume stands beside what the evaluation has settled already."""
-    from profkit.core.errors import UsageError
-
-    for name in context.params:
-        source = context.get_parameter_source(name)
-        if name not in (*WITH_RESUME, *PLACES) and source is not None and source.name == "COMMANDLINE":
-            words = {"program": "a program"}
-            option = words.get(name, f"--{name.replace('_', '-')}")
-            raise UsageError(
-                f"{option} cannot be changed by --resume: an evaluation goes on by its own settings",
-                f"leave out {option}, or leave out --resume for a new evaluation",
-            )
 
 
 def _show(document: EvaluationDocument, folder: Path, format: OutputFormat, *, details: bool) -> None:

@@ -22,7 +22,14 @@ from profkit.cli.model_options import (
     ProviderOption,
     parse_prices,
 )
-from profkit.cli.options import FormatOption, OutputFormat, print_result, print_view, typed_options
+from profkit.cli.options import (
+    FormatOption,
+    OutputFormat,
+    print_result,
+    print_view,
+    typed_beside_resume,
+    typed_options,
+)
 
 if TYPE_CHECKING:
     from profkit.core.types import GenerationDocument, GenerationLimits
@@ -213,7 +220,7 @@ def generate(
     limits = GenerationLimits(max_attempts, max_tokens, max_cost, parse_prices(prices))
     progress = progress_for(quiet=quiet)
     if resume is not None:
-        chosen = _check_resume(context)
+        chosen = typed_beside_resume(context, WITH_RESUME, "a generation")
         folder = resume
         named = NamedAgain(base_url, key_env, command, tuple(typed_options(context, ("suite", "traces"))))
         document = resume_generation(resume, _changed(limits, chosen), named, progress)
@@ -249,23 +256,6 @@ def generate(
         document, folder = generate_kernels(options, asked, ("profkit", *sys.argv[1:]), progress)
     _show(document, folder, format, details=details)
     raise typer.Exit(0 if all(each.best is not None for each in document.operations) else 1)
-
-
-def _check_resume(context: typer.Context) -> frozenset[str]:
-    """The options that were typed. Raises UsageError where --resume stands beside what is settled already."""
-    from profkit.core.errors import UsageError
-
-    sources = {name: context.get_parameter_source(name) for name in context.params}
-    typed = frozenset(
-        name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"
-    )
-    if settled := sorted(typed - frozenset(WITH_RESUME)):
-        option = f"--{settled[0].replace('_', '-')}"
-        raise UsageError(
-            f"{option} cannot be changed by --resume: a generation goes on by its own settings",
-            f"leave out {option}, or leave out --resume for a new generation",
-        )
-    return typed
 
 
 def _changed(limits: GenerationLimits, typed: frozenset[str]) -> dict[str, object]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.core.errors import WorkloadError
+from profkit.core.errors import UsageError, WorkloadError
 
 if TYPE_CHECKING:  # `--help` has no use for the model, which takes 10 ms
     from profkit.core.errors import ProfkitError
@@ -65,6 +65,21 @@ def typed_options(context: typer.Context, names: Iterable[str]) -> list[tuple[st
         for name, source in sources.items()
         if source is not None and source.name == "COMMANDLINE"
     ]
+
+
+PLACES = ("on", "on_python", "send", "send_env")  # where it runs is said anew each time
+
+
+def typed_beside_resume(context: typer.Context, allowed: Iterable[str], what: str) -> frozenset[str]:
+    """The options that were typed. Raises UsageError for one beside --resume that `what` has settled already."""
+    typed = frozenset(name.removeprefix("--") for name, _ in typed_options(context, context.params))
+    if settled := sorted(typed - {*allowed}):
+        option = "a program" if settled[0] == "program" else f"--{settled[0].replace('_', '-')}"
+        raise UsageError(
+            f"{option} cannot be changed by --resume: {what} goes on by its own settings",
+            f"leave out {option}, or leave out --resume for a new {what.split()[1]}",
+        )
+    return typed
 
 
 def _known_backend(name: str) -> str:

@@ -37,6 +37,7 @@ class RecordKind(str, Enum):
 
     samples = "samples"
     counters = "counters"
+    cpu = "cpu"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -53,7 +54,8 @@ def record(
     what: Annotated[
         RecordKind,
         typer.Option(
-            help="perf: samples (perf record) or counters (perf stat). xctrace: a trace, or the GPU's counters."
+            help="perf: samples (perf record) or counters (perf stat). xctrace: the GPU's trace (samples), its "
+            "counters, or samples of the CPU (cpu)."
         ),
     ] = RecordKind.samples,
     kernel: Annotated[
@@ -77,7 +79,7 @@ def record(
         tool=tool,
         report=report,
         command=tuple(command),
-        what="counters" if what is RecordKind.counters else "samples",
+        what=what.value,
         kernel=kernel,
         timeout=timeout,
         force=force,

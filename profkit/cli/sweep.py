@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.cli.options import (
+    PLACES,
     FormatOption,
     OnOption,
     OnPythonOption,
@@ -19,6 +20,7 @@ from profkit.cli.options import (
     places_of,
     print_result,
     print_view,
+    typed_beside_resume,
 )
 from profkit.cli.profile import DepthOption
 
@@ -62,7 +64,6 @@ WITH_RESUME = (
     "format",
     "quiet",
 )
-PLACES = ("on", "on_python", "send", "send_env")
 WHAT, HOW, ON, OUT = "Grid", "Measurement", "Resuming and profiling", "Output"
 
 
@@ -241,7 +242,7 @@ def sweep(
     where = places_of(on, on_python, send, send_env, gpus)
     _check_results(results, again=again and resume is None)
     if resume is not None:
-        _check_resume(context)
+        typed_beside_resume(context, (*WITH_RESUME, *PLACES), "a sweep")
         request = read_request(resume, again=again, named=with_file or (), plan=plan, profile=bool(choices))
     else:
         options = SweepOptions(
@@ -308,20 +309,6 @@ def _parse_choices(text: str) -> tuple[tuple[str, int], ...]:
     from profkit.profiling.profile_cases import parse_case_choice
 
     return parse_case_choice(text)
-
-
-def _check_resume(context: typer.Context) -> None:
-    """Raises UsageError where --resume stands beside what the sweep has settled already: it would not be heeded."""
-    from profkit.core.errors import UsageError
-
-    for name in context.params:
-        source = context.get_parameter_source(name)
-        if name not in (*WITH_RESUME, *PLACES) and source is not None and source.name == "COMMANDLINE":
-            option = name.replace("_", "-")
-            raise UsageError(
-                f"--{option} cannot be changed by --resume: a sweep goes on by its own settings",
-                f"leave out --{option}, or leave out --resume for a new sweep",
-            )
 
 
 def _show(document: SweepDocument, folder: Path, format: OutputFormat, *, details: bool) -> None:

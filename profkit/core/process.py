@@ -67,7 +67,7 @@ class ProcessOutcome:
         return self.returncode == 0 and not self.timed_out
 
     def ending(self) -> str:
-        """How it ended, in words: `exited with 3`, `died by SIGSEGV`, `ran past its time`."""
+        """How it ended, in words: `exited with 3`, `was killed by SIGSEGV`, `ran past its time`."""
         if self.timed_out:
             return f"ran past its time limit and was ended after {self.seconds:.1f} s"
         return describe_status(self.returncode)
@@ -79,7 +79,7 @@ def describe_status(returncode: int) -> str:
     if returncode < 0 or returncode > 128:
         with contextlib.suppress(ValueError):
             name = signal.Signals(number).name
-            return f"died by {name}" if returncode < 0 else f"exited with {returncode} ({name})"
+            return f"was killed by {name}" if returncode < 0 else f"exited with {returncode} ({name})"
     return f"exited with {returncode}"
 
 

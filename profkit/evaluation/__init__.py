@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from profkit.core.types import EvaluationTest as EvaluationTest
     from profkit.evaluation.arguments import deserialize_args as deserialize_args
+    from profkit.evaluation.arguments import deserialize_tensor as deserialize_tensor
     from profkit.evaluation.arguments import serialize_args as serialize_args
     from profkit.evaluation.evaluator import MultiprocessingEvaluator as MultiprocessingEvaluator
     from profkit.evaluation.feedback_info import FeedbackInfo as FeedbackInfo
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from profkit.evaluation.records import CorrectnessTestResult as CorrectnessTestResult
     from profkit.evaluation.records import EvalResult as EvalResult
     from profkit.evaluation.records import PerformanceTestResult as PerformanceTestResult
+    from profkit.evaluation.records import prepare_results_data as prepare_results_data
     from profkit.evaluation.streams import uses_cuda_stream as uses_cuda_stream
+    from profkit.evaluation.suites import open_backend as open_backend
+    from profkit.evaluation.suites import open_suite as open_suite
     from profkit.kernels.evaluation.sources.registrations import kernel as kernel
     from profkit.kernels.evaluation.sources.source import LoadError as LoadError
     from profkit.kernels.evaluation.sources.strings import (
@@ -52,6 +56,10 @@ _PLACES = {
     "EvalResult": "profkit.evaluation.records",
     "PerformanceTestResult": "profkit.evaluation.records",
     "uses_cuda_stream": "profkit.evaluation.streams",
+    "deserialize_tensor": "profkit.evaluation.arguments",
+    "prepare_results_data": "profkit.evaluation.records",
+    "open_backend": "profkit.evaluation.suites",
+    "open_suite": "profkit.evaluation.suites",
     "kernel": "profkit.kernels.evaluation.sources.registrations",
     "LoadError": "profkit.kernels.evaluation.sources.source",
     "compile_kernel_from_string": "profkit.kernels.evaluation.sources.strings",

@@ -46,6 +46,26 @@ def deserialize_args(text: str, device: str = "cuda") -> tuple[tuple[Any, ...], 
     }
 
 
+def deserialize_tensor(
+    size: str | Sequence[int],
+    dtype: torch.dtype | None = None,
+    stride: Sequence[int] | None = None,
+    device: str = "cuda",
+) -> torch.Tensor:
+    """A tensor of its notation, `T([2, 3], f32)` or `T([2, 3], f16, stride=(1, 2))`; or of size, dtype and stride.
+
+    Values and device are those of `deserialize_args`. Raises ValueError for what is no such text.
+    """
+    if isinstance(size, str):
+        ((tensor, *_), _) = deserialize_args(f"(({size},), {{}})", device)
+        if not isinstance(tensor, torch.Tensor):
+            raise ValueError(f"not a tensor: {size:.80}")
+        return tensor
+    name = str(dtype or torch.float32).removeprefix("torch.")
+    form = TensorForm(tuple(size), name, None if stride is None else tuple(stride))
+    return _make_tensor(form, device)
+
+
 def _make_tensor(form: TensorForm, device: str) -> torch.Tensor:
     dtype = getattr(torch, form.dtype)
     count = form.offset + form.extent

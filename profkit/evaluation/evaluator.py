@@ -19,11 +19,9 @@ from profkit.evaluation.judging import (
     FixedTest,
     fix_test,
     mean_speedup,
-    operation_name,
-    pass_share,
     refuse_while_loading,
 )
-from profkit.evaluation.records import EvalResult, correctness_record, performance_record
+from profkit.evaluation.records import EvalResult, correctness_record, pass_share, performance_record
 from profkit.kernels.evaluation.request import (
     SEED_BITS,
     EvaluationRequest,
@@ -32,6 +30,7 @@ from profkit.kernels.evaluation.request import (
 )
 from profkit.kernels.evaluation.run import run_evaluation
 from profkit.kernels.evaluation.sources.functions import request_function, request_functions
+from profkit.kernels.evaluation.sources.names import operation_name
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.suites.user_file import OpTestSuite
 
@@ -127,8 +126,8 @@ class MultiprocessingEvaluator:
             [
                 (
                     task.operation,
-                    [(test.args, test.kwargs) for test in task.correctness_tests],
-                    [(test.args, test.kwargs) for test in task.performance_tests],
+                    [(test.args, test.kwargs, test.on_cuda, test.skip) for test in task.correctness_tests],
+                    [(test.args, test.kwargs, test.on_cuda, test.skip) for test in task.performance_tests],
                 )
                 for task in tasks
             ],

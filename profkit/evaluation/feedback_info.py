@@ -18,7 +18,12 @@ from profkit.core.types import (
     TestResult,
     TestStatus,
 )
-from profkit.evaluation.records import CorrectnessTestResult, PerformanceTestResult
+from profkit.evaluation.records import (
+    CorrectnessTestResult,
+    PerformanceTestResult,
+    decided_results,
+    pass_share,
+)
 
 KERNEL_FILE = "kernel.py"
 _BARE, _WITH_INTERVAL = 1, 2  # pairs: of a speed-up without an interval, and at least of one that has it
@@ -44,7 +49,9 @@ class FeedbackInfo:
         """The geometric mean over the tests that ran; 0 where none was to be timed, NaN where none of those ran."""
         if not self.performance_results:
             return 0.0
-        speedups = [row.speedup for row in self.performance_results if row.successfully_ran and row.speedup]
+        speedups = [
+            row.speedup for row in self.performance_results if row.successfully_ran and row.speedup > 0
+        ]
         mean = geometric_mean(speedups)
         return nan if mean is None else mean
 
@@ -53,8 +60,7 @@ class FeedbackInfo:
         """The share of all tests that passed, timed ones too; 0 after a compilation error, and without a test."""
         if self.compilation_error:
             return 0.0
-        decided = [result for result in self._results() if result.status != "skipped"]
-        return sum(result.status == "passed" for result in decided) / len(decided) if decided else 0.0
+        return pass_share(self._results())
 
     @property
     def is_correct(self) -> bool:
@@ -78,7 +84,7 @@ class FeedbackInfo:
 
 def summarize_results(results: Sequence[TestResult]) -> str:
     """`4 of 6 tests passed`, of those on which something could be decided."""
-    decided = [result for result in results if result.status != "skipped"]
+    decided = decided_results(results)
     return f"{sum(result.status == 'passed' for result in decided)} of {len(decided)} tests passed"
 
 
@@ -97,16 +103,16 @@ def _correctness_result(row: CorrectnessTestResult) -> TestResult:
         allowed_share=row.allowed_share,
         error_type=row.error_type,
         traceback=row.traceback,
+        last_line=row.last_line,
     )
 
 
 def _performance_result(row: PerformanceTestResult) -> TestResult:
     status = _status(row.status, passed=row.successfully_ran)
     speedup = None
-    if row.successfully_ran and row.speedup:
-        known = row.low is not None and row.high is not None
-        low = row.low if row.low is not None else row.speedup
-        high = row.high if row.high is not None else row.speedup
+    if row.successfully_ran and row.speedup > 0:
+        known = isfinite(row.low) and isfinite(row.high)
+        low, high = (row.low, row.high) if known else (row.speedup, row.speedup)
         word = cast("SpeedWord", row.word) if row.word in get_args(SpeedWord) else "AMBIGUOUS"
         speedup = Speedup(row.speedup, low, high, word, _WITH_INTERVAL if known else _BARE)
     return TestResult(
@@ -136,5 +142,5 @@ def _reason(message: str, status: TestStatus) -> str:
     return "" if status == "passed" else message.removeprefix(status).removeprefix(": ")
 
 
-def _seconds(milliseconds: float | None) -> float | None:
-    return None if milliseconds is None else milliseconds / 1e3
+def _seconds(milliseconds: float) -> float | None:
+    return milliseconds / 1e3 if isfinite(milliseconds) else None

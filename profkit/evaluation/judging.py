@@ -22,20 +22,22 @@ from profkit.evaluation.records import (
     CorrectnessTestResult,
     PerformanceTestResult,
     correctness_record,
+    pass_share,
     performance_record,
 )
 from profkit.kernels.evaluation.judging.judge import Judge
+from profkit.kernels.evaluation.judging.reference import FunctionOperation
 from profkit.kernels.evaluation.request import JudgeSettings, PairOptions
 from profkit.kernels.evaluation.sources.functions import is_running_file, request_function
-from profkit.kernels.evaluation.sources.names import main_overload, name_meaning
-from profkit.kernels.evaluation.suites.suite import Selection
+from profkit.kernels.evaluation.sources.names import operation_name
+from profkit.kernels.evaluation.suites.suite import Selection, Skip
 from profkit.kernels.evaluation.suites.user_file import OpTestSuite
 
 
 def eval_correctness_test(
     op: Any, impl: Callable[..., Any] | str, test: Any, *, timeout: float = 60.0
 ) -> CorrectnessTestResult:
-    """Whether `impl` does what PyTorch's `op` does on the `args` and `kwargs` of a test.
+    """Whether `impl` does what `op` does on the `args` and `kwargs` of a test.
 
     `impl` runs in a process of its own, with its own copy of the arguments and a time limit in seconds for a call; what
     is correct follows from the result in float64, and is written in the record's error message where it is not. See
@@ -73,8 +75,9 @@ def eval_one_op(
 ) -> tuple[float, float, list[CorrectnessTestResult], list[PerformanceTestResult]]:
     """(correctness score, performance score, correctness records, performance records) of a kernel.
 
-    `op` is an overload of aten, or its name; a test has `args` and `kwargs`, which are read once. `impl` is called in
-    another process: a function at the top of a file (what the file does at its top is done there again, but not what is
+    `op` is an overload of aten, or its name; or a function that gives what is right, which is called here in float64,
+    too, and timed in another process. A test has `args` and `kwargs`, which are read once. `impl` is called in another
+    process: a function at the top of a file (what the file does at its top is done there again, but not what is
     under `if __name__ == "__main__"`), one whose values can be pickled, or the text of a file that defines
     `relu_kernel_impl`.
 
@@ -95,12 +98,6 @@ def eval_one_op(
     )
 
 
-def pass_share(results: Sequence[TestResult]) -> float:
-    """The share of tests that passed, of those that were not skipped; 0 where there is none."""
-    decided = [result for result in results if result.status != "skipped"]
-    return sum(result.status == "passed" for result in decided) / len(decided) if decided else 0.0
-
-
 def mean_speedup(results: Sequence[TestResult]) -> float:
     """The geometric mean of the speed-ups of tests that passed; NaN where there is none."""
     speedups = [result.speedup.median for result in results if result.speedup and result.status == "passed"]
@@ -110,17 +107,23 @@ def mean_speedup(results: Sequence[TestResult]) -> float:
 
 @dataclass(frozen=True)
 class FixedTest:
-    """The arguments of a test as they were when it was read, on the CPU; where they came from decides the device."""
+    """The arguments of a test as they were when it was read, on the CPU; where they came from decides the device.
+
+    `skip`: why they could not be made.
+    """
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     on_cuda: bool = False
+    skip: str = ""
 
 
 def fix_test(test: Any) -> FixedTest:
     """Read a test once: some draw new values whenever they are asked. Raises UsageError for what is no test."""
     try:
         args, kwargs = tuple(test.args), dict(test.kwargs)
+    except Skip as why:
+        return FixedTest((), {}, skip=str(why))
     except (AttributeError, TypeError) as error:
         raise UsageError(f"{test!r:.80} is no test: {error}", "a test has args and kwargs") from error
     return FixedTest(_on_cpu(args), _on_cpu(kwargs), _is_on_cuda([args, kwargs]))
@@ -144,18 +147,6 @@ def _on_cpu(value: Any) -> Any:
     return value
 
 
-def operation_name(op: Any) -> str:
-    """The overload that is meant (`add.Tensor`). Raises UsageError for what is none of aten."""
-    if isinstance(op, torch._ops.OpOverload):
-        op = f"{op._schema.name}.{op._overloadname}"
-    elif isinstance(op, torch._ops.OpOverloadPacket):
-        op = op._qualified_op_name
-    if not isinstance(op, str):
-        raise UsageError(f"{op!r:.80} is no operation", "torch.ops.aten.relu.default, or its name")
-    meaning = name_meaning(op)
-    return meaning.name if meaning.overload else f"{meaning.name}.{main_overload(meaning.operation)}"
-
-
 def refuse_while_loading() -> None:
     """Raises UsageError in the process that runs a file again to get a kernel of it."""
     if is_running_file():
@@ -175,9 +166,12 @@ def judge_tests(
 ) -> tuple[list[TestResult], list[TestResult]]:
     """The results of the correctness tests, and those of the performance tests."""
     refuse_while_loading()
-    operation = operation_name(op)
+    function = _function_of(op)
+    operation = operation_name(op) if function is None else function.request.operation
+    if function is not None and isinstance(impl, str):
+        raise UsageError("a text is a kernel of an operation of PyTorch", "give the kernel as a function")
     given = SimpleNamespace(
-        op=operation,
+        op=function or operation,
         correctness_tests=[fix_test(test) for test in correctness],
         performance_tests=[fix_test(test) for test in performance],
     )
@@ -189,13 +183,20 @@ def judge_tests(
         threads = torch.get_num_threads()
         try:
             judge = _kept.judge_of(JudgeSettings(timing=timing, timeout=timeout, device=device))
-            judge.use(suite, source)
+            judge.use(suite, source, function)
             tests = tuple(suite.tests(Selection()))
             results = [judge.judge(test)[0] for test in tests]
         finally:
             torch.set_num_threads(threads)  # a judge computes small truths on one
     timed = [result for result in results if result.test.timed]
     return [result for result in results if not result.test.timed], timed
+
+
+def _function_of(op: Any) -> FunctionOperation | None:
+    """A reference of the user's own; None for an operation of torch's, and what is none at all."""
+    if isinstance(op, (str, torch._ops.OpOverload, torch._ops.OpOverloadPacket)) or not callable(op):
+        return None
+    return FunctionOperation(op, request_function(op, getattr(op, "__name__", type(op).__name__)))
 
 
 class _KeptJudge:

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from profkit.evaluation.feedback_info import KERNEL_FILE, FeedbackInfo, summarize_results
-from profkit.evaluation.judging import judge_tests, mean_speedup, operation_name
+from profkit.evaluation.judging import judge_tests, mean_speedup
 from profkit.evaluation.records import PerformanceTestResult, correctness_record, performance_record
 from profkit.kernels.evaluation.request import PairOptions
+from profkit.kernels.evaluation.sources.names import operation_name
 from profkit.kernels.evaluation.sources.strings import StringSource
+from profkit.kernels.evaluation.sources.text import with_imports
 
 
 class LLMBackend:
@@ -40,6 +42,7 @@ class LLMBackend:
         A text that is no Python, or lacks the function, has a `compilation_error`. Raises UsageError for what is no
         operation, and for what is no test.
         """
+        kernel_code = with_imports(kernel_code)  # as its file has it, so that lines have its numbers
         results, _ = judge_tests(op, kernel_code, test_cases, (), self._timing, self._timeout)
         unloaded = next((result for result in results if result.status == "load-error"), None)
         feedback = FeedbackInfo(

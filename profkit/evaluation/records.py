@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from math import inf
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from math import inf, isfinite, nan
 
-from profkit.core.types import TestResult
+from profkit.core.types import UNDECIDED, TestResult
+from profkit.kernels.evaluation.results.field_files import Row, is_right, operator_summaries
 
 
 @dataclass
@@ -28,11 +30,12 @@ class CorrectnessTestResult:
     status: str = ""  # the judge's word: passed, incorrect, crashed, ...
     fault: str = ""  # what of an incorrect result is wrong: values, shape, dtype, ...
     allowed_share: float | None = None  # the largest error as a share of what rounding explains
+    last_line: str = ""  # that its process printed before it crashed
 
 
 @dataclass
 class PerformanceTestResult:
-    """How fast a kernel was on the arguments of a test, in milliseconds of one call; what was not measured is None.
+    """How fast a kernel was on the arguments of a test, in milliseconds of one call; what was not measured is NaN.
 
     `speedup` is the median of paired measurements, so it need not be exactly the ratio of the two times; `word` says
     what it is worth: FASTER, SAME, SLOWER or AMBIGUOUS against PyTorch eager, with the interval `low` to `high`.
@@ -40,17 +43,17 @@ class PerformanceTestResult:
 
     op_name: str
     args: str
-    speedup: float | None = None  # the reference's time over the kernel's
-    benchmark_time_ms: float | None = None
-    reference_time_ms: float | None = None
+    speedup: float = nan  # the reference's time over the kernel's
+    benchmark_time_ms: float = nan
+    reference_time_ms: float = nan
     error_msg: str = ""
     successfully_ran: bool = False
     test_type: str = "performance"
     word: str = ""
-    low: float | None = None
-    high: float | None = None
+    low: float = nan
+    high: float = nan
     status: str = ""
-    bound_ms: float | None = None  # the least time that the hardware allows
+    bound_ms: float = nan  # the least time that the hardware allows
 
 
 @dataclass
@@ -67,6 +70,22 @@ class EvalResult:
     performance_results: list[PerformanceTestResult] = field(default_factory=list)
     error: str | None = None  # why the task could not be done at all
 
+    @property
+    def combined_score(self) -> float:
+        """The guides' one number: correctness score x performance score; 0 where nothing is correct and timed."""
+        return self.correctness_score * self.performance_score if isfinite(self.performance_score) else 0.0
+
+
+def decided_results(results: Iterable[TestResult]) -> list[TestResult]:
+    """Those of tests on which something could be decided."""
+    return [result for result in results if result.status not in UNDECIDED]
+
+
+def pass_share(results: Iterable[TestResult]) -> float:
+    """The share of tests that passed, of those on which something could be decided; 0 where there is none."""
+    decided = decided_results(results)
+    return sum(result.status == "passed" for result in decided) / len(decided) if decided else 0.0
+
 
 def correctness_record(result: TestResult) -> CorrectnessTestResult:
     """The correctness of a result. Only what passed is correct."""
@@ -82,6 +101,7 @@ def correctness_record(result: TestResult) -> CorrectnessTestResult:
         status=result.status,
         fault=result.fault or "",
         allowed_share=result.allowed_share,
+        last_line=result.last_line,
     )
 
 
@@ -106,8 +126,25 @@ def performance_record(result: TestResult) -> PerformanceTestResult:
     return record
 
 
-def _milliseconds(seconds: float | None) -> float | None:
-    return None if seconds is None else 1e3 * seconds
+def prepare_results_data(
+    correctness_results: Iterable[CorrectnessTestResult], performance_results: Iterable[PerformanceTestResult]
+) -> tuple[list[Row], list[Row], dict[str, Row]]:
+    """All records as rows, those of failed tests, and a summary by operation, as the guides have it."""
+    rows = [*map(asdict, correctness_results), *map(asdict, performance_results)]
+    rows.sort(key=lambda row: (row["op_name"], row["args"]))
+    summaries = {
+        row["operator"]: {
+            **row,
+            "max_abs_error": row["max_absolute_error"],
+            "max_rel_error": row["max_relative_error"],
+        }
+        for row in operator_summaries(rows)
+    }
+    return rows, [row for row in rows if not is_right(row)], summaries
+
+
+def _milliseconds(seconds: float | None) -> float:
+    return nan if seconds is None else 1e3 * seconds
 
 
 def _message(result: TestResult) -> str:

@@ -39,11 +39,14 @@ _Selector = getattr(selectors, "PollSelector", selectors.DefaultSelector)
 
 
 class WorkerEnded(Exception):
-    """The worker is gone. `status`: crash, timeout, out_of_memory or device_error; the text is the reason."""
+    """The worker is gone. `status`: crash, timeout, out_of_memory or device_error.
 
-    def __init__(self, status: JobStatus, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
+    `last_line`: what it printed last; the text is the reason with it.
+    """
+
+    def __init__(self, status: JobStatus, reason: str, last_line: str = "") -> None:
+        super().__init__(f"{reason}: {last_line}" if last_line else reason)
+        self.status, self.reason, self.last_line = status, reason, last_line
 
 
 class ChildProcess:
@@ -250,10 +253,7 @@ class ChildProcess:
         kills = kills_for_memory()
         if status == -signal.SIGKILL and None not in (kills, self._kills) and kills != self._kills:
             return WorkerEnded(JobStatus.out_of_memory, "the kernel ended its process where memory ran out")
-        words = self.last_words()
-        return WorkerEnded(
-            JobStatus.crash, f"its process {describe_status(status)}" + (f": {words}" if words else "")
-        )
+        return WorkerEnded(JobStatus.crash, f"its process {describe_status(status)}", self.last_words())
 
     def last_words(self) -> str:
         """The last line that it has printed for people, or nothing."""

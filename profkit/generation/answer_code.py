@@ -8,7 +8,7 @@ from typing import Literal
 
 from profkit.core.formatting import plural
 from profkit.kernels.evaluation.sources.source import LoadError
-from profkit.kernels.evaluation.sources.text import FileText, parse_text
+from profkit.kernels.evaluation.sources.text import SUFFIX, FileText, parse_text, with_imports
 
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([^`\n]*)$")
 # Models that think aloud mark it so; what they try there is no answer.
@@ -54,7 +54,7 @@ def find_code(answer: str, function: str, file: str, *, cut: bool = False) -> Fo
         return _no_code(
             f"The answer {reason}. Return the whole file in one block that begins with ```python."
         )
-    candidates = [block.text for block in blocks if function in block.text]
+    candidates = [block.text for block in blocks if function in block.text or _defines(block.text, function)]
     distinct = list(dict.fromkeys(candidates))
     if not distinct:
         python = [block.text for block in blocks if block.language in ("", "python", "py", "python3")]
@@ -102,25 +102,29 @@ def _dedented(lines: list[str]) -> str:
 
 def _defines(text: str, function: str) -> bool:
     try:
-        return function in parse_text(text[:MOST_CHARACTERS], "answer").names
+        return parse_text(text[:MOST_CHARACTERS], "answer").kernel_of(_stem(function)) is not None
     except LoadError:
         return False
 
 
 def _checked(code: str, function: str, file: str, remark: str = "") -> FoundCode:
-    """The code as it is, or with what keeps it from being loaded."""
+    """The code with the imports that it lacks, or with what keeps it from being loaded."""
     if len(code) > MOST_CHARACTERS:
         return _no_code(f"The file has {len(code):,} characters; {MOST_CHARACTERS:,} are the most.")
     try:
         parsed: FileText = parse_text(code, file)
     except LoadError as error:
         return FoundCode(code, f"{error}.", "load-error", remark)
-    if function not in parsed.names:
+    if parsed.kernel_of(_stem(function)) is None:
         there = ", ".join(f"`{name}`" for name in sorted(parsed.signatures)) or "no function"
         return FoundCode(
             code, f"The file does not define `{function}`; it defines {there}.", "load-error", remark
         )
-    return FoundCode(code, remark=remark)
+    return FoundCode(with_imports(code), remark=remark)
+
+
+def _stem(function: str) -> str:
+    return function.removesuffix(SUFFIX)
 
 
 def _no_code(problem: str) -> FoundCode:

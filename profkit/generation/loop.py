@@ -47,7 +47,7 @@ from profkit.generation.journal import GenerationJournal
 from profkit.generation.judging import JudgedDevices, KernelFile
 from profkit.generation.profile_attempt import NoProfile, profile_attempt
 from profkit.generation.prompt import KernelTask, first_messages
-from profkit.generation.request import GenerationRequest
+from profkit.generation.request import GenerationRequest, Until
 from profkit.kernels.evaluation.results.outputs import write_results
 
 SHOWN_ANSWER = 2000  # characters of an answer without code that the model sees again
@@ -116,19 +116,9 @@ class OperationLoop:
     def _attempts(self) -> Sequence[Attempt]:
         return self._tools.journal.contents.attempts.get(self._task.operation, ())
 
-    def _reason_to_stop(self) -> StopReason:
-        best, until = best_attempt(self._attempts), self._tools.request.until
-        if best is not None:
-            if not best.timed or until == "correct":
-                return "reached"
-            if until == "faster" and best.speedup is not None and best.speedup.word == "FASTER":
-                return "reached"
-            if best.bound_share is not None and best.bound_share >= AT_BOUND:
-                return "bound"
-        last = [attempt.status for attempt in self._attempts[-MOST_REPEATED:]]
-        if last == ["repeated"] * MOST_REPEATED:
-            return "repeated"
-        return "attempts" if len(self._attempts) >= self._limits.attempts else ""
+    def _reason_to_stop(self, *judged: Attempt) -> StopReason:
+        """By the attempts that are stored, and those that are `judged` and not stored yet."""
+        return reason_to_stop([*self._attempts, *judged], self._tools.request.until, self._limits.attempts)
 
     # ---------------------------------------------------------------- one attempt
 
@@ -158,7 +148,8 @@ class OperationLoop:
             attempt = replace(attempt, status="repeated", reason=problem)
             kernel = replace(kernel, problem=problem)
         elif found.kind == "code":
-            judged = self._judge(KernelFile(operation, file, found.code, self._folder / f"attempt_{number}"))
+            folder = self._folder / f"attempt_{number}"
+            judged = self._judge(attempt, KernelFile(operation, file, found.code, folder))
             attempt = self._with_results(attempt, judged)
             kernel = _with_profile(replace(kernel, results=judged.document.results), judged)
         feedback = self._feedback(attempt, kernel, found.remark)
@@ -166,7 +157,7 @@ class OperationLoop:
             attempt, feedback=self._relative(self._write(f"attempt_{number}_feedback.txt", feedback))
         )
 
-    def _judge(self, kernel: KernelFile) -> _Judged:
+    def _judge(self, attempt: Attempt, kernel: KernelFile) -> _Judged:
         """Every test of it, and the profile of the slowest where another attempt may learn from that."""
         tools = self._tools
         tools.report(self._task.operation, f"{kernel.file.stem}: waiting for a device")
@@ -177,7 +168,7 @@ class OperationLoop:
             document = device.judge(kernel)
             write_results(kernel.folder, document)
             judged = _Judged(document, kernel.folder, monotonic() - begin)
-            if not self._worth_a_profile(document):
+            if not self._worth_a_profile(attempt, judged):
                 return judged
             tools.report(self._task.operation, f"{kernel.file.stem}: profiling")
             try:
@@ -190,17 +181,11 @@ class OperationLoop:
             seconds = monotonic() - begin - judged.seconds
         return replace(judged, profiled=profiled, run=run, profiled_seconds=seconds)
 
-    def _worth_a_profile(self, document: EvaluationDocument) -> bool:
-        """Whether it is correct, timed, not at the bound, and not the last attempt."""
-        (operation,) = operation_results(document)
-        share = share_of_bound(document.results)
-        return (
-            self._tools.request.profile_depth != "none"
-            and operation.correct
-            and operation.speedup is not None
-            and (share is None or share < AT_BOUND)
-            and len(self._attempts) + 1 < self._limits.attempts
-        )
+    def _worth_a_profile(self, attempt: Attempt, judged: _Judged) -> bool:
+        """Whether it is correct and timed, and another attempt follows that may learn from it."""
+        attempt = self._with_results(attempt, judged)
+        wanted = self._tools.request.profile_depth != "none" and attempt.speedup is not None
+        return wanted and not self._reason_to_stop(attempt)
 
     def _with_results(self, attempt: Attempt, judged: _Judged) -> Attempt:
         (operation,) = operation_results(judged.document)
@@ -322,6 +307,21 @@ class OperationLoop:
             again = f"make room, then: profkit generate --resume {self._tools.request.folder}"
             raise MachineError(f"{path} cannot be written: {error.strerror}", again) from error
         return path
+
+
+def reason_to_stop(attempts: Sequence[Attempt], until: Until, most: int) -> StopReason:
+    """Why there is no further attempt after these, of `most`; empty where one follows."""
+    best = best_attempt(attempts)
+    if best is not None:
+        if not best.timed or until == "correct":
+            return "correct"
+        if until == "faster" and best.speedup is not None and best.speedup.word == "FASTER":
+            return "reached"
+        if best.bound_share is not None and best.bound_share >= AT_BOUND:
+            return "bound"
+    if [attempt.status for attempt in attempts[-MOST_REPEATED:]] == ["repeated"] * MOST_REPEATED:
+        return "repeated"
+    return "attempts" if len(attempts) >= most else ""
 
 
 def _with_profile(kernel: JudgedKernel, judged: _Judged) -> JudgedKernel:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from profkit.core.errors import Fault
 from profkit.core.types import Check, Machine, Report, Step
@@ -90,6 +90,9 @@ class Format:
     texts: tuple[str, ...] = ("any text of the report",)
 
 
+RecordedKind: TypeAlias = Literal["samples", "counters", "cpu"]  # of xctrace samples are of the GPU
+
+
 @dataclass(frozen=True)
 class RecordRequest:
     """One report that is wanted: of which workload, and where.
@@ -99,7 +102,7 @@ class RecordRequest:
     count only kernels of this name. `timeout`: wall seconds for the workload.
     """
 
-    what: Literal["samples", "counters"]
+    what: RecordedKind
     command: tuple[str, ...]
     report: Path
     scratch: Path

@@ -8,7 +8,6 @@ import sys
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 from profkit.core.errors import Interrupted, MachineError, UsageError, WorkloadError
 from profkit.core.files.safe_folder import caller_of_sudo, chown_to_sudo_user, is_shared, move_into
@@ -18,7 +17,7 @@ from profkit.core.status import read_status
 from profkit.hardware.gpu import read_gpu_uuids
 from profkit.hardware.gpu_locks import lock_gpus
 from profkit.hardware.machine import read_machine
-from profkit.profilers.profiler import Recorder, RecordRequest
+from profkit.profilers.profiler import RecordedKind, Recorder, RecordRequest
 from profkit.profilers.registry import all_profilers, explain_fault, find_profiler
 from profkit.profiling.run_steps import StepOutcome, entered_region, run_step
 from profkit.profiling.workload import describe_workload, input_file, seems_marked
@@ -30,14 +29,14 @@ from profkit.runtime.passes.secrets import mask_command
 class RecordOptions:
     """What `profkit record` is asked for.
 
-    `what` is recorded: samples or counters, where the tool has both. `timeout` is in wall seconds. `kernel` names the
+    `what` is recorded, where the tool has several. `timeout` is in wall seconds. `kernel` names the
     only kernel to count (a part of its name is enough). `force`: replace a report that is there already.
     """
 
     tool: str
     report: Path
     command: tuple[str, ...]
-    what: Literal["samples", "counters"] = "samples"
+    what: RecordedKind = "samples"
     kernel: str | None = None
     timeout: float | None = None
     force: bool = False

@@ -28,6 +28,9 @@ from profkit.kernels.sweep.request import (
     with_new_folder,
 )
 from profkit.kernels.sweep.run import run_sweep
+from profkit.reporting.plain_text import disarm_commands
+from profkit.reporting.terminal import render
+from profkit.reporting.views.sweep import view
 
 LINE_SECONDS = 10.0  # between two lines of progress
 
@@ -52,6 +55,7 @@ def run_comprehensive_benchmark(
     timeout: float = 300.0,
     folder: str | Path = "reports",
     progress: Progress | None = None,
+    quiet: bool = False,
 ) -> list[dict[str, Any]]:
     """Check and time every operation at every shape in every implementation: the guide's records.
 
@@ -61,7 +65,8 @@ def run_comprehensive_benchmark(
     measure. `precision` is a share, `budget` and `timeout` are seconds per case.
 
     The sweep has a folder of its own below `folder`. One of the same request that was interrupted there is gone on
-    with: nothing is measured twice. Progress goes to standard error, unless `progress` is given.
+    with: nothing is measured twice. Progress goes to standard error, unless `progress` is given; then the tables of
+    `profkit sweep` are printed, unless it is `quiet`.
 
     Raises UsageError for what makes no sense, MachineError where nothing can be measured or written, and Interrupted
     after a Ctrl-C; what was measured until then is in `output_file`, too.
@@ -93,6 +98,8 @@ def run_comprehensive_benchmark(
             _write(request, target)
         raise
     _write(request, target)
+    if not quiet:
+        print(disarm_commands(render(view(document, request.folder), details=False)), flush=True)
     return guide_records(document)
 
 

@@ -156,7 +156,7 @@ NCU: dict[str, tuple[Callable[[Bench], None], str]] = {
         lambda b: b.tool("ncu", report=None, after="Available Kernels:\n1. other\x1b[31m(int)\n"),
         "ncu saw other",
     ),
-    "crashes": (lambda b: b.tool("ncu", "os.kill(os.getpid(), signal.SIGSEGV)"), "ncu died by SIGSEGV"),
+    "crashes": (lambda b: b.tool("ncu", "os.kill(os.getpid(), signal.SIGSEGV)"), "ncu was killed by SIGSEGV"),
     "is killed": (lambda b: b.tool("ncu", "os.kill(os.getpid(), signal.SIGKILL)"), "ncu was killed"),
     "leaves a part of a report": (lambda b: b.tool("ncu", CUT.format(0.05)), "cut off"),
     "leaves an empty report": (lambda b: b.tool("ncu", CUT.format(0)), "is empty"),
@@ -211,7 +211,7 @@ NSYS: dict[str, tuple[Callable[[Bench], None], str]] = {
     ),
     "cannot export": (lambda b: b.tool("nsys", sqlite=None), "could not export"),
     "exports another database": (lambda b: b.tool("nsys", sqlite=str(b.folder / "other")), "no export of nsys"),
-    "crashes": (lambda b: b.tool("nsys", "os.kill(os.getpid(), signal.SIGSEGV)"), "nsys died by SIGSEGV"),
+    "crashes": (lambda b: b.tool("nsys", "os.kill(os.getpid(), signal.SIGSEGV)"), "nsys was killed by SIGSEGV"),
 }  # fmt: skip
 
 
@@ -267,7 +267,10 @@ def test_without_a_device_that_can_be_used_nothing_runs(bench: Bench, fault: str
 
 ENDINGS = {
     "ends with 3 under ncu": ("if PASS == 'counters': sys.exit(3)", {"counters": "exited with 3"}),
-    "kills itself under nsys": ("if PASS == 'trace': os.kill(os.getpid(), 9)", {"trace": "died by SIGKILL"}),
+    "kills itself under nsys": (
+        "if PASS == 'trace': os.kill(os.getpid(), 9)",
+        {"trace": "was killed by SIGKILL"},
+    ),
     "leaves by os._exit": ("os._exit(0)", {}),
     "leaves a child behind": ("if os.fork() == 0:\n    os.setsid(); time.sleep(60)", {}),
     "changes its folder": ("os.chdir('/')", {}),

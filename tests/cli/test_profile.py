@@ -40,7 +40,7 @@ def marked(tmp_path: Path) -> Path:
         (["./plain.txt"], 2, "is not executable"),
         ([sys.executable, "-c", "raise SystemExit(3)"], 4, "exited with 3"),
         ([sys.executable, "-c", "print('its last words'); raise SystemExit(1)"], 4, "its last words"),
-        ([sys.executable, "-c", "import os; os.kill(os.getpid(), 11)"], 4, "died by SIGSEGV"),
+        ([sys.executable, "-c", "import os; os.kill(os.getpid(), 11)"], 4, "was killed by SIGSEGV"),
     ],
 )
 def test_a_workload_that_cannot_run_is_told_in_one_sentence(

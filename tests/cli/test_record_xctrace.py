@@ -56,6 +56,14 @@ def test_a_report_of_any_other_name_is_a_folder_of_tables_that_profkit_reads(tmp
     assert '"backend": "mps"' in told.out
 
 
+def test_samples_of_the_cpu_are_recorded_by_the_time_profiler_and_read(tmp_path: Path) -> None:
+    said = record(tmp_path, "on the cpu", "--what", "cpu")
+    assert said.code == 0, said.err
+    told = profkit("summarize", "on the cpu", "--format", "json", cwd=tmp_path)
+    assert told.code == 0, told.err
+    assert '"backend": "cpu"' in told.out
+
+
 def test_a_marked_region_is_found_in_the_tables_afterwards(tmp_path: Path) -> None:
     code = "import time, profkit\ntime.sleep(0.3)\nwith profkit.region('step'): time.sleep(0.2)"
     said = record(tmp_path, "out", command=[sys.executable, "-c", code])

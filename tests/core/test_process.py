@@ -34,8 +34,8 @@ def python(code: str) -> list[str]:
     [
         ("pass", 0, "exited with 0"),
         ("raise SystemExit(7)", 7, "exited with 7"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", -11, "died by SIGSEGV"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", -9, "died by SIGKILL"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", -11, "was killed by SIGSEGV"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", -9, "was killed by SIGKILL"),
         ("raise SystemExit(137)", 137, "exited with 137 (SIGKILL)"),
     ],
 )

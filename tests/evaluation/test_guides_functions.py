@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -17,13 +18,21 @@ torch = pytest.importorskip("torch")
 from profkit.core.errors import UsageError  # noqa: E402
 from profkit.core.types import EvaluationTest, Speedup, TestResult  # noqa: E402
 from profkit.evaluation import (  # noqa: E402
+    CorrectnessTestResult,
+    EvalResult,
     MultiprocessingEvaluator,
+    PerformanceTestResult,
+    Skip,
     eval_correctness_test,
     eval_one_op,
     eval_performance,
+    open_backend,
+    open_suite,
+    prepare_results_data,
 )
 from profkit.evaluation.evaluator import Task, make_rounds  # noqa: E402
-from profkit.evaluation.judging import fix_test, mean_speedup, operation_name, pass_share  # noqa: E402
+from profkit.evaluation.judging import fix_test, mean_speedup, pass_share  # noqa: E402
+from profkit.kernels.evaluation.sources.names import operation_name  # noqa: E402
 from profkit.kernels.evaluation.sources.source import SourceRequest  # noqa: E402
 
 pytestmark = [
@@ -91,7 +100,92 @@ def test_a_wrong_kernel_is_not_timed_and_its_own_tests_stay_as_they_were() -> No
     assert test.args[0].tolist() == [-1, 2]
     speed, (row,) = eval_performance("relu", in_place_of_a_new_tensor, [test])
     assert math.isnan(speed)
-    assert (row.speedup, row.successfully_ran) == (None, False)
+    assert (f"{row.speedup:.2f} {row.benchmark_time_ms:.3f}", row.successfully_ran) == ("nan nan", False)
+
+
+def gated(x: Any, y: Any, *, scale: float = 1.0) -> Any:
+    return torch.sigmoid(x @ y) * scale
+
+
+def gated_in_half(x: Any, y: Any, *, scale: float = 1.0) -> Any:
+    return gated(x.bfloat16(), y.bfloat16(), scale=scale).float()
+
+
+def gated_otherwise(x: Any, y: Any, *, scale: float = 1.0) -> Any:
+    return torch.mm(x, y).sigmoid_().mul_(scale)
+
+
+def test_a_function_of_python_is_a_reference_like_an_operation() -> None:
+    test = Test((torch.randn(64, 64), torch.randn(64, 64)), {"scale": 2.0})
+    score, speed, (row,), (timed,) = eval_one_op(gated, gated_otherwise, [test], [test], budget=0.1)
+    assert (score, row.op_name, row.is_correct, timed.successfully_ran) == (1.0, "gated", True, True)
+    assert speed == pytest.approx(timed.speedup)
+    wrong = eval_correctness_test(gated, gated_in_half, test)
+    assert wrong.error_msg.startswith("incorrect: output 0")
+    shift = 1.0
+    added = eval_correctness_test(lambda x: x + shift, lambda x: x.add(shift), Test((torch.randn(5),)))
+    assert added.is_correct
+    # and after it one of torch's own
+    assert eval_correctness_test("relu", relu, Test((torch.randn(5),))).is_correct
+    assert not eval_correctness_test(torch.abs, relu, Test((torch.randn(5),))).is_correct
+
+
+def test_suites_are_looped_over_and_backends_asked_by_operation(tmp_path: Path) -> None:
+    (tmp_path / "relu").mkdir()
+    (tmp_path / "relu" / "relu.py").write_text(
+        "def relu__default_kernel_impl(x):\n    return x.clamp(min=0)\n"
+    )
+    backend = open_backend("pregenerated", tmp_path)
+    assert (list(backend), len(backend)) == (["relu.default"], 1)
+    assert ("nosuch.op" in backend, "add__Tensor" in backend) == (False, False)
+    with pytest.raises(KeyError):
+        backend["add"]
+    found = {}
+    for op_test in open_suite("smoke", ["relu", "add.Tensor"], seed=3):
+        first = op_test.correctness_tests[0]
+        assert torch.equal(first.args[0], first.args[0])
+        assert all(isinstance(test.kwargs, dict) for test in op_test.performance_tests)
+        found[op_test.op] = len(op_test.performance_tests)
+        if op_test.op in backend:
+            score, *_ = eval_one_op(op_test.op, backend[op_test.op], op_test.correctness_tests[:2], [])
+            assert score == 1.0
+    assert found == {torch.ops.aten.relu.default: 2, torch.ops.aten.add.Tensor: 2}
+
+
+def test_a_test_whose_arguments_cannot_be_made_is_skipped_with_the_reason() -> None:
+    class Large:
+        kwargs: ClassVar[dict[str, Any]] = {}
+
+        @property
+        def args(self) -> tuple[Any, ...]:
+            raise Skip("its arguments take 90 GB")
+
+    row = eval_correctness_test("relu", relu, Large())
+    assert (row.status, row.error_msg) == ("skipped", "skipped: its arguments take 90 GB")
+
+
+def test_the_summaries_of_records_in_memory_are_those_of_the_guides() -> None:
+    right = CorrectnessTestResult("relu.default", "a", True, max_abs_error=1e-6, max_rel_error=0.0)
+    wrong = CorrectnessTestResult("relu.default", "b", False, "incorrect: 1 and not 2")
+    fast = PerformanceTestResult("relu.default", "a", 4.0, 1.0, 4.0, successfully_ran=True)
+    rows, failed, summaries = prepare_results_data(
+        [right, wrong], [fast, PerformanceTestResult("abs.default", "c")]
+    )
+    assert [row["op_name"] for row in rows] == ["abs.default", *["relu.default"] * 3]
+    assert [row["args"] for row in failed] == ["c", "b"]
+    relu_row = summaries["relu.default"]
+    assert (relu_row["correctness_rate"], relu_row["avg_speedup"], relu_row["geomean_speedup"]) == (
+        0.5,
+        4.0,
+        4.0,
+    )
+    assert (relu_row["max_abs_error"], relu_row["max_rel_error"]) == (1e-6, 0.0)
+    assert summaries["abs.default"]["geomean_speedup"] is None
+
+
+def test_the_combined_score_is_the_product_and_nothing_timed_is_nothing() -> None:
+    assert EvalResult(0, 0.5, 4.0).combined_score == 2.0
+    assert EvalResult(0, 1.0, math.nan).combined_score == 0.0
 
 
 def test_a_crash_costs_its_tests_and_they_stay_in_the_score() -> None:
@@ -106,7 +200,7 @@ def test_a_crash_costs_its_tests_and_they_stay_in_the_score() -> None:
     assert [result.correctness_score for result in results] == [0.0, 0.0, 1.0, 0.0]
     assert [result.error for result in results] == [None] * 4
     (row,) = results[0].correctness_results
-    assert row.error_msg == "crashed: its process died by SIGSEGV"
+    assert row.error_msg == "crashed: its process was killed by SIGSEGV"
     assert results[1].correctness_results[0].error_msg.startswith("incorrect: output 0")
 
 
@@ -114,7 +208,9 @@ def test_what_is_no_operation_and_no_test_is_refused() -> None:
     with pytest.raises(UsageError, match="no operation called 'gleu'"):
         eval_one_op("gleu", relu, [], [])
     with pytest.raises(UsageError, match="is no operation"):
-        eval_one_op(torch.relu, relu, [], [])
+        eval_one_op(3, relu, [], [])
+    with pytest.raises(UsageError, match="a text is a kernel of an operation"):
+        eval_one_op(torch.relu, "def relu_kernel_impl(x): ...", [], [])
     with pytest.raises(UsageError, match="is no test"):
         eval_one_op("relu", relu, [torch.randn(3)], [])
     with pytest.raises(UsageError, match="0 workers"):

@@ -17,6 +17,7 @@ from profkit.evaluation import (  # noqa: E402
     compute_errors,
     cpu_bench,
     deserialize_args,
+    deserialize_tensor,
     serialize_args,
     uses_cuda_stream,
 )
@@ -170,6 +171,26 @@ def test_a_text_is_never_executed() -> None:
         deserialize_args("((__import__('os').getcwd(),), {})")
 
 
+@pytest.mark.parametrize(
+    ("given", "shape", "dtype", "stride"),
+    [
+        (("T([2, 3], f32)",), (2, 3), torch.float32, (3, 1)),
+        (("T([2, 3], i64, stride=(1, 2))",), (2, 3), torch.int64, (1, 2)),
+        (("T([], b8)",), (), torch.bool, ()),
+        (([2, 3], torch.bfloat16), (2, 3), torch.bfloat16, (3, 1)),
+        (((2, 3), torch.float32, (1, 2)), (2, 3), torch.float32, (1, 2)),
+    ],
+)
+def test_a_tensor_is_made_of_its_notation_on_the_device_that_is_named(
+    given: tuple[Any, ...], shape: tuple[int, ...], dtype: torch.dtype, stride: tuple[int, ...]
+) -> None:
+    tensor = deserialize_tensor(*given, device="cpu")
+    assert (tuple(tensor.shape), tensor.dtype, tensor.stride()) == (shape, dtype, stride)
+    assert tensor.device.type == "cpu"
+    with pytest.raises(ValueError, match="not a"):
+        deserialize_tensor("3", device="cpu")
+
+
 # ---------------------------------------------------------------- records
 
 TEST = EvaluationTest("0" * 12, "smoke", "relu.default", "float32", "((T([2], f32),), {})")
@@ -186,6 +207,7 @@ def test_times_of_records_are_milliseconds_and_only_what_passed_ran_successfully
     assert correctness_record(passed).max_abs_error == 0.0
     crashed = TestResult(TEST, "crashed", "signal 11 (SIGSEGV)")
     record = performance_record(crashed)
-    assert (record.speedup, record.benchmark_time_ms, record.successfully_ran) == (None, None, False)
+    assert (math.isnan(record.speedup), math.isnan(record.benchmark_time_ms)) == (True, True)
+    assert not record.successfully_ran
     assert correctness_record(crashed).error_msg == "crashed: signal 11 (SIGSEGV)"
     assert not correctness_record(crashed).is_correct

@@ -63,7 +63,7 @@ def test_a_job_that_misbehaves_has_its_own_outcome_and_costs_no_other(
         "start a grandchild": "timeout",
         "after all of them": "ok",
     }
-    assert found["crash"].reason == "its process died by SIGSEGV"
+    assert found["crash"].reason == "its process was killed by SIGSEGV"
     assert found["leave"].reason == "its process exited with 3: what it printed last"
     assert found["be killed"].reason == "the kernel ended its process where memory ran out"
     assert found["raise"].reason == "ValueError: not this one"

@@ -276,7 +276,7 @@ def test_several_operations_are_asked_at_once_and_a_budget_of_tokens_holds(tmp_p
     )
 
 
-def test_an_agent_that_is_no_api_writes_the_kernel(tmp_path: Path) -> None:
+def test_until_correct_ends_at_the_first_correct_kernel_of_an_agent_without_a_profile(tmp_path: Path) -> None:
     agent = tmp_path / "my agent.py"
     agent.write_text(
         "import sys\nprompt = open(sys.argv[1]).read()\nassert 'relu_kernel_impl' in prompt\n"
@@ -284,11 +284,15 @@ def test_an_agent_that_is_no_api_writes_the_kernel(tmp_path: Path) -> None:
     )
     said = generate(
         *("--command", f"python '{agent}' {{prompt}} {{output}}", "--ops", "relu", "--device", "cpu"),
-        *("--budget", "0.2", "--max-attempts", "1", "--format", "json"),
+        *("--budget", "0.2", "--max-attempts", "3", "--until", "correct", "--format", "json"),
         cwd=tmp_path,
     )
     document = said.json()
     assert said.code == 0, said.err
+    (operation,) = document["operations"]
+    (attempt,) = operation["attempts"]
+    assert (operation["stopped"], attempt["profile"], attempt["profiled_seconds"]) == ("correct", "", 0.0)
+    assert "Ended: correct\n" in next(tmp_path.rglob("relu_summary.txt")).read_text()
     assert (document["provider"], document["operations"][0]["best"]) == ("command", 1)
     assert document["cost"] is None
 

@@ -61,7 +61,7 @@ def test_it_has_the_key_of_a_model_and_no_other_one(monkeypatch: pytest.MonkeyPa
     ("code", "message"),
     [
         ("print('no tokens left', file=sys.stderr); sys.exit(3)", "exited with 3: no tokens left"),
-        ("os.kill(os.getpid(), 9)", "died by SIGKILL"),
+        ("os.kill(os.getpid(), 9)", "was killed by SIGKILL"),
         ("pass", "wrote nothing to {output}"),
         ("open(a[1], 'w').write(' \\n')", "wrote nothing to {output}"),
         ("open(a[1], 'w').truncate(1 << 25)", "an answer of more than 16 MiB is no kernel"),

@@ -17,6 +17,8 @@ from profkit.analysis.generation import (
     within_attempts,
 )
 from profkit.core.types import Attempt
+from profkit.generation.loop import reason_to_stop
+from profkit.generation.request import Until
 from tests.generation.documents import (
     VECTORIZE,
     call,
@@ -169,3 +171,22 @@ def test_spending_by_attempt_adds_up_to_the_whole() -> None:
     assert [row.attempts for row in rows.values()] == [4, 4, 2, 2, 2]
     assert sum(row.input_tokens or 0 for row in rows.values()) == document.input_tokens
     assert speedup(2.0).word == "FASTER"
+
+
+@pytest.mark.parametrize(
+    ("attempts", "until", "reason"),
+    [
+        ([correct(1, 0.357)], "correct", "correct"),
+        ([correct(1, None)], "bound", "correct"),  # nothing is timed
+        ([correct(1, 0.357)], "faster", ""),
+        ([correct(1, 1.5)], "faster", "reached"),
+        ([correct(1, 1.5)], "bound", ""),
+        ([correct(1, 2.4)], "bound", "bound"),
+        ([correct(1, 0.357), correct(2, 0.4), correct(3, 0.5)], "bound", "attempts"),
+        ([], "correct", ""),
+    ],
+)
+def test_an_operation_ends_for_the_reason_that_was_asked_for(
+    attempts: list[Attempt], until: Until, reason: str
+) -> None:
+    assert reason_to_stop(attempts, until, 3) == reason

@@ -92,7 +92,7 @@ def test_statuses_add_up_and_what_is_skipped_is_named_with_its_number() -> None:
     told = " ".join(terminal(every_status()).split())
     counts = re.search(r"Tests (.*?)\.", told)
     assert counts is not None
-    assert sum(map(int, re.findall(r"\d+", counts[1]))) == 20
+    assert sum(map(int, re.findall(r"\d+", counts[1]))) == 21
     assert "2 tests skipped: its result is random (dropout.default and rand.default)" in told
     assert "Not counted: 1 passed test that the audit found weak" in told
 
@@ -135,3 +135,25 @@ def test_whatever_is_in_it_every_view_shows_it_in_its_width(name: str) -> None:
         assert not re.search(r"\b(?:nan|inf|None)\b", text)
         assert not {"\x1b", "\u202e", "\udc80"} & set(text)
     assert problems(page.render(view(document, FOLDER))) == []
+
+
+def test_what_was_not_run_is_said_with_its_reason_and_is_no_failure() -> None:
+    document = evaluation(failed(a_test("mm.default"), "not-run", "Triton needs a GPU"))
+    assert headline(document) == "No test was decided; 1 test not run"
+    shown = " ".join(terminal(document).split())
+    assert "UNDECIDED" in shown
+    assert "1 test not run: Triton needs a GPU (mm.default)." in shown
+    assert "FAIL" not in shown
+    assert "1 not-run." in shown
+
+
+def test_an_error_beyond_all_rounding_is_said_in_words_and_a_crash_has_its_last_line_apart() -> None:
+    wrong = failed(
+        a_test("sum.default"), reason="it is 1.5", fault="values", max_abs_error=9e37, allowed_share=9.43e44
+    )
+    crash = failed(a_test("mm.default"), "crashed", "its process was killed by SIGSEGV", last_line="half way")
+    shown = " ".join(terminal(evaluation(wrong, crash)).split())
+    assert "e+44" not in shown
+    assert "the largest error is no rounding error: more than 1,000 times what rounding explains" in shown
+    assert "> 1,000 x" in shown
+    assert "its last line: half way" in shown

@@ -167,7 +167,7 @@ def test_what_to_try_is_said_once_for_the_run_and_not_again_for_each_function() 
 def test_a_failed_pass_has_its_reason_its_fix_and_its_log() -> None:
     text = run_text(judged(), color=False)
     assert re.search("Passes +4 of 5 finished", text)
-    assert "- tracemalloc failed: the workload died by SIGKILL" in text
+    assert "- tracemalloc failed: the workload was killed by SIGKILL" in text
     assert "fix: use a smaller batch" in text
     assert "log: logs/tracemalloc.log" in text
 
@@ -354,7 +354,7 @@ def test_markdown_has_head_actions_verdicts_and_folded_concerns() -> None:
     assert text.index("### What to do first") < text.index("### Verdicts") < text.index("<details>")
     assert "| **✗ FAIL** | `l1-miss-rate` | &lt; 5 % | 9.0 % (sim) | 9.0 % of the data accesses" in text
     assert text.count("<details>") == text.count("</details>") >= 11
-    assert "- **tracemalloc failed**: the workload died by SIGKILL" in text
+    assert "- **tracemalloc failed**: the workload was killed by SIGKILL" in text
 
 
 def test_every_row_of_a_table_has_as_many_cells_as_its_head() -> None:

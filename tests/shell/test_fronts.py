@@ -71,6 +71,21 @@ def test_analyze_on_the_cpu_sums_up_the_report_and_judges_a_run_beside_it(projec
     assert profile[6:] == ["--output", "out.data.runs", "--", "python", "a b"]
 
 
+def test_analyze_on_the_cpu_of_a_mac_takes_samples_by_instruments(project: Project, tmp_path: Path) -> None:
+    uname = tmp_path / "mac" / "uname"
+    uname.parent.mkdir()
+    uname.write_text("#!/bin/sh\necho Darwin\n")
+    uname.chmod(0o755)
+    path = f"{uname.parent}:{project.environment['PATH']}"
+    done = project.call(ANALYZE, "cpu", "out", "python", "a b", PATH=path)
+
+    assert done.returncode == 0, done.stderr
+    record, *then = (call[3:] for call in project.told())
+    asked = ["record", "--tool", "xctrace", "--report", "out", "--what", "cpu"]
+    assert record == [*asked, "--", "python", "a b"]
+    assert [call[0] for call in then] == ["summarize", "profile"]
+
+
 def test_analyze_on_a_gpu_judges_the_report_it_left(project: Project) -> None:
     project.call(ANALYZE, "cuda", "out.ncu-rep", "true")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from profkit.analysis.evaluation.bottleneck import HotPlaces
 from profkit.core.formatting import format_figures, format_percent, format_quantity, plural
-from profkit.core.types import Insight, Speedup, TestResult
+from profkit.core.types import UNDECIDED, Insight, Speedup, TestResult
 
 SHOWN_FAILURES = 5  # one of each kind first
 SHOWN_TIMES = 12
@@ -20,6 +20,7 @@ SHOWN_INSIGHTS = 3
 SHOWN_NAME = 160  # characters of a function's name: C++ spells its templates out
 LEAST_SHARE = 0.03  # of a profile
 SHOWN_REASON = 600  # characters of one reason
+FAR = 1000.0  # times what rounding explains: how many times more says nothing
 AT_BOUND = 0.9  # of what the hardware allows: the rest is not worth another attempt
 NO_OWN_KERNEL = 0.05  # of the device's time: it only calls the kernels of others
 
@@ -44,7 +45,7 @@ class JudgedKernel:
     @property
     def decided(self) -> tuple[TestResult, ...]:
         """The tests on which something could be decided; what the evaluation itself lost is no fault of the kernel."""
-        return tuple(result for result in self.results if result.status not in ("skipped", "lost"))
+        return tuple(result for result in self.results if result.status not in (*UNDECIDED, "lost"))
 
     @property
     def failed(self) -> tuple[TestResult, ...]:
@@ -55,6 +56,13 @@ class JudgedKernel:
 def format_feedback(kernel: JudgedKernel) -> str:
     """The feedback on a kernel, as Markdown: outcome, failed tests, times, what limits it, what to do next."""
     return "\n".join(_lines(kernel)).strip() + "\n"
+
+
+def describe_excess(share: float) -> str:
+    """How far an error is beyond rounding: `40.0 times what rounding explains`."""
+    if share > FAR:
+        return f"no rounding error: more than {FAR:,.0f} times what rounding explains"
+    return f"{format_figures(share)} times what rounding explains"
 
 
 def calls_others(results: Sequence[TestResult]) -> bool:
@@ -86,7 +94,9 @@ def _lines(kernel: JudgedKernel) -> Iterator[str]:
         yield from ("", "Return the whole file again, corrected.")
         return
     if not decided:
-        yield "**Nothing could be decided**: every test was skipped, or could not be carried out."
+        reasons = dict.fromkeys(result.reason for result in kernel.results if result.status == "not-run")
+        why = f" It was not run: {'; '.join(map(_cut, reasons))}." if reasons else ""
+        yield f"**Nothing could be decided**: every test was skipped, or could not be carried out.{why}"
         return
     passed = len(decided) - len(failed)
     if failed:
@@ -118,6 +128,8 @@ def _failures(kernel: JudgedKernel, failed: Sequence[TestResult]) -> Iterator[st
         more = f" and {len(group) - 1} more" if len(group) > 1 else ""
         yield ""
         yield f"- `{first.test.arguments}`{more}: {first.status}: {_cut(first.reason)}{_size(first)}"
+        if first.last_line:
+            yield f"  Its last line: `{_cut(first.last_line)}`"
         yield from _code_lines(kernel, first.traceback)
         yield from _message_lines(first.traceback)
     if left := len(failed) - sum(map(len, shown)):
@@ -149,11 +161,7 @@ def _size(result: TestResult) -> str:
     """How large the error is, where the values are wrong."""
     if result.fault != "values" or result.max_abs_error is None:
         return ""
-    allowed = (
-        f", {format_figures(result.allowed_share)} times what rounding explains"
-        if result.allowed_share is not None
-        else ""
-    )
+    allowed = f", {describe_excess(result.allowed_share)}" if result.allowed_share is not None else ""
     return f" (largest error {format_figures(result.max_abs_error)}{allowed})"
 
 

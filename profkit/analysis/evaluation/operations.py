@@ -1,7 +1,8 @@
 """The tests of an evaluation by operation: which count, whether it is correct, how much faster it is.
 
-A test counts unless it was skipped, or the audit found it weak (some wrong kernel passes it) and it was passed: such a
-pass proves nothing, and the time of a kernel that may be wrong is worth nothing. A weak test that fails does count.
+A test counts unless it was skipped or not run, or the audit found it weak (some wrong kernel passes it) and it was
+passed: such a pass proves nothing, and the time of a kernel that may be wrong is worth nothing. A weak test that fails
+does count.
 What crashed, hung or could not be loaded stays in every denominator: else crashing would raise a score.
 """
 
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from math import exp, log, prod, sqrt
 from typing import NamedTuple
 
-from profkit.core.types import EvaluationDocument, Speedup, SpeedWord, TestResult, TestStatus
+from profkit.core.types import UNDECIDED, EvaluationDocument, Speedup, SpeedWord, TestResult, TestStatus
 
 # Worst first. Wrong results come before loud failures: nobody notices them.
 FAILED: tuple[TestStatus, ...] = (
@@ -61,8 +62,9 @@ class CountedTest:
 class OperationResult:
     """One operation over all its tests. What is None is not known.
 
-    `status` is the worst of its tests (the order of `FAILED`); `passed` where all that count passed, `skipped` where
-    none counts. `first_failure` is a test of that status. `tests` are all, `counted` those in the denominators.
+    `status` is the worst of its tests (the order of `FAILED`); else `not-run` where some test was not run, so that
+    to claim it never makes an operation correct; `passed` where all that count passed, `skipped` where none counts.
+    `first_failure` is a test of that status. `tests` are all, `counted` those in the denominators.
     """
 
     operation: str
@@ -72,6 +74,7 @@ class OperationResult:
     counted: int
     passed: int  # of the counted
     skipped: int
+    not_run: int
     weak: int  # passed, and not counted
     speedup: MeanSpeedup | None = None  # over its correct timed tests
     compiled: MeanSpeedup | None = None  # the same against torch.compile
@@ -102,7 +105,7 @@ def counted_tests(document: EvaluationDocument) -> tuple[CountedTest, ...]:
     tests = []
     for result in document.results:
         is_weak = result.test.id in weak
-        excluded = result.status == "skipped" or (is_weak and result.status == "passed")
+        excluded = result.status in UNDECIDED or (is_weak and result.status == "passed")
         tests.append(CountedTest(result, not excluded, is_weak))
     return tuple(tests)
 
@@ -126,7 +129,9 @@ def _operation_result(operation: str, tests: Sequence[CountedTest], floor: float
     failures = sorted(
         (result for result in counted if result.status in FAILED), key=lambda r: FAILED.index(r.status)
     )
-    status: TestStatus = failures[0].status if failures else "passed" if counted else "skipped"
+    not_run = sum(result.status == "not-run" for result in results)
+    status: TestStatus = "not-run" if not_run else "passed" if counted else "skipped"
+    status = failures[0].status if failures else status
     timed = [test.result for test in tests if is_timed_well(test)]
     slowest = max(
         (r for r in timed if r.bottleneck or r.insight), key=lambda r: r.seconds or 0.0, default=None
@@ -139,6 +144,7 @@ def _operation_result(operation: str, tests: Sequence[CountedTest], floor: float
         counted=len(counted),
         passed=sum(result.status == "passed" for result in counted),
         skipped=sum(result.status == "skipped" for result in results),
+        not_run=not_run,
         weak=sum(test.weak and not test.counts for test in tests),
         speedup=mean_speedup(timed, floor),
         compiled=mean_speedup(timed, floor, against_compiled=True),
@@ -223,6 +229,11 @@ def mean_of_speedups(speedups: Iterable[Speedup], floor: float, *, unchanged: in
     above = sqrt(sum(interval.above**2 for interval in intervals)) / n
     low, high = exp(centre - below), exp(centre + above)
     return MeanSpeedup(exp(centre), low, high, speed_word(exp(centre), low, high, floor), n)
+
+
+def combined_score(correctness: float | None, mean: MeanSpeedup | None) -> float | None:
+    """Correctness score x geometric mean, the guides' one number; None where one has nothing behind it."""
+    return None if correctness is None or mean is None else correctness * mean.value
 
 
 def _bound_share(results: Sequence[TestResult]) -> float | None:

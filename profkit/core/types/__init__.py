@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from profkit.core.types.comparison import SuiteOutcome as SuiteOutcome
     from profkit.core.types.comparison import Tier as Tier
     from profkit.core.types.evaluation import STATUSES as STATUSES
+    from profkit.core.types.evaluation import UNDECIDED as UNDECIDED
     from profkit.core.types.evaluation import EvaluationDocument as EvaluationDocument
     from profkit.core.types.evaluation import EvaluationTest as EvaluationTest
     from profkit.core.types.evaluation import Fault as Fault
@@ -177,7 +178,7 @@ _NAMES = {
         "KernelChange KernelChangeWord Look Pairing RoleSign Sample Side SuiteOutcome Tier"
     ),
     "evaluation": (
-        "STATUSES EvaluationDocument EvaluationTest Fault Speedup SpeedWord TestResult TestStatus "
+        "STATUSES UNDECIDED EvaluationDocument EvaluationTest Fault Speedup SpeedWord TestResult TestStatus "
         "TestStrength"
     ),
     "exchange": "Directive SampleSet Switch TritonWork Tuning",

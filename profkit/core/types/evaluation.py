@@ -17,6 +17,7 @@ TestStatus = Literal[
     "timeout",
     "out-of-memory",
     "skipped",  # by the suite or the judge, not by the kernel: its reason says why nothing can be decided
+    "not-run",  # the kernel needs what this machine has not: nothing is known of it
     "cheat",  # it was right where it knew that it was looked at, and wrong where it did not
     "lost",  # no process was left that could have done it
 ]
@@ -28,9 +29,11 @@ STATUSES: tuple[TestStatus, ...] = (
     "timeout",
     "out-of-memory",
     "skipped",
+    "not-run",
     "cheat",
     "lost",
 )
+UNDECIDED: tuple[TestStatus, ...] = ("skipped", "not-run")  # neither right nor wrong: in no denominator
 # What of a result is wrong.
 Fault = Literal[
     "values",
@@ -100,6 +103,7 @@ class TestResult:
     )
     error_type: str = ""  # of what the kernel raised
     traceback: str = ""
+    last_line: str = ""  # that its process printed before it crashed
     speedup: Speedup | None = None
     seconds: float | None = None
     reference_seconds: float | None = None

@@ -19,6 +19,7 @@ AttemptStatus = Literal[
     "out-of-memory",
     "cheat",
     "skipped",  # no test decides anything
+    "not-run",  # this machine has not what it needs
     "lost",
     "no-code",  # the answer holds no code, several kernels, or code that is cut off
     "repeated",  # the same code as an earlier attempt
@@ -27,7 +28,8 @@ AttemptStatus = Literal[
 # Why an operation has no further attempt.
 StopReason = Literal[
     "bound",  # correct, and at the least time that the hardware allows
-    "reached",  # what --until asks for
+    "correct",  # as --until asks, or where nothing is timed
+    "reached",  # as fast as --until asks for
     "attempts",
     "repeated",  # the model gives the same code again and again
     "budget",  # tokens or cost

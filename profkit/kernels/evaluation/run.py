@@ -20,7 +20,7 @@ from profkit.core.errors import Interrupted, MachineError, ProfkitError, UsageEr
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress
 from profkit.core.signals import defer_interrupts, raise_on_signals
-from profkit.core.types import EvaluationDocument, EvaluationTest, TestResult
+from profkit.core.types import UNDECIDED, EvaluationDocument, EvaluationTest, TestResult
 from profkit.execution.client import WorkerClient
 from profkit.execution.job import Batch, FifoQueue, Job, JobOutcome
 from profkit.execution.places.relay import OUT
@@ -325,7 +325,7 @@ class _Counts:
         """Another test has its result."""
         self._done[result.test.timed] += 1
         self._spent[result.test.timed] += result.spent
-        self._failed += result.status not in ("passed", "skipped")
+        self._failed += result.status not in ("passed", *UNDECIDED)
 
     def describe(self) -> str:
         """`120 of 5,096 tests, 3 not correct, about 40 s left`."""

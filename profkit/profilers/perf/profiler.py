@@ -30,7 +30,7 @@ def recording_step(request: RecordRequest) -> Step:
     from profkit.profilers.perf.probe import probe_perf
 
     perf, scratch, report = probe_perf(), request.scratch, request.report.absolute()
-    samples = request.what == "samples"
+    samples = request.what != "counters"
     if not (perf.record_ok if samples else perf.software_ok):
         fault = perf.record_fault if samples else perf.fault
         raise MachineError(fault.reason if fault else "perf does not work here", fault.fix if fault else None)

@@ -20,6 +20,7 @@ from profkit.profilers.xctrace.command import (
     METAL,
     SUFFIX,
     TELL,
+    TIME_PROFILER,
     absolute_command,
     explain_fault,
     is_finished,
@@ -45,7 +46,8 @@ def recording_step(request: RecordRequest) -> Step:
     """The step after which `collect` makes the report. Raises MachineError where xctrace cannot do it here."""
     xctrace, scratch = probe_xctrace(), request.scratch
     counters = request.what == "counters"
-    reason = xctrace.lacks(instrument=GPU_COUNTERS) if counters else xctrace.lacks(template=METAL)
+    template = TIME_PROFILER if request.what == "cpu" else METAL
+    reason = xctrace.lacks(instrument=GPU_COUNTERS) if counters else xctrace.lacks(template=template)
     if reason is not None:
         fix = xctrace.fix or (COUNTERS_FIX if counters else "xcrun xctrace list templates")
         raise MachineError(reason, fix)
@@ -56,7 +58,7 @@ def recording_step(request: RecordRequest) -> Step:
         record_argv(
             absolute_command(request.command, Path.cwd()),
             document,
-            template=None if counters else METAL,
+            template=None if counters else template,
             instruments=(GPU_COUNTERS,) if counters else (),
             limit=request.timeout,
             xctrace=str(xctrace.path),

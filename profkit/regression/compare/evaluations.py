@@ -18,6 +18,7 @@ from profkit.core.inference import Ratio
 from profkit.core.statistics import geometric_mean
 from profkit.core.types import (
     RUN,
+    UNDECIDED,
     Change,
     Comparison,
     ComparisonOutcome,
@@ -110,7 +111,7 @@ def _pairs(baseline: EvaluationDocument, candidate: EvaluationDocument) -> list[
     return [
         _Pair(before, sides[1][key], bool({before.test.id, sides[1][key].test.id} & weak))
         for key, before in sides[0].items()
-        if key in sides[1] and "skipped" not in (before.status, sides[1][key].status)
+        if key in sides[1] and not {before.status, sides[1][key].status} & {*UNDECIDED}
     ]
 
 
@@ -308,7 +309,7 @@ def _notes(
     if still:
         notes.append(f"The speed-up of {plural(still, 'operation')} may have changed, or not.")
     notes.append(f"{plural(len(pairs), 'test')} were decided in both.")
-    new = sum(result.status != "skipped" for result in candidate.results) - len(pairs)
+    new = sum(result.status not in UNDECIDED for result in candidate.results) - len(pairs)
     if new > 0:
         notes.append(f"{plural(new, 'test')} of the candidate have no decided counterpart in the baseline.")
     for name, document in (("baseline", baseline), ("candidate", candidate)):

@@ -24,7 +24,7 @@ ADD, MUL, NEG, SIN = (a_test(f"{name}.default") for name in ("add", "mul", "neg"
 
 def test_every_test_is_in_one_status_and_a_crash_stays_in_the_denominator() -> None:
     scores = scores_of(every_status())
-    assert sum(scores.statuses.values()) == scores.tests == 20
+    assert sum(scores.statuses.values()) == scores.tests == 21
     assert (scores.correct_operations, scores.counted_operations) == (4, 11)
     assert scores.correctness_score == pytest.approx(4 / 11)
     assert (scores.counted_tests, scores.skipped_tests, scores.weak_tests) == (16, 3, 1)
@@ -143,3 +143,17 @@ def test_the_gap_to_the_bound_is_closed_from_pytorch_on() -> None:
     assert gap_closed([replace(base, seconds=2e-4)]) == pytest.approx(-100 / 80)
     assert gap_closed([replace(base, bound_seconds=1e-4)]) is None
     assert gap_closed([replace(base, seconds=1.9e-5)]) == pytest.approx(1.0)
+
+
+def test_a_test_that_was_not_run_is_in_no_denominator_and_makes_no_operation_correct() -> None:
+    document = evaluation(
+        passed(a_test("relu.default")),
+        failed(a_test("relu.default", (8,)), "not-run", "Triton needs a GPU"),
+        failed(a_test("mm.default"), "not-run", "Triton needs a GPU"),
+    )
+    relu, mm = operation_results(document)
+    assert (relu.status, relu.counted, relu.passed, relu.not_run, relu.correct) == ("not-run", 1, 1, 1, False)
+    assert (mm.status, mm.counted, mm.pass_rate) == ("not-run", 0, None)
+    scores = scores_of(document)
+    assert scores.statuses == {"passed": 1, "not-run": 2}
+    assert (scores.counted_tests, scores.counted_operations, scores.correct_operations) == (1, 1, 0)

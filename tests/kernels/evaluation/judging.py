@@ -34,7 +34,7 @@ class OneArgument:
 @contextmanager
 def judge_of(file: str, logs: Path, **settings: object) -> Iterator[Judge]:
     """A judge of the kernels in `file`, which measures for a short time."""
-    judge = Judge(str(logs))
+    judge, threads = Judge(str(logs)), torch.get_num_threads()
     chosen = JudgeSettings(
         source=SourceRequest("file", (str(FILES / file),)),
         threads=1,
@@ -49,6 +49,8 @@ def judge_of(file: str, logs: Path, **settings: object) -> Iterator[Judge]:
         yield judge
     finally:
         judge.close()
+        torch.set_num_threads(threads)  # a judge has its process for itself
+        torch.set_grad_enabled(True)
 
 
 def judge_operation(judge: Judge, operation: str) -> TestResult:

@@ -9,7 +9,6 @@ import pytest
 
 pytest.importorskip("torch")
 
-import torch
 from judging import FILES, judge_of, judge_operation
 
 from profkit.kernels.evaluation.judging.judge import Judge
@@ -21,11 +20,8 @@ ONLY_WHEN_TIMED = ("relu.default", "log.default", "sin.default")
 
 @pytest.fixture(scope="module")
 def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
-    threads = torch.get_num_threads()
     with judge_of("cheats.py", tmp_path_factory.mktemp("logs")) as opened:
         yield opened
-    torch.set_num_threads(threads)
-    torch.set_grad_enabled(True)
 
 
 @pytest.mark.parametrize("operation", [name for name in KERNELS if name not in HONEST], ids=KERNELS.get)

@@ -263,11 +263,8 @@ def test_a_kernel_whose_results_cannot_be_read_is_not_timed(
 
     monkeypatch.setattr(HostJudgeMemory, "unknown", unknown)
     monkeypatch.setattr(KernelProcess, "introduce", introduced)
-    threads = torch.get_num_threads()
     with judge_of("cheats.py", tmp_path) as judge:
         result = judge_operation(judge, "abs.default")
-    torch.set_num_threads(threads)
-    torch.set_grad_enabled(True)
     assert result.status == "passed"
     assert (result.speedup is not None) == opens
     assert opens or "its results lie in new memory each time" in result.remarks[-1]

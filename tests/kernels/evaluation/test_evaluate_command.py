@@ -51,6 +51,22 @@ def test_a_number_out_of_range_is_refused_with_the_usual_one(
     assert fix in done.err
 
 
+@pytest.mark.parametrize("option", ["--kernels", "--kernels-dir", "--ops-directory"])
+def test_run_is_evaluate_by_the_names_of_the_guide_and_says_so(tmp_path: Path, option: str) -> None:
+    words = ["run", "--backend", "pregenerated", option, "K", "--suite", "opinfo", "--llm-max-attempts", "3"]
+    done = call_in_process(words, tmp_path, ENVIRONMENT)
+    assert done.code == 2
+    assert "profkit run is profkit evaluate here" in done.err
+    assert "error: K is not there" in done.err
+    assert "│ run " not in call_in_process(["--help"], tmp_path, ENVIRONMENT).out
+
+
+def test_an_unknown_backend_is_refused_with_all_there_are(tmp_path: Path) -> None:
+    done = evaluate("--backend", "cuda", cwd=tmp_path)
+    assert done.code == 2
+    assert "--backend aten|directory|flag_gems|llm" in done.err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

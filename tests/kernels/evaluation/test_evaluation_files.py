@@ -116,6 +116,10 @@ def test_an_operators_tests_are_counted_as_tests_and_a_crash_is_one() -> None:
 def test_the_summary_names_what_it_counts_and_sorts_by_numbers(folder: Path) -> None:
     text = (folder / "OVERALL_SUMMARY.md").read_text(encoding="utf-8")
     assert "| Correctness Score | 0.3636 |" in text
+    data = strict(folder / "evaluation.json")
+    assert data["combined_score"] == pytest.approx(4 / 11 * data["geomean"])
+    assert f"| Combined Score (correctness x performance) | {data['combined_score']:.2f} |" in text
+    assert "- 5 of 21 tests are in none of these: skipped, not run, or passed and weak." in text
     order = [line.split()[1] for line in text.splitlines() if line.endswith("x |")]
     assert order == ["sum.default", "relu.default", "mul.Tensor", "add.Tensor"]
     with (folder / "operator_summary.csv").open(encoding="utf-8", newline="") as file:
@@ -295,7 +299,7 @@ def test_a_recorded_evaluation_has_the_scores_that_its_tests_give() -> None:
     told = " ".join(text_of(view(document, RECORDED), width=100).split())
     for words in (
         "0 of 6 operations correct; ",
-        "its process died by SIGSEGV",
+        "its process was killed by SIGSEGV",
         "incorrect gelu.default raised: NotImplementedError: tanh",
         "where.self LoadError: my_kernels.py has no kernel for where.self",
         "2 of 30 tests are weak",

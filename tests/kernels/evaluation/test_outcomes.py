@@ -11,16 +11,15 @@ pytest.importorskip("torch")
 import torch
 from judging import judge_of, judge_operation
 
+from profkit.kernels.evaluation.candidate.process import _describe_error
+
 
 def test_each_bad_end_has_its_status_and_the_next_kernel_is_judged(tmp_path: Path) -> None:
-    threads = torch.get_num_threads()
     with judge_of("crashes.py", tmp_path, timeout=1.0, operations=("ceil",)) as judge:
         found = {
             name: judge_operation(judge, f"{name}.default")
             for name in ("relu", "sigmoid", "tanh", "exp", "sin", "cos", "sign", "sqrt", "ceil", "abs")
         }
-    torch.set_num_threads(threads)
-    torch.set_grad_enabled(True)
     assert {name: result.status for name, result in found.items()} == {
         "relu": "crashed",
         "sigmoid": "timeout",
@@ -33,9 +32,45 @@ def test_each_bad_end_has_its_status_and_the_next_kernel_is_judged(tmp_path: Pat
         "ceil": "load-error",
         "abs": "passed",
     }
-    assert found["relu"].reason == "its process died by SIGSEGV"
+    assert found["relu"].reason == "its process was killed by SIGSEGV"
+    assert found["relu"].last_line == "half way through"
     assert found["sin"].reason == "ValueError: no such thing: <script>"
     assert (found["sin"].fault, found["sin"].error_type) == ("raised", "ValueError")
     assert 'raise ValueError("no such thing: <script>")' in found["sin"].traceback
     assert found["sqrt"].reason == "its process wrote what is no answer"
     assert "has no kernel for ceil.default" in found["ceil"].reason
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="Triton has its GPU")
+def test_a_kernel_of_triton_without_a_gpu_is_not_run_and_what_only_looks_like_one_is_tested(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("triton")
+    with judge_of("triton_cuda.py", tmp_path) as judge:
+        found = {name: judge_operation(judge, f"{name}.default") for name in ("relu", "abs")}
+    assert (found["relu"].status, found["relu"].reason) == ("not-run", "Triton needs a GPU")
+    assert (found["relu"].fault, found["relu"].traceback) == (None, "")
+    assert found["abs"].status == "passed"
+
+
+def _raise(code: str) -> bool:
+    try:
+        exec(code, {})
+    except Exception as error:
+        return bool(_describe_error(error)["needs_gpu"])
+    raise AssertionError(code)
+
+
+@pytest.mark.parametrize(
+    ("code", "needs_gpu"),
+    [
+        ("raise ModuleNotFoundError(name='triton.language')", True),
+        ("@triton.jit\ndef f(): pass", True),  # a text without its import
+        ("try: triton.jit\nexcept NameError as e: raise RuntimeError from e", True),
+        ("import tritonic", False),
+        ("raise RuntimeError('0 active drivers ([]). There should only be one.')", False),
+        ("x.cuda()", False),
+    ],
+)
+def test_only_an_error_of_triton_itself_says_that_a_gpu_is_missing(code: str, needs_gpu: bool) -> None:
+    assert _raise(code) is needs_gpu

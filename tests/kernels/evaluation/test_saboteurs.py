@@ -16,7 +16,6 @@ import pytest
 pytest.importorskip("torch")
 
 import psutil
-import torch
 from judging import judge_of, judge_operation
 
 from profkit.core.errors import MachineError
@@ -29,15 +28,12 @@ LANDLOCK = 0 if sys.platform != "linux" else ctypes.CDLL(None).syscall(444, None
 
 @pytest.fixture(scope="module")
 def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
-    threads = torch.get_num_threads()
     logs = tmp_path_factory.mktemp("evaluation") / "logs"
     logs.mkdir()
     if cache := user_cache("kernels"):  # a kernel tries to write into it
         cache.mkdir(parents=True, exist_ok=True)
     with judge_of("saboteurs.py", logs, correctness_only=True) as opened:
         yield opened
-    torch.set_num_threads(threads)
-    torch.set_grad_enabled(True)
 
 
 @pytest.mark.parametrize("operation", ["abs", "sin", "cos", "exp", "tanh", "cosh"])

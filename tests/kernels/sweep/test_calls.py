@@ -60,9 +60,9 @@ def _no_memory_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("in_process")
 def test_the_benchmark_as_one_call_goes_on_where_it_was_and_begins_anew_when_it_was_whole(
-    tmp_path: Path,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def call() -> list[dict[str, object]]:
+    def call(*, quiet: bool = False) -> list[dict[str, object]]:
         return run_comprehensive_benchmark(
             [2],
             [4],
@@ -75,15 +75,27 @@ def test_the_benchmark_as_one_call_goes_on_where_it_was_and_begins_anew_when_it_
             threads=1,
             folder=tmp_path / "reports",
             progress=Silent(),
+            quiet=quiet,
         )
 
     first = call()
+    shown = capsys.readouterr().out
+    for title in (
+        "Time",
+        "Memory",
+        "Inference Speed",
+        "GPU Efficiency",
+        "P PyTorch",
+    ):  # as the command has them
+        assert title in shown
+    assert max(map(len, shown.splitlines()[:20])) <= 80
     assert [tuple(record)[:10] for record in first] == [KEYS, KEYS]
     assert json.loads((tmp_path / "results.json").read_text()) == first
     (path,) = (tmp_path / "reports").glob(f"*/{journals.FILE}")
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[: next(n for n, line in enumerate(lines) if '"case"' in line) + 1]))
-    again = call()
+    again = call(quiet=True)
+    assert capsys.readouterr().out == ""
     assert again[0] == first[0]
     assert list((tmp_path / "reports").glob(f"*/{journals.FILE}")) == [path]
     request = read_request(path.parent)

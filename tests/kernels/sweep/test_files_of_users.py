@@ -57,9 +57,9 @@ def test_modules_beside_it_are_no_others(file: Path, monkeypatch: pytest.MonkeyP
     ("body", "said"),
     [
         ("import os; os._exit(0)", "its process exited with 0"),
-        ("import os; print('last words'); os.kill(os.getpid(), 11)", "its process died by SIGSEGV"),
+        ("import os; print('last words'); os.kill(os.getpid(), 11)", "its process was killed by SIGSEGV"),
         ("import sys; sys.exit('no')", "SystemExit: no"),
-        ("raise KeyboardInterrupt", "its process died by SIGINT: KeyboardInterrupt"),
+        ("raise KeyboardInterrupt", "its process was killed by SIGINT: KeyboardInterrupt"),
         ("import time; time.sleep(100)", "it took longer than 0.5 s"),
         ("def (", "SyntaxError: invalid syntax"),
         ("\n", "registers no implementation"),

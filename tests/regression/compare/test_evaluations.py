@@ -139,7 +139,7 @@ def test_check_judges_an_evaluation_by_its_targets(folder: Path, tmp_path: Path)
 def test_report_shows_it_and_a_history_takes_it(folder: Path, tmp_path: Path) -> None:
     assert "4 of 11 operations correct" in profkit("report", folder, "--format", "markdown", cwd=tmp_path).out
     cases = profkit("report", folder, "--format", "junit", cwd=tmp_path).out
-    assert 'tests="21" failures="4" errors="4" skipped="4"' in cases  # 20 tests and a verdict
+    assert 'tests="22" failures="4" errors="4" skipped="5"' in cases  # 21 tests and a verdict
     history = str(tmp_path / "history.sqlite")
     theirs = profkit("history", "add", folder / "full_results.json", "--history", history, cwd=tmp_path)
     assert theirs.code == 0

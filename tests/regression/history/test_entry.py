@@ -145,8 +145,8 @@ def test_functions_are_not_kept() -> None:
 
 @pytest.mark.parametrize("state", ["interrupted", "failed"])
 def test_a_run_that_did_not_end_well_is_kept_and_decides_nothing(state: str) -> None:
-    entry = entry_of(document(state=state, failure="the workload died by SIGKILL"))
-    assert (entry.valid, entry.reason) == (False, "the workload died by SIGKILL")
+    entry = entry_of(document(state=state, failure="the workload was killed by SIGKILL"))
+    assert (entry.valid, entry.reason) == (False, "the workload was killed by SIGKILL")
 
 
 def test_a_run_under_way_is_refused() -> None:

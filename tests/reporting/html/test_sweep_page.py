@@ -83,7 +83,7 @@ def test_the_dots_below_the_roof_tell_their_case_to_the_pointer_and_to_the_keybo
     told = page.locator(".chart-tip:not([hidden])").inner_text()
     assert (
         told
-        == "CUDA, GELU forward float32 16x256x8: time 531 ns, speed-up 2.50 x, roofline 49.4 %, traffic 494 GB/s"
+        == "CUDA, GELU forward float32 16x256x8: time 531 ns, speed-up 2.50 x, gpu efficiency 49.4 %, traffic 494 GB/s"
     )
     page.keyboard.press("Escape")
     assert page.locator(".chart-tip:not([hidden])").count() == 0

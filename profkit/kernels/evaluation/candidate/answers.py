@@ -16,17 +16,20 @@ TENSOR_PARTS = [int, str, list, list, int, str, bool]  # address, dtype, shape, 
 class KernelError(Exception):
     """The kernel, or its file, raised an exception: its type, its message and its traceback as text.
 
-    `memory`: memory was refused to it. As text it is one line: `ValueError: ...`, with the last line of the message
-    where the first one only leads to it (Triton: `at 8:71:`).
+    `memory`: memory was refused to it. `needs_gpu`: by its own word it is of Triton, which found no GPU. As text it is
+    one line: `ValueError: ...`, with the last line of the message where the first one only leads to it (Triton: `at
+    8:71:`).
     """
 
-    def __init__(self, kind: str, message: str, traceback: str, *, memory: bool = False) -> None:
+    def __init__(
+        self, kind: str, message: str, traceback: str, *, memory: bool = False, needs_gpu: bool = False
+    ) -> None:
         lines = [line.strip() for line in message.splitlines() if line.strip()]
         line = lines[0] if lines else ""
         if line.endswith(":") and len(lines) > 1:
             line = f"{line} {lines[-1]}"
         super().__init__(f"{kind}: {line[:300]}" if line else kind)
-        self.kind, self.traceback, self.memory = kind, traceback, memory
+        self.kind, self.traceback, self.memory, self.needs_gpu = kind, traceback, memory, needs_gpu
 
 
 @dataclass(frozen=True)

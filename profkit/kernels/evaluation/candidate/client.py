@@ -428,6 +428,7 @@ class KernelProcess:
             str(message.get("message", "")),
             str(message.get("traceback", "")),
             memory=bool(message.get("memory")),
+            needs_gpu=bool(message.get("needs_gpu")),
         )
         if message.get("lost"):
             self.kill()

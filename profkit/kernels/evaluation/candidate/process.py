@@ -12,7 +12,7 @@ import os
 import sys
 import traceback
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from struct import pack
 from typing import Any
@@ -288,8 +288,25 @@ def _describe_error(error: BaseException) -> dict[str, Any]:
             "message": message[:TRACEBACK],
             "traceback": text[-TRACEBACK:],
             "memory": memory,
+            "needs_gpu": any(map(_is_triton_without_gpu, _causes(error))),
         }
     return {"error": "Exception", "message": "an exception that cannot be printed", "traceback": ""}
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error, and what it was raised from."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__
+
+
+def _is_triton_without_gpu(error: BaseException) -> bool:
+    """Whether Triton chose its driver and found none, or it is not there: torch for the CPU comes without it."""
+    if isinstance(error, (ImportError, NameError)):
+        return str(error.name).partition(".")[0] == "triton"
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(frames) and frames[-1].f_globals.get("__name__") == "triton.runtime.driver"
 
 
 def _answer(answers: int, message: dict[str, Any]) -> None:

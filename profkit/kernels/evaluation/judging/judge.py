@@ -45,11 +45,13 @@ from profkit.kernels.evaluation.candidate.confinement import shield
 from profkit.kernels.evaluation.candidate.devices import HostDevice, JudgedDevice, find_device
 from profkit.kernels.evaluation.judging.audit import audit_test
 from profkit.kernels.evaluation.judging.correctness import Errors, Incorrect
+from profkit.kernels.evaluation.judging.reference import FunctionOperation
 from profkit.kernels.evaluation.judging.trial import Cheat, Trial, use_threads
 from profkit.kernels.evaluation.request import WAIT_POLICY, JudgeSettings, note_asked
 from profkit.kernels.evaluation.sources.registry import describe_untested, open_source
 from profkit.kernels.evaluation.sources.source import KernelSource, SourceRequest
 from profkit.kernels.evaluation.suites.description import describe_operation
+from profkit.kernels.evaluation.suites.names import names_it
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
 from profkit.kernels.evaluation.timing.batches import ReferenceFailed
@@ -65,12 +67,11 @@ STATUSES: dict[JobStatus, TestStatus] = {
 }
 TRACEBACK = 4000  # characters
 TRACED_CALLS = 8
+NEEDS_GPU = "Triton needs a GPU"
 NOTHING_RAN = "nothing of it ran on the GPU"
 _SHARED = ("/tmp", "/var/tmp", "/")  # folders of everybody: what lies there is compared with nothing
 SEEDS = 8  # that are tried to make a weak test strong
 UNCHANGED = "not timed: its result is the same for other values, and could be kept from before"
-
-
 BEATEN = (
     "PyTorch's own is faster than the measured peaks of this machine allow: no bound is given for this test"
 )
@@ -98,6 +99,7 @@ class Judge:
         self._device: JudgedDevice = HostDevice()
         self._roofs: dict[str, MeasuredCeilings] = {}  # by dtype, "" for all others
         self._rival: CompiledRival | None = None
+        self._function: FunctionOperation | None = None
         self._threads = 1
 
     def load(self) -> None:
@@ -153,9 +155,18 @@ class Judge:
                 about["ceilings"] = codec.to_plain_data(self._device.measure_ceilings())
         return about
 
-    def use(self, suite: Suite, source: SourceRequest) -> None:
-        """Judge the tests of another suite, and other kernels where the source is another one; after `open`."""
+    def use(self, suite: Suite, source: SourceRequest, function: FunctionOperation | None = None) -> None:
+        """Judge the tests of another suite, and other kernels where the source is another one; after `open`.
+
+        `function` is the reference in place of PyTorch's own operations.
+        """
         self._suite = suite
+        before, request = self._function and self._function.request, function and function.request
+        self._function = function
+        if request != before:
+            if self._reference is not None:
+                self._reference.close()
+            self._reference = self._process(request or SourceRequest("aten"), "reference")
         if source != self._settings.source:
             if self._candidate is not None:
                 self._candidate.close()
@@ -188,7 +199,8 @@ class Judge:
         except (Skip, NotPortable, LookupError) as why:
             result = replace(result, reason=str(why))
         except Exception as error:
-            result = replace(result, reason=f"PyTorch itself: {_first_line(error)}")
+            whose = "PyTorch" if self._function is None else "the reference"
+            result = replace(result, reason=f"{whose} itself: {_first_line(error)}")
         else:
             shift = trial.seed - self._settings.seed_of(test.id)
             result = replace(result, remarks=trial.reference.remarks, seed_shift=shift)
@@ -241,7 +253,7 @@ class Judge:
 
     def _has_kernel(self, operation: str) -> bool:
         """By names alone: nothing of the kernels' files is run here. What is asked for by name is to be there."""
-        if {operation, operation.partition(".")[0]} & set(self._settings.operations):
+        if any(names_it(wanted, operation) for wanted in self._settings.operations):
             return True
         return self._open_source().has_kernel(operation)
 
@@ -271,7 +283,7 @@ class Judge:
         Raises what `Trial` raises.
         """
         seed = self._settings.seed_of(test.id)
-        trial = Trial(self._suite, test, seed, self._device, self._threads)
+        trial = self._trial(test, seed)
         needed = trial.recipe.slot_bytes
         if self._candidate is not None and needed > (room := self._candidate.memory.size):
             raise Skip(
@@ -281,7 +293,7 @@ class Judge:
             return trial, None
         strength = None
         for number in range(1, SEEDS + 1):
-            following = Trial(self._suite, test, seed + number, self._device, self._threads)
+            following = self._trial(test, seed + number)
             found = audit_test(test.id, test.operation, trial.reference, trial.arguments, following.reference)
             if strength is None or len(found.missed) < len(strength.missed):
                 strength, best = found, trial
@@ -289,6 +301,9 @@ class Judge:
                 break
             trial = following
         return best, strength
+
+    def _trial(self, test: EvaluationTest, seed: int) -> Trial:
+        return Trial(self._suite, test, seed, self._device, self._threads, self._function)
 
     def _judge(self, trial: Trial, result: TestResult) -> TestResult:
         test = trial.test
@@ -299,13 +314,7 @@ class Judge:
         try:
             self._candidate.load(test.operation)
         except KernelError as error:
-            return replace(
-                result,
-                status="load-error",
-                reason=str(error),
-                error_type=error.kind,
-                traceback=error.traceback,
-            )
+            return _raised(result, error, "load-error")
         except WorkerEnded as ended:
             return _ended(self._candidate, result, ended)
         try:
@@ -319,15 +328,7 @@ class Judge:
         except Cheat as cheat:
             return replace(_without_times(result), status="cheat", reason=str(cheat))
         except KernelError as error:
-            status: TestStatus = "out-of-memory" if error.memory else "incorrect"
-            return replace(
-                _without_times(result),
-                status=status,
-                fault=None if error.memory else "raised",
-                reason=str(error),
-                error_type=error.kind,
-                traceback=error.traceback,
-            )
+            return _raised(_without_times(result), error, "out-of-memory" if error.memory else "incorrect")
         except WorkerEnded as ended:
             return _ended(self._candidate, _without_times(result), ended)
 
@@ -434,7 +435,22 @@ class Judge:
 
 def _ended(process: KernelProcess, result: TestResult, ended: WorkerEnded) -> TestResult:
     process.kill()
-    return replace(result, status=STATUSES.get(ended.status, "lost"), reason=str(ended))
+    status = STATUSES.get(ended.status, "lost")
+    return replace(result, status=status, reason=ended.reason, last_line=ended.last_line)
+
+
+def _raised(result: TestResult, error: KernelError, status: TestStatus) -> TestResult:
+    """What the kernel, or its file, raised. Where there is a GPU, none is left out for saying that it needs one."""
+    if error.needs_gpu and not torch.cuda.is_available():
+        return replace(result, status="not-run", reason=NEEDS_GPU)
+    return replace(
+        result,
+        status=status,
+        fault="raised" if status == "incorrect" else None,
+        reason=str(error),
+        error_type=error.kind,
+        traceback=error.traceback,
+    )
 
 
 def _with_errors(result: TestResult, errors: Errors | None) -> TestResult:

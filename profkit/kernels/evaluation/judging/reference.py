@@ -25,12 +25,14 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import prod, sqrt
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import torch
 
 from profkit.kernels.evaluation.candidate.arguments import Tensor
 from profkit.kernels.evaluation.candidate.memory import fill_new_memory
+from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.operations.in_float64 import WIDER, Make, Truth, flat_tensors
 
 SAFETY = 4.0
@@ -98,6 +100,27 @@ def find_operation(name: str) -> Any:
         if "." in rest:
             raise LookupError(f"it is an operation of the library {library}, and none of aten") from error
         raise LookupError(f"torch has no operation aten.{name}") from error
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionOperation:
+    """A function of a user's in the place of an operation of torch's: of what it does nothing is known beforehand.
+
+    `request` brings it to the process of the reference. It changes no argument, and may add up as a product does.
+    """
+
+    function: Callable[..., Any]
+    request: SourceRequest
+    tags: ClassVar[tuple[Any, ...]] = ()
+    _schema: ClassVar[Any] = SimpleNamespace(arguments=(), returns=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the function gives."""
+        return self.function(*args, **kwargs)
+
+    def __str__(self) -> str:
+        """As torch names its own."""
+        return "python.dot_of_a_function.default"
 
 
 def is_random(operation: Any) -> bool:

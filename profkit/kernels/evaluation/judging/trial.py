@@ -23,6 +23,7 @@ from profkit.kernels.evaluation.judging.fresh_values import (
 )
 from profkit.kernels.evaluation.judging.reference import (
     CallReference,
+    FunctionOperation,
     count_bytes,
     count_written,
     find_operation,
@@ -51,13 +52,22 @@ def use_threads(count: int) -> None:
 
 
 class Trial:
-    """One test made concrete: its arguments, and what they must give, which large ones take all `threads` for."""
+    """One test made concrete: its arguments, and what they must give, which large ones take all `threads` for.
+
+    `function`: what is right, in place of PyTorch's own operation.
+    """
 
     def __init__(
-        self, suite: Any, test: EvaluationTest, seed: int, device: JudgedDevice, threads: int = 1
+        self,
+        suite: Any,
+        test: EvaluationTest,
+        seed: int,
+        device: JudgedDevice,
+        threads: int = 1,
+        function: FunctionOperation | None = None,
     ) -> None:
         self.test, self.seed, self._device = test, seed, device
-        self.operation = find_operation(test.operation)
+        self.operation: Any = function or find_operation(test.operation)
         if is_random(self.operation):
             raise Skip("its values are drawn at random")
         arguments = suite.make_arguments(test, seed)

@@ -73,7 +73,12 @@ def _whole(scores: EvaluationScores, operations: tuple[OperationResult, ...]) ->
         text = f"{first.operation}: {first.status}"
         if first.first_failure is not None and first.first_failure.reason:
             text += f", {first.first_failure.reason}"
-    yield _reading("tests.failed", float(number), "count", "tests that count and did not pass", reason=text)
+    formula = "tests that count and did not pass"
+    if scores.counted_tests or not scores.tests:
+        yield _reading("tests.failed", float(number), "count", formula, reason=text)
+    else:
+        source = Source("profkit", formula=formula)
+        yield Reading("tests.failed", None, "count", "unavailable", RUN, source, "no test was decided")
     counted = plural(scores.counted_operations, "operation")
     yield from _share("operations.correct", scores.correctness_score, f"of {counted}, all tests passed")
     yield from _share("tests.passed", scores.mean_pass_rate, f"mean over {counted} of their tests' share")

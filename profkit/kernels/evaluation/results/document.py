@@ -12,6 +12,7 @@ from profkit.analysis.evaluation import (
     EvaluationScores,
     MeanSpeedup,
     OperationResult,
+    combined_score,
     operation_results,
     scores_of,
 )
@@ -51,6 +52,7 @@ def _scores(scores: EvaluationScores) -> dict[str, Json]:
     return {
         "correctness_score": scores.correctness_score,
         "mean_pass_rate": scores.mean_pass_rate,
+        "combined_score": combined_score(scores.correctness_score, scores.geomean),
         "geomean": mean.value if mean is not None else None,
         "geomean_low": mean.low if mean is not None else None,
         "geomean_high": mean.high if mean is not None else None,
@@ -78,6 +80,7 @@ def _operation(one: OperationResult) -> Json:
         "counted": one.counted,
         "passed": one.passed,
         "skipped": one.skipped,
+        "not_run": one.not_run,
         "weak": one.weak,
         "speedup": _mean(one.speedup),
         "compiled": _mean(one.compiled),

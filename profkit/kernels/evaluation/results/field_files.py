@@ -12,10 +12,18 @@ import io
 import json
 import shlex
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf, isfinite
 from typing import Any
 
-from profkit.analysis.evaluation import EvaluationScores, counted_tests, fast_p, operation_results, scores_of
+from profkit.analysis.evaluation import (
+    EvaluationScores,
+    combined_score,
+    counted_tests,
+    fast_p,
+    operation_results,
+    scores_of,
+)
 from profkit.core.codec import to_plain_data
 from profkit.core.formatting import table_cell
 from profkit.core.statistics import geometric_mean
@@ -32,7 +40,7 @@ Row = dict[str, Any]
 def field_files(document: EvaluationDocument) -> Mapping[str, str]:
     """The four files by name."""
     rows = result_rows(document)
-    failed = [row for row in rows if not _is_right(row)]
+    failed = [row for row in rows if not is_right(row)]
     return {
         FULL_RESULTS: _json(rows),
         FAILED_TESTS: _json(failed),
@@ -96,7 +104,8 @@ def _message(result: TestResult) -> str:
     return f"{result.status}: {result.reason}" if result.reason else result.status
 
 
-def _is_right(row: Row) -> bool:
+def is_right(row: Row) -> bool:
+    """Whether the row is of a test that passed."""
     return bool(row["is_correct"] if row["test_type"] == "correctness" else row["successfully_ran"])
 
 
@@ -118,8 +127,8 @@ def operator_summaries(rows: Sequence[Row]) -> list[Row]:
 def _operator_summary(name: str, rows: Sequence[Row]) -> Row:
     correctness = [row for row in rows if row["test_type"] == "correctness"]
     performance = [row for row in rows if row["test_type"] == "performance"]
-    right, ran = sum(map(_is_right, correctness)), sum(map(_is_right, performance))
-    speedups = [row["speedup"] for row in performance if row["speedup"] is not None]
+    right, ran = sum(map(is_right, correctness)), sum(map(is_right, performance))
+    speedups = [row["speedup"] for row in performance if _is_finite(row["speedup"])]
     return {
         "operator": name,
         "total_tests": len(rows),
@@ -132,18 +141,18 @@ def _operator_summary(name: str, rows: Sequence[Row]) -> Row:
         "correctness_rate": right / len(correctness) if correctness else None,
         "avg_speedup": sum(speedups) / len(speedups) if speedups else None,
         "geomean_speedup": geometric_mean(speedups),
-        "max_absolute_error": max(
-            (r["max_abs_error"] for r in correctness if _known(r, "abs")), default=None
-        ),
-        "max_relative_error": max(
-            (r["max_rel_error"] for r in correctness if _known(r, "rel")), default=None
-        ),
+        "max_absolute_error": _largest(row["max_abs_error"] for row in correctness),
+        "max_relative_error": _largest(row["max_rel_error"] for row in correctness),
     }
 
 
-def _known(row: Row, kind: str) -> bool:
-    value = row[f"max_{kind}_error"]
-    return value is not None and value == value
+def _largest(errors: Iterable[float | None]) -> float | None:
+    """Of those that are known; -inf is a record's word for what was not compared."""
+    return max((each for each in errors if each is not None and each > -inf), default=None)
+
+
+def _is_finite(value: float | None) -> bool:
+    return value is not None and isfinite(value)
 
 
 def _csv(summaries: Sequence[Row]) -> str:
@@ -180,6 +189,8 @@ def _summary(document: EvaluationDocument, rows: Sequence[Row]) -> str:
         "|--------|-------|",
         f"| Correctness Score | {_number(scores.correctness_score, 4)} |",
         f"| Performance Score (geomean speedup) | {_number(scores.geomean.value if scores.geomean else None)} |",
+        "| Combined Score (correctness x performance) | "
+        f"{_number(combined_score(scores.correctness_score, scores.geomean))} |",
         f"| Perf@{_P} Score | {_number(share, 4)} |",
         "",
         *_meanings(scores),
@@ -207,9 +218,11 @@ def _meanings(scores: EvaluationScores) -> list[str]:
         + (f" With 1.0 for each that failed: {_number(whole.value)} over {whole.n}." if whole else ""),
         f"- **Perf@{_P} Score**: share of the operators that are correct, and faster by the whole 95 % interval.",
     ]
-    left = scores.skipped_tests + scores.weak_tests
+    left = scores.tests - scores.counted_tests
     if left:
-        lines.append(f"- {left} of {scores.tests} tests are in none of these: skipped, or passed and weak.")
+        lines.append(
+            f"- {left} of {scores.tests} tests are in none of these: skipped, not run, or passed and weak."
+        )
     return lines
 
 

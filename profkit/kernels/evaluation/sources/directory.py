@@ -15,6 +15,7 @@ from profkit.kernels.evaluation.sources.names import (
     describe_unknown,
     encode_name,
     folder_meaning,
+    function_stems,
     overloads_of,
 )
 from profkit.kernels.evaluation.sources.source import Kernel, ListedSource, LoadError
@@ -36,9 +37,8 @@ class _Kernel:
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """What its function may be called: after the folder, the overload, the operation."""
-        names = (self.folder.name, encode_name(self.meaning.name), self.meaning.operation)
-        return tuple(dict.fromkeys(name + SUFFIX for name in names))
+        """What its function may be called: after the folder, which is the overload's or the operation's."""
+        return tuple(stem + SUFFIX for stem in function_stems(self.meaning))
 
 
 class DirectorySource(ListedSource):
@@ -75,8 +75,8 @@ def _find_kernels(root: Path) -> tuple[Mapping[str, _Kernel], list[str]]:
                 unknown.append(folder.name)
             continue
         kernel = _inspect(folder, meaning)
-        for overload in overloads_of(meaning, kernel.signature):
-            if overload not in kernels or meaning.overload:
+        for overload in overloads_of(kernel.meaning, kernel.signature):
+            if overload not in kernels or kernel.meaning.overload:
                 kernels[overload] = kernel
     return kernels, unknown
 
@@ -112,5 +112,9 @@ def _inspect(folder: Path, meaning: Named) -> _Kernel:
         text = read_text(choice.file)
     except LoadError as error:
         return _Kernel(folder, meaning, kernel.file, kernel.reason, str(error))
-    signature = next((text.signatures[name] for name in kernel.functions if name in text.signatures), None)
+    function = next((name for name in kernel.functions if name in text.names), None)
+    function = function or text.kernel_of(folder.name)
+    if function is not None and not meaning.overload:  # that of an overload is for the one alone
+        meaning = folder_meaning(function.removesuffix(SUFFIX)) or meaning
+    signature = text.signatures.get(function or "")
     return _Kernel(folder, meaning, choice.file, choice.reason, "", signature)

@@ -12,7 +12,7 @@ from typing import Any
 from profkit.core.codec import is_finite_number
 from profkit.core.files.regular import read_bounded
 from profkit.kernels.evaluation.sources.source import LoadError
-from profkit.kernels.evaluation.sources.text import SUFFIX, read_text
+from profkit.kernels.evaluation.sources.text import read_text
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def _order(file: Path) -> tuple[int, str]:
 
 def _defines_kernel(file: Path, folder: str) -> bool:
     try:
-        return folder + SUFFIX in read_text(file).names
+        return read_text(file).kernel_of(folder) is not None
     except LoadError:
         return False
 

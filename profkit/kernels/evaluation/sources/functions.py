@@ -10,6 +10,7 @@ import marshal
 import pickle
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from importlib import import_module
 from operator import attrgetter
@@ -83,7 +84,10 @@ class FunctionSource(ListedSource):
         self._request = request
         self._kernel: Kernel | None = None
         place = request.paths[0] if request.paths else "a function"
-        super().__init__(dict.fromkeys(overloads_of(name_meaning(request.operation), None), place))
+        names: tuple[str, ...] = (request.operation,)
+        with suppress(UsageError):  # what a user's function is the reference of has any name
+            names = overloads_of(name_meaning(request.operation), None)
+        super().__init__(dict.fromkeys(names, place))
 
     def load(self, operation: str) -> Kernel:
         """The function. Raises LoadError, and what its file raises."""
@@ -147,7 +151,7 @@ def run_file(path: str, name: str) -> ModuleType:
             if spec is not None and spec.origin is not None and Path(spec.origin).resolve() == file:
                 return import_module(name)
         own = f"profkit_functions_{file.stem}"
-        return sys.modules[own] if own in sys.modules else load_module(file, own, usual_imports=True)
+        return sys.modules[own] if own in sys.modules else load_module(file, own)
     finally:
         _running.discard(path)
 

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import sys
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, suppress
-from importlib import import_module
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import ModuleType
 
-from profkit.core.files.regular import read_bounded
 from profkit.kernels.evaluation.sources.source import Kernel, LoadError
 
-# What kernels from texts use without importing it, as the field's evaluators let them.
-_USUAL = {
-    "torch": "torch",
-    "nn": "torch.nn",
-    "F": "torch.nn.functional",
-    "triton": "triton",
-    "tl": "triton.language",
-    "helion": "helion",
-    "hl": "helion.language",
-}
 
-
-def load_module(path: Path, name: str, usual_imports: bool = False) -> ModuleType:
-    """The module that the file becomes when it is run; `usual_imports` gives it torch, triton, tl, F where it uses
-    them without an import.
+def load_module(path: Path, name: str) -> ModuleType:
+    """The module that the file becomes when it is run.
 
     What lies beside the file can be imported, and belongs to this file alone: each of two kernels may have a
     `utils.py`. Raises LoadError where the file cannot be read, and whatever it raises itself.
@@ -37,8 +21,6 @@ def load_module(path: Path, name: str, usual_imports: bool = False) -> ModuleTyp
     if spec is None or spec.loader is None or not path.is_file():
         raise LoadError(f"{path} is no file of Python")
     module = importlib.util.module_from_spec(spec)
-    if usual_imports:
-        vars(module).update(_missing_imports(path))
     beside = str(path.parent)
     before = set(sys.modules)
     sys.path.insert(0, beside)
@@ -81,21 +63,3 @@ def find_function(module: ModuleType, names: tuple[str, ...]) -> Kernel:
     raise LoadError(
         f"{module.__file__} does not define {names[0]}; its functions: {', '.join(there) or 'none'}"
     )
-
-
-def _missing_imports(path: Path) -> Mapping[str, ModuleType]:
-    """The usual modules that the file uses by their usual names, where they are installed.
-
-    It may bind those names itself: that comes later, and wins.
-    """
-    try:
-        tree = ast.parse(read_bounded(path))
-    except (SyntaxError, ValueError):
-        return {}  # running it says what is wrong with it
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    found = {}
-    for short, name in _USUAL.items():
-        if short in used:
-            with suppress(ImportError):  # its first use says that it is not there
-                found[short] = import_module(name)
-    return found

@@ -77,14 +77,43 @@ def name_meaning(name: str) -> Named:
 
     Raises UsageError with near names for what PyTorch does not have.
     """
-    for prefix in _PREFIXES:
-        name = name.removeprefix(prefix)
+    name = without_prefix(name)
     meaning = _encoded().get(encode_name(name))
     if meaning is None:
         near = near_names(name)
         fix = f"near: {', '.join(near)}" if near else "a name as torch.ops.aten has it: add.Tensor"
         raise UsageError(f"PyTorch has no operation called {name!r}", fix)
     return meaning
+
+
+def without_prefix(name: str) -> str:
+    """The name without `torch.ops.aten.`, `aten::` or `aten.` before it."""
+    for prefix in _PREFIXES:
+        name = name.removeprefix(prefix)
+    return name
+
+
+def function_stems(meaning: Named) -> tuple[str, ...]:
+    """How the name of its kernel may begin, the whole name first: `add__Tensor`, `add`; the same for `add`."""
+    main = f"{meaning.operation}.{meaning.overload or main_overload(meaning.operation)}"
+    return tuple(dict.fromkeys((encode_name(meaning.name), encode_name(main), meaning.operation)))
+
+
+def operation_name(op: Any) -> str:
+    """The overload of aten that an operation of torch's, or a name, means (`add.Tensor`).
+
+    Raises UsageError for what is none of aten.
+    """
+    import torch
+
+    if isinstance(op, torch._ops.OpOverload):
+        op = f"{op._schema.name}.{op._overloadname}"
+    elif isinstance(op, torch._ops.OpOverloadPacket):
+        op = op._qualified_op_name
+    if not isinstance(op, str):
+        raise UsageError(f"{op!r:.80} is no operation", "torch.ops.aten.relu.default, or its name")
+    meaning = name_meaning(op)
+    return meaning.name if meaning.overload else f"{meaning.name}.{main_overload(meaning.operation)}"
 
 
 def near_names(name: str) -> tuple[str, ...]:

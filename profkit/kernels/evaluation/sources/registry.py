@@ -13,7 +13,7 @@ from profkit.kernels.evaluation.sources.folders import kernel_files, kernel_fold
 from profkit.kernels.evaluation.sources.source import KernelSource, LoadError, SourceRequest
 from profkit.kernels.evaluation.sources.text import SUFFIX, read_text
 
-BACKENDS = ("aten", "directory", "flag_gems")  # of the command line; a file is given by its path
+BACKENDS = ("aten", "directory", "flag_gems", "llm")  # of the command line; a file is given by its path
 _OTHER_NAMES = {"pregenerated": "directory", "flag-gems": "flag_gems", "flaggems": "flag_gems"}
 DEFAULT_FOLDER = Path("generated_kernels")  # as the field's generators write it
 SHOWN = 5  # names in a message
@@ -38,7 +38,7 @@ def make_source_request(
     if name in ("", "directory") and (name or kernels is not None):
         return SourceRequest("directory", (str(_check_folder(kernels or DEFAULT_FOLDER)),))
     if name not in ("", *BACKENDS):
-        raise UsageError(f"there is no backend called {backend!r}", f"--backend {','.join(BACKENDS)}")
+        raise UsageError(f"there is no backend called {backend!r}", f"--backend {'|'.join(BACKENDS)}")
     if kernels is not None:
         raise UsageError(f"--backend {backend} takes no folder", f"--backend directory --kernels {kernels}")
     if name == "flag_gems":

@@ -7,11 +7,17 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from profkit.core.errors import UsageError
 from profkit.core.files.regular import read_bounded
 from profkit.kernels.evaluation.sources.modules import find_function, load_module
-from profkit.kernels.evaluation.sources.names import encode_name, main_overload, name_meaning, overloads_of
+from profkit.kernels.evaluation.sources.names import (
+    encode_name,
+    function_stems,
+    name_meaning,
+    overloads_of,
+)
 from profkit.kernels.evaluation.sources.source import Kernel, ListedSource, LoadError
-from profkit.kernels.evaluation.sources.text import SUFFIX, parse_text
+from profkit.kernels.evaluation.sources.text import SUFFIX, parse_text, with_imports
 
 
 def compile_kernel_from_string(
@@ -21,24 +27,28 @@ def compile_kernel_from_string(
     expected_fn_name: str,
     module_name: str,
 ) -> Kernel:
-    """The function `{expected_fn_name}_kernel_impl` of a text, which is kept in `kernel_file_path` as it is.
+    """The function `{expected_fn_name}_kernel_impl` of a text, which is kept in `kernel_file_path`.
 
-    `torch`, `nn`, `F`, `triton`, `tl`, `helion` and `hl` are there where the text uses them without an import: in
-    the module, and not in the text, so that `from __future__` stays first and lines keep their numbers. Triton compiles
-    when a kernel is first launched: what it does not accept is raised then.
+    Where the text uses `torch`, `nn`, `F`, `triton`, `tl`, `helion` or `hl` without an import, the file has the import,
+    behind `from __future__`: it runs alone. `relu`, `relu__default` and `relu.default` name the same function. Triton
+    compiles when a kernel is first launched: what it does not accept is raised then.
 
     Raises LoadError (a RuntimeError) for a text that cannot be run, or that lacks the function; then it lists those
     that are there.
     """
     path = Path(kernel_file_path)
-    stem = expected_fn_name.removesuffix(SUFFIX)
-    function_names = tuple(dict.fromkeys((stem + SUFFIX, encode_name(stem) + SUFFIX)))
+    stem, kernel_code = expected_fn_name.removesuffix(SUFFIX), with_imports(kernel_code)
+    stems = [stem, encode_name(stem)]
+    for name in (stem, op_name):
+        with suppress(UsageError):  # a function may have any name
+            stems += function_stems(name_meaning(name))
+    function_names = tuple(dict.fromkeys(each + SUFFIX for each in stems))
     try:
         parse_text(kernel_code, path.name)
         if not _holds(path, kernel_code):  # who judges it may not write there
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(kernel_code, encoding="utf-8")
-        return find_function(load_module(path, module_name, usual_imports=True), function_names)
+        return find_function(load_module(path, module_name), function_names)
     except (Exception, SystemExit) as error:
         reason = str(error) if isinstance(error, LoadError) else f"{type(error).__name__}: {error}"
         raise LoadError(f"Failed to compile kernel for {op_name}: {reason}") from error
@@ -55,9 +65,7 @@ class StringSource(ListedSource):
 
     def __init__(self, text: str, operation: str, path: Path | None = None) -> None:
         meaning = name_meaning(operation)
-        main = f"{meaning.operation}.{main_overload(meaning.operation)}"
-        names = (meaning.name, *([] if meaning.overload else [main]), meaning.operation)
-        stems = tuple(dict.fromkeys(map(encode_name, names)))
+        stems = function_stems(meaning)
         parsed = None
         with suppress(LoadError):  # loading it says what is wrong
             parsed = parse_text(text, operation)

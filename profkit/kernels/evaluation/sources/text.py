@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
+import symtable
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +15,16 @@ from profkit.kernels.evaluation.sources.source import LoadError
 
 MOST_BYTES = 16 << 20  # of a file of Python; the largest generated ones have 2 MB
 SUFFIX = "_kernel_impl"  # of the function in a folder's file, after the folder's name
+# What kernels from texts use without importing it, as the field's evaluators let them.
+_USUAL = {
+    "torch": "import torch",
+    "nn": "from torch import nn",
+    "F": "import torch.nn.functional as F",
+    "triton": "import triton",
+    "tl": "import triton.language as tl",
+    "helion": "import helion",
+    "hl": "import helion.language as hl",
+}
 _API = "profkit.evaluation"
 _DECORATOR = "kernel"
 
@@ -28,6 +40,13 @@ class FileText:
     signatures: Mapping[str, inspect.Signature]
     kernels: Mapping[str, inspect.Signature | None] = field(default_factory=dict)
     computed: tuple[int, ...] = ()
+
+    def kernel_of(self, stem: str) -> str | None:
+        """The function of `relu`: `relu_kernel_impl`, or one of an overload, `relu__default_kernel_impl`."""
+        if stem + SUFFIX in self.names:
+            return stem + SUFFIX
+        of_overload = re.compile(f"{re.escape(stem)}__[^_].*{SUFFIX}")  # `add___Tensor` is of `add_`
+        return next(filter(of_overload.fullmatch, sorted(self.names)), None)
 
     def implementations(self) -> tuple[str, ...]:
         """The names before `_kernel_impl`, in the order of the file."""
@@ -56,6 +75,46 @@ def parse_text(text: bytes | str, name: str) -> FileText:
         raise LoadError(f"{name}{line}: {error.msg}") from error
     except (ValueError, RecursionError, MemoryError) as error:  # a null byte, a hostile depth
         raise LoadError(f"{name} is no Python: {str(error) or 'it is nested too deeply'}") from error
+
+
+def with_imports(text: str) -> str:
+    """The text with an import of each usual module that it uses and does not bind; it runs alone then.
+
+    They stand behind its docstring and `from __future__`. What is no Python stays as it is.
+    """
+    try:
+        tree, table = ast.parse(text), symtable.symtable(text, "kernel", "exec")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text
+    bound = {each.get_name() for each in table.get_symbols() if each.is_assigned() or each.is_imported()}
+    missing = [line for name, line in _USUAL.items() if name in _free_names(table) - bound]
+    if not missing:
+        return text
+    lines = text.split("\n")
+    at = _end_of_head(tree)
+    return "\n".join([*lines[:at], *missing, *lines[at:]])
+
+
+def _free_names(table: symtable.SymbolTable) -> set[str]:
+    """The names of the module that are used in it, and in all functions and classes of it."""
+    here = {
+        each.get_name()
+        for each in table.get_symbols()
+        if each.is_referenced() and (each.is_global() or table.get_type() == "module")
+    }
+    return here.union(*map(_free_names, table.get_children()))
+
+
+def _end_of_head(tree: ast.Module) -> int:
+    """The line behind docstring and `from __future__`; of a text without them the one before its first statement."""
+    at = 0
+    for place, node in enumerate(tree.body):
+        is_docstring = place == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if not (is_docstring or (isinstance(node, ast.ImportFrom) and node.module == "__future__")):
+            first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
+            return at or first - 1
+        at = node.end_lineno or at
+    return at
 
 
 def _top_level(tree: ast.Module) -> Iterator[ast.stmt]:

@@ -30,6 +30,8 @@ from profkit.core.errors import UsageError
 from profkit.core.files.regular import DOCUMENT_BYTES, check_regular
 from profkit.core.types import EvaluationTest
 from profkit.core.types.readings import Json
+from profkit.kernels.evaluation.judging.reference import FunctionOperation
+from profkit.kernels.evaluation.sources.names import operation_name
 from profkit.kernels.evaluation.suites.capture import describe_call
 from profkit.kernels.evaluation.suites.identity import make_test
 from profkit.kernels.evaluation.suites.names import check_names, matches
@@ -105,6 +107,8 @@ class OpTestSuite:
             torch.manual_seed(seed & (2**63 - 1))
             tests = getattr(self.op_tests[source["object"]], source["list"])
             for each in islice(tests, source["number"], None):
+                if why := getattr(each, "skip", ""):
+                    raise Skip(why)
                 args, kwargs = tuple(each.args), dict(each.kwargs)
                 break
             else:
@@ -132,12 +136,15 @@ def _copied(value: Any, storages: dict[int, Any]) -> Any:
 
 
 def _operation_name(op_test: Any) -> str:
+    """The overload that is tested; one of another library keeps its name, and is skipped."""
     overload = getattr(op_test, "op", None)
-    if isinstance(overload, torch._ops.OpOverload):
-        return str(overload).removeprefix("aten.")
-    if isinstance(overload, str):
-        return overload.removeprefix("aten.")
-    raise UsageError(f"{op_test!r:.80} has no operation", "op = torch.ops.aten.relu.default, or its name")
+    if overload is None:
+        raise UsageError(f"{op_test!r:.80} has no operation", "op = torch.ops.aten.relu.default, or its name")
+    if isinstance(overload, FunctionOperation):
+        return overload.request.operation
+    if isinstance(overload, torch._ops.OpOverload) and overload.namespace != "aten":
+        return str(overload)
+    return operation_name(overload)
 
 
 def _main_dtype(call: Call) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from profkit.analysis.evaluation import FAILED, MeanSpeedup, OperationResult
 from profkit.core.formatting import joined, plural, shorten
-from profkit.core.types import EvaluationDocument, TestStatus, Verdict, VerdictWord
+from profkit.core.types import UNDECIDED, EvaluationDocument, TestStatus, Verdict, VerdictWord
 from profkit.reporting.chart_blocks import CellValue, SortableColumn, SortableTable
 from profkit.reporting.forges.ci import Case, Cases, CaseState
 from profkit.reporting.view import (
@@ -47,6 +47,7 @@ _ORDER = {"SLOWER": 0, "AMBIGUOUS": 1, "SAME": 2, "FASTER": 3}
 SIGNS: Mapping[TestStatus, Status] = {
     "passed": Status.PASS,
     "skipped": Status.NONE,
+    "not-run": Status.UNKNOWN,
     "lost": Status.UNKNOWN,
     **{status: Status.FAIL for status in FAILED if status != "lost"},
 }
@@ -89,6 +90,7 @@ def _failure_rows(
             value=f"{len(group.results)} of {group.tests}",
             below=(
                 *_arguments_of(group),
+                *_last_line_of(group),
                 *((command(replay_line(document, group.results[0], folder)),) if replay else ()),
             ),
         )
@@ -104,6 +106,12 @@ def _arguments_of(group: FailureGroup) -> tuple[Text, ...]:
         return ()
     several = f"{plural(len(group.results), 'test')}, the first " if len(group.results) > 1 else ""
     return (f"{several}with {shorten(arguments, 160)}",)
+
+
+def _last_line_of(group: FailureGroup) -> tuple[Text, ...]:
+    """What the process of the first one printed before it crashed."""
+    line = group.results[0].last_line
+    return (f"its last line: {shorten(line, 160)}",) if line else ()
 
 
 def failed_tests_section(document: EvaluationDocument) -> Iterator[Section]:
@@ -155,7 +163,7 @@ def _field(mean: MeanSpeedup | None, name: str) -> CellValue:
 _COLUMNS = (
     _Column("Status", "text", lambda o: o.status, "the worst of its tests"),
     _Column("Passed", "n", lambda o: o.passed, "tests that count and passed"),
-    _Column("Tests", "n", lambda o: o.counted, "those that count: neither skipped nor weak"),
+    _Column("Tests", "n", lambda o: o.counted, "those that count: run, neither skipped nor weak"),
     _Column(
         "Speed-up", "x", lambda o: _field(o.speedup, "value"), "over PyTorch, geometric mean of its tests"
     ),
@@ -168,7 +176,7 @@ _COLUMNS = (
         "Error",
         "x",
         lambda o: _finite(o.allowed_share),
-        "the largest, over what is allowed there: above 1 is wrong",
+        "the largest, over what rounding explains: above 1 is wrong",
     ),
     _Column(
         "Bound", "%", lambda o: _percent(o.bound_share), "the hardware's least time over the measured one"
@@ -212,7 +220,7 @@ def operations_section(operations: Sequence[OperationResult]) -> Iterator[Sectio
 
 _MEANINGS = {
     "Speed-up": "Speed-ups are geometric means over correct timed tests, with their 95 % interval.",
-    "Error": "Error: the largest, over what is allowed; above 1 is wrong.",
+    "Error": "Error: the largest, over what rounding explains; above 1 is wrong.",
     "Bound": "Bound: the least time that the hardware allows over the measured one.",
 }
 
@@ -224,7 +232,7 @@ def _note(titles: Iterable[str]) -> str:
 def _order(operation: OperationResult) -> tuple[int, int, float]:
     if operation.status in FAILED:
         return FAILED.index(operation.status) - len(FAILED), 0, 0.0
-    if operation.status == "skipped":
+    if operation.status in UNDECIDED:
         return 2, 0, 0.0
     speedup = operation.speedup
     return (0, _ORDER[speedup.word], speedup.value) if speedup is not None else (1, 0, 0.0)
@@ -313,6 +321,7 @@ def audit_section(document: EvaluationDocument) -> Iterator[Section]:
 _CASE_STATES: Mapping[TestStatus, CaseState] = {
     "passed": "passed",
     "skipped": "skipped",
+    "not-run": "unknown",
     "incorrect": "failure",
     "cheat": "failure",
     "lost": "unknown",

@@ -15,10 +15,21 @@ from profkit.analysis.evaluation import (
     MeanSpeedup,
     ModelSpeedup,
     OperationResult,
+    combined_score,
     fast_p,
 )
-from profkit.core.formatting import format_percent, format_quantity, format_utc_time, joined, plural, shorten
+from profkit.analysis.evaluation.feedback import FAR, describe_excess
+from profkit.core.formatting import (
+    format_figures,
+    format_percent,
+    format_quantity,
+    format_utc_time,
+    joined,
+    plural,
+    shorten,
+)
 from profkit.core.types import (
+    UNDECIDED,
     EvaluationDocument,
     Fault,
     Speedup,
@@ -81,9 +92,11 @@ def percent(share: float | None) -> str:
 
 
 def error_text(share: float | None) -> str:
-    """The largest error as a share of what is allowed: `12.0 %`; `35.1 x` of what is wrong by that much."""
+    """The largest error as a share of what rounding explains: `12.0 %`; `35.1 x` of what is wrong by that much."""
     if share is None or share != share:
         return "-" if share is None else "NaN"
+    if share > FAR:
+        return f"> {FAR:,.0f} x"
     return percent(share) if share <= 1 else ratio(share)
 
 
@@ -95,7 +108,14 @@ def head_line(scores: EvaluationScores) -> str:
     line = f"{scores.correct_operations} of {plural(scores.counted_operations, 'operation')} correct"
     mean = scores.geomean
     if mean is None:
-        return f"{line}; none was timed" if scores.counted_operations else "No test was decided"
+        if not scores.counted_operations:
+            not_run = scores.statuses.get("not-run", 0)
+            return (
+                f"No test was decided; {plural(not_run, 'test')} not run"
+                if not_run
+                else "No test was decided"
+            )
+        return f"{line}; none was timed"
     tests = plural(mean.n, "timed test")
     between = "no interval" if mean.low is None else interval_text(mean.low, mean.high).replace("-", " to ")
     return f"{line}; {ratio(mean.value)} as fast as PyTorch over {tests} (geometric mean, {between})"
@@ -126,6 +146,8 @@ def conclusions(
     if scores.geomean is not None:
         facts.append(("Speed", _speed(scores)))
         facts.append(("Operations", _words(scores, operations)))
+    if (both := combined_score(scores.correctness_score, scores.geomean)) is not None:
+        facts.append(("Combined", f"{format_figures(both)}: share of correct operations x speed-up."))
     if scores.compiled is not None:
         facts.append(("torch.compile", f"{speedup_text(scores.compiled)} as fast as it."))
     if scores.model is not None:
@@ -259,7 +281,7 @@ def failure_reason(result: TestResult) -> str:
     parts += [result.reason or result.error_type] if result.reason or result.error_type else []
     line = ": ".join(parts) or result.status
     if result.fault == "values" and result.allowed_share is not None and result.allowed_share > 1:
-        line += f" (the largest error is {ratio(result.allowed_share)} what is allowed)"
+        line += f" (the largest error is {describe_excess(result.allowed_share)})"
     return line
 
 
@@ -301,13 +323,14 @@ def grouped_notes(document: EvaluationDocument) -> tuple[str, ...]:
     skipped: dict[str, list[TestResult]] = defaultdict(list)
     remarks: dict[str, list[TestResult]] = defaultdict(list)
     for result in document.results:
-        if result.status == "skipped":
-            skipped[_NUMBERS.sub("#", result.reason)].append(result)
+        if result.status in UNDECIDED:
+            skipped[_NUMBERS.sub("#", f"{result.status}: {result.reason}")].append(result)
         for remark in result.remarks:
             remarks[_NUMBERS.sub("#", remark)].append(result)
     for results in sorted(skipped.values(), key=len, reverse=True):
         reason = f": {results[0].reason}" if results[0].reason else ""
-        lines.append(f"{plural(len(results), 'test')} skipped{reason} ({_operation_names(results)}).")
+        what = results[0].status.replace("-", " ")
+        lines.append(f"{plural(len(results), 'test')} {what}{reason} ({_operation_names(results)}).")
     for results in sorted(remarks.values(), key=len, reverse=True):
         alike = dict.fromkeys(
             remark

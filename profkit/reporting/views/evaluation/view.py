@@ -86,6 +86,8 @@ def view(document: EvaluationDocument, folder: Path | None = None, verdicts: Seq
         label = Label(STATUSES[worst], WORDS[worst])
     elif failed:
         label = Label(Status.FAIL, "FAIL")
+    elif document.complete and document.results and not scores.counted_tests:
+        label = Label(Status.UNKNOWN, "UNDECIDED")
     facts = conclusions(scores, operations)
     return View(
         title(document),

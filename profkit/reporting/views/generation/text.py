@@ -29,7 +29,8 @@ from profkit.reporting.views.evaluation.text import WORDS, format_duration, spee
 
 STOPPED: Mapping[StopReason, str] = {
     "bound": "at the hardware's bound",
-    "reached": "fast enough",
+    "correct": "correct",
+    "reached": "faster than PyTorch",
     "attempts": "no attempts left",
     "repeated": "the same code again",
     "budget": "budget spent",
@@ -40,6 +41,7 @@ STOPPED: Mapping[StopReason, str] = {
 SIGNS: Mapping[AttemptStatus, Status] = {
     "passed": Status.PASS,
     "skipped": Status.NONE,
+    "not-run": Status.UNKNOWN,
     "repeated": Status.NONE,
     "lost": Status.UNKNOWN,
     "no-answer": Status.UNKNOWN,

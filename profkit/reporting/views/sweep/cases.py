@@ -26,7 +26,7 @@ _SHOWN = 100  # rows that stand in the page as HTML, for paper and no script
 _NAMED = 8  # operations whose intensities a sentence names
 _MANY = 8000  # cases from which on some columns are left out, or the page would take long to open
 _LEFT_OUT = ("calls", "traffic", "error", "first", "samples")
-_HOVER = ("Time", "Speed-up", "Roofline", "Traffic")  # columns whose numbers hover over a dot
+_HOVER = ("Time", "Speed-up", "GPU Efficiency", "Traffic")  # columns whose numbers hover over a dot
 
 
 @dataclass(frozen=True)
@@ -99,9 +99,19 @@ def _columns(document: SweepDocument) -> tuple[CaseColumn, ...]:
         CaseColumn("half", "±", "%", half_width, "half of its 95 % interval"),
         CaseColumn("speedup", "Speed-up", "x", speedup, f"the time of {BASELINE} over its own"),
         CaseColumn("memory", "Memory", "B", lambda r: r.memory, "the most during a call, inputs included"),
-        CaseColumn("calls", "Calls/s", "count", lambda r: 1 / r.median if r.median else None),
         CaseColumn(
-            "roofline", "Roofline", "%", share, "the least time by bytes and FLOPs over the measured one"
+            "calls",
+            "Inference Speed",
+            "count",
+            lambda r: 1 / r.median if r.median else None,
+            "calls per second",
+        ),
+        CaseColumn(
+            "roofline",
+            "GPU Efficiency",
+            "%",
+            share,
+            "of the roofline: the least time by bytes and FLOPs over the measured one",
         ),
         CaseColumn(
             "traffic",

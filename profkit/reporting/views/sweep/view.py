@@ -95,8 +95,8 @@ _LINES_NOTE = (
 )
 _COLUMNS_NOTE = (
     "Time and speed-up are geometric means over shapes. Memory is the largest during any call, inputs included."
-    " Roofline is the median share of it. Range is that of the speed-ups. Fastest counts the shapes at which no other"
-    " is as fast."
+    " Inference Speed is calls per second. GPU Efficiency is the median share of the device's roofline, also where the"
+    " device is a processor. Range is that of the speed-ups. Fastest counts the shapes at which no other is as fast."
 )
 
 
@@ -192,9 +192,11 @@ _COLUMNS = (
         "Memory", lambda r: format_quantity(r.memory, "B"), "the largest during any call, inputs included"
     ),
     _Column(
-        "Calls/s", lambda r: format_quantity(1 / r.time if r.time else None), "1 / time", on_screen=False
+        "Inference Speed",
+        lambda r: format_quantity(1 / r.time if r.time else None, "/s"),
+        "calls per second, 1 / time",
     ),
-    _Column("Roofline", lambda r: share_text(r.efficiency), "median share of the roofline"),
+    _Column("GPU Efficiency", lambda r: share_text(r.efficiency), "median share of the device's roofline"),
     _Column(
         "Traffic",
         lambda r: format_quantity(r.throughput, "B/s"),
@@ -202,8 +204,8 @@ _COLUMNS = (
         on_screen=False,
     ),
     _SPEEDUP,
-    _Column("Range", lambda r: range_text(r.least, r.most), "least and largest speed-up"),
-    _Column("Fastest", lambda r: str(r.wins), "shapes at which no other is as fast"),
+    _Column("Range", lambda r: range_text(r.least, r.most), "least and largest speed-up", on_screen=False),
+    _Column("Fastest", lambda r: str(r.wins), "shapes at which no other is as fast", on_screen=False),
     _Column("Measured", lambda r: f"{r.measured} of {r.cases}", "shapes with a time", on_screen=False),
 )
 

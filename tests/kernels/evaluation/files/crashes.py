@@ -14,6 +14,7 @@ aten = torch.ops.aten
 
 @kernel("relu.default")
 def dies_by_a_signal(x):
+    print("half way through", flush=True)
     os.kill(os.getpid(), signal.SIGSEGV)
 
 

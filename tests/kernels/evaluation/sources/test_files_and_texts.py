@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from profkit.core.errors import UsageError
 from profkit.evaluation import compile_kernel_from_string
 from profkit.kernels.evaluation.sources.registry import make_source_request, open_source
 from profkit.kernels.evaluation.sources.source import LoadError, SourceRequest
+from profkit.kernels.evaluation.sources.text import with_imports
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -117,7 +119,52 @@ def compiled(tmp_path: Path, text: str, name: str = "relu__default") -> object:
     return compile_kernel_from_string(text, "relu.default", tmp_path / "relu.py", name, "made_relu")
 
 
-def test_a_text_keeps_its_future_import_and_its_line_numbers(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("op", "expected", "function"),
+    [
+        ("relu", "relu", "relu__default"),
+        ("relu.default", "relu__default", "relu"),
+        ("add__Tensor", "add__Tensor", "add__Tensor"),
+        ("add.Tensor", "add.Tensor", "add"),
+        ("add", "add_kernel_impl", "add__Tensor"),
+        ("my_own", "my_own", "my_own"),  # of no operation
+    ],
+)
+def test_a_text_is_compiled_by_each_name_of_the_field(
+    tmp_path: Path, op: str, expected: str, function: str
+) -> None:
+    text = f"def {function}_kernel_impl(x):\n    return x\n"
+    assert compile_kernel_from_string(text, op, tmp_path / "a.py", expected, "made")(3) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (
+            "def f(x):\n    return F.relu(nn.Identity()(x))\n",
+            "from torch import nn\nimport torch.nn.functional as F",
+        ),
+        ("import torch\nprint(torch)\n", ""),
+        ("def f(x):\n    import torch\n    return torch.relu(x)\n", ""),
+        ("def f(torch):\n    return torch\n", ""),
+        ("def f(x: torch.Tensor):\n    import torch\n    return torch.relu(x)\n", "import torch"),
+        ("x = [torch.ones(1) for _ in '1']\n", "import torch"),
+        ("def f(:\n", ""),
+    ],
+)
+def test_only_what_a_text_uses_and_does_not_bind_is_imported(text: str, kept: str) -> None:
+    assert with_imports(text) == (f"{kept}\n{text}" if kept else text)
+    assert with_imports(with_imports(text)) == with_imports(text)
+
+
+def test_imports_stand_behind_the_head_of_a_text_and_before_decorators() -> None:
+    head = '#!/usr/bin/env python\n"""What it does,\nin two lines."""\nfrom __future__ import annotations\n'
+    body = "\n@torch.no_grad()\ndef f(x):\n    return x\n"
+    assert with_imports(head + body) == f"{head}import torch\n{body}"
+    assert with_imports(f"# a comment\n{body}") == f"# a comment\n\nimport torch\n{body[1:]}"
+
+
+def test_a_text_becomes_a_file_that_runs_alone_with_the_line_numbers_of_the_file(tmp_path: Path) -> None:
     text = (
         "from __future__ import annotations\n"
         "def relu__default_kernel_impl(x):\n"
@@ -127,8 +174,11 @@ def test_a_text_keeps_its_future_import_and_its_line_numbers(tmp_path: Path) -> 
     )
     function = compiled(tmp_path, text)
     assert function(-1.0) == 0  # type: ignore[operator]
-    assert (tmp_path / "relu.py").read_text() == text
-    assert inspect.getsourcelines(function)[1] == 2  # type: ignore[arg-type]
+    alone = subprocess.run([sys.executable, tmp_path / "relu.py"], check=False)
+    assert alone.returncode == 0
+    assert runpy.run_path(str(tmp_path / "relu.py"))["relu__default_kernel_impl"](2.0) == 2
+    line = inspect.getsourcelines(function)[1]  # type: ignore[arg-type]
+    assert (tmp_path / "relu.py").read_text().splitlines()[line - 1] == "def relu__default_kernel_impl(x):"
 
 
 def test_the_usual_modules_of_triton_are_there_in_a_text_that_imports_only_jit(tmp_path: Path) -> None:

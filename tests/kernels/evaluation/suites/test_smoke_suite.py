@@ -57,12 +57,16 @@ def test_special_values_are_there_where_the_text_says_so() -> None:
 def test_a_bare_name_means_all_overloads_and_a_pattern_what_it_matches() -> None:
     assert {test.operation for test in _tests("relu")} == {"relu.default"}
     assert {test.operation for test in _tests("add*")} == {"add.Tensor", "add_.Tensor"}
+    assert {test.operation for test in _tests("add__Tensor", "aten::mul")} == {"add.Tensor", "mul.Tensor"}
 
 
 def test_a_name_that_nothing_has_is_refused_with_what_is_like_it() -> None:
     with pytest.raises(UsageError) as refused:
         _tests("sofmax")
     assert "_softmax" in (refused.value.fix or "")
+    with pytest.raises(UsageError) as refused:
+        _tests("relu", "tanh")  # an operation, and not one of this suite
+    assert refused.value.fix == "--suite opinfo --ops relu,tanh"
     with pytest.raises(UsageError, match="no tests of int7"):
         _tests(dtype="int7")
     with pytest.raises(UsageError, match="no suite called"):
