@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from profkit.analysis.evaluation import FastPoint, MeanSpeedup, mean_of_speedups
+from profkit.analysis.evaluation import FastPoint, MeanSpeedup, least_speedup, mean_of_speedups
 from profkit.analysis.evaluation.feedback import NO_OWN_KERNEL
 from profkit.core.types import (
     Attempt,
@@ -76,8 +76,8 @@ def kept_attempt(operation: OperationAttempts) -> Attempt | None:
 class WithinAttempts:
     """What the first `attempts` of each operation reach, over all operations, also those that had fewer.
 
-    `fast`: the share that is correct and whose kept kernel is surely more than p times as fast as PyTorch (its whole
-    interval is); empty where no attempt of the generation was timed. `geomean` is over the kept kernels that were
+    `fast`: the share that is correct and whose kept kernel is surely more than p times as fast as PyTorch (see
+    `least_speedup`); empty where no attempt of the generation was timed. `geomean` is over the kept kernels that were
     timed.
     """
 
@@ -105,7 +105,7 @@ def _within(document: GenerationDocument, most: int, *, timed: bool) -> WithinAt
     correct = [attempt for attempt in kept if attempt is not None]
     speedups = [attempt.speedup for attempt in correct if attempt.speedup is not None]
     operations = len(document.operations)
-    fast = [FastPoint(p, sum(speedup.low > p for speedup in speedups) / operations) for p in PLACES]
+    fast = [FastPoint(p, sum(least_speedup(one) > p for one in speedups) / operations) for p in PLACES]
     return WithinAttempts(
         most,
         len(correct),

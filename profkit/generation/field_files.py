@@ -2,7 +2,8 @@
 
 For each operation `<op>_kernel_gen_summary.json`, `<op>_summary.txt` and `metadata.txt` in its folder, and for the
 whole `OVERALL_SUMMARY.txt` and `README.md`. The kernels and their feedback lie there already. Keys are the field's;
-null where there is no number. `kept` is profkit's own: which of several correct kernels an evaluation takes.
+null where there is no number. profkit's own are `kept` (which of several correct kernels an evaluation takes),
+`speedup_low`, `speedup_high` and `speedup_word`.
 """
 
 from __future__ import annotations
@@ -63,14 +64,16 @@ def _summary_rows(operation: OperationAttempts) -> str:
 
 
 def _summary_row(attempt: Attempt, kept: bool) -> dict[str, Any]:
+    speedup = attempt.speedup
     return {
         "attempt": attempt.number,
         "kernel_file": PurePosixPath(attempt.file).name,
         "compilation_error": attempt.reason or attempt.status if attempt.status in _UNLOADED else None,
-        "overall_speedup": attempt.speedup.median if attempt.speedup is not None else None,
+        "overall_speedup": speedup.median if speedup is not None else None,
         "correctness_score": attempt.passed / attempt.tests if attempt.tests else 0.0,
         "is_correct": is_correct(attempt),
         "kept": kept,
+        **{f"speedup_{name}": getattr(speedup, name, None) for name in ("low", "high", "word")},
     }
 
 
@@ -110,7 +113,7 @@ def _attempt_text(attempt: Attempt) -> str:
 def _speed_text(attempt: Attempt) -> str:
     if attempt.speedup is None:
         return "not timed"
-    return f"{speedup_text(attempt.speedup)} as fast as PyTorch, {attempt.speedup.word}"
+    return f"{speedup_text(attempt.speedup)} as fast as PyTorch"
 
 
 def _metadata(document: GenerationDocument, operation: OperationAttempts) -> str:

@@ -13,7 +13,7 @@ from profkit.core.codec import from_plain_data, json_text, short_repr, to_plain_
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_start
 from profkit.core.types import GenerationDocument, Json
-from profkit.kernels.evaluation.results.document import load_json
+from profkit.kernels.evaluation.results.document import load_json, mean_fields
 
 SCHEMA = "profkit.generation/1"
 FILE = "generation.json"
@@ -60,13 +60,8 @@ def _scores(scores: GenerationScores) -> dict[str, Json]:
 
 
 def _mean(name: str, mean: MeanSpeedup | None) -> dict[str, Json]:
-    """The value under `name`, its interval and the number of speed-ups behind it beside it."""
-    return {
-        name: mean.value if mean is not None else None,
-        f"{name}_low": mean.low if mean is not None else None,
-        f"{name}_high": mean.high if mean is not None else None,
-        f"{name}_n": mean.n if mean is not None else 0,
-    }
+    """The mean under `name`, and the number of speed-ups behind it."""
+    return {**mean_fields(name, mean), f"{name}_n": mean.n if mean is not None else 0}
 
 
 # ---------------------------------------------------------------- reading

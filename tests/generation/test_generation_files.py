@@ -92,6 +92,9 @@ def test_the_rows_of_a_summary_are_the_fields_and_name_what_is_kept(tmp_path: Pa
         "correctness_score",
         "is_correct",
         "kept",
+        "speedup_low",
+        "speedup_high",
+        "speedup_word",
     ]
     assert [row["is_correct"] for row in rows] == [False, True, True, True, False]
     assert [row["kept"] for row in rows] == [False, False, True, False, False]
@@ -109,7 +112,7 @@ def test_the_texts_say_what_is_kept_what_was_spent_and_how_to_go_on(tmp_path: Pa
     summary = (tmp_path / "OVERALL_SUMMARY.txt").read_text()
     assert "2 of 4 operations have a correct kernel, 1 faster than PyTorch; 14 requests, " in summary
     assert "14 requests, 30,800 tokens, cost 0.210, 4.1 min." in summary
-    assert "relu.default      attempt 3, relu_attempt_3.py, 1.64 x (1.59-1.69)" in summary
+    assert "relu.default      attempt 3, relu_attempt_3.py, 1.64 x (1.59-1.69, FASTER)" in summary
     assert "  2: 2 of 4 (50.0 %), fast_1 0.0 %" in summary
     assert "Note: The machine was busy" in summary
     readme = (tmp_path / "README.md").read_text()
@@ -118,7 +121,7 @@ def test_the_texts_say_what_is_kept_what_was_spent_and_how_to_go_on(tmp_path: Pa
     assert f"--suite smoke --dtype float32 --backend directory --kernels {tmp_path}" in readme
     words = (tmp_path / "relu" / "relu_summary.txt").read_text()
     assert (
-        "Attempt 3: passed, 6 of 6 tests passed, 1.64 x (1.59-1.69) as fast as PyTorch, FASTER  <- kept"
+        "Attempt 3: passed, 6 of 6 tests passed, 1.64 x (1.59-1.69, FASTER) as fast as PyTorch  <- kept"
         in words
     )
     assert "Ended: all 5 attempts made" in words

@@ -85,7 +85,7 @@ def test_a_screen_of_80_columns_holds_it() -> None:
         text = on_screen(view(every_way(), Path("generated_kernels/spring")), details=details)
         assert max(map(len, text.splitlines())) <= 80
     lines = [line.split() for line in text.splitlines()]
-    assert ["relu.default", "3", "of", "5", "1.64", "x", "(1.59-1.69)", "FASTER", "attempts"] in lines
+    assert ["relu.default", "3", "of", "5", "1.64", "x", "(1.59-1.69,", "FASTER)", "attempts"] in lines
 
 
 def test_without_prices_and_without_tokens_it_says_that_they_are_not_known() -> None:

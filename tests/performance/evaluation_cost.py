@@ -2,10 +2,14 @@
 
     python tests/performance/evaluation_cost.py                          # ours alone, against the limit
     python tests/performance/evaluation_cost.py --peer ../BackendBench   # a checkout of it, whose imports are there
+    python tests/performance/evaluation_cost.py --equal --neighbours 2 --threads 1 --budget 1   # what it tells
 
 Both evaluate PyTorch's own kernels over torch's database of operations in bfloat16 on the CPU, correctness alone. The
 peer runs kernel and reference in one process on the same tensors, without a truth. Processor seconds are those of all
 processes, looked at ten times a second. The limit is what the peer took on two busy cores: 82 s.
+
+`--equal` times PyTorch against itself, 102 operations in two sizes, beside so many busy loops, and prints how the words
+of tests and operations fell: at most 1 of 200 may be FASTER or SLOWER, and the geometric mean is 1.
 """
 
 from __future__ import annotations
@@ -17,8 +21,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from math import exp, log
+from multiprocessing import Process
 from pathlib import Path
+from statistics import fmean
 
 import psutil
 
@@ -37,6 +45,86 @@ for test in OpInfoTestSuite("opinfo_cpu_bfloat16", "cpu", torch.bfloat16, filter
     operations, tests, correct = operations + 1, tests + len(rows), correct + sum(row.is_correct for row in rows)
 print(f"{operations} operations, {tests} tests, {correct} correct")
 """
+
+
+EQUAL = """
+import torch
+from types import SimpleNamespace
+
+UNARY = (
+    "abs acos asin atan ceil cos cosh deg2rad erf erfc exp exp2 expm1 floor frac lgamma log log10 log1p log2 neg "
+    "rad2deg reciprocal relu round rsqrt sigmoid sign sin sinh sqrt square tan tanh trunc hardsigmoid silu"
+).split()
+
+
+class Test:
+    def __init__(self, *sizes):
+        self.sizes, self.kwargs = sizes, {}
+
+    @property
+    def args(self):
+        return tuple(torch.rand(*size) + 0.1 for size in self.sizes)
+
+
+def of(name, overload, *sizes):
+    op = getattr(getattr(torch.ops.aten, name), overload)
+    return SimpleNamespace(op=op, correctness_tests=[], performance_tests=[Test(*each) for each in sizes])
+
+
+SMALL, LARGE = (64, 128), (512, 512)
+names = [(name + end, 1, "default") for name in UNARY for end in ("", "_")]
+names += [(name, 2, "Tensor") for name in "add add_ sub sub_ mul mul_ div div_ remainder fmod lt gt eq ne".split()]
+names += [(name, 2, "default") for name in "maximum minimum fmax fmin atan2 hypot logaddexp mm".split()]
+names += [(name, 1, "default") for name in "sum mean prod amax amin".split()]
+SUITE = [
+    of(name, overload, *([size] * count for size in ((256, 256) if name == "mm" else SMALL, LARGE)))
+    for name, count, overload in names
+]
+"""
+
+
+def tell_equal(neighbours: int, more: Sequence[str]) -> None:
+    """Print the words of equal kernels."""
+    beside = [Process(target=_spin, daemon=True) for _ in range(neighbours)]
+    with tempfile.TemporaryDirectory() as folder:
+        suite = Path(folder, "equal.py")
+        suite.write_text(EQUAL)
+        command = [
+            sys.executable,
+            "-m",
+            "profkit",
+            "evaluate",
+            "--suite",
+            str(suite),
+            "--device",
+            "cpu",
+            *more,
+        ]
+        command += ["--format", "json", "--quiet", "--output", folder]
+        for process in beside:
+            process.start()
+        try:
+            made = subprocess.run(
+                command, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE
+            )
+        finally:
+            for process in beside:
+                process.kill()
+    document = json.loads(made.stdout)
+    for kind in ("tests", "operations"):
+        speedups = [one["speedup"] for one in document[kind] if one["speedup"]]
+        mean = exp(fmean(log(one["median"]) for one in speedups))
+        words = dict(Counter(one["word"] for one in speedups))
+        print(f"{len(speedups)} {kind}: {words}; geometric mean {mean:.4f}")
+        for one in document[kind]:
+            if one["speedup"] and one["speedup"]["word"] in ("FASTER", "SLOWER"):
+                print(f"  {one['operation']}: {one['speedup']} {one.get('remarks', '')}")
+    print(f"the whole: {document['geomean']:.4f} {document['geomean_word']}; {document['seconds']:.0f} s")
+
+
+def _spin() -> None:
+    while True:
+        pass
 
 
 def run_counted(command: Sequence[str], env: Mapping[str, str]) -> tuple[float, float, str]:
@@ -63,7 +151,14 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--peer", type=Path, help="a checkout of BackendBench")
-    options = parser.parse_args()
+    parser.add_argument("--equal", action="store_true", help="other options go to profkit evaluate")
+    parser.add_argument("--neighbours", type=int, default=0)
+    options, more = parser.parse_known_args()
+    if options.equal:
+        tell_equal(options.neighbours, more)
+        return
+    if more:
+        parser.error(f"what is {' '.join(more)}?")
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "profkit", "evaluate", "--suite", "opinfo", "--dtype", "bfloat16"]
         command += ["--correctness-only", "--format", "json", "--quiet", "--output", folder]

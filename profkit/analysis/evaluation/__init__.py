@@ -3,18 +3,12 @@
 from profkit.analysis.evaluation.operations import (
     FAILED,
     CountedTest,
-    MeanSpeedup,
     OperationResult,
-    combined_score,
     counted_tests,
     elements_of,
     gap_closed,
     is_timed_well,
-    log_interval,
-    mean_of_speedups,
-    mean_speedup,
     operation_results,
-    speed_word,
 )
 from profkit.analysis.evaluation.scores import (
     EvaluationScores,
@@ -25,6 +19,17 @@ from profkit.analysis.evaluation.scores import (
     model_speedup,
     scores_of,
     status_counts,
+    surely_faster_than,
+)
+from profkit.analysis.evaluation.speedups import (
+    MeanSpeedup,
+    combined_score,
+    doubted,
+    least_speedup,
+    mean_of_speedups,
+    mean_speedup,
+    speed_word,
+    summed_interval,
 )
 
 __all__ = [
@@ -37,12 +42,13 @@ __all__ = [
     "OperationResult",
     "combined_score",
     "counted_tests",
+    "doubted",
     "elements_of",
     "fast_p",
     "fast_p_curve",
     "gap_closed",
     "is_timed_well",
-    "log_interval",
+    "least_speedup",
     "mean_of_speedups",
     "mean_speedup",
     "model_speedup",
@@ -50,4 +56,6 @@ __all__ = [
     "scores_of",
     "speed_word",
     "status_counts",
+    "summed_interval",
+    "surely_faster_than",
 ]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from profkit.analysis.evaluation.bottleneck import HotPlaces
+from profkit.analysis.evaluation.speedups import slowness
 from profkit.core.formatting import format_figures, format_percent, format_quantity, plural
 from profkit.core.types import UNDECIDED, Insight, Speedup, TestResult
 
@@ -224,7 +225,8 @@ def _times(decided: Sequence[TestResult]) -> Iterator[str]:
 def describe_speed(speedup: Speedup) -> str:
     """`0.509 times as fast as PyTorch (0.435 to 0.564): SLOWER`."""
     low, middle, high = (format_figures(value) for value in (speedup.low, speedup.median, speedup.high))
-    return f"{middle} times as fast as PyTorch ({low} to {high}): {speedup.word}"
+    between = f"{low} to {high}" if speedup.pairs > 1 else "no interval"
+    return f"{middle} times as fast as PyTorch ({between}): {speedup.word}"
 
 
 def _seconds(result: TestResult) -> str:
@@ -276,7 +278,7 @@ def _next_for_correct(kernel: JudgedKernel) -> str:
         return f"It reaches {format_percent(100 * share)} % of what the hardware allows: there is nothing left to win."
     if calls_others(timed):
         return "Write the arithmetic in kernels of this file: PyTorch's own can be had without it."
-    slowest = min(timed, key=lambda result: result.speedup.median if result.speedup else 1.0)
+    slowest = min(timed, key=slowness)
     target = f"The lowest speed-up is that of `{slowest.test.arguments}`"
     if kernel.insights:
         return f"Keep it correct, and make it faster: begin with **{kernel.insights[0].title}**. {target}."

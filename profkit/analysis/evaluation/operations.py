@@ -12,10 +12,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import exp, log, prod, sqrt
-from typing import NamedTuple
+from math import prod
 
-from profkit.core.types import UNDECIDED, EvaluationDocument, Speedup, SpeedWord, TestResult, TestStatus
+from profkit.analysis.evaluation.speedups import MeanSpeedup, mean_speedup
+from profkit.core.types import UNDECIDED, EvaluationDocument, TestResult, TestStatus
 
 # Worst first. Wrong results come before loud failures: nobody notices them.
 FAILED: tuple[TestStatus, ...] = (
@@ -27,21 +27,6 @@ FAILED: tuple[TestStatus, ...] = (
     "load-error",
     "lost",
 )
-
-
-@dataclass(frozen=True)
-class MeanSpeedup:
-    """The geometric mean of the speed-ups of `n` tests, exp(mean(ln s)).
-
-    `low` and `high` are its 95 % interval by the error of the measurements alone: the tests are given and no sample of
-    others. They are None where some test has no interval (results of other programs). `word`: see `speed_word`.
-    """
-
-    value: float
-    low: float | None
-    high: float | None
-    word: SpeedWord
-    n: int
 
 
 @dataclass(frozen=True)
@@ -167,73 +152,6 @@ def _largest(values: Iterable[float | None]) -> float | None:
 
 
 # ---------------------------------------------------------------- speed
-
-
-def speed_word(value: float, low: float | None, high: float | None, floor: float) -> SpeedWord:
-    """SAME: the interval lies within the floor around 1, from 1 / (1 + floor) to 1 + floor. FASTER and SLOWER: it lies
-    on one side of 1, and the value beyond the floor. AMBIGUOUS: neither, or there is no interval."""
-    if low is None or high is None:
-        return "AMBIGUOUS"
-    if 1 / (1 + floor) <= low and high <= 1 + floor:
-        return "SAME"
-    if low > 1 and value > 1 + floor:
-        return "FASTER"
-    return "SLOWER" if high < 1 and value < 1 / (1 + floor) else "AMBIGUOUS"
-
-
-class LogInterval(NamedTuple):
-    """How far the ends of an interval lie from the median, in logarithms; 0 or more."""
-
-    below: float
-    above: float
-
-
-def log_interval(speedup: Speedup) -> LogInterval | None:
-    """The interval of the logarithm around that of the median; None where there is none.
-
-    One pair of times has none: results of other programs, that tell a speed-up alone.
-    """
-    if speedup.pairs < 2 or min(speedup.low, speedup.median, speedup.high) <= 0:
-        return None
-    if speedup.high / speedup.median <= 0:  # too small for a number: somebody wrote it by hand
-        return None
-    return LogInterval(
-        max(0.0, log(speedup.median / speedup.low)), max(0.0, log(speedup.high / speedup.median))
-    )
-
-
-def mean_speedup(
-    results: Iterable[TestResult], floor: float, *, against_compiled: bool = False, unchanged: int = 0
-) -> MeanSpeedup | None:
-    """The geometric mean of the results that have a speed-up; None without any. See `mean_of_speedups`."""
-    speedups = (result.compiled if against_compiled else result.speedup for result in results)
-    return mean_of_speedups((one for one in speedups if one is not None), floor, unchanged=unchanged)
-
-
-def mean_of_speedups(speedups: Iterable[Speedup], floor: float, *, unchanged: int = 0) -> MeanSpeedup | None:
-    """The geometric mean of them; None without any.
-
-    Its interval is log mean - sqrt(sum(b^2)) / n to log mean + sqrt(sum(a^2)) / n, where that of each test lies b
-    below and a above its median: that of one test is its own, and lopsided ones stay so.
-    `unchanged` tests more have a speed-up of exactly 1: what failed, and falls back to PyTorch.
-    """
-    known = [speedup for speedup in speedups if speedup.median > 0]
-    if not known:
-        return None
-    n = len(known) + unchanged
-    centre = sum(log(speedup.median) for speedup in known) / n
-    intervals = [interval for speedup in known if (interval := log_interval(speedup)) is not None]
-    if len(intervals) < len(known):
-        return MeanSpeedup(exp(centre), None, None, "AMBIGUOUS", n)
-    below = sqrt(sum(interval.below**2 for interval in intervals)) / n
-    above = sqrt(sum(interval.above**2 for interval in intervals)) / n
-    low, high = exp(centre - below), exp(centre + above)
-    return MeanSpeedup(exp(centre), low, high, speed_word(exp(centre), low, high, floor), n)
-
-
-def combined_score(correctness: float | None, mean: MeanSpeedup | None) -> float | None:
-    """Correctness score x geometric mean, the guides' one number; None where one has nothing behind it."""
-    return None if correctness is None or mean is None else correctness * mean.value
 
 
 def _bound_share(results: Sequence[TestResult]) -> float | None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from profkit.analysis.evaluation.operations import counted_tests, is_timed_well
+from profkit.analysis.evaluation.speedups import slowness
 from profkit.core.types import EvaluationDocument, TestResult
 
 
@@ -15,9 +16,8 @@ def slowest_tests(document: EvaluationDocument, count: int) -> tuple[TestResult,
 
 
 def least_speedups(document: EvaluationDocument, count: int) -> tuple[TestResult, ...]:
-    """The tests with the lowest speed-up over PyTorch."""
-    timed = [result for result in _timed_tests(document) if result.speedup is not None]
-    return _take_first(timed, lambda result: result.speedup.median if result.speedup else 0.0, count)
+    """The tests with the lowest speed-up over PyTorch, those that are surely slower first."""
+    return _take_first(_timed_tests(document), slowness, count)
 
 
 def farthest_tests(document: EvaluationDocument, count: int) -> tuple[TestResult, ...]:
@@ -34,7 +34,7 @@ def _timed_tests(document: EvaluationDocument) -> list[TestResult]:
 
 
 def _take_first(
-    results: Iterable[TestResult], rank: Callable[[TestResult], float], count: int
+    results: Iterable[TestResult], rank: Callable[[TestResult], float | tuple[bool, float]], count: int
 ) -> tuple[TestResult, ...]:
     """The first by rank, one of each operation before a second one of any: three shapes of one tell less."""
     seen: Counter[str] = Counter()

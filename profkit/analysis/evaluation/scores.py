@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, sqrt
+from math import exp
 
 from profkit.analysis.evaluation.operations import (
-    MeanSpeedup,
     OperationResult,
     counted_tests,
     is_timed_well,
-    log_interval,
-    mean_speedup,
     operation_results,
-    speed_word,
+)
+from profkit.analysis.evaluation.speedups import (
+    MeanSpeedup,
+    least_speedup,
+    mean_speedup,
+    summed_interval,
+    word_of_parts,
 )
 from profkit.core.statistics import median
-from profkit.core.types import STATUSES, EvaluationDocument, SpeedWord, TestStatus
+from profkit.core.types import STATUSES, EvaluationDocument, Speedup, SpeedWord, TestStatus
 
 
 @dataclass(frozen=True)
@@ -128,32 +131,29 @@ def status_counts(document: EvaluationDocument) -> Mapping[TestStatus, int]:
 
 
 def fast_p(operations: Sequence[OperationResult], p: float) -> float | None:
-    """Share of the operations that are correct and more than `p` times as fast as PyTorch; None where none was timed.
+    """Share of the operations that are correct and more than `p` times as fast as PyTorch; None where nobody can tell.
 
-    Faster than p is what has the whole 95 % interval above p: by its middle alone an unchanged PyTorch would be faster
-    than 1 half of the time (KernelBench issue 166). Only where there is no interval the middle decides. The
-    denominator are all operations with a test that counts. After KernelBench (arXiv 2502.10517).
+    Faster than p is what has its whole 95 % interval above p, and above 1 only what is FASTER: else an unchanged
+    PyTorch would be faster than 1 half of the time (KernelBench issue 166). The denominator are all operations with a
+    test that counts. After KernelBench (arXiv 2502.10517). Speed-ups without intervals tell nothing.
     """
     counted = [one for one in operations if one.counted]
-    if not any(one.speedup is not None for one in counted):
+    if not any(one.speedup is not None and one.speedup.low is not None for one in counted):
         return None
-    return sum(_least_speedup(one) > p for one in counted) / len(counted)
+    return sum(surely_faster_than(one) > p for one in counted) / len(counted)
 
 
 def fast_p_curve(operations: Sequence[OperationResult]) -> tuple[FastPoint, ...]:
-    """fast_p at 1, and at every p where it changes, from small to large; empty where none was timed."""
-    counted = [one for one in operations if one.counted]
-    if not any(one.speedup is not None for one in counted):
+    """fast_p at 1, and at every p where it changes, from small to large; empty where nobody can tell."""
+    if fast_p(operations, 1.0) is None:
         return ()
-    places = sorted({1.0, *(low for one in counted if (low := _least_speedup(one)) > 0)})
+    places = sorted({1.0, *(least for one in operations if (least := surely_faster_than(one)) > 0)})
     return tuple(FastPoint(p, fast_p(operations, p) or 0.0) for p in places)
 
 
-def _least_speedup(operation: OperationResult) -> float:
-    """What a correct operation is surely faster than; 0 of all others."""
-    if not operation.correct or operation.speedup is None:
-        return 0.0
-    return operation.speedup.value if operation.speedup.low is None else operation.speedup.low
+def surely_faster_than(operation: OperationResult) -> float:
+    """How many times as fast as PyTorch a correct operation is at least; 0 of all others."""
+    return least_speedup(operation.speedup) if operation.correct else 0.0
 
 
 # ---------------------------------------------------------------- a whole model
@@ -165,9 +165,9 @@ def model_speedup(document: EvaluationDocument) -> ModelSpeedup | None:
     sum(calls x reference) / sum(calls x (reference / speed-up of a correct kernel, else reference)). It counts the
     operations' own times one after the other: what happens between them, and overlap, is not in it.
     """
-    before = after = served = slower = faster = 0.0
+    before = after = served = 0.0
     calls = 0
-    unsure = False
+    parts: list[tuple[float, Speedup]] = []
     for test in counted_tests(document):
         result, reference = test.result, test.result.reference_seconds
         if not result.test.calls or not reference:
@@ -181,22 +181,18 @@ def model_speedup(document: EvaluationDocument) -> ModelSpeedup | None:
             continue
         served += time
         after += time / speedup.median
-        interval = log_interval(speedup)
-        unsure = unsure or interval is None
-        if interval is not None:
-            slower += (time / speedup.median * interval.below) ** 2
-            faster += (time / speedup.median * interval.above) ** 2
+        parts.append((time / speedup.median, speedup))
     if before <= 0 or not served:
         return None
     value = before / after
     # As shares of the time after, which is what the logarithm of the whole changes by
-    below, above = sqrt(slower) / after, sqrt(faster) / after
-    low, high = (None, None) if unsure else (value * exp(-below), value * exp(above))
+    interval = summed_interval([(time / after, speedup) for time, speedup in parts])
+    low, high = (None, None) if interval is None else (value * exp(-interval[0]), value * exp(interval[1]))
     return ModelSpeedup(
         value,
         low,
         high,
-        speed_word(value, low, high, document.floor),
+        word_of_parts(value, low, high, document.floor, [speedup for _, speedup in parts]),
         before,
         calls,
         sum(result.test.calls for result in document.results),

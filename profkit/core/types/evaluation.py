@@ -76,7 +76,8 @@ class Speedup:
     """How many times as fast as the reference: its time over the kernel's, median of `pairs` paired measurements.
 
     `low` and `high` are its 95 % interval. SAME: the interval lies within the floor around 1; FASTER and SLOWER: it
-    lies on one side of 1, and the median beyond the floor; AMBIGUOUS: neither.
+    lies on one side of 1, and the median beyond the floor; AMBIGUOUS: neither, or what the pairs cannot show is against
+    it (a busy machine, new processes that do not agree); then the interval is stretched until 1 is in it.
     """
 
     median: float

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, inf, log, sqrt
 
-from profkit.analysis.evaluation import FAILED, log_interval
+from profkit.analysis.evaluation import FAILED, summed_interval
 from profkit.core.formatting import format_percent, plural
 from profkit.core.inference import Ratio
 from profkit.core.statistics import geometric_mean
@@ -219,10 +219,10 @@ def _ratio_of(pairs: Sequence[_Pair], metric: str, scope: Scope) -> list[tuple[M
     if not logs:
         return []
     n, mean = len(logs), sum(logs) / len(logs)
-    errors = [_error(pair) for pair in pairs]
-    known = [error for error in errors if error is not None]
-    if len(known) == n:
-        within = sqrt(sum(error * error for error in known)) / n
+    sides = [(p.candidate.speedup, 1 / n) for p in pairs] + [(p.baseline.speedup, -1 / n) for p in pairs]
+    interval = summed_interval([(weight, one) for one, weight in sides if one is not None])
+    if interval is not None:
+        within = max(interval) / _NORMAL  # by the wider side
     elif n >= ENOUGH:
         within = sqrt(sum((value - mean) ** 2 for value in logs) / (n - 1) / n)
     else:
@@ -250,16 +250,6 @@ def _undecided_speeds(pairs: Sequence[_Pair]) -> list[str]:
         f"{ENOUGH} such tests in both. By their values they went {'up' if change >= 0 else 'down'} by "
         f"{format_percent(abs(change))} % (geometric mean)."
     ]
-
-
-def _error(pair: _Pair) -> float | None:
-    """The standard error of the logarithm of the ratio, by the wider side; None where one of them has no interval."""
-    intervals = [
-        interval
-        for result in (pair.baseline, pair.candidate)
-        if result.speedup is not None and (interval := log_interval(result.speedup)) is not None
-    ]
-    return sqrt(sum((max(one) / _NORMAL) ** 2 for one in intervals)) if len(intervals) == 2 else None
 
 
 # ---------------------------------------------------------------- what is not there any more

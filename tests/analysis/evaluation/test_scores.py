@@ -11,6 +11,7 @@ from profkit.analysis.evaluation import (
     fast_p,
     fast_p_curve,
     gap_closed,
+    mean_speedup,
     model_speedup,
     operation_results,
     scores_of,
@@ -118,12 +119,58 @@ def test_fast_p_takes_the_interval_and_all_operations() -> None:
     assert [point.share for point in fast_p_curve(operations)] == pytest.approx([1 / 3, 1 / 3, 0])
 
 
-def test_without_an_interval_the_value_decides_and_the_word_does_not() -> None:
+def test_without_an_interval_nothing_is_called_faster() -> None:
     bare = replace(passed(ADD), speedup=speedup(1.5, 0.0, pairs=1))
     (operation,) = operation_results(evaluation(bare))
     assert operation.speedup is not None
     assert (operation.speedup.low, operation.speedup.word) == (None, "AMBIGUOUS")
-    assert fast_p((operation,), 1.4) == 1
+    assert (fast_p((operation,), 1.0), fast_p_curve((operation,))) == (None, ())
+
+
+def test_what_is_the_same_is_not_faster_though_its_interval_lies_above_1() -> None:
+    tests = [passed(a_test(f"op{number}.default"), 1.01, 0.005) for number in range(13)]
+    operations = operation_results(evaluation(*tests))
+    assert {one.speedup.word for one in operations if one.speedup} == {"SAME"}
+    assert (fast_p(operations, 1.0), fast_p(operations, 0.95)) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("middles", "word"),
+    [
+        ((1.5,), "AMBIGUOUS"),
+        ((0.5,), "AMBIGUOUS"),
+        ((1.0,), "AMBIGUOUS"),
+        ((1.5, 1.6, 1.7, 1.8), "AMBIGUOUS"),  # one busy machine is one reason for all of them
+    ],
+)
+def test_an_operation_of_which_every_test_is_ambiguous_is_so_whatever_their_intervals_say(
+    middles: tuple[float, ...], word: str
+) -> None:
+    busy = [Speedup(middle, middle / 1.02, middle * 1.02, "AMBIGUOUS", 26) for middle in middles]
+    tests = [
+        replace(passed(a_test("gelu.default", (size + 8,), calls=3), 1.0), speedup=one)
+        for size, one in enumerate(busy)
+    ]
+    document = evaluation(*tests)
+    operations = operation_results(document)
+    scores = scores_of(document, operations)
+    assert scores.geomean is not None
+    assert scores.geomean.low is not None
+    assert scores.geomean.low <= 1.0 + 1e-12 or scores.geomean.value == 1.0
+    assert scores.model is not None
+    assert (scores.words, scores.geomean.word, scores.model.word) == ({word: 1}, word, word)
+    assert fast_p(operations, 1.0) == 0
+
+
+def test_an_ambiguous_test_among_sure_ones_counts_as_if_it_might_be_equal() -> None:
+    busy = replace(passed(a_test("add.default", (5,)), 1.0), speedup=Speedup(8.0, 7.0, 9.0, "AMBIGUOUS", 26))
+    same, faster = (
+        mean_speedup([passed(a_test("add.default", (size,)), value) for size in (8, 9)] + [busy], 0.03)
+        for value in (1.0, 3.0)
+    )
+    assert same is not None
+    assert faster is not None
+    assert (same.word, faster.word) == ("AMBIGUOUS", "FASTER")
 
 
 def test_a_whole_model_gains_by_its_calls_and_failed_kernels_leave_pytorch_there() -> None:

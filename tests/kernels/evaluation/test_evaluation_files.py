@@ -14,12 +14,13 @@ import pytest
 from profkit.analysis.evaluation import scores_of
 from profkit.core.errors import UnreadableReport
 from profkit.core.run_folder import read_run
-from profkit.core.types import EvaluationDocument
+from profkit.core.types import EvaluationDocument, Speedup
 from profkit.kernels.evaluation.results.as_run import evaluation_as_run
 from profkit.kernels.evaluation.results.field_files import operator_summaries, result_rows
 from profkit.kernels.evaluation.results.outputs import write_results
 from profkit.kernels.evaluation.results.read_results import is_evaluation, read_evaluation
 from profkit.profiling.scrub import scrub
+from profkit.reporting.html import page
 from profkit.reporting.views.evaluation import view
 from tests.conftest import ROOT
 from tests.evaluation_documents import a_test, evaluation, every_status, failed, passed, speedup
@@ -31,7 +32,7 @@ CORRECTNESS = [
 ]  # fmt: skip
 PERFORMANCE = [
     "op_name", "args", "speedup", "benchmark_time_ms", "reference_time_ms", "error_msg", "successfully_ran",
-    "test_type",
+    "test_type", "speedup_low", "speedup_high", "speedup_word",
 ]  # fmt: skip
 
 
@@ -120,12 +121,31 @@ def test_the_summary_names_what_it_counts_and_sorts_by_numbers(folder: Path) -> 
     assert data["combined_score"] == pytest.approx(4 / 11 * data["geomean"])
     assert f"| Combined Score (correctness x performance) | {data['combined_score']:.2f} |" in text
     assert "- 5 of 21 tests are in none of these: skipped, not run, or passed and weak." in text
-    order = [line.split()[1] for line in text.splitlines() if line.endswith("x |")]
+    order = [line.split()[1] for line in text.splitlines() if "x | " in line]
     assert order == ["sum.default", "relu.default", "mul.Tensor", "add.Tensor"]
     with (folder / "operator_summary.csv").open(encoding="utf-8", newline="") as file:
         rows = {row["operator"]: row for row in csv.DictReader(file)}
     assert rows["mm.default"]["geomean_speedup"] == ""
     assert float(rows["add.Tensor"]["max_absolute_error"]) == 1e-6
+
+
+def test_no_speedup_stands_in_a_file_without_its_interval_and_word(tmp_path: Path) -> None:
+    """A kernel that only calls `torch.mul`, on a busy machine."""
+    busy = Speedup(3.8355, 1.0, 4.25, "AMBIGUOUS", 26)
+    test = a_test("mul.Tensor")
+    write_results(tmp_path, evaluation(replace(passed(test, 1.0), speedup=busy, compiled=busy)))
+    summary = (tmp_path / "OVERALL_SUMMARY.md").read_text(encoding="utf-8")
+    assert "| mul.Tensor | 1.0000 | 3.8355x | 1.00 to 4.25, AMBIGUOUS |" in summary
+    assert "| Performance Score (geomean speedup) | 3.84 (1.00 to 4.25, AMBIGUOUS) |" in summary
+    with (tmp_path / "operator_summary.csv").open(encoding="utf-8", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (float(row["speedup_high"]), row["speedup_word"]) == (pytest.approx(4.25), "AMBIGUOUS")
+    data = strict(tmp_path / "evaluation.json")
+    words = [data[f"{name}_word"] for name in ("geomean", "geomean_with_fallback", "geomean_of_compiled")]
+    assert words == ["AMBIGUOUS"] * 3
+    told = view(read_evaluation(tmp_path))
+    for text in (text_of(told), page.render(told)):
+        assert " ".join(text.split()).count("3.84 x (1.00-4.25, AMBIGUOUS) as fast as") == 3
 
 
 def test_as_a_run_it_has_what_targets_and_histories_ask_for(folder: Path) -> None:
@@ -174,7 +194,7 @@ def performance(name: str, value: float | None, *, ran: bool = True) -> dict[str
         ran,
         "performance",
     ]
-    return dict(zip(PERFORMANCE, values, strict=True))
+    return dict(zip(PERFORMANCE[:8], values, strict=True))
 
 
 def test_backendbench_results_become_tests_with_times_of_their_own_arguments(tmp_path: Path) -> None:

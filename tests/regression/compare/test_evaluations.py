@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.core.types import Comparison, EvaluationDocument, TestResult, TestStrength
+from profkit.core.types import Comparison, EvaluationDocument, Speedup, TestResult, TestStrength
 from profkit.kernels.evaluation.results.outputs import write_results
 from profkit.regression.compare import CompareOptions, compare_evaluations
 from tests.cli_runner import profkit
@@ -59,6 +59,22 @@ def test_speedups_are_decided_by_operation_and_over_all() -> None:
     open_ = compared(timed(half=0.5), timed((1.35,) * 8, half=0.5))
     assert open_.outcome == "ambiguous"
     assert "evaluate both again" in (open_.fix or "")
+
+
+def test_equal_kernels_on_a_busy_machine_are_not_called_different() -> None:
+    """Medians of pairs that waited for processors, with the narrow intervals that such pairs may have."""
+    sides = [
+        evaluation(
+            *(
+                replace(passed(a_test(n), 1.0), speedup=Speedup(v, v / 1.05, v * 1.05, "AMBIGUOUS", 26))
+                for n, v in zip(NAMES, values, strict=True)
+            )
+        )
+        for values in ((3.5, 0.5, 1.9, 0.4, 2.2, 0.3, 1.2, 2.8), (0.3, 2.0, 0.6, 1.8, 0.5, 0.7, 0.2, 0.9))
+    ]
+    comparison = compared(*sides)
+    assert comparison.outcome == "ambiguous"
+    assert {change.word for change in comparison.changes if change.metric == "speedup"} == {"ambiguous"}
 
 
 def test_times_of_weak_tests_and_of_another_device_are_not_compared() -> None:

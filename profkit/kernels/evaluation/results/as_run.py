@@ -86,10 +86,10 @@ def _whole(scores: EvaluationScores, operations: tuple[OperationResult, ...]) ->
     fallback = scores.geomean_with_fallback
     if fallback is not None:
         formula = f"geometric mean of {plural(fallback.n, 'timed test')}, 1 for each that failed"
-        yield _reading("speedup.fallback", fallback.value, "x", formula)
+        yield _reading("speedup.fallback", fallback.value, "x", formula, reason=fallback.word)
     if scores.model is not None:
         formula = f"of {scores.model.all_calls} recorded calls {100 * scores.model.covered:.3g} % have a time"
-        yield _reading("speedup.model", scores.model.value, "x", formula)
+        yield _reading("speedup.model", scores.model.value, "x", formula, reason=scores.model.word)
     yield from _share("operations.faster", fast_p(operations, 1.0), f"of {counted}: fast_1")
 
 

@@ -53,13 +53,11 @@ def _scores(scores: EvaluationScores) -> dict[str, Json]:
         "correctness_score": scores.correctness_score,
         "mean_pass_rate": scores.mean_pass_rate,
         "combined_score": combined_score(scores.correctness_score, scores.geomean),
-        "geomean": mean.value if mean is not None else None,
-        "geomean_low": mean.low if mean is not None else None,
-        "geomean_high": mean.high if mean is not None else None,
+        **mean_fields("geomean", mean),
         "n": mean.n if mean is not None else 0,
-        "geomean_with_fallback": whole.value if whole is not None else None,
+        **mean_fields("geomean_with_fallback", whole),
         "n_with_fallback": whole.n if whole is not None else 0,
-        "geomean_of_compiled": scores.compiled.value if scores.compiled is not None else None,
+        **mean_fields("geomean_of_compiled", scores.compiled),
         "fast_p": [{"p": point.p, "share": point.share} for point in scores.fast],
         "gap_closed": scores.gap_closed,
         "model_speedup": to_plain_data(scores.model) if scores.model is not None else None,
@@ -69,6 +67,16 @@ def _scores(scores: EvaluationScores) -> dict[str, Json]:
         "counted_tests": scores.counted_tests,
         "skipped_tests": scores.skipped_tests,
         "weak_tests": scores.weak_tests,
+    }
+
+
+def mean_fields(name: str, mean: MeanSpeedup | None) -> dict[str, Json]:
+    """The value under `name`, its interval and its word beside it."""
+    return {
+        name: mean.value if mean is not None else None,
+        f"{name}_low": mean.low if mean is not None else None,
+        f"{name}_high": mean.high if mean is not None else None,
+        f"{name}_word": mean.word if mean is not None else None,
     }
 
 

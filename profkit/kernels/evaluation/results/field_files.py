@@ -1,8 +1,9 @@
 """BackendBench's result files as they are written here: full_results.json, operator_summary.csv, failed_tests.json,
 OVERALL_SUMMARY.md.
 
-The keys are BackendBench's. What they hold is what they say: milliseconds where a key ends in `_ms`, null where there
-is no number, tests where it counts tests, and a row for each test that counts, a crash too.
+The keys are BackendBench's, and behind them the interval and word of each speed-up. What they hold is what they say:
+milliseconds where a key ends in `_ms`, null where there is no number, tests where it counts tests, and a row for each
+test that counts, a crash too.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any
 
 from profkit.analysis.evaluation import (
     EvaluationScores,
+    MeanSpeedup,
+    OperationResult,
     combined_score,
     counted_tests,
     fast_p,
@@ -27,7 +30,7 @@ from profkit.analysis.evaluation import (
 from profkit.core.codec import to_plain_data
 from profkit.core.formatting import table_cell
 from profkit.core.statistics import geometric_mean
-from profkit.core.types import EvaluationDocument, TestResult
+from profkit.core.types import EvaluationDocument, Speedup, TestResult
 
 FULL_RESULTS, FAILED_TESTS = "full_results.json", "failed_tests.json"
 OPERATOR_SUMMARY, OVERALL_SUMMARY = "operator_summary.csv", "OVERALL_SUMMARY.md"
@@ -41,11 +44,12 @@ def field_files(document: EvaluationDocument) -> Mapping[str, str]:
     """The four files by name."""
     rows = result_rows(document)
     failed = [row for row in rows if not is_right(row)]
+    operations = operation_results(document)
     return {
         FULL_RESULTS: _json(rows),
         FAILED_TESTS: _json(failed),
-        OPERATOR_SUMMARY: _csv(operator_summaries(rows)),
-        OVERALL_SUMMARY: _summary(document, rows),
+        OPERATOR_SUMMARY: _csv(rows, operations),
+        OVERALL_SUMMARY: _summary(document, rows, operations),
     }
 
 
@@ -79,19 +83,27 @@ def _correctness_row(result: TestResult) -> Row:
 
 def _performance_row(result: TestResult, *, against_compiled: bool) -> Row:
     ran = result.status == "passed" and result.speedup is not None
+    speedup, compiled = (result.speedup, result.compiled) if ran else (None, None)
     row = {
         "op_name": result.test.operation,
         "args": result.test.arguments,
-        "speedup": result.speedup.median if ran and result.speedup is not None else None,
+        "speedup": speedup.median if speedup is not None else None,
         "benchmark_time_ms": _milliseconds(result.seconds) if ran else None,
         "reference_time_ms": _milliseconds(result.reference_seconds),
         "error_msg": _message(result),
         "successfully_ran": ran,
         "test_type": "performance",
+        **_worth(speedup, "speedup"),
     }
     if against_compiled:  # which BackendBench has not
-        row["compiled_speedup"] = result.compiled.median if ran and result.compiled is not None else None
+        row["compiled_speedup"] = compiled.median if compiled is not None else None
+        row |= _worth(compiled, "compiled_speedup")
     return row
+
+
+def _worth(speedup: Speedup | MeanSpeedup | None, name: str) -> Row:
+    """What a speed-up is worth, which BackendBench does not tell."""
+    return {f"{name}_{field}": getattr(speedup, field, None) for field in ("low", "high", "word")}
 
 
 def _milliseconds(seconds: float | None) -> float | None:
@@ -155,14 +167,17 @@ def _is_finite(value: float | None) -> bool:
     return value is not None and isfinite(value)
 
 
-def _csv(summaries: Sequence[Row]) -> str:
-    names = list(_operator_summary("", ()))
+def _csv(rows: Sequence[Row], operations: Sequence[OperationResult]) -> str:
+    """BackendBench's columns, and behind them what the geometric mean of the speed-ups is worth."""
+    speedups = {one.operation: one.speedup for one in operations}
+    names = list(_operator_summary("", ()) | _worth(None, "speedup"))
     text = io.StringIO()
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(
         {name: table_cell(value) if isinstance(value, str) else value for name, value in row.items()}
-        for row in summaries
+        | _worth(speedups[row["operator"]], "speedup")
+        for row in operator_summaries(rows)
     )
     return text.getvalue()
 
@@ -170,9 +185,11 @@ def _csv(summaries: Sequence[Row]) -> str:
 # ---------------------------------------------------------------- the whole
 
 
-def _summary(document: EvaluationDocument, rows: Sequence[Row]) -> str:
+def _summary(
+    document: EvaluationDocument, rows: Sequence[Row], operations: tuple[OperationResult, ...]
+) -> str:
     """OVERALL_SUMMARY.md: the command, three scores, the operations by their speed-up."""
-    operations = operation_results(document)
+    speedups = {one.operation: one.speedup for one in operations}
     scores = scores_of(document, operations)
     share = fast_p(operations, _P)
     lines = [
@@ -188,7 +205,7 @@ def _summary(document: EvaluationDocument, rows: Sequence[Row]) -> str:
         "| Metric | Value |",
         "|--------|-------|",
         f"| Correctness Score | {_number(scores.correctness_score, 4)} |",
-        f"| Performance Score (geomean speedup) | {_number(scores.geomean.value if scores.geomean else None)} |",
+        f"| Performance Score (geomean speedup) | {_shown(scores.geomean)} |",
         "| Combined Score (correctness x performance) | "
         f"{_number(combined_score(scores.correctness_score, scores.geomean))} |",
         f"| Perf@{_P} Score | {_number(share, 4)} |",
@@ -197,14 +214,15 @@ def _summary(document: EvaluationDocument, rows: Sequence[Row]) -> str:
         "",
         "### Operator Speedups vs Eager in Descending Order",
         "",
-        "| Operator | Correctness Ratio | Speedup vs Eager |",
-        "|----------|-----------|----------------|",
+        "| Operator | Correctness Ratio | Speedup vs Eager | 95 % interval, word |",
+        "|----------|-----------|----------------|----------------|",
     ]
     order = sorted(operator_summaries(rows), key=lambda row: -(row["geomean_speedup"] or 0.0))
     for row in order:
         speedup = row["geomean_speedup"]
         shown = f"{speedup:.4f}x" if speedup is not None else "N/A"
-        lines.append(f"| {row['operator']} | {_number(row['correctness_rate'], 4)} | {shown} |")
+        worth = _interval_and_word(speedups[row["operator"]])
+        lines.append(f"| {row['operator']} | {_number(row['correctness_rate'], 4)} | {shown} | {worth} |")
     return "\n".join(lines) + "\n"
 
 
@@ -215,8 +233,8 @@ def _meanings(scores: EvaluationScores) -> list[str]:
         f"- **Correctness Score**: share of the {scores.counted_operations} operators whose tests all pass."
         f" An operator's tests pass at {_number(scores.mean_pass_rate, 4)} on average.",
         f"- **Performance Score**: geometric mean over {scores.geomean.n if scores.geomean else 0} correct timed tests."
-        + (f" With 1.0 for each that failed: {_number(whole.value)} over {whole.n}." if whole else ""),
-        f"- **Perf@{_P} Score**: share of the operators that are correct, and faster by the whole 95 % interval.",
+        + (f" With 1.0 for each that failed: {_shown(whole)} over {whole.n}." if whole else ""),
+        f"- **Perf@{_P} Score**: share of the operators that are correct and FASTER: by the whole 95 % interval.",
     ]
     left = scores.tests - scores.counted_tests
     if left:
@@ -224,6 +242,18 @@ def _meanings(scores: EvaluationScores) -> list[str]:
             f"- {left} of {scores.tests} tests are in none of these: skipped, not run, or passed and weak."
         )
     return lines
+
+
+def _shown(mean: MeanSpeedup | None) -> str:
+    """`1.32 (1.21 to 1.44, FASTER)`."""
+    return "N/A" if mean is None else f"{_number(mean.value)} ({_interval_and_word(mean)})"
+
+
+def _interval_and_word(mean: MeanSpeedup | None) -> str:
+    if mean is None:
+        return "N/A"
+    between = "no interval" if mean.low is None else f"{_number(mean.low)} to {_number(mean.high)}"
+    return f"{between}, {mean.word}"
 
 
 def _number(value: float | None, digits: int = 2) -> str:

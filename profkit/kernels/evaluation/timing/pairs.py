@@ -15,9 +15,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 
+from profkit.analysis.evaluation import doubted
 from profkit.core.statistics import median
 from profkit.core.types import Speedup
 from profkit.hardware.conditions import OtherProcesses
@@ -133,7 +134,7 @@ def time_pairs(
     disturbed = quiet < len(pairs) / 2 or (others.share() or 0.0) > OTHERS
     speedup = find_speedup(chosen_pairs, options)
     return PairedTimes(
-        replace(speedup, word="AMBIGUOUS") if disturbed else speedup,
+        doubted(speedup) if disturbed else speedup,
         median([pair.candidate for pair in chosen_pairs]),
         median([pair.reference for pair in chosen_pairs]),
         verified,

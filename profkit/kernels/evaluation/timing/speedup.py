@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from math import exp, log
 from typing import NamedTuple
 
+from profkit.analysis.evaluation import doubted, speed_word
 from profkit.core.inference import signed_rank_interval
 from profkit.core.statistics import median
-from profkit.core.types import Speedup, SpeedWord
+from profkit.core.types import Speedup
 from profkit.kernels.evaluation.request import PairOptions
 
 FEWEST_ROUNDS = 6  # of fewer no interval is known
@@ -43,10 +44,9 @@ def find_speedup(pairs: Sequence[Pair], options: PairOptions, confidence: float 
     interval = signed_rank_interval(ratios, confidence)
     low, middle, high = (min(ratios), median(ratios), max(ratios)) if interval is None else interval
     value, low, high = exp(middle), exp(low), exp(high)
-    word = speed_word(value, low, high, options.floor) if interval is not None else "AMBIGUOUS"
-    if word in ("FASTER", "SLOWER") and not _is_sure(ratios, options.floor):
-        word = "AMBIGUOUS"
-    return Speedup(value, low, high, word, len(pairs))
+    speedup = Speedup(value, low, high, speed_word(value, low, high, options.floor), len(pairs))
+    is_sure = speedup.word in ("SAME", "AMBIGUOUS") or _is_sure(ratios, options.floor)
+    return speedup if interval is not None and is_sure else doubted(speedup)
 
 
 def _is_sure(ratios: Sequence[float], floor: float) -> bool:
@@ -55,17 +55,6 @@ def _is_sure(ratios: Sequence[float], floor: float) -> bool:
     if interval is None:
         return min(ratios) > log(1 + floor) or max(ratios) < -log(1 + floor)
     return interval[0] > 0 or interval[2] < 0
-
-
-def speed_word(value: float, low: float, high: float, floor: float) -> SpeedWord:
-    """SAME within the floor; FASTER or SLOWER where the interval leaves 1 out and the median is beyond the floor."""
-    if 1 / (1 + floor) <= low and high <= 1 + floor:
-        return "SAME"
-    if low > 1 and value > 1 + floor:
-        return "FASTER"
-    if high < 1 and value < 1 / (1 + floor):
-        return "SLOWER"
-    return "AMBIGUOUS"
 
 
 def is_decided(speedup: Speedup, options: PairOptions) -> bool:

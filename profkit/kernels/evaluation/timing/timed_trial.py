@@ -11,6 +11,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
+from profkit.analysis.evaluation import doubted
 from profkit.core.types import Speedup
 from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.candidate.devices import JudgedDevice
@@ -78,8 +79,8 @@ class TrialTimer:
         nearer = replace(nearer, verified=times.verified + again.verified)
         if again.speedup.word == times.speedup.word:
             return nearer, ()
-        unsure = replace(nearer.speedup, word="AMBIGUOUS")
-        return replace(nearer, speedup=unsure), () if again.disturbed else (LUCK,)
+        nearer = replace(nearer, speedup=doubted(nearer.speedup))
+        return nearer, () if again.disturbed else (LUCK,)
 
     def _warm_up(self, process: KernelProcess) -> None:
         """Load the kernel; what it compiles or tries out at its first call it cannot do behind the gate."""

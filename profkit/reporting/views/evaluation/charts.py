@@ -15,6 +15,7 @@ from profkit.analysis.evaluation import (
     fast_p_curve,
     is_timed_well,
     mean_speedup,
+    surely_faster_than,
 )
 from profkit.core.formatting import plural, shorten
 from profkit.core.types import EvaluationDocument
@@ -39,27 +40,20 @@ def fast_curve(operations: Sequence[OperationResult]) -> StepCurve | None:
     start = before
     for point in points:
         number = round(point.share * len(counted))
-        names = [one.operation for one in counted if one.correct and _least(one) == point.p]
+        names = [one.operation for one in counted if surely_faster_than(one) == point.p]
         which = f"; up to here {shorten(', '.join(names), 120)}" if names else ""
         share = percent(point.share)
         words = f"more than {ratio(point.p)}: {share}, {number} of {plural(len(counted), 'operation')}{which}"
         steps.append(CurveStep(point.p, before, point.share, words))
         before = point.share
-    has_intervals = any(one.speedup is not None and one.speedup.low is not None for one in counted)
-    surely = "surely " if has_intervals else ""
     return StepCurve(
-        f"Correct and {surely}more than p times as fast",
+        "Correct and surely more than p times as fast",
         f"{percent(start)} of {plural(len(counted), 'operation')} are correct and timed; "
-        f"{percent(fast_p(operations, 1.0))} are also {surely}faster than PyTorch.",
+        f"{percent(fast_p(operations, 1.0))} are also surely faster than PyTorch.",
         "p",
         tuple(steps),
         tuple((p, fast_p(operations, p) or 0.0) for p in _PLACES),
     )
-
-
-def _least(operation: OperationResult) -> float | None:
-    speedup = operation.speedup
-    return None if speedup is None else speedup.value if speedup.low is None else speedup.low
 
 
 def speedup_map(document: EvaluationDocument) -> WinnerMap | None:
@@ -104,9 +98,9 @@ def _cell(row: str, column: int, tests: Sequence[CountedTest], limit: float) -> 
         return WinnerCell("✗", _FAILED, None, f"{words}; {failed} of {plural(len(tests), 'test')} failed")
     if mean is None:
         return WinnerCell("?", None, None, f"{words}: not timed")
-    if mean.word == "FASTER" or (mean.low is None and mean.value > 1):
+    if mean.word == "FASTER":
         return WinnerCell("F", _FASTER, mean.value, words)
-    if mean.word == "SLOWER" or mean.low is None:
+    if mean.word == "SLOWER":
         return WinnerCell("S", _SLOWER, 1 / mean.value, words)
     return WinnerCell("=" if mean.word == "SAME" else "?", None, None, words)
 

@@ -37,6 +37,7 @@ from profkit.reporting.views.evaluation.text import (
     percent,
     ratio,
     replay_line,
+    speedup_text,
     title,
 )
 
@@ -173,6 +174,12 @@ _COLUMNS = (
     _Column("Timed", "n", lambda o: _field(o.speedup, "n"), "tests behind the speed-up"),
     _Column("Of torch.compile", "x", lambda o: _field(o.compiled, "value"), "speed-up over torch.compile"),
     _Column(
+        "Word of that",
+        "text",
+        lambda o: speedup_text(o.compiled) if o.compiled else None,
+        "with its interval",
+    ),
+    _Column(
         "Error",
         "x",
         lambda o: _finite(o.allowed_share),
@@ -266,7 +273,7 @@ def _operation_table(operations: Sequence[OperationResult], *, wide: bool) -> Bl
             row.append(ratio(speedup.value if speedup else None))
             row.append(interval_text(speedup.low, speedup.high) if speedup else "")
             row.append(speedup.word if speedup else "")
-        row += [ratio(one.compiled.value if one.compiled else None)] if compiled else []
+        row += [speedup_text(one.compiled)] if compiled else []
         row += [error_text(one.allowed_share)] if errors else []
         row += [percent(one.bound_share)] if bound else []
         row += [one.bottleneck or ""] if limit and wide else []

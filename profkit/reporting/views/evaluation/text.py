@@ -77,13 +77,13 @@ def interval_text(low: float | None, high: float | None) -> str:
 
 
 def speedup_text(speedup: MeanSpeedup | ModelSpeedup | Speedup | None) -> str:
-    """`1.32 x (1.21-1.44)`; `-` where there is none."""
+    """`1.32 x (1.21-1.44, FASTER)`; `-` where there is none. Without interval and word a speed-up says nothing."""
     if speedup is None:
         return "-"
     value = speedup.median if isinstance(speedup, Speedup) else speedup.value
     known = not isinstance(speedup, Speedup) or speedup.pairs > 1
     between = interval_text(speedup.low, speedup.high) if known else ""
-    return f"{ratio(value)} ({between})" if between else ratio(value)
+    return f"{ratio(value)} ({between or 'no interval'}, {speedup.word})"
 
 
 def percent(share: float | None) -> str:
@@ -104,7 +104,7 @@ def error_text(share: float | None) -> str:
 
 
 def head_line(scores: EvaluationScores) -> str:
-    """`12 of 14 operations correct; 1.32 x as fast as PyTorch over 9 timed tests (geometric mean, 1.21 to 1.44)`."""
+    """`12 of 14 operations correct; 1.32 x (1.21-1.44, FASTER) as fast as PyTorch over 9 timed tests`."""
     line = f"{scores.correct_operations} of {plural(scores.counted_operations, 'operation')} correct"
     mean = scores.geomean
     if mean is None:
@@ -116,9 +116,7 @@ def head_line(scores: EvaluationScores) -> str:
                 else "No test was decided"
             )
         return f"{line}; none was timed"
-    tests = plural(mean.n, "timed test")
-    between = "no interval" if mean.low is None else interval_text(mean.low, mean.high).replace("-", " to ")
-    return f"{line}; {ratio(mean.value)} as fast as PyTorch over {tests} (geometric mean, {between})"
+    return f"{line}; {speedup_text(mean)} as fast as PyTorch over {plural(mean.n, 'timed test')}"
 
 
 def state_line(document: EvaluationDocument) -> str:
@@ -186,9 +184,8 @@ def _speed(scores: EvaluationScores) -> str:
 def _words(scores: EvaluationScores, operations: tuple[OperationResult, ...]) -> str:
     counts = [f"{scores.words[word]} {text}" for word, text in WORDS.items() if scores.words.get(word, 0)]
     share = fast_p(operations, 1.0)
-    bare = scores.geomean is not None and scores.geomean.low is None
-    how = "faster by their value" if bare else "surely faster"
-    return f"{joined(counts)}. {percent(share)} of all are correct and {how} (fast_1)."
+    fast = "" if share is None else f" {percent(share)} of all are correct and surely faster (fast_1)."
+    return f"{joined(counts)}.{fast}"
 
 
 def _model(scores: EvaluationScores) -> str:
@@ -231,7 +228,8 @@ def measurement_facts(document: EvaluationDocument) -> tuple[tuple[str, str], ..
             (
                 "Times",
                 "Kernel and PyTorch in turns, each in a process of its own, by the judge's clock. SAME: the 95 % "
-                f"interval lies within {floor} of 1. FASTER, SLOWER: it lies on one side of 1, the value beyond that.",
+                f"interval lies within {floor} of 1. FASTER, SLOWER: it lies on one side of 1, the value beyond that. "
+                "AMBIGUOUS: neither, or the machine was too busy to tell.",
             )
         )
     if verified:

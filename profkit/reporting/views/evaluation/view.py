@@ -69,9 +69,8 @@ _FILES = (
 _FEW_VERDICTS = 24
 _DRAWN_OPEN = 40  # rows of a map: a longer one opens at a click
 _FAST_NOTE = (
-    "Faster than p is an operation whose tests all pass and whose whole 95 % interval lies above p (its "
-    "value, where there is no interval). The denominator "
-    "are all operations with a test that counts."
+    "Faster than p is an operation whose tests all pass and whose whole 95 % interval lies above p; above 1 only what "
+    "is FASTER. The denominator are all operations with a test that counts."
 )
 
 

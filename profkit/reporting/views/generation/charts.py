@@ -109,7 +109,7 @@ def _speed_line(operation: OperationAttempts, number: int) -> LineSeries:
             each.speedup.median,
             each.speedup.low,
             each.speedup.high,
-            f"{operation.operation}, attempt {each.number}: {attempt_speed(each)}, {each.speedup.word}",
+            f"{operation.operation}, attempt {each.number}: {attempt_speed(each)}",
         )
         for each in _timed(operation)
         if each.speedup is not None

@@ -30,7 +30,13 @@ from profkit.reporting.view import (
     Text,
     table,
 )
-from profkit.reporting.views.evaluation.text import format_duration, interval_text, percent, ratio
+from profkit.reporting.views.evaluation.text import (
+    format_duration,
+    interval_text,
+    percent,
+    ratio,
+    speedup_text,
+)
 from profkit.reporting.views.generation.charts import legend, solved_chart
 from profkit.reporting.views.generation.links import Linker
 from profkit.reporting.views.generation.text import (
@@ -100,13 +106,12 @@ def operations_section(operations: Sequence[OperationAttempts], links: Linker) -
     if not operations:
         return
     narrow = table(
-        ["Operation", "Kept", "Speed-up", "Word", "Ended"],
+        ["Operation", "Kept", "Speed-up", "Ended"],
         [
             (
                 shorten(one.operation, 24),
                 f"{kept.number if kept is not None else 'none'} of {len(one.attempts)}",
                 attempt_speed(kept),
-                kept.speedup.word if kept is not None and kept.speedup is not None else "",
                 one.stopped or "goes on",
             )
             for one in operations
@@ -174,14 +179,14 @@ def solved_section(document: GenerationDocument) -> Iterator[Section]:
                 f"{row.solved} of {total}",
                 percent(row.share),
                 *(percent(point.share) for point in row.fast),
-                *([ratio(row.geomean.value if row.geomean is not None else None)] if places else []),
+                *([speedup_text(row.geomean)] if places else []),
             )
             for row in rows
         ],
         note=(
             "Each attempt knows the feedback of those before it, so this is the share solved within k attempts, and "
-            "not pass@k of independent samples. fast_p: correct, and the whole 95 % interval above p. Speed-up: the "
-            "geometric mean of the kept kernels. All shares are of all operations."
+            "not pass@k of independent samples. fast_p: correct, and the whole 95 % interval above p; above 1 only "
+            "what is FASTER. Speed-up: the geometric mean of the kept kernels. All shares are of all operations."
         ),
     )
     chart = solved_chart(document)

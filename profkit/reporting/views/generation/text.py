@@ -164,7 +164,7 @@ def words_of(scores: GenerationScores) -> str:
 
 
 def attempt_speed(attempt: Attempt | None) -> str:
-    """`1.64 x (1.59-1.69)`; `-` where it is not correct or was not timed."""
+    """`1.64 x (1.59-1.69, FASTER)`; `-` where it is not correct or was not timed."""
     return speedup_text(attempt.speedup) if attempt is not None else "-"
 
 
