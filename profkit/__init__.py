@@ -3,8 +3,6 @@
 A workload imports this module, so it must cost next to nothing: names are loaded when they are first used.
 """
 
-from __future__ import annotations
-
 TYPE_CHECKING = False  # what type checkers take for true; importing typing would cost a workload 2 ms
 
 __version__ = "0.1.0"
@@ -44,7 +42,11 @@ def __getattr__(name: str) -> object:
     if module is None:
         raise AttributeError(f"module 'profkit' has no attribute {name!r}")
     # Not importlib's: a signal handler may come while that is being imported itself.
-    loaded = __import__(module, fromlist=(name,))
+    if name == "region":  # says itself what it imports, which is next to nothing
+        loaded = __import__(module, fromlist=(name,))
+    else:
+        with __import__("profkit.runtime.passes.host.own_library", fromlist=("own_library",)).own_library:
+            loaded = __import__(module, fromlist=(name,))
     if name == "region" and not hasattr(loaded, name):
         return _too_early
     value = getattr(loaded, name)

@@ -23,8 +23,6 @@ OWNERS = ("profilers/", "backends/")
 ALLOWED = {
     "core/types/exchange.py": "kinds of switches, by which the program turns a tool on and off",
     "runtime/region/": "these switches themselves",
-    "runtime/passes/host/device_trace.py": "one of them, loaded from its file",
-    "runtime/passes/host/simulation_window.py": "one of them, loaded from its file",
     "analysis/summaries/metal_readings.py": "the source of readings that Metal's own tables give",
     "cli/record.py": "help: the values of --tool",
     "cli/summarize.py": "help: the reports that can be read",

@@ -1,7 +1,8 @@
 """The command line: one file per verb. Only here are faults caught, printed and turned into exit codes."""
 
-from __future__ import annotations
+import profkit.cli.library_first  # noqa: F401  # the first of all imports
 
+# isort: split
 import errno
 import io
 import os

@@ -319,6 +319,8 @@ TARGETS = {
         _report("callgrind", _recorded("valgrind/*.callgrind"), mutate.mutate_text, "r.out"),
         _report("cachegrind", lambda: (seeds.CACHEGRIND,), mutate.mutate_text, "r.out"),
         Target("xctrace", seeds.exports, mutate.mutate_folder, read_report, "exports", True),
+        _report("xctrace-table", _recorded("xctrace/m1/metal-*.xml"), mutate.mutate_text, "r.xml"),
+        _report("xctrace-toc", _recorded("xctrace/m1/toc.xml"), mutate.mutate_text, "r.xml"),
         _report("torch", seeds.torch_traces, mutate.mutate_packed, "r.json.gz"),
         _report("cprofile", seeds.cprofiles, mutate.mutate_bytes, "r.prof"),
         _report("stacks", seeds.stack_files, mutate.mutate_json, "r.jsonl"),

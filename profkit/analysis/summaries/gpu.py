@@ -181,7 +181,7 @@ ON_DEVICE = ("trace", "counters", "explain")
 def summarize_cost(document: RunDocument, rows: Sequence[KernelRow]) -> Summary | None:
     """Replay passes as planned and as they were, and the wall time of what was measured; None for neither."""
     planned = _planned_replays(document)
-    counted = {row.scope: number for row in rows if (number := _measured_replays(document, row)) is not None}
+    counted = _measured_replays(document, rows)
 
     def expected(row: KernelRow) -> str | None:
         return str(planned[row.scope]) if row.scope in planned else None
@@ -224,19 +224,20 @@ def _planned_replays(document: RunDocument) -> dict[Scope, int]:
     return replays
 
 
-def _measured_replays(document: RunDocument, row: KernelRow) -> float | None:
-    """How often a kernel was replayed in all: each pass that counted it has a counter of its own for that."""
-    reading = row.readings.get("replay.passes")
-    if reading is None or reading.value is None:
-        return None
-    counts = [
-        counter.value
-        for counter in document.counters
-        if counter.name == reading.source.counter
-        and counter.scope == reading.scope
-        and counter.value is not None
-    ]
-    return sum(counts) if counts else reading.value
+def _measured_replays(document: RunDocument, rows: Sequence[KernelRow]) -> dict[Scope, float]:
+    """How often each kernel was replayed in all: each pass that counted it has a counter of its own for that."""
+    known = {row.scope: reading for row in rows if (reading := row.readings.get("replay.passes")) is not None}
+    names = {reading.source.counter for reading in known.values()}
+    sums: dict[tuple[str | None, Scope], float] = {}
+    for counter in document.counters:
+        if counter.name in names and counter.value is not None:
+            key = counter.name, counter.scope
+            sums[key] = sums.get(key, 0) + counter.value
+    return {
+        scope: sums.get((reading.source.counter, reading.scope), reading.value)
+        for scope, reading in known.items()
+        if reading.value is not None
+    }
 
 
 NOT_COLLECTED = "not collected"

@@ -62,9 +62,9 @@ def _apply_section(targets: dict[str, Target], section: YamlValue | None) -> Non
     if section is None:
         return
     for name, value in section.mapping("a section of targets").items():
-        known = [t for t in targets.values() if t.name == name] or [
-            t for t in targets.values() if t.metric == name
-        ]
+        known = [targets[name]] if name in targets else []
+        if not known and name in _metric_names():
+            known = [target for target in targets.values() if target.metric == name]
         if value.content is False or value.content == "off":
             if not known:
                 value.refuse(f"there is no target {name!r} to turn off{_nearest_hint(name, targets)}")

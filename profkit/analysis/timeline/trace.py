@@ -32,7 +32,7 @@ def build_trace(recording: Recording) -> tuple[GpuTrace, tuple[str, ...]]:
             repeats=steady.repeats if steady is not None else None,
             compile_seconds=_compile_seconds(loading, windows),
         )
-    return trace, (*notes, *_loading_notes(loading, windows))
+    return trace, (*notes, *_loading_notes(loading, windows), *sums.notes())
 
 
 def _gather(recording: Recording, activities: Spool, calls: Spool, loading: CodeLoading) -> None:

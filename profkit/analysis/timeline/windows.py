@@ -82,6 +82,7 @@ def merge_intervals(intervals: Iterable[tuple[int, int]]) -> tuple[tuple[int, in
     return tuple(union)
 
 
+MOST_OPEN = 128  # ranges that are open at once; those that begin within so many are in no path
 MOST_PATHS = 1 << 16  # distinct sets of names that are told apart; what comes later is in none
 
 
@@ -97,6 +98,7 @@ class RangePaths:
 
     def __init__(self, ranges: Iterable[Range]) -> None:
         self.operations: set[tuple[str, str | None]] = set()
+        self.too_deep = 0  # ranges that no path has
         self.names: list[tuple[tuple[str, str | None], ...]] = [()]
         self._numbers: dict[tuple[tuple[str, str | None], ...], int] = {(): 0}
         by_thread: dict[tuple[int, int | None], list[Range]] = {}
@@ -171,10 +173,12 @@ class RangePaths:
         times, paths = [-(1 << 62)], [0]
         open_now: dict[int, tuple[str, str | None]] = {}
         for at, (time, opens, number) in enumerate(moments):
-            if opens:
+            if not opens:
+                open_now.pop(number, None)
+            elif len(open_now) < MOST_OPEN:
                 open_now[number] = range_meaning(entries[number].name, entries[number].domain).key
             else:
-                open_now.pop(number, None)
+                self.too_deep += 1
             if at + 1 == len(moments) or moments[at + 1][0] != time:
                 times.append(time)
                 paths.append(self._number(tuple(dict.fromkeys(open_now.values()))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from profkit.core.types import Hotspot, Profile
@@ -30,17 +30,19 @@ class Operations:
         total: dict[str, int] = defaultdict(int)
         calls: dict[str, int] = defaultdict(int)
         callers: list[tuple[int, int, str]] = []  # thread, end, name: those that are not over yet
+        under_way = Counter[str]()  # how many of them have the name
         for thread, start, negative_end, name in sorted(self._spans):
             end = -negative_end
             while callers and (callers[-1][0] != thread or callers[-1][1] <= start):
-                callers.pop()
+                under_way[callers.pop()[2]] -= 1
             own[name] += end - start
             calls[name] += 1
             if callers:
                 own[callers[-1][2]] -= end - start
-            if all(caller != name for _, _, caller in callers):  # a recursive one counts once
+            if not under_way[name]:  # a recursive one counts once
                 total[name] += end - start
             callers.append((thread, end, name))
+            under_way[name] += 1
         hotspots = tuple(
             Hotspot(name, max(0, own[name]) * 1e-9, total[name] * 1e-9, calls[name])
             for name in sorted(own, key=lambda name: (-own[name], name))

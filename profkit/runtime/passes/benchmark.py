@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from profkit.core import statistics
 from profkit.core.statistics import median
 from profkit.core.types import Directive, SampleSet
+from profkit.runtime.passes.host.own_library import own_library
 from profkit.runtime.passes.processor_wait import ProcessorWatch
 from profkit.runtime.passes.timing import TimedCalls, TimingProgress, time_calls
 from profkit.runtime.reference_loop import ReferenceLoop
@@ -65,7 +66,8 @@ def time_function(
     if driver is None and device != "cuda":
         on_mps, first = _find_mps(calls, device, first)
     if on_mps is not None:
-        from profkit.runtime.passes.mps_timing import time_on_mps
+        with own_library:
+            from profkit.runtime.passes.mps_timing import time_on_mps
 
         samples = time_on_mps(
             calls, on_mps, first=first, cold=cold, warmup=warmup, progress=progress, **overrides
@@ -76,9 +78,10 @@ def time_function(
     missing, cache = (NO_MPS, "caches were") if device == "mps" else (NO_DEVICE, "L2 was")
     remark = f"{missing}: the {cache} not flushed" if cold else missing if device in ("cuda", "mps") else None
     if driver is not None:
-        from profkit.runtime.passes.device_clock import open_clock
-        from profkit.runtime.passes.device_samples import DeviceCalls
-        from profkit.runtime.passes.device_timing import DeviceWatch, EventTimingError, time_on_device
+        with own_library:
+            from profkit.runtime.passes.device_clock import open_clock
+            from profkit.runtime.passes.device_samples import DeviceCalls
+            from profkit.runtime.passes.device_timing import DeviceWatch, EventTimingError, time_on_device
 
         try:
             with open_clock(driver) as clock:
@@ -287,7 +290,8 @@ def benchmark(
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
         print(result)
         return result
-    from profkit.runtime.region.active import session
+    with own_library:
+        from profkit.runtime.region.active import session
 
     directive = session.directive or Directive("cprofile", "", seconds=1.0)
     if directive.pass_name == "timing":

@@ -16,7 +16,9 @@ from typing import Literal
 
 from profkit.core.files.regular import read_start
 
-HOST_FOLDER = Path(__file__).with_name("host")
+HOST_PROGRAM = (
+    Path(__file__).with_name("host") / "__main__.py"
+)  # of a folder the interpreter itself would load more
 HostKind = Literal["cprofile", "tracemalloc", "tracemalloc-region", "torch", "simulation-window"]
 
 _INTERPRETER = re.compile(r"(python|pypy)(\d+(\.\d+)*)?[a-z]*(\.exe)?", re.IGNORECASE)
@@ -47,7 +49,7 @@ def host_command(
     parsed = _parse_command(command)
     if isinstance(parsed, str):
         return None, parsed
-    return [*parsed.launcher, *parsed.options, str(HOST_FOLDER), kind, str(out), "--", *parsed.program], None
+    return [*parsed.launcher, *parsed.options, str(HOST_PROGRAM), kind, str(out), "--", *parsed.program], None
 
 
 START_FOLDER = Path(__file__).with_name("start_up")

@@ -10,8 +10,6 @@ Costs two empty calls when nobody is profiling. Imports only what every interpre
 everything else is in `active`, which is loaded when the environment says that this process is being profiled.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     class Region(AbstractContextManager[None], Protocol):
         """A context manager that decorates, too."""
 
-        def __call__(self, function: F) -> F:
+        def __call__(self, function: "F") -> "F":
             """Mark every call of `function`."""
 
 
@@ -45,14 +43,14 @@ class _Unprofiled:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def __call__(self, function: F) -> F:
+    def __call__(self, function: "F") -> "F":
         return function
 
 
 _unprofiled = _Unprofiled()
 
 
-def region(name: str) -> Region:
+def region(name: str) -> "Region":
     """Mark what counts, as a context manager or a decorator; `name` stands in the reports.
 
     May be nested and entered again, in any thread: instruments run from the outermost entry to its exit.
@@ -64,7 +62,10 @@ def region(name: str) -> Region:
 
 
 if DIRECTIVE_VARIABLE in os.environ or HOST_MODULE in sys.modules:
-    from profkit.runtime.region.active import region as region
+    from profkit.runtime.passes.host.own_library import own_library
+
+    with own_library:
+        from profkit.runtime.region.active import region as region
 
 
 class _CallableModule(type(sys)):  # type: ignore[misc]  # types.ModuleType, without importing types

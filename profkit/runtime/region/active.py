@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from profkit.core.errors import ProfkitError
 from profkit.core.types import Directive, SampleSet, TritonWork
+from profkit.runtime.passes.host.own_library import own_library
 from profkit.runtime.reference_loop import ReferenceLoop
 from profkit.runtime.region import DIRECTIVE_VARIABLE, HOST_MODULE
 from profkit.runtime.region.record import (
@@ -42,7 +43,7 @@ def make_switches(directive: Directive | None, note: Callable[[str], None]) -> l
     """What the host of this pass and its directive ask for; what cannot be used is a note, and left out."""
     switches: list[RegionSwitch] = []
     host = sys.modules.get(HOST_MODULE)
-    if host is not None:
+    if host is not None and host.switch is not None:  # an instrument that follows no region leaves none
         switches.append(cast("RegionSwitch", host.switch))
     switch = directive.switch if directive else None
     if directive is None or switch is None:
@@ -308,7 +309,8 @@ class RegionSession:
         if self.directive is None or not (self._regions or self._benchmarks):
             return
         if "triton" in sys.modules:
-            from profkit.runtime.region.triton_work import try_find_triton_work
+            with own_library:
+                from profkit.runtime.region.triton_work import try_find_triton_work
 
             self._triton = try_find_triton_work(self.directive.pass_name, self._pid, self._notes)
         self.save()

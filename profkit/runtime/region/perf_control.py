@@ -7,6 +7,7 @@ includes the NUL). A round trip takes 0.1 to 0.3 ms.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import time
@@ -65,8 +66,6 @@ class PerfControl:
             self.reason = f"perf does not listen at its control fifo: {error.strerror}"
 
     def _take_lock(self) -> bool:
-        import fcntl
-
         try:
             self._lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError:

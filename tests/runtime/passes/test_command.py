@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.runtime.passes.command import HOST_FOLDER, find_interpreter, host_command, python_version
+from profkit.runtime.passes.command import HOST_PROGRAM, find_interpreter, host_command, python_version
 
 OUT = Path("/out.prof")
 
@@ -43,7 +43,7 @@ OUT = Path("/out.prof")
 )
 def test_a_python_command_runs_under_the_host(command: str, before: str, program: str) -> None:
     found = host_command(command.split(), "cprofile", OUT)
-    assert found == ([*before.split(), str(HOST_FOLDER), "cprofile", str(OUT), "--", *program.split()], None)
+    assert found == ([*before.split(), str(HOST_PROGRAM), "cprofile", str(OUT), "--", *program.split()], None)
 
 
 def test_arguments_with_spaces_stay_one_argument() -> None:
@@ -93,7 +93,7 @@ def test_a_console_script_is_run_by_the_interpreter_of_its_first_line(
     script.chmod(0o755)
     argv, _ = host_command([str(script), "a"], "cprofile", OUT)
     assert argv is not None
-    at = argv.index(str(HOST_FOLDER))
+    at = argv.index(str(HOST_PROGRAM))
     assert " ".join(argv[:at]).startswith(launcher)
     assert argv[at + 3 :] == ["--", str(script), "a"]
     assert ("-u" in argv[:at]) == ("-u" in first_lines)

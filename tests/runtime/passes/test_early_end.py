@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from profkit.profilers.cprofile.read import read_cprofile, read_pass_notes
-from profkit.runtime.passes.command import HOST_FOLDER
+from profkit.runtime.passes.command import HOST_PROGRAM
 from profkit.runtime.passes.read_tracemalloc import read_tracemalloc
 
 PROGRAM = """
@@ -35,7 +35,7 @@ LAST = 100_000_000  # bytes
 
 def run(kind: str, out: Path, longest: float | None) -> str:
     directive = json.dumps({"longest": longest})
-    argv = [sys.executable, str(HOST_FOLDER), kind, str(out), "--", "-c", PROGRAM]
+    argv = [sys.executable, str(HOST_PROGRAM), kind, str(out), "--", "-c", PROGRAM]
     done = subprocess.run(
         argv, env={**os.environ, "PROFKIT_DIRECTIVE": directive}, capture_output=True, text=True, check=True
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.runtime.passes.command import HOST_FOLDER
+from profkit.runtime.passes.command import HOST_PROGRAM
 from profkit.runtime.passes.read_tracemalloc import Allocations, find_steady_lines, read_tracemalloc
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -30,7 +30,7 @@ def run(words: list[str], folder: Path, **more: str) -> subprocess.CompletedProc
 
 
 def host(kind: str, folder: Path, program: list[str], **more: str) -> subprocess.CompletedProcess[str]:
-    return run([str(HOST_FOLDER), kind, str(folder / "out"), "--", *program], folder, **more)
+    return run([str(HOST_PROGRAM), kind, str(folder / "out"), "--", *program], folder, **more)
 
 
 def script(folder: Path, code: str, name: str = "work.py") -> str:
@@ -114,7 +114,7 @@ def test_a_program_that_is_not_there_fails_as_it_does_alone(tmp_path: Path, prog
     "words", [[], ["cprofile"], ["coffee", "out", "x.py"], ["cprofile", "out", "--", "-m"]]
 )
 def test_a_host_called_wrongly_says_how(tmp_path: Path, words: list[str]) -> None:
-    done = run([str(HOST_FOLDER), *words], tmp_path)
+    done = run([str(HOST_PROGRAM), *words], tmp_path)
     assert done.returncode == 2
     assert (
         "usage: python HOST cprofile|tracemalloc|tracemalloc-region|torch|simulation-window OUT"
@@ -159,14 +159,14 @@ def test_a_workload_with_modules_named_as_ours_gets_its_own(tmp_path: Path) -> N
 def test_an_interpreter_that_has_no_profkit_is_enough(tmp_path: Path) -> None:
     name = script(tmp_path, "print(1)")
     for kind in KINDS:
-        done = run(["-I", "-S", str(HOST_FOLDER), kind, str(tmp_path / "out"), "--", name], tmp_path)
+        done = run(["-I", "-S", str(HOST_PROGRAM), kind, str(tmp_path / "out"), "--", name], tmp_path)
         assert (done.stdout, done.stderr) == ("1\n", "")
 
 
 def test_sigterm_in_the_middle_leaves_the_result(tmp_path: Path) -> None:
     name = script(tmp_path, "import time\nprint('up', flush=True)\ntime.sleep(600)")
     child = subprocess.Popen(
-        [sys.executable, str(HOST_FOLDER), "cprofile", str(tmp_path / "out"), name],
+        [sys.executable, str(HOST_PROGRAM), "cprofile", str(tmp_path / "out"), name],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         env=ENV,
@@ -181,7 +181,7 @@ def test_sigterm_in_the_middle_leaves_the_result(tmp_path: Path) -> None:
 
 def test_an_unwritable_result_is_one_line_and_the_programs_own_exit_code(tmp_path: Path) -> None:
     name = script(tmp_path, "import sys; sys.exit(7)")
-    done = run([str(HOST_FOLDER), "cprofile", "/proc/no/out", "--", name], tmp_path)
+    done = run([str(HOST_PROGRAM), "cprofile", "/proc/no/out", "--", name], tmp_path)
     assert done.returncode == 7
     assert done.stderr.startswith("profkit: the result of this pass is lost: ")
     assert len(done.stderr.splitlines()) == 1
@@ -208,7 +208,7 @@ def functions(path: Path) -> dict[str, int]:
 
 def test_the_region_and_the_rest_are_two_profiles(tmp_path: Path) -> None:
     name = script(tmp_path, MARKED)
-    done = run([str(HOST_FOLDER), "cprofile", "x.prof", "--", name], tmp_path)
+    done = run([str(HOST_PROGRAM), "cprofile", "x.prof", "--", name], tmp_path)
     assert done.returncode == 0, done.stderr
     region, rest = functions(tmp_path / "x.prof"), functions(tmp_path / "x.setup.prof")
     assert region["inside"] == 3
@@ -230,7 +230,7 @@ def test_unmarked_everything_is_in_one_profile(tmp_path: Path) -> None:
 
 def test_the_profile_holds_nothing_of_what_measures(tmp_path: Path) -> None:
     name = script(tmp_path, MARKED)
-    run([str(HOST_FOLDER), "cprofile", "x.prof", "--", name], tmp_path)
+    run([str(HOST_PROGRAM), "cprofile", "x.prof", "--", name], tmp_path)
     for path in (tmp_path / "x.prof", tmp_path / "x.setup.prof"):
         files = {file for file, _, _ in pstats.Stats(str(path)).stats}  # type: ignore[attr-defined]
         assert not [file for file in files if "/passes/" in file or "/region/" in file]

@@ -14,7 +14,7 @@ import pytest
 
 from profkit.core.types import Hotspot, Profile, Report
 from profkit.profilers.stacks.read import read_stacks
-from profkit.runtime.passes.command import HOST_FOLDER, START_FOLDER, sampling_environment
+from profkit.runtime.passes.command import START_FOLDER, sampling_environment
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -235,7 +235,7 @@ def test_a_command_that_starts_no_python_says_why(command: str, reason: str) -> 
     "value", ["plain", 'a"b\\c\n\t', "é ☃ 𝔘 \udcff", ["x", 1, -2.5, [True]], {"a": [{"b": False}]}]
 )
 def test_the_writer_writes_json(value: object) -> None:
-    sys.path.insert(0, str(HOST_FOLDER.parent))
+    sys.path.insert(0, str(START_FOLDER.parent))
     try:
         samples = importlib.import_module("host.samples")
     finally:

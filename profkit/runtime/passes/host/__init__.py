@@ -7,7 +7,5 @@ version from 3.10 on. In the workload's process this package is called `profkit_
 module path until `__main__` has removed it.
 """
 
-from __future__ import annotations
-
 switch: object = None
 """The instrument of this process: enter(name), exit(name), iteration(index), forget()."""

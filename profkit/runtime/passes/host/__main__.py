@@ -1,32 +1,22 @@
 """The way in: becomes the package `profkit_pass_host`, leaves the module path, and runs the workload."""
 
-from __future__ import annotations
-
-import importlib
-import importlib.util
 import os
 import sys
-from types import ModuleType
-
-PACKAGE_NAME = "profkit_pass_host"
 
 
-def _load_package(folder: str) -> ModuleType:
-    """This folder as a package of a name that no module of the workload has."""
-    spec = importlib.util.spec_from_file_location(
-        PACKAGE_NAME, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    package = importlib.util.module_from_spec(spec)
-    sys.modules[PACKAGE_NAME] = package
-    spec.loader.exec_module(package)
-    return package
+def _load_package(folder: str) -> None:
+    """This folder, and the switches of regions beside it, as a package of a name that no module of the workload has."""
+    package = type(sys)("profkit_pass_host")
+    package.__path__ = [folder, os.path.join(os.path.dirname(os.path.dirname(folder)), "region")]
+    package.main_module = sys.modules["__main__"]  # type: ignore[attr-defined]  # the workload's takes its place
+    package.switch = None  # type: ignore[attr-defined]
+    sys.modules[package.__name__] = package
 
 
 if __name__ == "__main__":
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:1] = [] if sys.path and os.path.abspath(sys.path[0]) == here else sys.path[:1]
-    # kept, since the workload's own __main__ takes its place
-    _load_package(here).main_module = sys.modules["__main__"]  # type: ignore[attr-defined]
-    importlib.import_module(f"{PACKAGE_NAME}.session").main(sys.argv[1:])
+    _load_package(here)
+    with __import__("profkit_pass_host.own_library", fromlist=("own_library",)).own_library:
+        session = __import__("profkit_pass_host.session", fromlist=("prepare",)).prepare(sys.argv[1:])
+    session.run()

@@ -23,9 +23,9 @@ def call_after_import(name: str, act: Callable[[ModuleType], None]) -> None:
             if wanted != name or finder not in sys.meta_path:
                 return None
             sys.meta_path.remove(finder)
-            import importlib.util
-
-            spec = importlib.util.find_spec(wanted)
+            # importlib's own look would be one more module, and the workload's where it has one of that name
+            finders = list(sys.meta_path)
+            spec = next((found for other in finders if (found := other.find_spec(wanted, None))), None)
             loader: Any = spec.loader if spec is not None else None
             if loader is None or not hasattr(loader, "exec_module"):
                 return spec

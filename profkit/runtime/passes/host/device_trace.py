@@ -1,14 +1,13 @@
 """torch's own profiler over a whole program that marks nothing: every kernel from the first use of CUDA to the end.
 
 Where the program enters a region after all, only its regions are in the trace. OUT is a prefix: the trace is
-`OUT.<pid>.json`, a Chrome trace (see profkit/runtime/region/torch_profiler.py, which is loaded from its file: this host
+`OUT.<pid>.json`, a Chrome trace (see profkit/runtime/region/torch_profiler.py, which is a module of this host too: it
 also runs where profkit is not installed). Nothing is traced in forked children.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import os
+import importlib
 import sys
 from types import ModuleType
 from typing import Any
@@ -22,7 +21,9 @@ class DeviceTracer:
     """The switch of a trace by torch."""
 
     def __init__(self, out: str) -> None:
-        self._profiler = _load_profiler(out)
+        self._profiler: Any = importlib.import_module(f"{__package__}.torch_profiler").TorchProfilerSwitch(
+            out
+        )
         self._whole = self._marked = False
 
     @property
@@ -91,14 +92,3 @@ class DeviceTracer:
         if self._whole:
             self._whole = False
             self._profiler.drop()
-
-
-def _load_profiler(out: str) -> Any:
-    here = os.path.dirname(os.path.abspath(__file__))
-    path = os.path.join(here, os.pardir, os.pardir, "region", "torch_profiler.py")
-    spec = importlib.util.spec_from_file_location(f"{__package__}.torch_profiler", os.path.normpath(path))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.TorchProfilerSwitch(out)

@@ -73,10 +73,11 @@ def start(out: str) -> None:
 
 def _companion_starter(name: str, out: str, switches: Switches) -> Callable[[ModuleType], None]:
     def begin(_: ModuleType) -> None:
-        import importlib
+        from .own_library import own_library
 
         module, kind = COMPANIONS[name]
-        companion = getattr(importlib.import_module(f"{__package__}.{module}"), kind)(out)
+        with own_library:
+            companion = getattr(__import__(f"{__package__}.{module}", fromlist=(kind,)), kind)(out)
         switches.members.append(companion)
         companion.start()
 

@@ -9,14 +9,13 @@ import importlib
 import importlib.machinery
 import json
 import os
-import runpy
 import signal
 import sys
 import threading
 import time
 from collections.abc import Sequence
 from types import CodeType, ModuleType, TracebackType
-from typing import Protocol
+from typing import Any, Protocol
 
 from .own_files import is_own as is_own
 
@@ -55,23 +54,24 @@ class HostSession:
     `longest`: wall seconds after which the instrument stops while the program goes on; None: at the program's end.
     """
 
-    def __init__(self, instrument: Instrument, longest: float | None = None) -> None:
-        self._instrument = instrument
+    def __init__(self, instrument: Instrument, words: list[str], longest: float | None = None) -> None:
+        self._instrument, self._words = instrument, words
         self._longest = longest
+        self._ctypes: Any = importlib.import_module("ctypes") if longest is not None else None
         self._pid = os.getpid()
         self._state = "running"
         self._ended_by: int | None = None
         os.register_at_fork(after_in_child=self._forget)
 
-    def run(self, words: list[str]) -> None:
-        """Run the program in `words`; however it ends passes through."""
+    def run(self) -> None:
+        """Run the program; however it ends passes through."""
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, self._terminate)
         if self._longest is not None:  # a thread that `threading` and so the workload knows nothing of
             _thread.start_new_thread(self._end_after, (self._longest,))
         try:
             self._instrument.start()
-            run_program(words)
+            run_program(self._words)
         except BaseException:
             hide_host_frames()
             raise
@@ -80,14 +80,13 @@ class HostSession:
 
     def _end_after(self, seconds: float) -> None:
         """Ask the main thread to end the instrument: before Python 3.12 a profiler can be stopped by its own thread."""
-        import ctypes
-
         time.sleep(seconds)
 
         def end(_: object) -> int:
             self.finish(ENDED.format(seconds))
             return 0
 
+        ctypes = self._ctypes
         self._pending = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(end)  # kept until it is called
         ctypes.pythonapi.Py_AddPendingCall(self._pending, None)
 
@@ -227,7 +226,10 @@ def _full_path(path: str) -> str:
 
 
 def _run_module(name: str, alter_argv: bool) -> None:
-    # What `python -m` and `python folder` call themselves; private, but there from 3.3 to 3.14.
+    # What `python -m` and `python folder` call themselves, imported with the program's path in place as they do;
+    # private, but there from 3.3 to 3.14.
+    import runpy
+
     runpy._run_module_as_main(name, alter_argv=alter_argv)  # type: ignore[attr-defined]
 
 
@@ -258,8 +260,8 @@ def _frame_folder(trace: TracebackType) -> str:
     return os.path.dirname(trace.tb_frame.f_code.co_filename)
 
 
-def main(arguments: list[str]) -> None:
-    """`KIND OUT [--] program`; exits with 2 when that is not what was given."""
+def prepare(arguments: list[str]) -> HostSession:
+    """What runs `KIND OUT [--] program`, with all of ours loaded; exits with 2 when that is not what was given."""
     if arguments[2:3] == ["--"]:
         del arguments[2]
     if len(arguments) < 3 or arguments[0] not in KINDS:
@@ -272,7 +274,7 @@ def main(arguments: list[str]) -> None:
     kind = getattr(importlib.import_module(f"{__package__}.{module}"), name)
     instrument: Instrument = kind(os.path.abspath(arguments[1]))
     sys.modules[str(__package__)].switch = instrument  # type: ignore[attr-defined]
-    HostSession(instrument, _longest()).run(arguments[2:])
+    return HostSession(instrument, arguments[2:], _longest())
 
 
 def _longest() -> float | None:

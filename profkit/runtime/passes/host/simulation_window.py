@@ -6,10 +6,11 @@ Until then valgrind runs the program several times slower instead of sixty times
 from __future__ import annotations
 
 import _thread
-import importlib.util
+import importlib
 import json
 import os
 import time
+from typing import Any
 
 START_INSTRUMENTATION = 0x43540004  # callgrind.h; it is global, so any thread may ask
 
@@ -17,8 +18,10 @@ START_INSTRUMENTATION = 0x43540004  # callgrind.h; it is global, so any thread m
 class SimulationWindow:
     """An instrument of no output of its own: callgrind writes the report."""
 
-    def __init__(self, out: str) -> None:
+    def __init__(self, out: str) -> None:  # noqa: ARG002
         """`out` is not used: all hosts take one."""
+        # a switch of regions, which is a module of this host too
+        self._requests: Any = importlib.import_module(f"{__package__}.valgrind").ClientRequests
 
     def start(self) -> None:
         """Wait until the process is as many seconds old as the directive says, while the program runs."""
@@ -38,14 +41,7 @@ class SimulationWindow:
         """A region decides nothing here."""
 
     def _begin_after(self, seconds: float) -> None:
-        folder = os.path.dirname(os.path.abspath(__file__))
-        path = os.path.normpath(os.path.join(folder, os.pardir, os.pardir, "region", "valgrind.py"))
-        spec = importlib.util.spec_from_file_location(f"{__package__}.valgrind", path)
-        if spec is None or spec.loader is None:
-            return
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        requests = module.ClientRequests()
+        requests = self._requests()
         time.sleep(max(0.0, seconds - _age()))
         if requests.reason is None:
             requests.send(START_INSTRUMENTATION)

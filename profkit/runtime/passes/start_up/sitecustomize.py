@@ -15,21 +15,17 @@ def _start():  # type: ignore[no-untyped-def]
     package.__path__ = [os.path.join(os.path.dirname(_here), "host")]
     package.switch = None  # type: ignore[attr-defined]
     sys.modules[package.__name__] = package
-    if "PROFKIT_STACKS" in os.environ:
-        from profkit_pass_host import everywhere  # type: ignore[import-not-found]
-
-        everywhere.start(os.environ["PROFKIT_STACKS"])
-    if "PROFKIT_OPERATION_CALLS" in os.environ:
-        from profkit_pass_host import operation_calls
-
-        operation_calls.start(os.environ["PROFKIT_OPERATION_CALLS"])
-    if "PROFKIT_LOADED_FILES" in os.environ:
-        from profkit_pass_host import loaded_files
-
-        loaded_files.start(os.environ["PROFKIT_LOADED_FILES"])
+    with __import__("profkit_pass_host.own_library", fromlist=("own_library",)).own_library:
+        for variable, module in _INSTRUMENTS.items():
+            if variable in os.environ:
+                __import__(f"profkit_pass_host.{module}", fromlist=("start",)).start(os.environ[variable])
 
 
-_INSTRUMENTS = ("PROFKIT_STACKS", "PROFKIT_OPERATION_CALLS", "PROFKIT_LOADED_FILES")
+_INSTRUMENTS = {
+    "PROFKIT_STACKS": "everywhere",
+    "PROFKIT_OPERATION_CALLS": "operation_calls",
+    "PROFKIT_LOADED_FILES": "loaded_files",
+}
 if sys.version_info >= (3, 10) and any(name in os.environ for name in _INSTRUMENTS):
     try:
         _start()  # type: ignore[no-untyped-call]
