@@ -31,6 +31,7 @@ from profkit.core.types import Check, Plan, RunDocument, Workload
 from profkit.execution.places.connection import PlaceLost, PlaceUnreachable
 from profkit.execution.places.files import Sending, workload_tree
 from profkit.execution.places.place import ExecutionPlace
+from profkit.execution.places.received import RUN_PARTS
 from profkit.profiling.elsewhere.errand import Errand, do_errand, try_places
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.profile import (
@@ -161,7 +162,8 @@ def _errand_of(function: str, options: ProfileOptions | RecordOptions, sending: 
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in data.items()}
     work = workload_tree(options.command, paths)
     name = clean_name(getattr(options, "name", None) or default_name(options.command, options.stdin))
-    return Errand(function, plain, work, name, sending)
+    parts = (data["report"],) if isinstance(options, RecordOptions) else RUN_PARTS
+    return Errand(function, plain, work, name, sending, parts)
 
 
 def _keep(
