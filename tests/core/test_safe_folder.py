@@ -5,6 +5,7 @@ The tests that hand over, and those with a second user, need root; the others sh
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import os
@@ -20,6 +21,7 @@ from profkit.core import process, run_folder
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.files import safe_folder
 from profkit.core.files.safe_folder import (
+    arriving,
     bring,
     check_links,
     chown_to_sudo_user,
@@ -28,6 +30,7 @@ from profkit.core.files.safe_folder import (
     opened,
     private_place,
     remember,
+    replace_into,
     without_links,
 )
 from profkit.core.whole_files import write_whole
@@ -425,3 +428,58 @@ class TestAsRoot:
         _bring(written, report)
         assert (victim / "run.json").read_text() == "theirs"
         assert (report.is_symlink(), report.read_text(), report.stat().st_uid) == (False, "recorded", CALLER)
+
+
+def swap_what_arrives(folder: Path) -> int:
+    """Another process, of the folder's owner: it puts a link in place of each `.arriving-*`, without an end."""
+    if pid := os.fork():
+        return pid
+    try:
+        os.chdir(folder)
+        os.setgid(CALLER)
+        os.setuid(CALLER)
+        while True:
+            for name in os.listdir("."):
+                if name.startswith(".arriving-"):
+                    with contextlib.suppress(OSError):
+                        os.rename(name, f"aside-{name}")
+                        os.symlink("../victim", name)
+    finally:
+        os._exit(0)
+
+
+@needs_root
+def test_who_swaps_the_folder_of_what_arrives_gets_nothing_of_another(
+    tmp_path: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUDO_UID", str(CALLER))
+    (beside := tmp_path / "reports").mkdir()
+    os.chown(beside, CALLER, CALLER)
+    before = sorted(path.name for path in victim.rglob("*"))
+    pid = swap_what_arrives(beside)
+    try:
+        for _ in range(1_000):
+            with contextlib.suppress(OSError), arriving(beside) as arrived:
+                (arrived / "artifacts").mkdir()
+                (arrived / "artifacts" / "trace").touch()
+                replace_into(arrived / "artifacts", beside / "run")
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    assert any(path.name.startswith("aside-") for path in beside.iterdir())  # the attack took place
+    assert sorted(path.name for path in victim.rglob("*")) == before
+    assert {path.stat().st_uid for path in (victim, *victim.rglob("*"))} == {0}
+    assert (beside / "run" / "trace").stat().st_uid == CALLER
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, OSError, MachineError])
+def test_of_what_arrives_nothing_is_left_however_it_ends(tmp_path: Path, fault: type[BaseException]) -> None:
+    def fail(arrived: Path) -> None:
+        (arrived / "artifacts").mkdir()
+        (arrived / "artifacts" / "trace").touch()
+        (arrived / "link").symlink_to(tmp_path)
+        raise fault("x")
+
+    with pytest.raises(fault), arriving(tmp_path) as folder:
+        fail(folder)
+    assert list(tmp_path.iterdir()) == []

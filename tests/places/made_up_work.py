@@ -50,7 +50,7 @@ def work(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> None:
                 (run / "out" / "folder" / "large").write_bytes(os.urandom(3 << 20))
                 (run / "out" / "empty").touch()
                 (run / "out" / "passwd").symlink_to("/etc/passwd")
-                home.send_folder(run / "out")
+                home.send_folder(run / "out", ("empty", "folder"))
         return json.loads(json.dumps(data))
 
     serve(requests, answers, do)

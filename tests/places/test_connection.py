@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
 import shutil
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from profkit.execution.places.files import Tree, workload_tree
 from profkit.execution.places.place import ExecutionPlace
 from profkit.execution.places.received import ReceivedFiles
 
+TOP = (*"abcde", "C:x", "artifacts", "run.json")
 HERE = str(Path(__file__).parent)
 
 
@@ -253,7 +256,7 @@ def test_a_full_disk_there_is_told_with_its_folder(tmp_path: Path) -> None:
 def test_files_come_back_whole_and_links_stay_there(store: Path, tmp_path: Path) -> None:
     into = tmp_path / "into"
     into.mkdir()
-    files = ReceivedFiles(into)
+    files = ReceivedFiles(into, ("empty", "folder"))
     _, _, said = ask(place(store), tmp_path, {"do": "send"})
     for event in said:
         files.take(event)
@@ -280,19 +283,27 @@ def sent(name: Any, size: Any = 0, sha: Any = "") -> dict[str, Any]:
         "a\nb",
         "a/" * 20 + "b",
         "x" * 2000,
+        "a/" + "x" * 256,
+        "a/\ud800",
+        "other",
+        ".git/config",
+        "conftest.py",
+        "artifacts/.git/hooks/pre-commit",
+        "artifacts/conftest.py",
+        "artifacts/.envrc",
         3,
         None,
     ],
 )
 def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: Any) -> None:
     with pytest.raises(UnreadableReport):
-        ReceivedFiles(tmp_path).take(sent(name))
+        ReceivedFiles(tmp_path, TOP).take(sent(name))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_too_much_comes_twice_or_has_another_checksum_is_refused(tmp_path: Path) -> None:
     empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    files = ReceivedFiles(tmp_path, most_bytes=100)
+    files = ReceivedFiles(tmp_path, TOP, most_bytes=100)
     files.take(sent("a", 0, empty))
     for message in (
         sent("a", 0, empty),
@@ -306,7 +317,7 @@ def test_what_is_too_much_comes_twice_or_has_another_checksum_is_refused(tmp_pat
     bomb = (
         "eJztwTEBAAAAwqD1T20MH6AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
     )
-    other = ReceivedFiles(tmp_path)
+    other = ReceivedFiles(tmp_path, TOP)
     other.take(sent("e", 1, empty))
     with pytest.raises(UnreadableReport):
         other.take({"event": "data", "data": bomb})
@@ -317,5 +328,30 @@ def test_what_is_too_much_comes_twice_or_has_another_checksum_is_refused(tmp_pat
 def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "run.json").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UnreadableReport):
-        ReceivedFiles(tmp_path).take(sent("run.json", 1))
+        ReceivedFiles(tmp_path, TOP).take(sent("run.json", 1))
     assert not (tmp_path / "elsewhere").exists()
+
+
+def data_of(text: bytes) -> dict[str, Any]:
+    return {"event": "data", "data": base64.b64encode(zlib.compress(text)).decode()}
+
+
+def test_one_message_is_unpacked_to_a_piece_and_all_to_a_hundred_times_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = ReceivedFiles(tmp_path, TOP)
+    files.take(sent("a", 64 << 20))
+    with pytest.raises(UnreadableReport, match="another size"):
+        files.take(data_of(bytes((1 << 20) + 1)))
+    monkeypatch.setattr("profkit.execution.places.received.FREE_BYTES", 0)
+    with pytest.raises(UnreadableReport, match="100 times"):
+        files.take(data_of(bytes(1 << 20)))
+    files.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_below_another_file_and_one_that_is_too_large_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    for message in (sent("a/b"), sent("c", 5 << 30)):
+        with pytest.raises(UnreadableReport):
+            ReceivedFiles(tmp_path, TOP).take(message)

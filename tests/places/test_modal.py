@@ -120,7 +120,7 @@ def test_a_large_file_comes_back_whole(here: Modal, tmp_path: Path) -> None:
     from profkit.execution.places.received import ReceivedFiles
 
     connection, events = open_there(tmp_path, data={"do": "send"})
-    files = ReceivedFiles(tmp_path)
+    files = ReceivedFiles(tmp_path, ("empty", "folder"))
     for event in events:
         if event["event"] in ("file", "data"):
             files.take(event)

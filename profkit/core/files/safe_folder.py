@@ -229,6 +229,57 @@ def private_place(target: Path) -> Iterator[Path]:
         yield Path(folder, target.name)
 
 
+@contextlib.contextmanager
+def arriving(beside: Path) -> Iterator[Path]:
+    """A folder in `beside` for what arrives, by a path of its handle; gone afterwards, however the block ends.
+
+    Nobody else can write in it, and whoever swaps its name for a link changes nothing that is reached by the path.
+    """
+    made = [path for path in (beside, *beside.parents) if not os.path.lexists(path)]
+    make_parents(beside)
+    chown_to_sudo_user(*made)
+    with opened(beside) as parent:
+        name = f".arriving-{secrets.token_hex(8)}"
+        try:
+            os.mkdir(parent / name, 0o700)
+            handle = os.open(parent / name, _FOLDER)
+            try:
+                if hasattr(os, "geteuid") and os.fstat(handle).st_uid != os.geteuid():
+                    raise _replaced(beside / name)
+                inside = _HANDLES / str(handle) if _HANDLES.is_dir() else parent / name
+                try:
+                    yield inside
+                finally:
+                    for path in list(inside.iterdir()):
+                        remove(path)
+            finally:
+                os.close(handle)
+        finally:
+            with contextlib.suppress(OSError):  # what took its name is not ours
+                os.rmdir(parent / name)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link or a folder, if it is there; no link is followed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def replace_into(source: Path, target: Path) -> None:
+    """Move a file or a folder of the same disk to where there may be one, and hand it over to the caller of sudo.
+
+    It is handed over before, while nobody else can reach it: what has the name afterwards may be another's.
+    """
+    chown_to_sudo_user(source)
+    with opened(target.parent) as folder:
+        goal = folder / target.name
+        if goal.is_dir() or source.is_dir():
+            remove(goal)
+        os.replace(source, goal)
+
+
 def bring(source: Path, target: Path) -> None:
     """Move a file or a folder to `target`, which must not be there. Raises OSError: FileExistsError where it is."""
     with opened(target.parent) as folder:

@@ -1,4 +1,4 @@
-"""Files that come back from a place: regular ones, below one folder, with the checksum that was told, within limits."""
+"""Files that come back from a place: those of a result, below one folder, with the checksum told, within limits."""
 
 from __future__ import annotations
 
@@ -7,30 +7,39 @@ import hashlib
 import os
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from profkit.core.errors import UnreadableReport
+from profkit.core.errors import MachineError, UnreadableReport
 
 MOST_BYTES = 8 << 30  # of one result; a trace has some GB
+MOST_OF_ONE = 4 << 30  # bytes of one file
 MOST_FILES = 20_000
+PIECE = 1 << 20  # bytes of a file in one message
+FREE_BYTES, MOST_TIMES = (
+    256 << 20,
+    100,
+)  # beyond the first, this often what came packed: no trace packs that well
 LONGEST_NAME = 1024  # bytes
 DEEPEST = 16  # folders
 # No control character, and nothing that another system takes for a separator or a drive.
-_PART = re.compile(r'[^\x00-\x1f\x7f/\\:*?"<>|]+')
+_PART = re.compile(r'[^\x00-\x1f\x7f/\\:*?"<>|\ud800-\udfff]{1,255}')
+RUN_PARTS = frozenset({"run.json", "report.md", "report.html", "artifacts", "logs"})
 
 
 class ReceivedFiles:
     """Takes `file` and `data` messages. Everything goes into `folder`, which nobody else writes to.
 
-    What is refused raises UnreadableReport: then nothing of the result is used.
+    `parts` are the names that may stand at its top. What is refused raises UnreadableReport: then nothing of the
+    result is used.
     """
 
-    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, folder: Path, parts: Collection[str], most_bytes: int = MOST_BYTES) -> None:
         self.names: list[str] = []
         self.total = 0  # bytes
-        self._folder, self._most = folder, most_bytes
+        self._folder, self._parts, self._most = folder, parts, most_bytes
+        self._packed = self._unpacked = 0  # bytes
         self._file: IO[bytes] | None = None
         self._path = folder
         self._left, self._sha, self._digest = 0, "", hashlib.sha256()
@@ -64,19 +73,24 @@ class ReceivedFiles:
             or not isinstance(sha, str)
         ):
             raise _refused("a file comes without its name, size or checksum")
-        path = self._folder.joinpath(*checked_parts(name))
+        parts = checked_parts(name)
+        if not is_wanted(parts, self._parts):
+            raise _refused(f"{name!r} is no part of a result")
+        path = self._folder.joinpath(*parts)
         self.total += size
-        if size < 0 or self.total > self._most:
+        if not 0 <= size <= MOST_OF_ONE or self.total > self._most:
             raise _refused(f"more than {self._most >> 20} MiB come back")
         if len(self.names) >= MOST_FILES:
             raise _refused(f"more than {MOST_FILES} files come back")
         self.names.append(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.fdopen(os.open(path, flags, 0o644), "wb")
-        except FileExistsError:
+        except (FileExistsError, NotADirectoryError):
             raise _refused(f"{name} comes twice") from None
+        except OSError as error:
+            raise _not_kept(error) from error
         self._path, self._left, self._sha, self._digest = path, size, sha, hashlib.sha256()
         if not size:
             self._end()
@@ -85,12 +99,19 @@ class ReceivedFiles:
         if self._file is None or not isinstance(text, str):
             raise _refused("data comes that belongs to no file")
         try:
-            data = zlib.decompressobj().decompress(base64.b64decode(text, validate=True), self._left + 1)
+            packed = base64.b64decode(text, validate=True)
+            data = zlib.decompressobj().decompress(packed, min(self._left, PIECE) + 1)
         except (ValueError, zlib.error) as error:
             raise _refused(f"{self.names[-1]} cannot be unpacked: {error}") from error
-        if not data or len(data) > self._left:
+        if not data or len(data) > min(self._left, PIECE):
             raise _refused(f"{self.names[-1]} has another size than was told")
-        self._file.write(data)
+        self._packed, self._unpacked = self._packed + len(packed), self._unpacked + len(data)
+        if self._unpacked > FREE_BYTES + MOST_TIMES * self._packed:
+            raise _refused(f"it unpacks to more than {MOST_TIMES} times its size")
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise _not_kept(error) from error
         self._digest.update(data)
         self._left -= len(data)
         if not self._left:
@@ -100,6 +121,12 @@ class ReceivedFiles:
         self.close()
         if self._digest.hexdigest() != self._sha:
             raise _refused(f"{self.names[-1]} has another checksum than was told")
+
+
+def is_wanted(parts: Sequence[str], top: Collection[str]) -> bool:
+    """Whether a file is one that a result may be made of: nothing that git, pytest or a shell reads by itself."""
+    hidden = any(part.startswith(".") or part.lower() == "conftest.py" for part in parts)
+    return parts[0] in top and not hidden
 
 
 def checked_parts(name: str) -> list[str]:
@@ -114,3 +141,7 @@ def checked_parts(name: str) -> list[str]:
 
 def _refused(reason: str) -> UnreadableReport:
     return UnreadableReport(f"what the place sent back is refused: {reason}")
+
+
+def _not_kept(error: OSError) -> MachineError:
+    return MachineError(f"what the place sent back cannot be kept: {error.strerror or error}", "df -h .")

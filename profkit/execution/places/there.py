@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import IO
 
@@ -23,10 +23,10 @@ from profkit.core.files.regular import open_regular
 from profkit.core.process import adopt_orphans
 from profkit.core.types import Json
 from profkit.execution.places.boot import file_hash
+from profkit.execution.places.received import PIECE, is_wanted
 
 BEAT_SECONDS = 1.0
 GRACE_SECONDS = 20.0  # for the work to end by itself when the connection is gone
-PIECE = 1 << 20
 INTERNAL = 70
 
 
@@ -46,14 +46,15 @@ class Home:
         except (OSError, ValueError):
             pass
 
-    def send_folder(self, folder: Path) -> None:
-        """All regular files below a folder, by their names in it; links stay here."""
+    def send_folder(self, folder: Path, parts: Collection[str]) -> None:
+        """The regular files of a result below a folder, by their names in it; links and hidden files stay here."""
         for at, folders, names in os.walk(folder):
             folders.sort()
             for name in sorted(names):
                 path = Path(at, name)
-                if path.is_file() and not path.is_symlink():
-                    self.send_file(path, path.relative_to(folder).as_posix())
+                inside = path.relative_to(folder)
+                if path.is_file() and not path.is_symlink() and is_wanted(inside.parts, parts):
+                    self.send_file(path, inside.as_posix())
 
     def send_file(self, path: Path, name: str) -> None:
         """One file."""

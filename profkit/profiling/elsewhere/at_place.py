@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -10,6 +11,7 @@ from profkit.core.codec import from_plain_data, to_plain_data
 from profkit.core.errors import ProfkitError
 from profkit.core.signals import defer_interrupts
 from profkit.core.types import Json
+from profkit.execution.places.received import RUN_PARTS
 from profkit.execution.places.there import Home, serve
 from profkit.profiling.doctor import diagnose
 from profkit.profiling.profile import ProfileOptions, make_plan, profile_workload
@@ -26,9 +28,9 @@ def profile(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> No
         except ProfkitError as fault:
             if fault.run is not None:
                 fault.message = fault.message.rpartition("\n(run: ")[0] or fault.message
-                _send(home, fault.run)
+                _send(home, fault.run, RUN_PARTS)
             raise
-        _send(home, folder)
+        _send(home, folder, RUN_PARTS)
         return None
 
     serve(requests, answers, work)
@@ -48,7 +50,7 @@ def record(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> Non
         try:
             record_report(options, home)
         finally:
-            _send(home, run / "out")
+            _send(home, run / "out", (data["report"],))
         return None
 
     serve(requests, answers, work)
@@ -60,8 +62,8 @@ def doctor(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> Non
     serve(requests, answers, lambda home: to_plain_data(diagnose(data, home)))
 
 
-def _send(home: Home, folder: Path) -> None:
+def _send(home: Home, folder: Path, parts: Collection[str]) -> None:
     with defer_interrupts():  # what was measured is not lost on its way
         home.begin("bring back", "what was measured")
-        home.send_folder(folder)
+        home.send_folder(folder, parts)
         home.end("whole")

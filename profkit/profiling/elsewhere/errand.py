@@ -7,7 +7,7 @@ and only once: what makes two machines go away is more likely the work.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,6 +34,7 @@ class Errand:
     work: Tree | None
     name: str
     sending: Sending
+    parts: Collection[str] = ()  # the names that what comes back may have
 
 
 def try_places(
@@ -60,7 +61,7 @@ def do_errand(errand: Errand, place: ExecutionPlace, progress: Progress, arrived
     """Carry out the errand; files that come back go into `arrived`. The result."""
     with tempfile.NamedTemporaryFile(prefix="profkit-", suffix=".log") as log:
         connection = Connection(place, Path(log.name), errand.sending.python)
-        files = ReceivedFiles(arrived) if arrived is not None else None
+        files = ReceivedFiles(arrived, errand.parts) if arrived is not None else None
         try:
             _connect(connection, errand, progress)
             connection.start(

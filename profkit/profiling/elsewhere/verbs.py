@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
@@ -19,7 +17,7 @@ from profkit.core.errors import (
     UsageError,
     WorkloadError,
 )
-from profkit.core.files.safe_folder import chown_to_sudo_user, without_links
+from profkit.core.files.safe_folder import arriving, chown_to_sudo_user, replace_into, without_links
 from profkit.core.progress import Progress
 from profkit.core.run_folder import (
     FILE_NAME,
@@ -33,6 +31,7 @@ from profkit.core.types import Check, Plan, RunDocument, Workload
 from profkit.execution.places.connection import PlaceLost, PlaceUnreachable
 from profkit.execution.places.files import Sending, workload_tree
 from profkit.execution.places.place import ExecutionPlace
+from profkit.execution.places.received import RUN_PARTS
 from profkit.profiling.elsewhere.errand import Errand, do_errand, try_places
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.profile import (
@@ -56,11 +55,10 @@ def profile_elsewhere(
     """As `profile_workload`, at the first of the places that can. Raises also PlaceUnreachable and PlaceLost."""
     check_options(options)
     errand = _errand_of("profile", options, sending)
-    options.output.mkdir(parents=True, exist_ok=True)
 
     def bring(place: ExecutionPlace) -> tuple[RunDocument, Path]:
         begun = datetime.now()
-        with _arriving(options.output) as arrived:
+        with arriving(options.output) as arrived:
             try:
                 do_errand(errand, place, progress, arrived)
             except (PlaceLost, PlaceUnreachable, UnreadableReport):  # nothing of what is refused is used
@@ -114,17 +112,17 @@ def record_elsewhere(
     errand = _errand_of("record", options, sending)
 
     def bring(place: ExecutionPlace) -> Path:
-        with _arriving(options.report.absolute().parent) as arrived:
+        with arriving(options.report.absolute().parent) as arrived:
             found = arrived / clean_name(options.report.name)
             try:
                 do_errand(errand, place, progress, arrived)
             except (WorkloadError, Interrupted):  # what the tool had finished all the same
                 if found.exists():
-                    _replace(found, options.report)
+                    replace_into(found, options.report)
                 raise
             if not found.exists():
                 raise MachineError(f"{place.title} left no report")
-            _replace(found, options.report)
+            replace_into(found, options.report)
             return options.report
 
     with raise_on_signals():
@@ -164,21 +162,8 @@ def _errand_of(function: str, options: ProfileOptions | RecordOptions, sending: 
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in data.items()}
     work = workload_tree(options.command, paths)
     name = clean_name(getattr(options, "name", None) or default_name(options.command, options.stdin))
-    return Errand(function, plain, work, name, sending)
-
-
-class _arriving:  # noqa: N801 - a block
-    """A folder beside the results for what arrives, gone afterwards: a result is moved, not copied."""
-
-    def __init__(self, beside: Path) -> None:
-        self._beside = beside
-
-    def __enter__(self) -> Path:
-        self._folder = Path(tempfile.mkdtemp(prefix=".arriving-", dir=self._beside))
-        return self._folder
-
-    def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+    parts = (data["report"],) if isinstance(options, RecordOptions) else RUN_PARTS
+    return Errand(function, plain, work, name, sending, parts)
 
 
 def _keep(
@@ -190,8 +175,8 @@ def _keep(
     with defer_interrupts():
         document = replace(document, revision=read_revision(here), place=place.title)
         folder = create_run_folder(options.output, document.name, document.backend, begun)
-        for path in arrived.iterdir():
-            _replace(path, folder / path.name)
+        for path in list(arrived.iterdir()):
+            replace_into(path, folder / path.name)
         write_run(folder, document)
         if options.targets is not None:
             document = judge_document(document, targets_for(document.backend, options.targets, document.name))
@@ -200,10 +185,3 @@ def _keep(
             progress.note(why)
         chown_to_sudo_user(folder)
     return document, folder
-
-
-def _replace(source: Path, target: Path) -> None:
-    """Move a file or a folder to where there may be one."""
-    if target.is_dir() and not target.is_symlink():
-        shutil.rmtree(target)
-    source.replace(target)
