@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from math import exp, log
 from multiprocessing import Process
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 
 import psutil
 
@@ -113,9 +113,12 @@ def tell_equal(neighbours: int, more: Sequence[str]) -> None:
     document = json.loads(made.stdout)
     for kind in ("tests", "operations"):
         speedups = [one["speedup"] for one in document[kind] if one["speedup"]]
-        mean = exp(fmean(log(one["median"]) for one in speedups))
+        logs = [log(one["median"]) for one in speedups]
+        error = stdev(logs) / len(logs) ** 0.5
         words = dict(Counter(one["word"] for one in speedups))
-        print(f"{len(speedups)} {kind}: {words}; geometric mean {mean:.4f}")
+        print(
+            f"{len(logs)} {kind}: {words}; geometric mean {exp(fmean(logs)):.4f}, standard error {error:.4f}"
+        )
         for one in document[kind]:
             if one["speedup"] and one["speedup"]["word"] in ("FASTER", "SLOWER"):
                 print(f"  {one['operation']}: {one['speedup']} {one.get('remarks', '')}")
