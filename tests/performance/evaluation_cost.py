@@ -8,7 +8,7 @@ Both evaluate PyTorch's own kernels over torch's database of operations in bfloa
 peer runs kernel and reference in one process on the same tensors, without a truth. Processor seconds are those of all
 processes, looked at ten times a second. The limit is what the peer took on two busy cores: 82 s.
 
-`--equal` times PyTorch against itself, 102 operations in two sizes, beside so many busy loops, and prints how the words
+`--equal` times PyTorch against itself, 97 operations in two sizes, beside so many busy loops, and prints how the words
 of tests and operations fell: at most 1 of 200 may be FASTER or SLOWER, and the geometric mean is 1.
 """
 
