@@ -8,7 +8,7 @@ Both evaluate PyTorch's own kernels over torch's database of operations in bfloa
 peer runs kernel and reference in one process on the same tensors, without a truth. Processor seconds are those of all
 processes, looked at ten times a second. The limit is what the peer took on two busy cores: 82 s.
 
-`--equal` times PyTorch against itself, 102 operations in two sizes, beside so many busy loops, and prints how the words
+`--equal` times PyTorch against itself, 97 operations in two sizes, beside so many busy loops, and prints how the words
 of tests and operations fell: at most 1 of 200 may be FASTER or SLOWER, and the geometric mean is 1.
 """
 
@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from math import exp, log
 from multiprocessing import Process
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 
 import psutil
 
@@ -113,9 +113,12 @@ def tell_equal(neighbours: int, more: Sequence[str]) -> None:
     document = json.loads(made.stdout)
     for kind in ("tests", "operations"):
         speedups = [one["speedup"] for one in document[kind] if one["speedup"]]
-        mean = exp(fmean(log(one["median"]) for one in speedups))
+        logs = [log(one["median"]) for one in speedups]
+        error = stdev(logs) / len(logs) ** 0.5
         words = dict(Counter(one["word"] for one in speedups))
-        print(f"{len(speedups)} {kind}: {words}; geometric mean {mean:.4f}")
+        print(
+            f"{len(logs)} {kind}: {words}; geometric mean {exp(fmean(logs)):.4f}, standard error {error:.4f}"
+        )
         for one in document[kind]:
             if one["speedup"] and one["speedup"]["word"] in ("FASTER", "SLOWER"):
                 print(f"  {one['operation']}: {one['speedup']} {one.get('remarks', '')}")
