@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -154,6 +156,53 @@ def test_each_process_is_first_and_written_first_once_in_two_pairs() -> None:
     pairs = bench.run_pairs(3)
     assert [pair.waited for pair in pairs] == [True, True]
     assert seen[1] == (*seen[0][1::-1], *seen[0][:1:-1])
+
+
+@pytest.mark.parametrize("first", [0.9, 1.3])
+@pytest.mark.parametrize("slow", [1.0, 1.04, 2.0])
+def test_exchanged_roles_give_the_reciprocal_whoever_is_first_and_whose_empty_batch_was_slow(
+    monkeypatch: pytest.MonkeyPatch, first: float, slow: float
+) -> None:
+    normal, exchanged = (
+        made_up_speedup(monkeypatch, first, slow, 1),
+        made_up_speedup(monkeypatch, first, 1, slow),
+    )
+    assert normal * exchanged == pytest.approx(1)
+    assert slow > 1 or normal == pytest.approx(1)
+
+
+def made_up_speedup(
+    monkeypatch: pytest.MonkeyPatch, first: float, reference: float, candidate: float
+) -> float:
+    """Of processes that take so many times 3 ms, who runs first `first` times that; one is slow to do nothing."""
+    bench = PairedBatches.__new__(PairedBatches)
+    seconds: dict[Any, float] = {}
+    bench._reference, bench._candidate = bench._both = (MagicMock(), MagicMock())
+    bench._secret, bench._gated, bench._count, bench._outputs = random.SystemRandom(), True, 1, 1
+    bench._empty, bench._staged, bench._kept = math.inf, torch.zeros(1), []
+    bench._fresh, bench._recipe, bench._staged_slots = MagicMock(), MagicMock(), [[]]
+    bench._slots = {each: [[]] for each in bench._both}
+    bench._watches = {each: MagicMock(longest_wait=lambda _: 0.0) for each in bench._both}
+    bench.whole = {each: [] for each in bench._both}
+    bench._launched = dict.fromkeys(bench._both, ())
+    for each in bench._both:
+        each.cpu_seconds.return_value = 0.0
+
+    def launch(run: Sequence[Any]) -> None:
+        own = {bench._reference: reference, bench._candidate: candidate}
+        seconds.update({each: 1e-3 + 3e-3 * own[each] * (first if each is run[0] else 1) for each in run})
+
+    for name, value in {
+        "_lay_out": lambda _: None,
+        "_stage": lambda: None,
+        "_empty_batch_seconds": lambda each: 1e-3 if each is bench._reference else 1.015e-3,
+        "_launch": launch,
+        "_run_launched": seconds.__getitem__,
+    }.items():
+        monkeypatch.setattr(bench, name, value)
+    bench.renew(pinned=False)
+    pairs = [pair for number in range(8) for pair in bench.run_pairs(number)]
+    return find_speedup(pairs, PairOptions()).median
 
 
 def test_values_lie_where_the_arguments_do() -> None:

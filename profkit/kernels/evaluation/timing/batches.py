@@ -27,7 +27,6 @@ from profkit.kernels.evaluation.timing.speedup import Pair
 from profkit.runtime.passes.processor_wait import MOST_WAITING
 
 EMPTY_BATCHES = 7
-TURN_SECONDS = 2e-5  # by which two processes that do nothing may differ on a device
 SHORTEST_GATED = 6e-4  # seconds of a batch: beside it what a process may pretend is within the floor
 SLICE_SECONDS = (
     1e-3  # the least that is lost to another program; waking a processor takes 0.1 ms, and is its own
@@ -112,7 +111,7 @@ class PairedBatches:
         self._fresh, self._recipe, self._outputs, self._count = fresh, recipe, outputs, count
         self._secret = random.SystemRandom()
         self._slots: dict[KernelProcess, list[list[Tensor]]] = {}
-        self._empty = dict.fromkeys(self._both, inf)
+        self._empty = inf  # seconds of an empty batch
         self._chosen = 0  # the call of the last pair that may be verified
         self._kept: list[Tensor] = []  # its arguments, as they were before it
         self._addresses: Sequence[int] = ()
@@ -141,12 +140,9 @@ class PairedBatches:
         with blaming(self._reference):
             self._lay_out(self._reference)
             self._stage()
-            empty = self._empty_batch_seconds(self._reference)
+            # The same is taken off both: how far two such measurements lie apart would be in the ratio.
+            self._empty = min(self._empty, self._empty_batch_seconds(self._reference))
         self._lay_out(self._candidate)
-        own = self._empty_batch_seconds(self._candidate) if self._gated else empty
-        self._empty[self._reference] = min(self._empty[self._reference], empty)
-        # A device may turn to one process later than to another; a process that pretends more is not believed.
-        self._empty[self._candidate] = min(self._empty[self._candidate], own, empty + TURN_SECONDS)
         self._kept = [torch.empty_like(storage) for storage in self._slots[self._reference][0]]
 
     def _stage(self) -> None:
@@ -214,7 +210,7 @@ class PairedBatches:
             waited |= self._watches[process].longest_wait(process.pid) > max(
                 SLICE_SECONDS, MOST_WAITING * seconds
             )
-            times[process] = max(seconds - self._empty[process], seconds / 50) / self._count
+            times[process] = max(seconds - self._empty, seconds / 50) / self._count
             if process is self._candidate:
                 self._addresses = addresses
         return Pair(number, times[self._reference], times[self._candidate], waited)
