@@ -212,9 +212,8 @@ class DeviceActivities:
     database: Database
     tables: Tables
     sort: bool = False  # let SQLite sort: slower, and it writes temporary files
-    careful: bool = (
-        False  # let SQLite make a number of whatever a column holds, which costs a third of the time
-    )
+    # let SQLite make a number of whatever a column holds, which costs a third of the time
+    careful: bool = False
     odd: int = 0
     graphs: int = 0  # CUDA graphs that were traced as a whole
     kernels: int = 0
