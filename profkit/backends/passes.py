@@ -54,9 +54,8 @@ class PlannedRun:
         "full": ALL_PASSES,
     }
     processes: ClassVar[Mapping[Depth, int]] = {"gate": 1, "standard": 3, "full": 5}  # of the timing pass
-    switch: ClassVar[Switch | None] = (
-        None  # of a device, at whose work a region's ends wait while it is timed
-    )
+    # of a device, at whose work a region's ends wait while it is timed
+    switch: ClassVar[Switch | None] = None
     late_allocations: ClassVar[bool] = False  # tracemalloc begins with the region
 
     def __init__(self, context: RunContext, gpus: tuple[Gpu, ...] = ()) -> None:

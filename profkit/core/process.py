@@ -54,12 +54,10 @@ class ProcessOutcome:
     # it waited for a processor.
     usage: tuple[tuple[float, float, float], ...] = ()
     use: TreeUse | None = None  # what else it used
-    rss_counted: bool = (
-        False  # the kernel counted `peak_rss`; else it is the largest of what was seen now and then
-    )
-    rss_most: int = (
-        0  # where the kernel did not: what the largest process had at most; 0 where that is not known
-    )
+    # the kernel counted `peak_rss`; else it is the largest of what was seen now and then
+    rss_counted: bool = False
+    # where the kernel did not: what the largest process had at most; 0 where that is not known
+    rss_most: int = 0
 
     @property
     def ok(self) -> bool:

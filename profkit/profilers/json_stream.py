@@ -22,7 +22,7 @@ class TruncatedJson(Exception):
 
 
 class JsonStream:
-    """A cursor over one document. Raises UnreadableReport for no JSON, CutShort where the text ends."""
+    """A cursor over one document. Raises UnreadableReport for no JSON, TruncatedJson where the text ends."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

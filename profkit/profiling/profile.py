@@ -39,9 +39,8 @@ from profkit.reporting.views import run as run_view
 from profkit.runtime.passes.secrets import hide_values, mask_command
 
 PASSES = get_args(PassName)
-MOST_EXIT = (
-    125  # a shell says with 126 that a program cannot be started, 127 that there is none, above that a signal
-)
+# a shell says with 126 that a program cannot be started, 127 that there is none, above that a signal
+MOST_EXIT = 125
 
 
 @dataclass(frozen=True)

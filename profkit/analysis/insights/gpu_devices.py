@@ -24,9 +24,8 @@ _CHANGES = {
     "SendRecv": "Pipelines, ring attention, all-to-all (embeddings, experts): send the next block while this one is "
     "worked on (two buffers), with asynchronous calls on a stream of their own, and more and smaller micro-batches.",
 }
-LEAST_STREAM = (
-    0.05  # of the kernels' time: a stream with less is not one that the program's work is spread over
-)
+# of the kernels' time: a stream with less is not one that the program's work is spread over
+LEAST_STREAM = 0.05
 _WAITS = ("cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "cudaMalloc", "cudaFree")
 _ANY = "Begin it as soon as its data is there (async_op=True), and wait for it where the result is needed."
 

@@ -308,8 +308,8 @@ _RANDOM_SETUP = re.compile(
 
 
 def random_setup(run: RunEvidence) -> Iterator[Insight]:
-    """A kernel that only initialises random generators takes much of the time: XORWOW's start is "
-    "expensive."""
+    """A kernel that only initialises random generators takes much of the time: XORWOW's start is
+    expensive."""
     for kernel in run.kernels:
         name = kernel.row.scope.name or ""
         if (

@@ -1,5 +1,5 @@
-"""Rules on what a kernel moves: sectors that nobody asked for, data that is not reused, bank "
-"conflicts, spills."""
+"""Rules on what a kernel moves: sectors that nobody asked for, data that is not reused, bank
+conflicts, spills."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Insight
 
 IDEAL_SECTORS = 4  # of 32 bytes, for a warp that loads 4 bytes in each of its 32 threads
-WASTED = (
-    20  # % of the sectors that nobody asked for: an offset by one element wastes as many (4 of 5 are used)
-)
+# % of the sectors that nobody asked for: an offset by one element wastes as many (4 of 5 are used)
+WASTED = 20
 REUSED = 2.0  # loads of each byte: with fewer there is little to be used again
 SATURATED = 80.0  # %: NVIDIA's own limit for "this unit is what limits the kernel" (SpeedOfLight.py)
 
 
 def wasted_sectors(run: RunEvidence) -> Iterator[Insight]:
-    """Global accesses of which much more is moved than used, in a kernel that memory limits or "
-    "whose warps wait for it."""
+    """Global accesses of which much more is moved than used, in a kernel that memory limits or
+    whose warps wait for it."""
     for kernel in run.kernels:
         used = kernel.values.get("memory.coalescing")
         if (
@@ -62,8 +61,8 @@ def scatters_stores(kernel: KernelEvidence) -> bool:
 
 
 def _limiting_level(kernel: KernelEvidence) -> tuple[str, float, str] | None:
-    """How memory limits the kernel: in words, the share of its time that follows the traffic, and "
-    "how that is known."""
+    """How memory limits the kernel: in words, the share of its time that follows the traffic, and
+    how that is known."""
     busy = unit_utilization(kernel)
     for title in ("DRAM", "L2", "L1", "shared memory", "the load/store pipe"):
         if kernel.bound in _BOUND_OF.get(title, ()):

@@ -26,8 +26,8 @@ _HOST_COPIES = ("host to device", "device to host")
 
 
 def exposed_copies(run: RunEvidence) -> Iterator[Insight]:
-    """Copies between host and device while no kernel runs. Overlap hides no more than kernels run "
-    "meanwhile."""
+    """Copies between host and device while no kernel runs. Overlap hides no more than kernels run
+    meanwhile."""
     trace = run.trace
     if trace is None or not trace.span or trace.busy is None or not trace.copying:
         return

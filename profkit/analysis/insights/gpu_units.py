@@ -1,5 +1,5 @@
-"""Rules on arithmetic that runs on the wrong unit: FP64 where it is slow, no tensor cores, "
-"unaligned matrix products."""
+"""Rules on arithmetic that runs on the wrong unit: FP64 where it is slow, no tensor cores,
+unaligned matrix products."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def slow_fp64(run: RunEvidence) -> Iterator[Insight]:
 
 
 def fp64_rate(kernel: KernelEvidence) -> float | None:
-    """FP64 over FP32 FLOP/s of the device, as counted or by its compute capability; None where "
-    "neither is known."""
+    """FP64 over FP32 FLOP/s of the device, as counted or by its compute capability; None where
+    neither is known."""
     single, double = kernel.values.get("flops.peak.f32"), kernel.values.get("flops.peak.f64")
     if single and double:
         return double / single
@@ -175,8 +175,8 @@ def _aligned_floor(kernel: KernelEvidence) -> float:
 
 
 def old_architecture_product(run: RunEvidence) -> Iterator[Insight]:
-    """On Hopper and later a matrix product with instructions of Turing or Ampere, which reach "
-    "about half its peak."""
+    """On Hopper and later a matrix product with instructions of Turing or Ampere, which reach
+    about half its peak."""
     for kernel in run.kernels:
         name = kernel.row.scope.name or ""
         found = _ARCHITECTURE.search(name)
@@ -239,8 +239,8 @@ def _is_recent(run: RunEvidence, kernel: KernelEvidence) -> bool:
 
 
 def separate_multiply_add(run: RunEvidence) -> Iterator[Insight]:
-    """A kernel limited by arithmetic that multiplies and adds in two instructions where one could "
-    "do both."""
+    """A kernel limited by arithmetic that multiplies and adds in two instructions where one could
+    do both."""
     for kernel in run.kernels:
         if kernel.owner != "user" or kernel.bound not in ("fp32", "fp64", "fp16", "issue"):
             continue

@@ -13,9 +13,8 @@ from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Gain, Hotspot, Insight, Place, Profile
 
 WORTH = 0.15  # of the time: what takes less is not where one would begin
-LEAST_LOADED = (
-    0.3  # of the time, that is not imports: a short run of a program that loads much is about its work, too
-)
+# of the time, that is not imports: a short run of a program that loads much is about its work, too
+LEAST_LOADED = 0.3
 HEAVY = 0.2  # of the time, in one library function that nothing special is known of
 ONE_BY_ONE = 1000  # calls: fewer are no loop over elements
 LINEAR_SECONDS = 1e-6  # own time of a call; a method of lists that looks at one element takes a tenth of it

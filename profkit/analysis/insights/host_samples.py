@@ -21,9 +21,8 @@ from profkit.core.types import CodeLine, Gain, Hotspot, Insight, Place, Profile
 LEAST_SECONDS = 0.15  # of processor time in a function: some 15 samples
 BUSY = 0.4  # of the time a kernel runs: then the host's own work is not what the program waits for
 ONE_LINE = 0.4  # of a function's own time: a line with less is not its hottest one alone
-WAIT_RATIO = (
-    8.0  # of time that a line waits over that in which it runs: a busy machine makes less of a computing one
-)
+# of time that a line waits over that in which it runs: a busy machine makes less of a computing one
+WAIT_RATIO = 8.0
 REAL_WAITS = 0.3  # of what the main thread waits
 MAIN_WAIT = 0.5  # of what the main thread waits for, in one line
 _ARRAYS = frozenset({"numpy", "torch", "pandas", "jax", "scipy"})

@@ -15,8 +15,8 @@ FindInsights: TypeAlias = Callable[[RunEvidence], Iterable[Insight]]
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule by name. `find` yields an insight for each place where it applies, and nothing where "
-    "it knows too little."""
+    """A rule by name. `find` yields an insight for each place where it applies, and nothing where
+    it knows too little."""
 
     name: str
     find: FindInsights

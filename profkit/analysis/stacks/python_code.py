@@ -21,9 +21,8 @@ WAITS_FOR = "main_waiting."  # before the kind, among a line's counters: seconds
 _INSTALLED = ("site-packages", "dist-packages", "/lib/python", "importlib")
 _TEXT = re.compile(r"<string( \d+)?>")  # numbered where several programs are texts of `python -c`
 _GENERATED = re.compile(r"__create_fn__|(^|\.)(<lambda>|__\w+__)$")
-_LOCAL = (
-    "<locals>"  # in the name of a function that another one made: of a decorator, whose name says nothing
-)
+# in the name of a function that another one made: of a decorator, whose name says nothing
+_LOCAL = "<locals>"
 _WORKERS = "/multiprocessing/"
 _PACKAGE_ROOT = re.compile(
     r".*[/\\](?:(?:site|dist)-packages|lib(?:64)?[/\\]python3\.\d+t?(?:[/\\]lib-dynload)?)[/\\]"

@@ -210,9 +210,8 @@ def _state_notes(metal: MetalTrace) -> list[str]:
     return notes
 
 
-SLACK = (
-    0.05  # the two tables are told by different parts of the system; in 37 recordings of an M1 none came near
-)
+# the two tables are told by different parts of the system; in 37 recordings of an M1 none came near
+SLACK = 0.05
 CLOCKS = 1e-4  # seconds; ends of intervals
 NOTHING_RAN = "the process had nothing on the GPU"
 

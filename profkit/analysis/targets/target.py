@@ -87,9 +87,8 @@ class Target:
     # Looked at before the threshold: where one does not hold, the value says nothing of the workload, and is unknown.
     guard: tuple[Condition, ...] = ()
     gain: Gain = "none"
-    own_code: bool = (
-        False  # of kernels: asked of the user's own alone; how a library writes its own is its affair
-    )
+    # of kernels: asked of the user's own alone; how a library writes its own is its affair
+    own_code: bool = False
     always: bool = False  # of kernels: spoken of, as unknown, also where no report has the metric at all
     # A value above it says something about the measurement, not about the workload
     credible: float | None = None

@@ -15,9 +15,8 @@ _SIZES = ", sizes = "
 _SHAPE = re.compile(r"\[(\d[\d, ]*)\]")
 _PRODUCT = re.compile(r"::_?(?:scaled_)?(?:(add|badd)?b?(?:mm|mv)|matmul)(?:_out|_)?$|::(add)bmm_?$")
 _BACKWARD = re.compile(r"\w+Backward\w*")  # `MmBackward0`, and what users call a class of theirs
-LINE_PREFIX = (
-    "profkit-at "  # of ranges that name a line; `profkit/runtime/passes/host/operation_lines.py` writes them
-)
+# of ranges that name a line; `profkit/runtime/passes/host/operation_lines.py` writes them
+LINE_PREFIX = "profkit-at "
 SourceLine: TypeAlias = tuple[str, int, "str | None"]  # file, line, function
 MOST_SHAPES = 6  # of one operation that takes a list of tensors
 

@@ -73,9 +73,8 @@ class LaunchOrigins:
         return np.array(times, dtype=np.int64), np.array(numbers, dtype=np.int64)
 
 
-_Forward: TypeAlias = (
-    "dict[tuple[int, int], list[tuple[int, LaunchOrigin]]]"  # by process and sequence number
-)
+# by process and sequence number
+_Forward: TypeAlias = "dict[tuple[int, int], list[tuple[int, LaunchOrigin]]]"
 
 
 def _changes(entries: Sequence[Range], forward: _Forward) -> Iterator[tuple[int, LaunchOrigin, Range | None]]:

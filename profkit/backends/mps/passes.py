@@ -153,9 +153,8 @@ def read_trace(context: RunContext, plan: PassPlan) -> PassFindings:
 
 
 COUNTED_SECONDS = 1.0  # of a benchmark's region: 30 counters in 3,000 samples each
-LONGEST_COUNTED = (
-    20.0  # seconds that are recorded at most, beside the start: 15 s are 3 to 6 GB of XML on an M3
-)
+# seconds that are recorded at most, beside the start: 15 s are 3 to 6 GB of XML on an M3
+LONGEST_COUNTED = 20.0
 _FACT = "counter set"
 
 

@@ -99,9 +99,8 @@ class TestResult:
     fault: Fault | None = None
     max_abs_error: float | None = None  # against the result in float64, over all numbers of all outputs
     max_rel_error: float | None = None
-    allowed_share: float | None = (
-        None  # the largest error as a share of what is allowed there: at most 1 is correct
-    )
+    # the largest error as a share of what is allowed there: at most 1 is correct
+    allowed_share: float | None = None
     error_type: str = ""  # of what the kernel raised
     traceback: str = ""
     last_line: str = ""  # that its process printed before it crashed

@@ -83,9 +83,8 @@ class Attempt:
     speedup: Speedup | None = None
     timed: tuple[TimedCall, ...] = ()
     bound_share: float | None = None  # the least time of the hardware over the measured one, geometric mean
-    own_share: float | None = (
-        None  # of the device's time in kernels of the attempt's own, the least of its tests
-    )
+    # of the device's time in kernels of the attempt's own, the least of its tests
+    own_share: float | None = None
     evaluation: str = ""  # the folder with its tests
     profile: str = ""  # the folder of its slowest test's profile
     bottleneck: str | None = None

@@ -82,9 +82,8 @@ class KernelTime:
     file: str | None = None
     line: int | None = None
     function: str | None = None
-    flops: float | None = (
-        None  # of one launch on average, by the shapes; of matrix products and attention alone
-    )
+    # of one launch on average, by the shapes; of matrix products and attention alone
+    flops: float | None = None
 
 
 MemoryKind = Literal["pageable", "pinned", "managed"]

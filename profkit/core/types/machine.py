@@ -90,16 +90,13 @@ class Disturbance:
 
     seconds: float  # wall time of the process
     cpu: float | None = None  # CPU seconds of it and its children
-    stolen: float | None = (
-        None  # seconds that the hypervisor gave to other guests while this one could have run
-    )
+    # seconds that the hypervisor gave to other guests while this one could have run
+    stolen: float | None = None
     others: float | None = None  # CPU seconds of other processes
-    waited: float | None = (
-        None  # seconds that its own threads could run and had no core, at the last look at it
-    )
-    pressure: float | None = (
-        None  # share of the time in which some task waited for a core, 0..1 (PSI cpu `some`)
-    )
+    # seconds that its own threads could run and had no core, at the last look at it
+    waited: float | None = None
+    # share of the time in which some task waited for a core, 0..1 (PSI cpu `some`)
+    pressure: float | None = None
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,8 @@ from profkit.kernels.sweep.plan import format_duration
 SCHEMA = "profkit.evaluation-plan/1"
 START_SECONDS = 10.0  # torch is loaded three times, and the device measured
 TEST_SECONDS = 0.02  # of a test of some elements: truth in float64, and two calls
-ELEMENT_SECONDS = (
-    2.5e-7  # of each element of a test's arguments: truth in float64, and as many pairs as are needed
-)
+# of each element of a test's arguments: truth in float64, and as many pairs as are needed
+ELEMENT_SECONDS = 2.5e-7
 COMPILE_SECONDS = 6.0  # of torch.compile's first call of one shape
 TIMED_SHARE = 1.3  # of the budget: arguments are written and outputs verified beside it
 

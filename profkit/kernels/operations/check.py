@@ -145,7 +145,7 @@ def _has_batches(problem: Problem, place: int) -> bool:
 def check_result(problem: Problem, answer: Any, expected: Sequence[Tensor]) -> float:
     """The largest error as a share of the tolerance, at most 1.
 
-    Raises Wrong where it is larger, or where a number is none.
+    Raises WrongResult where it is larger, or where a number is none.
     """
     results = answer if isinstance(answer, (tuple, list)) else (answer,)
     if len(results) != len(expected):
@@ -283,7 +283,7 @@ class RepeatedCheck:
             self._value = expected[0] + (self._value - before) * (self._rows / point.batch)
 
     def ask(self, problem: Problem, call: Call, wait: Callable[[], None]) -> None:
-        """Call it once more. Raises Wrong where the result does not follow the numbers."""
+        """Call it once more. Raises WrongResult where the result does not follow the numbers."""
         with self._with_other_numbers(problem):
             results = call()
             wait()
@@ -329,7 +329,7 @@ def _first_rows(problem: Problem, rows: int, above: Tensor | None = None) -> Pro
 
 
 def result_tensors(found: object) -> tuple[Tensor, ...]:
-    """What a call gave, each a tensor. Raises Wrong for others: a subclass may compute when it is looked at."""
+    """What a call gave, each a tensor. Raises WrongResult for others: a subclass may compute when it is looked at."""
     import torch
 
     results = tuple(found) if isinstance(found, (tuple, list)) else (found,)

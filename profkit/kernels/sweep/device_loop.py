@@ -50,7 +50,7 @@ def time_cold(
     """Samples until the median's 95 % interval is ±`precision` (a share) or `budget` seconds are gone.
 
     Sixteen at least where the budget allows; of calls that take so long that eight of them make no block, forty of
-    one call. `fn` was called before: nothing is compiled in here. Raises NotByEvents where the work is elsewhere,
+    one call. `fn` was called before: nothing is compiled in here. Raises EventTimingError where the work is elsewhere,
     DriverError, and what `fn` raises.
     """
     begin = perf_counter()
@@ -90,7 +90,7 @@ def time_cold(
 
 
 def _check_all_seen(probes: Sequence[DeviceSample]) -> None:
-    """Raises NotByEvents where much is left to do when the last event has come: nobody would wait for that work."""
+    """Raises EventTimingError where much is left to do when the last event has come: nobody would wait for it."""
     left, event_seconds = min(probe.rest for probe in probes), median([probe.device for probe in probes])
     if left > max(LEFT_SECONDS, LEFT_SHARE * event_seconds):
         share = event_seconds / (event_seconds + left)

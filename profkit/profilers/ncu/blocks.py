@@ -35,7 +35,7 @@ class MalformedMessage(ValueError):
 
 
 def read_varint(data: Buffer, at: int, end: int) -> tuple[int, int]:
-    """The number at `at`, and where the next byte stands. Raises Malformed where it runs past `end` or 64 bits."""
+    """The number at `at`, and where the next byte is. Raises MalformedMessage where it runs past `end` or 64 bits."""
     value = shift = 0
     start = at
     while at < end:
@@ -54,7 +54,7 @@ def read_fields(data: Buffer, at: int, end: int) -> Iterator[tuple[int, int, int
     """Every field between `at` and `end`: (number, wire type, a, b).
 
     Of a VARINT `a` is the value and `b` where the next field begins; of all others the payload is `data[a:b]`.
-    Raises Malformed where a field runs over `end` or has a wire type that there is not.
+    Raises MalformedMessage where a field runs over `end` or has a wire type that there is not.
     """
     while at < end:
         start = at
@@ -134,21 +134,21 @@ class ReportBlock:
 
 
 def read_file_header(data: Buffer) -> ReportMessage:
-    """The file's own header. Raises Malformed where `data` is no report."""
+    """The file's own header. Raises MalformedMessage where `data` is no report."""
     if data[:4] != MAGIC:
         raise MalformedMessage(0, "no report of Nsight Compute: it does not begin with NVR")
     return _read_message(data, 4, "file-header", -1)
 
 
 def layout_version(data: Buffer) -> int | None:
-    """The layout's version, out of the file header. Raises Malformed."""
+    """The layout's version, out of the file header. Raises MalformedMessage."""
     header = read_file_header(data)
     fields = read_fields(data, header.offset, header.offset + header.size)
     return next((a for number, wire, a, _ in fields if number == 1 and wire == VARINT), None)
 
 
 def read_blocks(data: Buffer) -> Iterator[ReportBlock]:
-    """Every block that is whole, in order. Raises CutOff after the last whole one where the file ends too early."""
+    """Every block that is whole, in order. Raises TruncatedReport after it where the file ends."""
     header = read_file_header(data)
     at, index = header.offset + header.size, 0
     while at < len(data):
@@ -169,7 +169,7 @@ def read_blocks(data: Buffer) -> Iterator[ReportBlock]:
 
 
 def read_records(data: Buffer, block: ReportBlock) -> Iterator[ReportMessage]:
-    """The records of one block, in the order of the payload. Raises Malformed where they do not fit into it."""
+    """The records of one block, in the order of the payload. Raises MalformedMessage where they do not fit into it."""
     at = block.payload
     end = len(data) if block.payload_size is None else block.payload + block.payload_size
     for kind in _RECORDS.values():

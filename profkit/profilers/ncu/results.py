@@ -41,7 +41,7 @@ _PROCESS_SCOPE = 1
 def open_ranges(data: Buffer, at: int, end: int, thread: int | None) -> tuple[NvtxRange, ...]:
     """Ranges around the launch, outermost first: those pushed by its thread, then those started anywhere.
 
-    Where push/pop ranges count for the whole process, or the thread has none, those of all threads. Raises Malformed.
+    Where push/pop ranges count for the whole process, or the thread has none, all threads. Raises MalformedMessage.
     """
     domains: dict[int, tuple[str, dict[int, str]]] = {}
     threads: list[tuple[int | None, list[tuple[int, int]]]] = []
@@ -185,7 +185,7 @@ def read_metrics(
     """One pass over the message: wanted values go to `values`, fields that are no metrics to `rest`.
 
     `metrics` is the number of the field that holds the metrics, below 16. No call for a metric: that is the speed.
-    Raises Malformed, and IndexError at the end of `data`.
+    Raises MalformedMessage, and IndexError at the end of `data`.
     """
     names, steps, doubles = asked.names, asked.steps, asked.doubles
     metric_tag = metrics << 3 | LENGTH
@@ -291,7 +291,7 @@ _AT_ONCE = 16 << 20  # bytes of one result that are copied out of the file
 def read_result(data: bytes | mmap, part: ReportMessage, asked: WantedMetrics) -> LaunchResult:
     """The result in `part`, with those of its metrics that are asked for.
 
-    Raises Malformed where the message is damaged.
+    Raises MalformedMessage where the message is damaged.
     """
     assert part.kind in _KINDS
     kind: ResultKind = part.kind  # type: ignore[assignment]

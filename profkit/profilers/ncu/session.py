@@ -59,7 +59,7 @@ class ReportSession:
 
 
 def read_header(data: Buffer, block: ReportBlock, session: ReportSession) -> tuple[str, ...]:
-    """The strings of the header of `block`; what it says of the session is added to `session`. Raises Malformed."""
+    """The strings of the header of `block`; what it says is added to `session`. Raises MalformedMessage."""
     strings: tuple[str, ...] = ()
     part = block.header
     for number, wire, a, b in read_fields(data, part.offset, part.offset + part.size):

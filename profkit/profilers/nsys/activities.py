@@ -33,7 +33,7 @@ class UnorderedTable(Exception):
 def check_order(blocks: Iterable[Columns]) -> Iterator[Columns]:
     """Each block sorted, as nsys leaves a table in all but a few places.
 
-    Raises OutOfOrder where a block begins before the one before it ends.
+    Raises UnorderedTable where a block begins before the one before it ends.
     """
     import numpy as np
 
@@ -212,9 +212,8 @@ class DeviceActivities:
     database: Database
     tables: Tables
     sort: bool = False  # let SQLite sort: slower, and it writes temporary files
-    careful: bool = (
-        False  # let SQLite make a number of whatever a column holds, which costs a third of the time
-    )
+    # let SQLite make a number of whatever a column holds, which costs a third of the time
+    careful: bool = False
     odd: int = 0
     graphs: int = 0  # CUDA graphs that were traced as a whole
     kernels: int = 0
@@ -226,7 +225,7 @@ class DeviceActivities:
         self._configurations = ConfigurationTable(self.database, self.tables)
 
     def blocks(self) -> Iterator[Columns]:
-        """All of it, in the order of the starts. Raises OutOfOrder, NotNumbers."""
+        """All of it, in the order of the starts. Raises UnorderedTable, NonNumericColumn."""
         import numpy as np
 
         sides = (self.database.number(COPIES, side, _UNKNOWN_MEMORY) for side in ("srcKind", "dstKind"))
@@ -241,7 +240,7 @@ class DeviceActivities:
             yield block
 
     def calls(self) -> Iterator[Columns]:
-        """The host's calls into CUDA, in the order of their starts. Raises OutOfOrder, NotNumbers."""
+        """The host's calls into CUDA, in the order of their starts. Raises UnorderedTable, NonNumericColumn."""
         yield from check_order(map(self._sane, self._call_blocks()))
 
     def _call_blocks(self) -> Iterator[Columns]:

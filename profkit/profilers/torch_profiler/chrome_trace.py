@@ -29,9 +29,8 @@ _STEP = re.compile(r"ProfilerStep#\d+$")
 _KERNEL, _COPY, _FILL, _RANGE = "kernel", "gpu_memcpy", "gpu_memset", "user_annotation"
 _CALL = frozenset({"cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver"})
 _TIMED = _CALL | {_KERNEL, _COPY, _FILL, _RANGE}
-_COUNTED = (
-    "cuda_profiler_range"  # a kernel that CUPTI's range profiler replayed for its counters: no time of a run
-)
+# a kernel that CUPTI's range profiler replayed for its counters: no time of a run
+_COUNTED = "cuda_profiler_range"
 # Devices that are not NVIDIA's, by how their categories or (AMD's, which has CUDA's categories) their calls begin.
 _OTHERS = {"xpu_": "Intel GPU (XPU)", "mtia_": "MTIA device", "hpu_": "Gaudi device (HPU)"}
 _AMD = "AMD GPU (HIP)"

@@ -161,9 +161,8 @@ def read_elf(path: Path) -> Elf | None:
 
 
 HOTTEST = 50  # functions that get a mix of their own
-UNDECODED_LIMIT = (
-    0.05  # beyond this share the counts are not counts of the workload; 2 % is what theory is held to
-)
+# beyond this share the counts are not counts of the workload; 2 % is what theory is held to
+UNDECODED_LIMIT = 0.05
 WORTH_A_NOTE = 0.005  # a quarter of the 2 % that theory is held to
 _LONGEST = 16  # bytes; x86-64 allows 15
 _GAP = 64  # addresses closer than this are decoded in one sweep over the bytes between them

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from profkit.core.types import RUN, Counter, Report, Scope
 
-SAME_WORK = (
-    0.005  # the same work differs in instructions by per milles (hashes, addresses); theory is held to 2 %
-)
+# the same work differs in instructions by per milles (hashes, addresses); theory is held to 2 %
+SAME_WORK = 0.005
 HOTTEST = 20  # functions that get counters of their own, and
 LEAST_SHARE = 0.005  # only with this share of all instructions: below it entering a region shows
 

@@ -24,9 +24,8 @@ SAME_CALLS = 0.02  # calls per iteration, relative: the ends of a trace cut thro
 MAIN_PLACE = 0.2  # of a kernel's launches: a place between two others that is rarer is not looked at
 LEAST_LIKENESS = 0.5  # of the words of both names that both have
 _ONE_ROLE = ("product", "flash-attention")  # kinds of library kernels that all do the same
-MOST_FASTER = (
-    10.0  # a launch that became faster or slower by more does other work, unless its name says otherwise
-)
+# a launch that became faster or slower by more does other work, unless its name says otherwise
+MOST_FASTER = 10.0
 
 _ITSELF = -1  # the neighbour of a kernel that is launched several times in a row
 _Signs: TypeAlias = frozenset[RoleSign]

@@ -136,9 +136,8 @@ class NightConfig:
     workloads: tuple[WorkloadSpec, ...]
     budget: float | None = None  # seconds for the night, confirmations included
     paired: Paired = "always"
-    baseline: str | None = (
-        None  # the commit that each night is held against; None: that of the last good night
-    )
+    # the commit that each night is held against; None: that of the last good night
+    baseline: str | None = None
     pairs: PairsSpec = PairsSpec()
     calibrate: CalibrateSpec = CalibrateSpec()
     anchor: Anchor = Anchor()

@@ -60,9 +60,8 @@ class PairedRuns:
     looks: list[Look] = field(default_factory=list)
     longest: float = 0.0
     shortest: float = inf
-    most: int = (
-        0  # pairs that the budget may have room for, once some are made: the error is shared out over these
-    )
+    # pairs that the budget may have room for, once some are made: the error is shared out over these
+    most: int = 0
 
     def run(self) -> PairedResult:
         """Make pairs until all times are decided. Raises WorkloadError where a version does not run.

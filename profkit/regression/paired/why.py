@@ -36,9 +36,8 @@ from profkit.regression.paired.version import Version
 from profkit.regression.profile_process import END_SECONDS, ProfileRequest, ProfileResult, profile_once
 
 MOST_SECONDS = 60.0  # where nobody says; never more than the pairs may take
-DEVICE_SECONDS = (
-    240.0  # of a program on a device: its start and a trace of it take long, and are what tells most
-)
+# of a program on a device: its start and a trace of it take long, and are what tells most
+DEVICE_SECONDS = 240.0
 # What a profile takes beside its passes, on a busy machine 10 s of 60: its start, the end of a tool, the reports.
 AROUND_SECONDS, AROUND_SHARE = 12.0, 0.2
 ROUNDS = 3  # runs of each version under cProfile, for what is not exact

@@ -158,9 +158,8 @@ def reader(
 HEIGHT = 190.0
 FEW = 60  # points up to which each has a mark of its own to hover over: 365 marks would be 30 kB
 COLUMNS = 120  # edges of an area: finer is no longer seen
-BEYOND = (
-    3.0  # times the range of the values: an interval that reaches further is cut, or it would be all there is
-)
+# times the range of the values: an interval that reaches further is cut, or it would be all there is
+BEYOND = 3.0
 CAUSES: dict[SegmentCause, str] = {"begin": "begin", "machine": "other machine", "accepted": "accepted"}
 
 

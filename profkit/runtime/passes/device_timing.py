@@ -76,7 +76,7 @@ class GraphTimingError(Exception):
 
 
 def time_in_graph(fn: Callable[[], object], clock: DeviceClock, calls: int) -> float:
-    """Seconds of one of `calls` calls in a CUDA graph; raises NoGraph."""
+    """Seconds of one of `calls` calls in a CUDA graph; raises GraphTimingError."""
     torch: Any = sys.modules.get("torch")
     if torch is None:
         raise GraphTimingError("a CUDA graph is recorded by torch, which is not loaded")
@@ -204,7 +204,7 @@ def time_on_device(
 ) -> SampleSet:
     """Samples of `calls` until the median's 95 % interval is ±`precision` (relative) or `budget` seconds are gone.
 
-    Raises NotByEvents where the wall clock must be used, DriverError, and what the function raises.
+    Raises EventTimingError where the wall clock must be used, DriverError, and what the function raises.
     """
     begin = perf_counter()
     warm = _calibrate_loops(calls, budget)
@@ -304,7 +304,7 @@ def _calibrate_loops(calls: DeviceCalls, budget: float) -> list[DeviceSample]:
 
 
 def _check_events(calls: DeviceCalls, like: DeviceSample, budget: float) -> list[DeviceSample]:
-    """Samples whose events enclose the work; raises NotByEvents where they do not.
+    """Samples whose events enclose the work; raises EventTimingError where they do not.
 
     Whoever else uses the processor adds to what the wall clock says of some of them, so the least decides.
     """

@@ -82,9 +82,8 @@ WARM_SECONDS, WARM_BLOCK, FASTER, WARM_SHARE = 0.3, 4, 0.98, 0.2
 PROBE_SHARE = 0.1  # of the budget, for single calls
 SINGLE = 15
 WAIT_TOLERANCE = 1.05  # times the precision asked: what the wait may be of a sample
-HIDDEN_LAUNCH_RATIO = (
-    1.1  # the host's launches are taken to hide behind the device where it takes so much longer
-)
+# the host's launches are taken to hide behind the device where it takes so much longer
+HIDDEN_LAUNCH_RATIO = 1.1
 # No system-level cache of an M1 to M4 is known to be larger than 96 MB (of an Ultra). Whether a write of this much
 # leaves nothing behind there, Apple does not say.
 FLUSH_BYTES = 256 << 20

@@ -23,9 +23,8 @@ CLOCK_STEPS = 1000  # and this many steps of the clock, where the clock is coars
 # processor that is still raising its frequency is narrow and wrong.
 SPREAD_SECONDS = 0.2
 MOST_SAMPLES = 10_000  # in one budget: samples get longer instead
-HOPELESS = (
-    2  # so many times the samples that a first look takes, and each waited: then waiting is all there is
-)
+# so many times the samples that a first look takes, and each waited: then waiting is all there is
+HOPELESS = 2
 ALWAYS_WAITED = (
     "threads of it waited for a processor in every sample: other programs were busy, or it has more threads than there "
     "are processors; alone it may be far faster"

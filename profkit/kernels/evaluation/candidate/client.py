@@ -97,9 +97,8 @@ class KernelProcess:
             argv, env, log, inherited=memory.inherited, starts_others=runs_foreign_code
         )
         self._asked = 0  # requests
-        self._has_changed = (
-            False  # whether a handle that was open was another one, when it was asked for last
-        )
+        # whether a handle that was open was another one, when it was asked for last
+        self._has_changed = False
         self._scheduling = _scheduling(0)
         self._standstill = Standstill(self._child)
         self._random = random.SystemRandom()

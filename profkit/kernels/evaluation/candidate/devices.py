@@ -25,9 +25,8 @@ DEVICE_ARENA_SHARE = 1 / 16  # of the device's: all of it is taken, by candidate
 SPARE_SHARE = 1 / 16  # what each allocator of judge, candidate and reference may keep for later
 TRUTH = 20  # times its bytes: float64 copies of arguments and results, several of them
 MOST_OVERRUNS = 3  # in one test: fewer are a judge that waited for a processor
-EARLY_SHARE = (
-    0.2  # of all checks, of which the candidate has half: fewer are a judge that waited for a processor
-)
+# of all checks, of which the candidate has half: fewer are a judge that waited for a processor
+EARLY_SHARE = 0.2
 PATIENCE, LOOK_SECONDS = 20.0, 0.5  # seconds that a judge waits for a device, and between two looks
 LONGEST_ANSWER = 2e-3  # seconds; a device that takes longer for nothing works for somebody else
 HALF = (torch.float16, torch.bfloat16)

@@ -140,9 +140,8 @@ class SampleMaker:
         self._key: tuple[Any, ...] = ()
         self._samples: Iterator[Any] = iter(())
         self._next = 0
-        self._state: Any = (
-            None  # of torch's random numbers, after the last sample that was drawn from the start on
-        )
+        # of torch's random numbers, after the last sample that was drawn from the start on
+        self._state: Any = None
 
     def draw(
         self, key: EntryKey, dtype: torch.dtype, number: int, seed: int, *, lazy: bool

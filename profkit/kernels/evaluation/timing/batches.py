@@ -28,9 +28,8 @@ from profkit.runtime.passes.processor_wait import MOST_WAITING
 
 EMPTY_BATCHES = 7
 SHORTEST_GATED = 6e-4  # seconds of a batch: beside it what a process may pretend is within the floor
-SLICE_SECONDS = (
-    1e-3  # the least that is lost to another program; waking a processor takes 0.1 ms, and is its own
-)
+# the least that is lost to another program; waking a processor takes 0.1 ms, and is its own
+SLICE_SECONDS = 1e-3
 
 
 class Unlaunched(Exception):

@@ -143,9 +143,8 @@ class CounterSamples:
         self.counters = NumberedNames(CounterIdentity("", MORE), MOST_COUNTERS)
         self.units: dict[int, UnitOfCounter] = {}
         self.skipped = 0
-        self.extent: tuple[int, int] | None = (
-            None  # from the begin of the first sample to the end of the last, ns
-        )
+        # from the begin of the first sample to the end of the last, ns
+        self.extent: tuple[int, int] | None = None
         self.longest: dict[int, int] = {}  # ns that a sample of a counter holds at most
         self._rows: dict[str, int] = {}
         self._names: dict[int, tuple[str, str, str]] = {}

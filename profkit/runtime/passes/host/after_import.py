@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 
-TYPE_CHECKING = (
-    False  # type checkers take it for true; importing typing costs each process of the workload 3 ms
-)
+# type checkers take it for true; importing typing costs each process of the workload 3 ms
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from importlib.machinery import ModuleSpec

@@ -30,9 +30,8 @@ class GrowthWatch:
         self._looks: list[
             tuple[float, int, bytes]
         ] = []  # seconds since the start, blocks for each trace, traces
-        self.peak = self.held = (
-            0  # largest traced size before a look that was forgotten by it, and bytes of our own
-        )
+        # largest traced size before a look that was forgotten by it, and bytes of our own
+        self.peak = self.held = 0
 
     def start(self) -> None:
         """From now on."""
