@@ -193,7 +193,7 @@ _COLUMNS = (
     ),
     _Column(
         "Inference Speed",
-        lambda r: format_quantity(1 / r.time if r.time else None, "/s"),
+        lambda r: f"{format_quantity(1 / r.time)}/s" if r.time else "-",
         "calls per second, 1 / time",
     ),
     _Column("GPU Efficiency", lambda r: share_text(r.efficiency), "median share of the device's roofline"),
