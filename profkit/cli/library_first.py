@@ -1,8 +1,8 @@
 """Imported before all else: a `copy.py` of the workload may lie where PYTHONPATH or `python -m` looks first."""
 
+import os
 import sys
 
-from profkit.runtime.passes.host.own_library import FOLDERS
-
+_LIBRARY = os.path.dirname(os.__file__)
 # What comes from elsewhere (`profkit` itself, packages) keeps its order.
-sys.path.sort(key=lambda folder: folder not in FOLDERS)
+sys.path.sort(key=lambda folder: folder != _LIBRARY and os.path.basename(folder) != "lib-dynload")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _NAMES = sys.stdlib_module_names
 _LIBRARY = os.path.dirname(os.__file__)
 _VERSION = "".join(map(str, sys.version_info[:2]))
-FOLDERS = [
+_FOLDERS = [
     folder
     for folder in sys.path
     if folder == _LIBRARY
@@ -32,7 +32,7 @@ FOLDERS = [
         and os.path.basename(folder) in ("lib-dynload", "DLLs", f"python{_VERSION}.zip")
     )
 ] or [_LIBRARY]
-_INSIDE = tuple(os.path.join(folder, "") for folder in FOLDERS)
+_INSIDE = tuple(os.path.join(folder, "") for folder in _FOLDERS)
 # Importing importlib would cost 3 ms.
 _path_finder: "Any" = sys.modules["_frozen_importlib_external"].PathFinder
 
@@ -80,7 +80,7 @@ class OwnLibrary:
                 spec.loader = _Loaded(self, spec.loader)  # type: ignore[assignment]
                 return spec
         elif path is None and get_ident() in self._importing and name in _NAMES:
-            found: ModuleSpec | None = _path_finder.find_spec(name, FOLDERS)
+            found: ModuleSpec | None = _path_finder.find_spec(name, _FOLDERS)
             return found
         return None
 
