@@ -100,9 +100,8 @@ class StepOutcome:
     def workload_ending(self) -> str:
         """How the workload ended, in words; both readings where its tool tells a signal and an exit code alike."""
         words = process.describe_status(self.status)
-        signal_words = process.describe_status(-self.status) if self.status > 0 else ""
-        if self.step.signals_as_codes and signal_words.startswith("died"):
-            return f"{words}, or {signal_words}"
+        if self.step.signals_as_codes and self.status in signal.valid_signals():
+            return f"{words}, or {process.describe_status(-self.status)}"
         return words
 
     def text(self) -> str:

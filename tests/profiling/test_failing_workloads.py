@@ -78,7 +78,7 @@ def test_codes_that_no_program_ends_with_are_refused(tmp_path: Path, codes: str)
 
 
 def test_a_pass_whose_workload_fails_after_it_ran_well_is_the_instruments(tmp_path: Path) -> None:
-    once = "import sys; sys.exit(3 if 'tracemalloc' in sys.modules else 0)"
+    once = "import sys, tracemalloc; sys.exit(3 if tracemalloc.is_tracing() else 0)"
     line = ("profile", "--passes", "cprofile,tracemalloc", "--quiet", "--")
     assert profkit(*line, sys.executable, "-c", once, cwd=tmp_path).code == 0
     states = {result["name"]: result["state"] for result in runs(tmp_path / "reports")[0]["passes"]}

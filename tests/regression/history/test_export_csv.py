@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.kernels.evaluation.results.field_files import _csv, _operator_summary
+from profkit.kernels.evaluation.results.field_files import _csv
 from profkit.regression.history.export import COLUMNS, _write_csv
 
 FORMULAS = ('=HYPERLINK("http://a/"&A1)', "+1", "-1+1", "@SUM(A1)", "\t=1", " =1")
@@ -21,5 +21,5 @@ def test_a_name_that_is_a_formula_is_a_text_in_csv(tmp_path: Path, name: str) ->
     with (tmp_path / "all.csv").open(encoding="utf-8", newline="") as file:
         (read,) = csv.DictReader(file)
     assert (read["workload"], read["value"]) == (f"'{name}", "-1.5")
-    (operator,) = csv.DictReader(io.StringIO(_csv([_operator_summary(name, ())])))
+    (operator,) = csv.DictReader(io.StringIO(_csv([{"op_name": name, "test_type": "neither"}], ())))
     assert operator["operator"] == f"'{name}"

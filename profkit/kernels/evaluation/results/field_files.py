@@ -176,7 +176,7 @@ def _csv(rows: Sequence[Row], operations: Sequence[OperationResult]) -> str:
     writer.writeheader()
     writer.writerows(
         {name: table_cell(value) if isinstance(value, str) else value for name, value in row.items()}
-        | _worth(speedups[row["operator"]], "speedup")
+        | _worth(speedups.get(row["operator"]), "speedup")
         for row in operator_summaries(rows)
     )
     return text.getvalue()
