@@ -20,6 +20,8 @@ def times(median: float, word: SpeedWord, *, disturbed: bool = False) -> PairedT
 
 
 class Process:
+    memory = SimpleNamespace(gate=None)
+
     def __init__(self) -> None:
         self.done: list[str] = []
 

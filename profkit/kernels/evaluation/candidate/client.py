@@ -35,6 +35,7 @@ from profkit.kernels.evaluation.candidate.answers import (
 from profkit.kernels.evaluation.candidate.arguments import Recipe, Tensor, storage_views
 from profkit.kernels.evaluation.candidate.cuda_idle import BusyDevice
 from profkit.kernels.evaluation.candidate.memory import JudgeMemory
+from profkit.kernels.evaluation.candidate.process import LEAST
 from profkit.kernels.evaluation.candidate.standstill import Standstill, cpu_seconds
 from profkit.kernels.evaluation.request import WAIT_POLICY
 from profkit.kernels.evaluation.sources.source import SourceRequest
@@ -128,7 +129,7 @@ class KernelProcess:
 
         A process that an earlier kernel has spoilt is replaced: that is not the fault of this one.
         """
-        is_used = self._child.running
+        is_used = self._child.running and self.operation != LEAST
         self.start()
         if self.operation == operation and not self._child.has_unread:
             return

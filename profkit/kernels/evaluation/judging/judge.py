@@ -54,6 +54,7 @@ from profkit.kernels.evaluation.suites.description import describe_operation
 from profkit.kernels.evaluation.suites.names import names_it
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection, Skip, Suite
+from profkit.kernels.evaluation.timing.alike import start_alike
 from profkit.kernels.evaluation.timing.batches import ReferenceFailed
 from profkit.kernels.evaluation.timing.pairs import PairedTimes, Unverified
 from profkit.kernels.evaluation.timing.timed_trial import TrialTimer
@@ -308,9 +309,12 @@ class Judge:
     def _judge(self, trial: Trial, result: TestResult) -> TestResult:
         test = trial.test
         assert self._candidate is not None
+        assert self._reference is not None
         if not self._has_kernel(test.operation):
             return self._time_reference(trial, result)
         note_asked(self._logs, self._number, test.id)
+        if not self._settings.correctness_only:
+            start_alike(self._candidate, self._reference)
         try:
             self._candidate.load(test.operation)
         except KernelError as error:
@@ -367,6 +371,7 @@ class Judge:
             compiled, remark = self._rival.compare(trial.test.operation, trial, timer.time)
             remarks = (*remarks, *filter(None, (remark,)))
         own_share, launching = self._trace(trial, times)
+        host = describe_host_time(times.seconds, times.launch_seconds)
         return replace(
             result,
             own_share=own_share,
@@ -375,12 +380,7 @@ class Judge:
             reference_seconds=times.reference_seconds,
             compiled=compiled,
             verified=times.verified,
-            remarks=(
-                *remarks,
-                *said,
-                *launching,
-                *filter(None, (describe_host_time(times.seconds, times.launch_seconds),)),
-            ),
+            remarks=(*remarks, *said, *launching, *filter(None, (host,))),
             bytes=float(bytes_),
             flops=flops,
             bound_seconds=kept_bound(bound, times.seconds, times.reference_seconds),

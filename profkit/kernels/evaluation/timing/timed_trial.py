@@ -18,6 +18,7 @@ from profkit.kernels.evaluation.candidate.devices import JudgedDevice
 from profkit.kernels.evaluation.judging.fresh_values import FreshValues
 from profkit.kernels.evaluation.judging.trial import Trial
 from profkit.kernels.evaluation.request import JudgeSettings
+from profkit.kernels.evaluation.timing.alike import start_alike
 from profkit.kernels.evaluation.timing.batches import Unlaunched, blaming, calls_in_batch, fit_gate
 from profkit.kernels.evaluation.timing.pairs import PairedTimes, time_pairs
 
@@ -71,6 +72,7 @@ class TrialTimer:
             return times, ()
         for process in (self._candidate, reference):
             process.kill()
+        start_alike(self._candidate, reference)
         with blaming(reference):
             self._warm_up(reference)
         self._warm_up(self._candidate)

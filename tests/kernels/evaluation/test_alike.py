@@ -1,0 +1,135 @@
+"""Processes that draw how long their launches take: equal kernels come out equal, and no kernel has a part in it."""
+
+from __future__ import annotations
+
+import random
+from math import exp, log
+from pathlib import Path
+from statistics import fmean
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+from profkit.kernels.evaluation.candidate.process import LEAST
+from profkit.kernels.evaluation.judging.judge import Judge
+from profkit.kernels.evaluation.timing import alike
+from profkit.kernels.evaluation.timing.alike import start_alike
+from tests.kernels.evaluation.judging import judge_of, judge_operation
+
+OPERATIONS = [4.2, 4.9, 5.1, 5.2, 6.0, 6.1, 6.2, 6.3, 6.5, 6.6, 7.3, 7.8, 9.8]  # µs of a launch
+
+
+class Simulated:
+    """A process that draws how many µs more each of its launches takes: by chance 0.2, beside what all differ by."""
+
+    memory = SimpleNamespace(gate=object())
+
+    def __init__(self, chance: random.Random, *, gated: bool = True) -> None:
+        self._chance, self._gated = chance, gated
+        self.running, self.operation, self.offset = False, "", 0.0
+        self.asked: list[str] = []
+        self.starts = 0
+
+    def start(self) -> None:
+        if not self.running:
+            self.running, self.starts = True, self.starts + 1
+            self.offset = 0.2 * (self._chance.random() < 0.3) + self._chance.gauss(0, 0.015)
+
+    def kill(self) -> None:
+        self.running, self.operation = False, ""
+        self.asked.append("kill")
+
+    def load(self, operation: str) -> None:
+        self.start()
+        self.operation = operation
+        self.asked.append(operation)
+
+    def place(self, recipe: Any, count: int) -> None:
+        del recipe, count
+
+    def launch_slots(self, count: int) -> tuple[float, list[int]] | None:
+        return (1e-3, [0] * count) if self._gated else None
+
+    def run_launched(self) -> float:
+        assert self.operation == LEAST
+        return 1e-3 + 512e-6 * (1.5 + self.offset) + self._chance.gauss(0, 2e-5)
+
+
+@pytest.fixture(autouse=True)
+def no_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alike.torch, "device", lambda _: torch.zeros(0).device)  # type: ignore[attr-defined]
+
+
+def geometric_means(*, chosen: bool, exchanged: bool) -> list[float]:
+    """Of equal operations, each with processes of its own draw."""
+    means = []
+    for seed in range(60):
+        chance = random.Random(seed)
+        both = Simulated(chance), Simulated(chance)
+        if chosen:
+            start_alike(*both)  # type: ignore[arg-type]
+        for process in both:
+            process.start()
+        over, under = both if exchanged else both[::-1]
+        means.append(exp(fmean(log((each + over.offset) / (each + under.offset)) for each in OPERATIONS)))
+    return means
+
+
+@pytest.mark.parametrize("exchanged", [False, True])
+def test_equal_operations_come_out_equal_whatever_their_processes_have_drawn(exchanged: bool) -> None:
+    drawn = geometric_means(chosen=False, exchanged=exchanged)
+    assert max(abs(log(mean)) for mean in drawn) > 0.02  # what there is to be mended
+    found = geometric_means(chosen=True, exchanged=exchanged)
+    assert max(abs(log(mean)) for mean in found) < 0.0065
+    assert sum(abs(log(mean)) < 0.005 for mean in found) >= 57
+    assert abs(fmean(map(log, found))) < 0.001
+
+
+def test_no_process_is_measured_in_which_a_kernel_may_have_changed_what_a_launch_takes() -> None:
+    chance = random.Random(3)
+    candidate, reference = Simulated(chance), Simulated(chance)
+    start_alike(candidate, reference)  # type: ignore[arg-type]
+    candidate.load("relu.default")
+    before = len(candidate.asked)
+    start_alike(candidate, reference)  # type: ignore[arg-type]
+    assert len(candidate.asked) == before  # both run: nothing is asked of them
+    reference.kill()
+    start_alike(candidate, reference)  # type: ignore[arg-type]
+    assert candidate.asked[before] == "kill"
+
+
+def test_where_nothing_can_wait_at_a_gate_processes_are_started_once() -> None:
+    chance = random.Random(1)
+    candidate, reference = Simulated(chance, gated=False), Simulated(chance, gated=False)
+    start_alike(candidate, reference)  # type: ignore[arg-type]
+    assert candidate.starts == reference.starts == 1
+
+
+def test_a_machine_that_is_never_steady_gets_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alike, "_difference", lambda *_: 1e-6)
+    seconds = iter(range(0, 1000, 20))
+    monkeypatch.setattr(alike, "perf_counter", lambda: next(seconds))
+    candidate, reference = Simulated(random.Random(1)), Simulated(random.Random(2))
+    start_alike(candidate, reference)  # type: ignore[arg-type]
+    assert candidate.asked.count("kill") == 4
+
+
+@pytest.mark.parametrize("correctness_only", [False, True])
+def test_processes_are_made_alike_before_a_kernel_is_loaded_where_times_are_asked_for(
+    correctness_only: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+
+    def note(candidate: Any, reference: Any) -> None:
+        loaded.append(candidate.operation + reference.operation)
+        raise RuntimeError  # nothing else is of interest
+
+    monkeypatch.setattr(f"{Judge.__module__}.start_alike", note)
+    with judge_of("cheats.py", tmp_path, correctness_only=correctness_only) as judge:
+        judge_operation(judge, "relu.default")
+    assert loaded == [] if correctness_only else [""]
