@@ -13,8 +13,6 @@ import pytest
 
 pytest.importorskip("torch")
 
-import torch
-
 from profkit.kernels.evaluation.candidate.process import LEAST
 from profkit.kernels.evaluation.judging.judge import Judge
 from profkit.kernels.evaluation.timing import alike
@@ -58,11 +56,6 @@ class Simulated:
     def run_launched(self) -> float:
         assert self.operation == LEAST
         return 1e-3 + 512e-6 * (1.5 + self.offset) + self._chance.gauss(0, 2e-5)
-
-
-@pytest.fixture(autouse=True)
-def no_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alike.torch, "device", lambda _: torch.zeros(0).device)  # type: ignore[attr-defined]
 
 
 def geometric_means(*, chosen: bool, exchanged: bool) -> list[float]:

@@ -112,9 +112,9 @@ class _Handler:
             return {"error": "SystemExit", "message": f"its file called exit({error.code})", "traceback": ""}
         return {"loaded": self._source.where(operation)}
 
-    def _touch(self, first: Any) -> Any:
+    def _touch(self) -> tuple[()]:
         self._memory.touch()
-        return first
+        return ()
 
     def _slots_at(self, recipe: dict[str, Any], offsets: list[int]) -> dict[str, Any]:
         """Make the arguments of a call at each offset; what lies there is written by the judge."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 from contextlib import suppress
 from time import perf_counter
 
-import torch
-
 from profkit.core.statistics import median
 from profkit.execution.child import WorkerEnded
 from profkit.kernels.evaluation.candidate.answers import KernelError
@@ -47,7 +45,7 @@ def _difference(candidate: KernelProcess, reference: KernelProcess) -> float:
     both = (candidate, reference)
     for process in both:
         process.load(LEAST)
-        process.place(Encoder(torch.device("cuda")).encode((torch.zeros(1),), {}), LAUNCHES)
+        process.place(Encoder().encode((), {}), LAUNCHES)
     differences = []
     for number in range(BATCHES + 2):
         took = {process: _launch(process) for process in both[:: 1 if number % 2 else -1]}
@@ -56,6 +54,6 @@ def _difference(candidate: KernelProcess, reference: KernelProcess) -> float:
 
 
 def _launch(process: KernelProcess) -> float:
-    if process.launch_slots(LAUNCHES) is None:
+    if process.launch_slots(0) is None:
         raise Unlaunched
     return process.run_launched()
