@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -50,7 +49,6 @@ ENDS: dict[str, int] = {
     "profkit check exports": 1,
     "profkit check REPORT": 1,
     "profkit check trace.sqlite --strict": 5,
-    "profkit history export --to all.parquet": 0 if find_spec("pyarrow") else 3,
 }
 # Inside a sentence the name of a verb alone is no call.
 VERB_ALONE = re.compile(

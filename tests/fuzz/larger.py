@@ -334,7 +334,7 @@ def history(n: int) -> bytes:
 
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "history.sqlite"
-        entry = entry_at(seeds.DATA / "history" / "pytest-benchmark.json")
+        entry = entry_at(seeds.DATA / "cuda" / "nsys" / "hostbound.sqlite")
         with open_history(path) as store:
             for k in range(n):
                 store.add(
@@ -369,9 +369,6 @@ CASES: dict[str, dict[str, tuple[int, Maker]]] = {
     "kernel-file": {"": (20, kernels)},
     "traces": {"": (10, lambda n: _numbered(seeds.TRACE, rb"T\(\[8", n).replace(b"_", b""))},
     "series": {str(k): (50, functools.partial(lambda k, n: seeds.series()[k] * n, k)) for k in (0, 1)},
-    "results": {
-        "google": (4, lambda n: _json(_recorded("history/google-benchmark.repetitions.json"), n, NAMES))
-    },
     "nsys": {"hostbound": (1, _nsys("hostbound")), "graphs": (1, _nsys("graphs.node"))},
     "nsys-stats": {"": (10, nsys_stats)},
     "ncu": {"": (2, ncu_report)},

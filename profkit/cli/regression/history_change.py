@@ -1,4 +1,4 @@
-"""The verbs of `profkit history` that change it, or write it elsewhere: accept, mark, prune, rescue, export, site."""
+"""The verbs of `profkit history` that change it, or write it elsewhere: accept, mark, prune, export, site."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ def add_to(history: typer.Typer) -> None:
         "mark", epilog='Example:  profkit history mark last --because "another job ran beside it"'
     )(mark)
     history.command("prune", epilog="Example:  profkit history prune --older-than 2y --dry-run")(prune)
-    history.command("rescue", epilog="Example:  profkit history rescue --to new.sqlite")(rescue)
-    history.command("export", epilog="Example:  profkit history export --to history.parquet")(export)
+    history.command("export", epilog="Example:  profkit history export --to history.csv")(export)
     history.command(
         "site",
         epilog="Example:  profkit history site --to pages --commit-url 'https://example.org/code/commit/{commit}'\n\n"
@@ -133,34 +132,8 @@ def prune(
     print_result("\n".join(map(without_control_characters, [*lines, total])))
 
 
-def rescue(
-    to: Annotated[Path, typer.Option("--to", help="The new history.", metavar="FILE")],
-    history: HistoryOption = None,
-    format: FormatOption = OutputFormat.terminal,
-) -> None:
-    """Write what is left of a damaged history into a new one, and say how much was lost."""
-    from profkit.core.formatting import plural
-    from profkit.regression.history import default_path
-    from profkit.regression.history import rescue as rescuer
-    from profkit.reporting.json import history_change
-    from profkit.reporting.plain_text import without_control_characters
-
-    path = history if history is not None else default_path()
-    result = rescuer.rescue(path, to)
-    if format is OutputFormat.json:
-        print_result(history_change("rescue", str(path), {"file": str(to), "rescued": result}))
-        return
-    runs = "an unknown number of runs" if result.lost_runs is None else plural(result.lost_runs, "run")
-    lost = f"lost: {runs}, and {plural(result.lost_values, 'value')} of the others"
-    print_result(
-        without_control_characters(
-            f"{plural(result.runs, 'run')} with {plural(result.values, 'value')} in {to}; {lost}"
-        )
-    )
-
-
 def export(
-    to: Annotated[Path, typer.Option("--to", help="The table to write: .parquet or .csv.", metavar="FILE")],
+    to: Annotated[Path, typer.Option("--to", help="The table to write: .csv or .json.", metavar="FILE")],
     workload: WorkloadOption = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
     history: HistoryOption = None,
