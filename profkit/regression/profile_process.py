@@ -34,7 +34,7 @@ PLAN_SECONDS = 60.0  # a plan asks the tools for their versions and no more
 _SAID = 2000  # characters of a child's last words that are looked at
 _FRAMES = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+")
 
-# `absent`: not tried; the night ended before, or the runs that were given have none of it.
+# `absent`: not tried; the night ended before.
 Ending = Literal[
     "done", "workload-failed", "machine", "out-of-time", "died", "refused", "profkit-failed", "absent"
 ]

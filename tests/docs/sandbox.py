@@ -63,7 +63,6 @@ defaults: {backend: cpu, depth: gate, passes: [timing]}
 workloads:
   - {name: train, command: [python, train.py]}
 paired: never
-calibrate: {workloads: 0}
 """
 CONFIGS = ("nightly.yaml", "CONFIG.yaml")
 # What starts nothing and has nothing for a shell to expand is called in the process of the tests.
@@ -152,8 +151,6 @@ def furnish(
         write_run(work / name, _run())
     (work / "out.nsys-rep").write_bytes(b"a stand-in's report")
     _hide(home / "hidden", "torch", *(() if numpy else ("numpy",)))
-    train = replace(_run(), name="train", workload=replace(_run().workload, name="train"))
-    write_run(work / "downloaded" / "20261120-054700-train-cpu", train)
     (work / "series.csv").write_text(
         "".join(f"{100 + night % 3 + 10 * (night > 20)}\n" for night in range(40))
     )

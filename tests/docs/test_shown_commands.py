@@ -30,7 +30,6 @@ NOT_RUN = {
     "or shows what one wrote; tests/generation has a server",
     r"^profkit compare --a ": "runs two programs for a minute; tests/regression/paired does",
     r"^profkit bisect ": "builds and runs commits for minutes; tests/regression/bisect has a repository",
-    r"nightly sweeps\.yaml": "decides on sweeps, which take minutes; tests/nightly has small ones",
     r"--on '?(?:PLACE|ssh|docker|kubectl|ray|srun|modal|prefix)\b": "needs another machine; tests/places has ssh",
     r"--base ": "needs a repository with two versions; tests/regression/paired has one",
     r"^perf ": "needs a perf that may record; tests/profilers/perf reads what it writes",

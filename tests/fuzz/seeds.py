@@ -342,7 +342,7 @@ def states() -> tuple[bytes, ...]:
         "a": PairedWorkload("0f1e", slower.changes, slower.pairing, notes=("n",)),
         "b": PairedWorkload(why="w", fix="f"),
     }
-    begun = NightState("n1", "2026-01-01T00:00:00+00:00", "1a2b", 5.0, done, {"a": "why"}, paired)
+    begun = NightState("n1", "2026-01-01T00:00:00+00:00", "1a2b", 5.0, done, paired)
     body = json_text({"schema": STATE_SCHEMA, **to_plain_data(begun)}).encode()  # type: ignore[dict-item]
     return (pack({f"n1/{STATE_FILE}": body, f"n2/{STATE_FILE}": body}),)
 

@@ -155,7 +155,7 @@ def read_state(path: Path, depth: int) -> None:
     for folder in sorted(path.iterdir()):
         state = session.read_state(folder)
         if state is not None:
-            session.write_state(folder, state.with_calibrated("a", ""))
+            session.write_state(folder, state)
             session.read_state(folder)
 
 

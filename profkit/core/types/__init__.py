@@ -114,7 +114,6 @@ if TYPE_CHECKING:
     from profkit.core.types.metal import MetalTrace as MetalTrace
     from profkit.core.types.metal import MetalWork as MetalWork
     from profkit.core.types.metal import Spread as Spread
-    from profkit.core.types.night import Calibration as Calibration
     from profkit.core.types.night import DecisionStep as DecisionStep
     from profkit.core.types.night import Incident as Incident
     from profkit.core.types.night import MetricOutcome as MetricOutcome
@@ -201,7 +200,7 @@ _NAMES = {
         "Spread"
     ),
     "night": (
-        "Calibration DecisionStep Incident MetricOutcome Night NightPlan Outcome PairsCommand PlannedWorkload "
+        "DecisionStep Incident MetricOutcome Night NightPlan Outcome PairsCommand PlannedWorkload "
         "WorkloadOutcome"
     ),
     "plan": "KernelPlan PassPlan PassResult Plan Step",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -45,9 +44,6 @@ Paired = Literal["always", "suspects", "never"]
 # What every workload must measure where the file names no gates of its own; what else decides then, is measured or
 # not, by the rules of the metrics (`regression/detection/rules.yaml`).
 DEFAULT_GATES = ("time.median",)
-# Of a sweep the cases, thousands of single looks, gate nothing; what they are over all shapes does.
-CASES, SHAPES_MEAN = "time.median", "time.geometric_mean"
-FAILED_TESTS = "tests.failed"  # what an evaluation of kernels always has, in place of a time
 # Watched beside it: the passes measure these anyway, and a watched metric fails no night.
 DEFAULT_WATCHES = (
     "memory.rss_peak",
@@ -76,8 +72,7 @@ class WorkloadSpec(ProfileRequest):
         """What decides `metric`."""
         own: dict[str, float | str | bool] = dict(self.floors.get(metric, {}))
         if self.gates is not None:
-            # Of a sweep the time is that over all shapes.
-            own["gates"] = metric in self.gates or (metric == SHAPES_MEAN and CASES in self.gates)
+            own["gates"] = metric in self.gates
             own["exact"] = False
         return rule_for(metric, {metric: own}, scope)
 
@@ -97,15 +92,6 @@ class PairsSpec(CheckoutSpec):
     budget: float | None = None
     rounds: int | None = None
     sampling: float = 2.0
-
-
-@dataclass(frozen=True)
-class CalibrateSpec:
-    """How many workloads are run against themselves each night (in turn), and what that may take."""
-
-    workloads: int = 1
-    rounds: int = 6
-    budget: float = 300.0
 
 
 @dataclass(frozen=True)
@@ -139,7 +125,6 @@ class NightConfig:
     # the commit that each night is held against; None: that of the last good night
     baseline: str | None = None
     pairs: PairsSpec = PairsSpec()
-    calibrate: CalibrateSpec = CalibrateSpec()
     anchor: Anchor = Anchor()
     accepted: tuple[AcceptedChange, ...] = ()
     notify: NotifySpec = NotifySpec()
@@ -200,7 +185,6 @@ def _top_parsers(base: Path, workload_parsers: Mapping[str, Parser]) -> dict[str
         "paired": choice(*get_args(Paired)),
         "baseline": _read_baseline,
         "pairs": _read_pairs,
-        "calibrate": _read_calibrate,
         "anchor": _read_anchor,
         "accepted": items,
         "notify": unparsed,
@@ -283,7 +267,7 @@ def _read_workloads(
                 item,
                 "command",
                 f"workload {name!r} is {kind}, which is a run by itself and is not profiled as a workload",
-                f"profkit {verb} --name {shlex.quote(name)} --output kernels, then the nightly: --runs kernels",
+                f"profkit {verb} ..., then: profkit compare BASELINE CANDIDATE, or profkit history add RUN",
             )
         specs[folder] = spec
     return tuple(specs.values())
@@ -386,17 +370,6 @@ def _read_checkout(value: YamlValue, key: str) -> tuple[str, ...]:
             "checkout: [git, clone, --revision, '{commit}', /srv/mirror.git, '{folder}']",
         )
     return words
-
-
-def _read_calibrate(value: YamlValue, key: str) -> CalibrateSpec:
-    if isinstance(value.content, bool):
-        return CalibrateSpec() if value.content else CalibrateSpec(workloads=0)
-    parsers: dict[str, Parser] = {
-        "workloads": number(0, 1000, CalibrateSpec.workloads),
-        "rounds": number(4, 200, CalibrateSpec.rounds),
-        "budget": seconds,
-    }
-    return CalibrateSpec(**read_section(value, key, parsers))
 
 
 def _read_anchor(value: YamlValue, key: str) -> Anchor:

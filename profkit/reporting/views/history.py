@@ -10,12 +10,10 @@ from profkit.core.types import (
     AcceptedChange,
     ChangePoint,
     Entry,
-    Night,
     Scope,
     Series,
     Trend,
     Value,
-    WorkloadOutcome,
 )
 from profkit.reporting.chart_blocks import TrendChart
 from profkit.reporting.view import (
@@ -25,15 +23,12 @@ from profkit.reporting.view import (
     Section,
     Span,
     Status,
-    Statuses,
-    StatusRow,
     TableColumn,
     Text,
     View,
     soft,
     table,
 )
-from profkit.reporting.views.night.text import OUTCOMES, QUIET, word_of
 
 _MOST_PLOTS = 12  # trends that are drawn; the table below has all of them
 _LOOKED_AT = 10  # values from which changes are looked for; below, a note of the detectors says so
@@ -234,51 +229,3 @@ def _accepted(change: AcceptedChange) -> Text:
     what = f"{change.workload} {change.metric}" if change.metric else change.workload
     by = f" by {change.by}" if change.by else ""
     return soft(f"accepted{by}: {what} since {change.since[:16].replace('T', ' ')}: {change.word}")
-
-
-# ---------------------------------------------------------------- many nights
-
-
-def nights_view(nights: Sequence[Night]) -> View:
-    """A line for each workload in each night in which it became another outcome; quiet nights are counted."""
-    return View(f"{nights[0].name}: {plural(len(nights), 'night')}", tuple(_nights(nights)))
-
-
-def _nights(nights: Sequence[Night]) -> Iterator[Block]:
-    before: dict[str, tuple[str, str]] = {}
-    quiet = 0
-    for night in nights:
-        now: dict[str, tuple[str, str]] = {
-            w.name: (w.outcome, w.code if w.outcome == "regressed" else "") for w in night.workloads
-        }
-        moved = [w for w in night.workloads if before.get(w.name) != now[w.name]]
-        moved = [
-            w for w in moved if not (w.code == "standing" and before.get(w.name, ("",))[0] == "regressed")
-        ]
-        before = now
-        notes = night.notes if night is not nights[-1] else ()  # those of the last night stand below it
-        if not moved and not notes:
-            quiet += 1
-            continue
-        yield from _quiet_nights(quiet)
-        quiet = 0
-        inner: list[Block] = [Items(notes)] if notes else []
-        inner += [Statuses(tuple(_moved(moved)), ("workload", "", "", ""), "outcome")] if moved else []
-        yield Section(night.id, tuple(inner))
-    yield from _quiet_nights(quiet)
-
-
-def _moved(workloads: Sequence[WorkloadOutcome]) -> Iterator[StatusRow]:
-    """Workloads that became another outcome; what passes needs no reason, and shares a row."""
-    for outcome in dict.fromkeys(w.outcome for w in workloads):
-        alike = [w for w in workloads if w.outcome == outcome]
-        if outcome in QUIET:
-            yield StatusRow(OUTCOMES[outcome], word_of(alike[0]), tuple(w.name for w in alike), "")
-            continue
-        for workload in alike:
-            yield StatusRow(OUTCOMES[outcome], word_of(workload), (workload.name,), workload.reason)
-
-
-def _quiet_nights(count: int) -> Iterator[Block]:
-    if count:
-        yield Paragraph(soft(f"... {plural(count, 'night')} without anything new"))

@@ -134,7 +134,7 @@ def test_paths_are_taken_from_the_folder_of_the_file(tmp_path: Path, monkeypatch
         (LEAST + "  - {name: b, command: make && ./b}\n", 5, "holds &&", '[sh, -c, "make && ./b"]'),
         (LEAST + "  - {name: b, command: ./b > out.txt}\n", 5, "holds >", '[sh, -c, "./b > out.txt"]'),
         (LEAST + "  - {name: b, command: A=1 ./b}\n", 5, "begins with a variable", 'env: {A: "1"}'),
-        (LEAST + "calibrate: {workloads: some}\n", 5, "not a whole number", "workloads: 1"),
+        (LEAST + "calibrate: {workloads: 1}\n", 5, "no key 'calibrate'", "one of: version"),
         (LEAST + "anchor: {}\n", 5, "a commit or a date", "anchor: {commit:"),
         (LEAST + "anchor: {commit: 1234567}\n", 5, "not a commit", "in quotes"),
         (LEAST + "anchor: {date: yesterday}\n", 5, "not a date", "date: 2026"),
