@@ -179,8 +179,7 @@ def _series(one: SeriesSummary, reasons: Texts, several: bool) -> dict[str, Json
     figures = {"level": one.level, "before": one.before, "counts": one.counts}
     data |= {name: rounded(value) for name, value in figures.items() if value is not None and isfinite(value)}
     changes: list[Json] = [
-        [change.index, rounded(change.before), rounded(change.after), ", ".join(change.votes)]
-        for change in trend.change_points
+        [change.index, rounded(change.before), rounded(change.after)] for change in trend.change_points
     ]
     notes: list[Json] = [without_control_characters(note) for note in trend.notes]
     optional: dict[str, Json] = {"x": doubts, "ch": changes, "notes": notes}

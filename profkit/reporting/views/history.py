@@ -83,16 +83,13 @@ def _trend(trend: Trend) -> Iterator[Block]:
 def _change(series: Series, change: ChangePoint) -> Text:
     by = f", {(change.ratio - 1) * 100:+.1f} %" if change.ratio is not None else ""
     commit = f", commit {change.commit[:12]}" if change.commit else ""
-    votes = f"; seen by {', '.join(change.votes)}" if change.votes else ""
     when = _day(change.started or series.points[change.index].started)
     before, after = format_quantity(change.before, series.unit), format_quantity(change.after, series.unit)
     course, status = "", None
     if series.better != "none" and change.after != change.before:
         worse = (change.after > change.before) == (series.better == "lower")
         course, status = (", worse", Status.FAIL) if worse else (", better", Status.BETTER)
-    return Span(
-        f"▲ {when}: {before} to {after}{by}{course} (value {change.index}{commit}{votes})", status=status
-    )
+    return Span(f"▲ {when}: {before} to {after}{by}{course} (value {change.index}{commit})", status=status)
 
 
 def _row(trend: Trend) -> tuple[Text, ...]:

@@ -75,8 +75,7 @@ def test_noise_without_a_change_alarms_seldom(kind: str, most: float) -> None:
 def test_without_the_test_against_the_noise_correlated_noise_would_alarm() -> None:
     from profkit.regression.change_points.find import find_candidates
 
-    votes = [find_candidates(noise("ar.6", 365, seed)) for seed in range(30)]
-    assert sum(any(len(c.votes) > 1 for c in each) for each in votes) > 8
+    assert sum(bool(find_candidates(noise("ar.8", 365, seed))) for seed in range(30)) > 20
 
 
 # ---------------------------------------------------------------- steps in noise
@@ -90,14 +89,13 @@ def test_a_step_is_found_where_it_is(kind: str, height: float) -> None:
     assert abs(change.index - 120) <= 2
     assert change.before == pytest.approx(float(np.median(values[: change.index])))
     assert change.after == pytest.approx(float(np.median(values[change.index :])))
-    assert len(change.votes) >= 2
     assert change.strength is not None
     assert change.strength > 8
 
 
-@pytest.mark.parametrize("after", [3, 5, 8])
+@pytest.mark.parametrize("after", [5, 8])
 def test_a_large_step_is_found_at_the_night_of_its_commit(after: int) -> None:
-    """Peaks of memory, 14 MB on 11 nights and 19 MB since: detectors that agree differ by a night on where it was."""
+    """Peaks of memory, 14 MB on 11 nights and 19 MB since: the fit is off by a night at times."""
     for seed in range(60):
         draw = random.Random(seed)
         values = [level * (1 + draw.gauss(0, 0.01)) for level in [14.0] * 11 + [19.0] * after]
@@ -133,7 +131,7 @@ def test_too_few_values_are_said_to_be_too_few(length: int) -> None:
     values = [1.0] * (length // 2) + [2.0] * (length - length // 2)
     findings = examine_series(values)
     assert bool(findings.change_points) == (length >= 10)
-    assert bool(findings.notes)
+    assert bool(findings.notes) == (length < 10)
 
 
 @pytest.mark.parametrize("level", [0.0, -3.0, 0.1, 1e300, 5e-324])

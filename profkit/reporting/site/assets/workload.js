@@ -99,7 +99,7 @@ profkitSite.page("workload", () => {
 
   // ---- what is to be said of it
   function below(series) {
-    const items = series.changes.map(([i, before, after, votes]) => {
+    const items = series.changes.map(([i, before, after]) => {
       const run = series.points[i].run, word = site.course(before, after, series.better);
       const previous = series.points.slice(0, i).reverse().find((point) => !point.doubt);
       const parts = [make("b", { class: site.tone(word) }, site.step(before, after) + (word ? " " + word : "")), " on ", choose(run), ": ",
@@ -110,7 +110,6 @@ profkitSite.page("workload", () => {
         const href = site.up + "compare.html#from=" + encodeURIComponent(site.key(previous.run.moment)) + "&to=" + encodeURIComponent(site.key(run.moment)) + "&find=" + encodeURIComponent(work.name);
         parts.push("; ", make("a", { href }, "all metrics there"));
       }
-      if (votes) parts.push(make("span", { class: "soft" }, "; seen by " + votes));
       return make("li", null, ...parts);
     }).reverse();
     for (const [i, cause, reason] of series.segments) {

@@ -199,7 +199,7 @@ def change_points(metric: MetricOutcome) -> list[str]:
         when = f" on {point.started[:10]}" if point.started else ""
         commit = f" with {point.commit[:12]}" if point.commit else ""
         values = f"{format_quantity(point.before, metric.unit)} → {format_quantity(point.after, metric.unit)}{ratio}"
-        lines.append(f"changed{when}{commit}: {values}; found by {len(point.votes)} of 3 detectors")
+        lines.append(f"changed{when}{commit}: {values}")
     return lines
 
 
