@@ -105,7 +105,7 @@ def _added_document(results: tuple[AddResult, ...], where: str) -> str:
             "source": result.entry.source,
             "started": result.entry.started,
             "values": len(result.entry.values),
-            "left_out": None,
+            "left_out": None,  # nothing is; the field is of the published document
         }
         for result in results
         if result.entry is not None
