@@ -23,7 +23,7 @@ def test_every_format_in_the_list_has_a_sniffer_and_a_reader(candidate: Format, 
         candidate.read(tmp_path / "nowhere")
     if candidate.conversion is not None:
         assert candidate.conversion.argv(tmp_path / "in", tmp_path / "out")
-    assert (candidate.scrub is None) is bool(candidate.scrub_fix)
+    assert candidate.as_text is None or "{name}" in candidate.as_text
 
 
 @pytest.mark.parametrize("name", PROFILERS)
