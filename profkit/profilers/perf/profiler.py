@@ -120,13 +120,6 @@ class Perf:
             lazy_function("profkit.profilers.perf.stat_text.read_stat_json"),
         ),
         Format(
-            "perf-json",
-            name,
-            "perf data convert --to-json",
-            lazy_function("profkit.profilers.perf.convert_json.looks_like_convert_json"),
-            lazy_function("profkit.profilers.perf.convert_json.read_convert_json"),
-        ),
-        Format(
             "perf-stat-csv",
             name,
             "perf stat -x",
@@ -139,13 +132,6 @@ class Perf:
             "perf stat",
             lazy_function("profkit.profilers.perf.stat_text.looks_like_stat_text"),
             lazy_function("profkit.profilers.perf.stat_text.read_stat_text"),
-        ),
-        Format(
-            "perf-report",
-            name,
-            "perf report --stdio",
-            lazy_function("profkit.profilers.perf.report_text.looks_like_report_text"),
-            lazy_function("profkit.profilers.perf.report_text.read_report_text"),
         ),
         Format(
             "perf-script",
