@@ -84,8 +84,6 @@ TABLES = (
     "device-thermal-state-intervals",
     "metal-shader-profiler-intervals",
     "metal-gpu-counter-intervals",
-    "gpu-counter-info",
-    "gpu-counter-value",
     "time-info",
     "time-profile",
     "counters-profile",
