@@ -19,7 +19,7 @@ from profkit.core.types import (
     RunDocument,
     Trend,
 )
-from profkit.profilers.redact import FileLeftOut, RemainingText, RemovedText
+from profkit.profilers.redact import FileLeftOut, RemovedText
 
 
 def run(document: RunDocument) -> str:
@@ -141,17 +141,15 @@ def scrubbed(
     output: str,
     removed: Sequence[RemovedText],
     left_out: Sequence[FileLeftOut],
-    remaining: Sequence[RemainingText] = (),
 ) -> str:
-    """Schema "profkit.scrub/1"."""
+    """Schema "profkit.scrub/2"."""
     body = {
         "source": source,
         "output": output,
         "removed": [{"kind": r.kind, "count": r.count, "examples": list(r.examples)} for r in removed],
         "left_out": [{"name": left.name, "reason": left.reason, "fix": left.fix} for left in left_out],
-        "remaining": [{"kind": one.kind, "files": list(one.files)} for one in remaining],
     }
-    return _text("profkit.scrub/1", body)
+    return _text("profkit.scrub/2", body)
 
 
 def _fields(value: object) -> dict[str, Json]:

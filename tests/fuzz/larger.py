@@ -214,14 +214,6 @@ def _script(name: str, words: bytes) -> Maker:
     return make
 
 
-def perf_report(n: int) -> bytes:
-    """Each time other libraries."""
-    lines = _recorded("perf/report.children.txt").splitlines(keepends=True)
-    head = max(number for number, line in enumerate(lines[:40]) if line.startswith(b"#")) + 1
-    body = b"".join(lines[head:])
-    return b"".join(lines[:head]) + b"".join(body.replace(b"libpython", b"lib%dpython" % k) for k in range(n))
-
-
 def stat_text(n: int) -> bytes:
     """Each time other events, in one table."""
     begin, end = seeds.STAT_TEXT.index(b"        24,"), seeds.STAT_TEXT.index(b"\n          0.0120")
@@ -377,8 +369,6 @@ CASES: dict[str, dict[str, tuple[int, Maker]]] = {
         "symbols": (2, _script("script.two-events.txt", rb"(?m)^\s+[0-9a-f]+ \w+")),
         "python": (1, _script("script.py313-jit.txt", rb"py::\w+")),
     },
-    "perf-report": {"": (3, perf_report)},
-    "perf-convert": {"": (2, lambda n: _json(_recorded("perf/convert.json"), n, NAMES))},
     "perf-stat-csv": {"": (20, lambda n: _numbered(seeds.STAT_CSV, _EVENTS, n))},
     "perf-stat-json": {"": (20, lambda n: _numbered(seeds.STAT_JSON, _EVENTS, n))},
     "perf-stat-text": {"": (20, stat_text)},

@@ -295,8 +295,6 @@ TARGETS = {
         _report("ncu", seeds.ncu_files, mutate.mutate_bytes, "r.ncu-rep"),
         _report("ncu-csv", _recorded("cuda/*.csv"), mutate.mutate_text, "r.csv"),
         _report("perf-script", _recorded("perf/script.*"), mutate.mutate_text, "r.txt"),
-        _report("perf-report", _recorded("perf/report.*"), mutate.mutate_text, "r.txt"),
-        _report("perf-convert", _recorded("perf/convert.json"), mutate.mutate_json, "r.json"),
         _report("perf-stat-csv", lambda: (seeds.STAT_CSV,), mutate.mutate_text, "r.csv"),
         _report("perf-stat-text", lambda: (seeds.STAT_TEXT,), mutate.mutate_text, "r.txt"),
         _report("perf-stat-json", lambda: (seeds.STAT_JSON,), mutate.mutate_json, "r.json"),

@@ -7,20 +7,18 @@ under Time Profiler. Metal System Trace is not tried, whose document takes up to
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profkit.core.errors import ProfkitError
-from profkit.core.types import Check, CheckState
-from profkit.hardware.system import ProgramAnswer, ask_program, program_output, superuser_command
+from profkit.core.types import Check
+from profkit.hardware.system import ProgramAnswer, ask_program, superuser_command
 from profkit.profilers.programs import try_command
 from profkit.profilers.xctrace.command import CUT, TIME_PROFILER, explain_fault, record_argv, table_argv
 
@@ -86,7 +84,6 @@ def _count_rows(exported: Path) -> int:
         return 0
 
 
-GIB = 1 << 30
 # What the backends record with (Instruments 12 and later have them), and what is missing without it.
 TEMPLATES = {
     "Metal System Trace": "what the GPU did, and when",
@@ -94,12 +91,8 @@ TEMPLATES = {
     "CPU Counters": "cycles, instructions and cache misses",
 }
 GPU_COUNTERS = "Metal GPU Counters"
-OPTIONS_SINCE = 16  # of Xcode: `--recording-options`, by which CPU Counters is told what to count
-# A document grows by 5 to 100 MB a second, and its export as much again; counter tables of 15 s were 3 to 6 GiB of XML.
-ROOM_GOOD, ROOM_LEAST = 8 * GIB, 1 * GIB
 _BARE = "CommandLineTools"
 _VERSION = re.compile(r"^Xcode (\d+(?:\.\d+)*)", re.MULTILINE)
-_LICENCE_EXIT = 69
 _ANSWER_SECONDS = 60.0  # the first call after an update of Xcode
 
 
@@ -110,16 +103,14 @@ class Xcode:
     selected: ProgramAnswer | None  # xcode-select -p
     version: ProgramAnswer | None  # xcodebuild -version
     developer_mode: ProgramAnswer | None  # DevToolsSecurity -status
-    session: str | None  # launchctl managername: "Aqua" where somebody is logged in at the screen
 
 
 def probe_xcode() -> Xcode:
-    """Ask the four programs; a second or so, and longer right after an update of Xcode."""
+    """Ask the three programs; a second or so, and longer right after an update of Xcode."""
     return Xcode(
         ask_program("xcode-select", "-p"),
         ask_program("xcodebuild", "-version", seconds=_ANSWER_SECONDS),
         ask_program("DevToolsSecurity", "-status"),
-        program_output("launchctl", "managername"),
     )
 
 
@@ -131,21 +122,15 @@ def instruments_checks() -> Iterator[Check]:
     yield from judge_xcode(probe_xcode(), xctrace)
     if xctrace.works and xctrace.lacks(template="Time Profiler") is None:
         yield recording_check(str(xctrace.path))
-    yield from disk_space_checks()
 
 
-def judge_xcode(
-    xcode: Xcode, xctrace: XctraceAbility, environ: Mapping[str, str] | None = None, root: bool | None = None
-) -> Iterator[Check]:
-    """What those answers mean, check by check. `root`: this process is root's; None asks it."""
-    environ = os.environ if environ is None else environ
+def judge_xcode(xcode: Xcode, xctrace: XctraceAbility) -> Iterator[Check]:
+    """What those answers mean, check by check."""
     yield _selection_check(xcode, xctrace)
     yield _xctrace_check(xctrace)
     if xctrace.works:
         yield _template_check(xctrace)
-        yield from _option_checks(xctrace)
     yield _developer_mode(xcode.developer_mode)
-    yield from _session_checks(xcode.session, environ, os.geteuid() == 0 if root is None else root)
 
 
 def _selection_check(xcode: Xcode, xctrace: XctraceAbility) -> Check:
@@ -159,20 +144,11 @@ def _selection_check(xcode: Xcode, xctrace: XctraceAbility) -> Check:
         detail = f"only the command line tools are selected ({path}): xctrace is a part of Xcode itself"
         return Check("Xcode", "missing", detail, fix, path)
     answer = xcode.version
-    if answer is not None and (answer.status == _LICENCE_EXIT or _is_license_refusal(answer.text)):
-        fix = superuser_command("xcodebuild -license accept")
-        return Check(
-            "Xcode", "refused", "its licence has not been accepted, so none of its tools starts", fix, path
-        )
     match = _VERSION.search(answer.text) if answer is not None else None
     if match is None:
         said = answer.text.splitlines()[-1][:160] if answer is not None and answer.text else "nothing"
         return Check("Xcode", "limited", f"xcodebuild -version says: {said}", _first_launch(), path)
     return Check("Xcode", "ok", "a whole Xcode is selected", path=path, version=match[1])
-
-
-def _is_license_refusal(text: str) -> bool:
-    return "license" in text.lower() and "agree" in text.lower()
 
 
 def _xctrace_check(ability: XctraceAbility) -> Check:
@@ -197,13 +173,6 @@ def _template_check(ability: XctraceAbility) -> Check:
     return Check("templates", "ok", ", ".join(TEMPLATES))
 
 
-def _option_checks(ability: XctraceAbility) -> Iterator[Check]:
-    major = (ability.version or "").split(".")[0].split(" ")[0]
-    if major.isdecimal() and int(major) < OPTIONS_SINCE:
-        detail = f"Instruments {ability.version} takes no list of events: CPU Counters counts what its template says"
-        yield Check("CPU Counters", "limited", detail, f"install Xcode {OPTIONS_SINCE} or later")
-
-
 def _developer_mode(answer: ProgramAnswer | None) -> Check:
     name, fix = "developer mode", superuser_command("DevToolsSecurity -enable")
     text = "" if answer is None else answer.text
@@ -214,54 +183,6 @@ def _developer_mode(answer: ProgramAnswer | None) -> Check:
         return Check(name, "refused", detail, fix)
     said = f": {text.splitlines()[0][:120]}" if text else ""
     return Check(name, "limited", f"DevToolsSecurity does not tell it{said}", "DevToolsSecurity -status")
-
-
-def _session_checks(session: str | None, environ: Mapping[str, str], root: bool) -> Iterator[Check]:
-    remote = "SSH_CONNECTION" in environ or "SSH_TTY" in environ
-    if remote or (session is not None and session != "Aqua"):
-        how = "over ssh" if remote else f"in a session of kind {session}"
-        detail = (
-            f"{how}, away from the screen: xctrace may find no Metal device, and cannot ask for a password"
-        )
-        yield Check("session", "limited", detail, "run it in Terminal on the Mac (Screen Sharing will do)")
-    if root:
-        detail = (
-            "root: the workload runs as root, with root's Python, and what Instruments saves belongs to root"
-        )
-        yield Check(
-            "user", "limited", detail, "run it without sudo: nothing that profkit does on a Mac needs it"
-        )
-
-
-def disk_space_checks() -> Iterator[Check]:
-    """Room for a document, where runs land and where Instruments keeps it while it records."""
-    disks: set[int] = set()
-    for place in (_existing_folder(Path("reports")), _existing_folder(Path(tempfile.gettempdir()))):
-        try:
-            disk, free = place.stat().st_dev, shutil.disk_usage(place).free
-        except OSError:
-            continue  # the storage checks say what is wrong with it
-        if disk not in disks:
-            yield judge_disk_space(place, free)
-        disks.add(disk)
-
-
-def judge_disk_space(place: Path, free: int) -> Check:
-    """`free` bytes in `place`, held against what recordings took."""
-    detail = f"{free / GIB:.1f} GiB free in {place}"
-    if free >= ROOM_GOOD:
-        return Check("disk space for traces", "ok", detail, path=str(place))
-    need = "a trace of 10 s takes up to 2 GiB with its export, and one of GPU counters more"
-    state: CheckState = "refused" if free < ROOM_LEAST else "limited"
-    fix = "free some space, or: profkit profile --output DIR, with DIR on another disk"
-    return Check("disk space for traces", state, f"{detail}: {need}", fix, str(place))
-
-
-def _existing_folder(folder: Path) -> Path:
-    place = folder.absolute()
-    while not place.is_dir() and place != place.parent:
-        place = place.parent
-    return place
 
 
 def _install_fix() -> str:

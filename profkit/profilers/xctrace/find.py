@@ -136,18 +136,6 @@ def parse_names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(line for line in lines if line and not line.startswith("==")))
 
 
-def recording_options(template: str) -> str:
-    """What can be set for a recording by `template`, as xctrace prints it: a JSON document (Xcode 16 and later).
-
-    The text of a refusal where xctrace is older, "" where there is none. Nothing is recorded.
-    """
-    ability = probe_xctrace()
-    if not ability.works:
-        return ""
-    argv = (str(ability.path), "record", "--template", template, "--show-recording-options")
-    return ask_tool(argv, _SECONDS_PROBE)[1]
-
-
 RAW_TRACES = "instruments*.ktrace"
 WORTH = 50_000_000  # bytes, less than which nobody misses
 
