@@ -360,7 +360,10 @@ CASES: dict[str, dict[str, tuple[int, Maker]]] = {
     "targets": {"": (60, targets)},
     "kernel-file": {"": (20, kernels)},
     "traces": {"": (10, lambda n: _numbered(seeds.TRACE, rb"T\(\[8", n).replace(b"_", b""))},
-    "series": {str(k): (50, functools.partial(lambda k, n: seeds.series()[k] * n, k)) for k in (0, 1)},
+    "series": {
+        "values": (50, lambda n: seeds.series()[0] * n),
+        "named": (50, lambda n: b"# nightly\nseconds\n" + b"0.5\n\n-\n0.25\n" * n),
+    },
     "nsys": {"hostbound": (1, _nsys("hostbound")), "graphs": (1, _nsys("graphs.node"))},
     "nsys-stats": {"": (10, nsys_stats)},
     "ncu": {"": (2, ncu_report)},
