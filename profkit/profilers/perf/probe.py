@@ -13,9 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profkit.core.errors import Fault, MachineError, UnreadableReport, UsageError
+from profkit.core.errors import Fault, UnreadableReport, UsageError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.process import ProcessOutcome, run
+from profkit.core.tables import judge_rows
 from profkit.core.types import Check, Counter, Switch
 from profkit.hardware import tree
 from profkit.hardware.system import superuser_command
@@ -25,8 +26,9 @@ from profkit.profilers.perf.events import CLOCK
 from profkit.profilers.perf.stat_counters import split_name
 from profkit.profilers.perf.stat_csv import read_stat_csv
 from profkit.profilers.programs import install_line
-from profkit.profilers.region_trial import counted_events, try_region
+from profkit.profilers.region_trial import try_region
 
+_TABLE = Path(__file__).with_name("checks.yaml")
 _VERSION = re.compile(r"perf version (\S+)")
 # Where Debian and Ubuntu keep one perf for each kernel.
 _PLACES = ("usr/lib/linux-tools-*/perf", "usr/lib/linux-tools/*/perf")
@@ -308,70 +310,60 @@ _WORDS = {
 def perf_checks() -> Iterator[Check]:
     """Try perf, and tell what came of it; where perf is absent there is one check that says so."""
     if platform.system() != "Linux":
-        yield Check("perf", "missing", "perf exists only on Linux; simulation and timing do without it")
+        yield from judge_rows(_TABLE, "elsewhere")
         return
     ability = probe_perf()
     yield from judge_perf(ability)
     if ability.path is not None and ability.software_ok:
-        yield perf_region(ability.path)
+        yield from perf_region(ability.path)
 
 
-def perf_region(perf: str) -> Check:
+def perf_region(perf: str) -> Iterator[Check]:
     """Switch `perf stat` on and off from inside a workload, through its control pipes."""
-    title = "perf region switch"
     with tempfile.TemporaryDirectory(prefix="profkit-") as name:
         folder = Path(name)
         control, ack, output = folder / "control", folder / "ack", folder / "counts"
         for pipe in (control, ack):
             os.mkfifo(pipe)
-        try:
-            report, seconds = try_region(
-                "perf",
-                folder,
-                Switch("perf-control", str(control), str(ack)),
-                (20_000, 400_000),
-                lambda workload: stat_argv(
-                    workload, output, [CLOCK.code], control=control, ack=ack, perf=perf
-                ),
-                STAT_ENV,
-                lambda: read_stat_csv(output),
-                explain,
-            )
-        except MachineError as error:
-            return Check(title, "refused", error.message, error.fix, perf)
-    counted = counted_events(report, CLOCK.code)  # by the kernel's clock, so it is there without a PMU
-    if not 0 < counted <= 2 * seconds * 1e3 + 5:
-        shown = f"{counted:.1f} ms" if counted else "nothing"
-        return Check(
-            title, "refused", f"perf counted {shown} of a region of {seconds * 1e3:.1f} ms", path=perf
+        trial = try_region(
+            "perf",
+            folder,
+            Switch("perf-control", str(control), str(ack)),
+            (20_000, 400_000),
+            lambda workload: stat_argv(workload, output, [CLOCK.code], control=control, ack=ack, perf=perf),
+            STAT_ENV,
+            lambda: read_stat_csv(output),
+            explain,
+            CLOCK.code,  # the kernel's clock, so it is there without a PMU
         )
-    detail = f"works: {counted:.1f} ms counted in a region of {seconds * 1e3:.1f} ms, and nothing around it"
-    return Check(title, "ok", detail, path=perf)
+    wall = 1e3 * trial.seconds
+    return judge_rows(
+        _TABLE, "region", trial, {"path": perf, "wall": wall, "fits": trial.counted <= 2 * wall + 5}
+    )
 
 
 def judge_perf(ability: PerfAbility, root: Path = Path("/")) -> Iterator[Check]:
     """What the probe's answers mean, check by check. `root` is read for the distribution and the kernel."""
-    fault = ability.fault
-    if ability.path is None:
-        reason = fault.reason if fault else "perf is not installed"
-        # A wrapper without a perf for this kernel is cured by the same package as no perf at all.
-        yield Check("perf", "missing", f"{reason}: no trace, no counters", install_line("perf", root))
-        return
+    fault, record = ability.fault or Fault(""), ability.record_fault or Fault("")
     level = "" if ability.paranoid is None else f" (kernel.perf_event_paranoid = {ability.paranoid})"
-    if not ability.software_ok:
-        reason, fix = (fault.reason, fault.fix) if fault else ("it counts nothing", None)
-        yield Check("perf", "refused", reason + level, fix, ability.path, ability.version)
-        return
-    kernel = tree.read_text(root, "proc/sys/kernel/osrelease") or platform.release()
-    detail = f"counts software events on kernel {kernel}{level}"
-    yield Check("perf", "ok", detail, path=ability.path, version=ability.version)
-    yield _hardware_check(ability)
-    if ability.user_only:
-        yield Check("perf kernel side", "limited", f"only user space is counted{level}", PARANOID_FIX)
-    yield _record_check(ability)
-    if ability.hardware_ok and tree.read_number(root, "proc/sys/kernel/nmi_watchdog"):
-        detail = "on: it holds one hardware counter, so one event fewer fits at a time"
-        yield Check("NMI watchdog", "limited", detail, superuser_command("sysctl kernel.nmi_watchdog=0"))
+    more = {
+        "reason": fault.reason,
+        "fix": fault.fix,
+        "level": level,
+        "record_reason": record.reason,
+        "record_fix": record.fix,
+        # A wrapper without a perf for this kernel is cured by the same package as no perf at all.
+        "install": install_line("perf", root),
+        "kernel": tree.read_text(root, "proc/sys/kernel/osrelease") or platform.release(),
+        "states": format_census(ability.census),
+        "counting": ability.counting,
+        "all_count": len(ability.counting) == len(ability.census),
+        "watchdog": tree.read_number(root, "proc/sys/kernel/nmi_watchdog"),
+        "silence_watchdog": superuser_command("sysctl kernel.nmi_watchdog=0"),
+        "no_pmu_fix": NO_PMU_FIX,
+        "paranoid_fix": PARANOID_FIX,
+    }
+    return judge_rows(_TABLE, "perf", ability, more)
 
 
 def format_census(census: tuple[Counter, ...]) -> str:
@@ -381,28 +373,3 @@ def format_census(census: tuple[Counter, ...]) -> str:
         by_state.setdefault(counter.state, []).append(counter.name)
     known = [state for state in _WORDS if state in by_state]
     return "; ".join(f"{_WORDS[state]}: {', '.join(by_state[state])}" for state in known)
-
-
-def _hardware_check(ability: PerfAbility) -> Check:
-    name = "perf hardware counters"
-    states = format_census(ability.census)
-    if not ability.counting:
-        simulated = "cache, branch and instruction figures are simulated instead"
-        return Check(
-            name, "missing", f"this machine shows no hardware counters; {simulated} ({states})", NO_PMU_FIX
-        )
-    if len(ability.counting) == len(ability.census):
-        return Check(name, "ok", states)
-    if not ability.hardware_ok:
-        return Check(name, "limited", states, NO_PMU_FIX)
-    fix = "use the vendor's own events, or a machine that shows its whole PMU"
-    return Check(name, "limited", f"{states}; what depends on the others is unavailable", fix)
-
-
-def _record_check(ability: PerfAbility) -> Check:
-    if ability.record_ok:
-        return Check("perf record", "ok", "samples by the kernel's timer")
-    fault = ability.record_fault
-    return Check(
-        "perf record", "refused", fault.reason if fault else "made no recording", fault.fix if fault else None
-    )
