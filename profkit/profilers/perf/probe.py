@@ -13,9 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profkit.core.errors import Fault, UnreadableReport, UsageError
+from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.process import ProcessOutcome, run
 from profkit.core.tables import judge_rows
 from profkit.core.types import Check, Counter, Switch
 from profkit.hardware import tree
@@ -25,7 +24,7 @@ from profkit.profilers.perf.command import NO_PMU_FIX, PARANOID_FIX, STAT_ENV, e
 from profkit.profilers.perf.events import CLOCK
 from profkit.profilers.perf.stat_counters import split_name
 from profkit.profilers.perf.stat_csv import read_stat_csv
-from profkit.profilers.programs import install_line
+from profkit.profilers.programs import CommandTrial, ToolAbility, install_line, try_command
 from profkit.profilers.region_trial import try_region
 
 _TABLE = Path(__file__).with_name("checks.yaml")
@@ -36,49 +35,25 @@ MAC_FIX = "--tool xctrace   (on macOS; profkit profile --backend cpu samples and
 INSTALL_FIX = "apt-get install linux-perf   (Debian; Ubuntu: linux-tools-generic; Fedora: perf)"
 
 
-@dataclass(frozen=True)
-class FoundPerf:
-    """A perf that starts: `path` and `version`; or None for both, the reason and the line that fixes it."""
-
-    path: str | None
-    version: str | None
-    reason: str | None = None
-    fix: str | None = None
-
-
-def find_perf(root: Path = Path("/")) -> FoundPerf:
+def find_perf(root: Path = Path("/")) -> ToolAbility:
     """The perf of PATH, or the one beside this interpreter.
 
     Where neither is there or starts (a wrapper without a perf for this kernel), the newest one installed: a perf
     made for another kernel works, the system call between them is stable.
     """
     if sys.platform == "darwin":
-        return FoundPerf(None, None, "perf exists only on Linux", MAC_FIX)
+        return ToolAbility(None, None, False, "perf exists only on Linux", MAC_FIX)
     named = [shutil.which("perf"), shutil.which("perf", path=str(programs.BESIDE_PYTHON))]
-    installed = sorted(_installed_perfs(root), key=programs.version_key, reverse=True)
+    places = (path for pattern in _PLACES for path in root.glob(pattern))
+    installed = sorted(places, key=programs.version_key, reverse=True)
     reason = None
-    for candidate in dict.fromkeys(path for path in (*named, *map(str, installed)) if path is not None):
-        version, fault = _ask_version(candidate)
-        if version is not None:
-            return FoundPerf(candidate, version)
-        reason = reason or fault  # the first one is the one that the user knows
-    return FoundPerf(None, None, reason or "perf is not installed", INSTALL_FIX)
-
-
-def _installed_perfs(root: Path) -> list[Path]:
-    return [path for pattern in _PLACES for path in root.glob(pattern)]
-
-
-def _ask_version(perf: str) -> tuple[str | None, str]:
-    """What `perf --version` says, and otherwise why it does not."""
-    try:
-        outcome = run([perf, "--version"], timeout=10)
-    except UsageError as error:
-        return None, error.message
-    if outcome.ok and (match := _VERSION.search(outcome.output_tail)) is not None:
-        return match[1], ""
-    fault = explain(outcome.output_tail, outcome.returncode)
-    return None, fault.reason if fault is not None else f"{perf} --version {outcome.ending()}"
+    for perf in dict.fromkeys(Path(path) for path in (*named, *installed) if path is not None):
+        trial = try_command([str(perf), "--version"])
+        if trial.ok and (match := _VERSION.search(trial.output)) is not None:
+            return ToolAbility(perf, match[1], True)
+        # the first one is the one that the user knows
+        reason = reason or _make_fault(trial, f"{perf} --version").reason
+    return ToolAbility(None, None, False, reason or "perf is not installed", INSTALL_FIX)
 
 
 # Two or three events at a time always fit on the counters, so a census never multiplexes.
@@ -132,27 +107,27 @@ class PerfAbility:
 
 def probe_perf() -> PerfAbility:
     """Try everything that profkit needs of perf; about half a second where perf works."""
-    perf = find_perf()
-    paranoid = read_paranoid()
-    if perf.path is None:
-        fault = Fault(perf.reason or "perf is not installed", perf.fix)
+    found, paranoid = find_perf(), read_paranoid()
+    if found.path is None:
+        fault = Fault(found.reason or "", found.fix)
         return PerfAbility(None, None, paranoid=paranoid, fault=fault, record_fault=fault)
+    perf = str(found.path)
     with tempfile.TemporaryDirectory(prefix="profkit-perf-") as name:
         folder = Path(name)
-        clock, outcome = _count_events(perf.path, folder, ("task-clock", "page-faults"))
+        clock, trial = _count_events(perf, folder, ("task-clock", "page-faults"))
         if all(counter.value is None for counter in clock):
-            fault = _make_fault(outcome, "perf stat counted nothing")
-            return PerfAbility(perf.path, perf.version, paranoid=paranoid, fault=fault, record_fault=fault)
-        census, user_only = _take_census(perf.path, folder)
-        record_fault = _try_record(perf.path, folder)
-        everywhere, _ = _count_events(perf.path, folder, ("cpu-clock",), system_wide=True)
+            fault = _make_fault(trial, "perf stat counted nothing: perf")
+            return PerfAbility(perf, found.version, paranoid=paranoid, fault=fault, record_fault=fault)
+        census, user_only = _take_census(perf, folder)
+        record_fault = _try_record(perf, folder)
+        everywhere, _ = _count_events(perf, folder, ("cpu-clock",), system_wide=True)
         return PerfAbility(
-            path=perf.path,
-            version=perf.version,
+            path=perf,
+            version=found.version,
             software_ok=True,
             hardware_ok={"cycles", "instructions"} <= {c.name for c in census if c.value is not None},
             record_ok=record_fault is None,
-            control_fifo_ok=_obeys_control(perf.path, folder),
+            control_fifo_ok=_obeys_control(perf, folder),
             system_wide_ok=any(counter.value is not None for counter in everywhere),
             user_only=user_only,
             paranoid=paranoid,
@@ -163,18 +138,12 @@ def probe_perf() -> PerfAbility:
 
 def read_paranoid(root: Path = Path("/")) -> int | None:
     """`kernel.perf_event_paranoid`; None where the kernel does not say (no perf in it, or a closed /proc)."""
-    try:
-        return int((root / "proc/sys/kernel/perf_event_paranoid").read_text("ascii"))
-    except (OSError, ValueError):
-        return None
+    return tree.read_number(root, "proc/sys/kernel/perf_event_paranoid")
 
 
-def has_nmi_watchdog() -> bool:
+def has_nmi_watchdog(root: Path = Path("/")) -> bool:
     """Whether the kernel's watchdog holds one hardware counter of every core."""
-    try:
-        return Path("/proc/sys/kernel/nmi_watchdog").read_text("ascii").strip() == "1"
-    except OSError:
-        return False
+    return tree.read_number(root, "proc/sys/kernel/nmi_watchdog") == 1
 
 
 def find_refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str, Counter]:
@@ -187,9 +156,7 @@ def find_refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str,
     with tempfile.TemporaryDirectory(prefix="profkit-perf-") as name:
         folder = Path(name)
         for group in groups:
-            counters, outcome = _count_events(perf, folder, group)
-            if outcome is None:
-                continue
+            counters, _ = _count_events(perf, folder, group)
             by_name = {(c.name, c.pmu): c for c in counters}
             if (
                 not counters
@@ -211,19 +178,19 @@ def find_refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str,
 
 
 def _count_alone(perf: str, folder: Path, event: str) -> Counter:
-    counters, outcome = _count_events(perf, folder, (event,))
+    counters, trial = _count_events(perf, folder, (event,))
     if counters:
         return counters[0]
-    return Counter(event, None, "not-supported", reason=_make_fault(outcome, "perf refused it").reason)
+    return Counter(event, None, "not-supported", reason=_make_fault(trial, "perf refused it: perf").reason)
 
 
 def _take_census(perf: str, folder: Path) -> tuple[tuple[Counter, ...], bool]:
     census: list[Counter] = []
     user_only = False
     for events in _CENSUS:
-        counters, outcome = _count_events(perf, folder, events)
+        counters, trial = _count_events(perf, folder, events)
         if not counters:
-            reason = _make_fault(outcome, "perf refused it").reason
+            reason = _make_fault(trial, "perf refused it: perf").reason
             counters = tuple(Counter(event, None, "not-supported", reason=reason) for event in events)
         user_only = user_only or ":u" in _read_text(folder / "count")
         census += counters
@@ -234,11 +201,11 @@ def _take_census(perf: str, folder: Path) -> tuple[tuple[Counter, ...], bool]:
 
 def _count_events(
     perf: str, folder: Path, events: Sequence[str], system_wide: bool = False
-) -> tuple[tuple[Counter, ...], ProcessOutcome | None]:
+) -> tuple[tuple[Counter, ...], CommandTrial]:
     output = folder / "count"
     output.unlink(missing_ok=True)
-    outcome = _run_perf(stat_argv(_BUSY, output, events, perf=perf, system_wide=system_wide))
-    return _read_counts(output), outcome
+    trial = _run_perf(stat_argv(_BUSY, output, events, perf=perf, system_wide=system_wide))
+    return _read_counts(output), trial
 
 
 def _read_counts(output: Path) -> tuple[Counter, ...]:
@@ -251,13 +218,13 @@ def _read_counts(output: Path) -> tuple[Counter, ...]:
 def _try_record(perf: str, folder: Path) -> Fault | None:
     """Why perf makes no recording; None where it does. cpu-clock is a timer: it samples also where there is no PMU."""
     output = folder / "perf.data"
-    outcome = _run_perf(
+    trial = _run_perf(
         record_argv(_BUSY, output, event="cpu-clock", call_graph=None, perf=perf, frequency=999)
     )
     with contextlib.suppress(OSError):
-        if outcome is not None and outcome.ok and output.stat().st_size > 0:
+        if trial.ok and output.stat().st_size > 0:
             return None
-    return _make_fault(outcome, "perf record made no recording")
+    return _make_fault(trial, "perf record made no recording: perf")
 
 
 def _obeys_control(perf: str, folder: Path) -> bool:
@@ -276,18 +243,12 @@ def _obeys_control(perf: str, folder: Path) -> bool:
     return any(counter.value for counter in _read_counts(output))
 
 
-def _run_perf(argv: Sequence[str]) -> ProcessOutcome | None:
-    try:
-        return run(argv, env=STAT_ENV, timeout=_TIMEOUT)
-    except UsageError:
-        return None
+def _run_perf(argv: Sequence[str]) -> CommandTrial:
+    return try_command(argv, STAT_ENV, _TIMEOUT)
 
 
-def _make_fault(outcome: ProcessOutcome | None, otherwise: str) -> Fault:
-    if outcome is None:
-        return Fault("perf could not be started")
-    known = explain(outcome.output_tail, outcome.returncode)
-    return known if known is not None else Fault(f"{otherwise}: perf {outcome.ending()}")
+def _make_fault(trial: CommandTrial, what: str) -> Fault:
+    return explain(trial.output, trial.returncode) or Fault(f"{what} {trial.ending}")
 
 
 def _read_text(path: Path) -> str:
@@ -358,7 +319,7 @@ def judge_perf(ability: PerfAbility, root: Path = Path("/")) -> Iterator[Check]:
         "states": format_census(ability.census),
         "counting": ability.counting,
         "all_count": len(ability.counting) == len(ability.census),
-        "watchdog": tree.read_number(root, "proc/sys/kernel/nmi_watchdog"),
+        "watchdog": has_nmi_watchdog(root),
         "silence_watchdog": superuser_command("sysctl kernel.nmi_watchdog=0"),
         "no_pmu_fix": NO_PMU_FIX,
         "paranoid_fix": PARANOID_FIX,
