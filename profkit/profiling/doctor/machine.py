@@ -62,8 +62,8 @@ def machine_checks(root: Path = Path("/")) -> Iterator[Check]:
         "place": machine.virtual or "bare metal",
         "sizes": ", ".join(sizes),
         "doubts": "; ".join(cache_warnings(root)),
-        "simulated": machine.system
-        != "Darwin",  # valgrind is not for macOS: there nothing depends on the ways
+        # valgrind is not for macOS: there nothing depends on the ways
+        "simulated": machine.system != "Darwin",
     }
     return judge_rows(_TABLE, "machine", machine, found)
 
