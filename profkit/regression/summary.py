@@ -6,7 +6,7 @@ from bisect import bisect_right
 from datetime import timedelta
 from statistics import median
 
-from profkit.core.collector import without_collector
+from profkit.core.codec import without_collector
 from profkit.core.progress import Progress, Silent
 from profkit.core.types import HistorySummary, Point, SeriesSummary, Trend
 from profkit.core.types.history import SUMMARY_DAYS

@@ -23,7 +23,7 @@ def recording_step(request: RecordRequest) -> Step:
     from profkit.profilers.ncu.sets import counter_set
 
     ncu = probe_ncu()
-    if not ncu.counters_ok:
+    if not ncu.works:
         raise MachineError(ncu.reason or "ncu does not work here", ncu.fix)
     chip = ncu.chips[0] if ncu.chips else None
     names = ("standard",) if request.kernel is None else ("standard", "explain")

@@ -95,7 +95,7 @@ def conversion_argv(perf_data: Path, output: Path) -> tuple[str, ...]:
     """The command that turns `perf_data` into text for `script.read_script`, to be run where perf is."""
     from profkit.profilers.perf.probe import find_perf
 
-    return script_argv(perf_data, output, perf=find_perf().path or "perf")
+    return script_argv(perf_data, output, perf=str(find_perf().path or "perf"))
 
 
 class Perf:

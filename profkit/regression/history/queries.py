@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
-from profkit.core.collector import without_collector
+from profkit.core.codec import without_collector
 from profkit.core.types import Entry, Feature, Series, SeriesKey, Value
 from profkit.regression.history.rows import (
     ENTRY_COLUMNS,

@@ -10,8 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from profkit.core.codec import valid_text
-from profkit.core.collector import without_collector
+from profkit.core.codec import valid_text, without_collector
 from profkit.core.errors import UsageError
 from profkit.core.formatting import plural
 from profkit.core.types import HistorySummary, Json, SeriesSummary

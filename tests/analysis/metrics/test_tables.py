@@ -4,7 +4,7 @@ import pytest
 
 import profkit.analysis.metrics
 from profkit.analysis.metrics import formula_table, metric
-from profkit.analysis.metrics.catalogue import load_yaml
+from profkit.core.tables import load_yaml
 
 CHIPS = [("perf", chip) for chip in (None, "intel", "amd", "arm", "generic")] + [("valgrind", None)]
 MACS = [("xctrace", chip) for chip in (None, "apple", "generic")]
