@@ -33,6 +33,7 @@ OTHERS = {
     "core/process.py",
     "core/process_tree.py",
     "core/status.py",
+    "core/tables.py",
     "core/files/regular.py",
     "core/files/safe_folder.py",
     "execution/limits.py",
