@@ -20,7 +20,6 @@ TESTS = {"startswith", "endswith", "find", "index", "count", "partition"}
 ALLOWED = {
     "analysis/stacks/files.py": "a unit that is the title is not said again",
     "profilers/xctrace/metal/counters.py": "a note of Instruments, which names the limiter",
-    "core/older_runs.py": "runs that were written before there were codes",
     "reporting/views/run.py": "a reason or cause that stands in a text above is not said again",
     "reporting/views/checks.py": "a version that stands in the detail is not said again",
 }

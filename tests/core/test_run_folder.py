@@ -128,7 +128,7 @@ def test_what_is_written_reads_back_the_same(tmp_path: Path) -> None:
 def test_the_document_has_the_contracts_shape() -> None:
     data = run.run_to_json(documents.document())
     assert list(data)[:4] == ["schema", "state", "name", "backend"]
-    assert data["schema"] == "profkit.run/1"
+    assert data["schema"] == "profkit.run/2"
     assert data["workload"]["command"] == list(documents.COMMAND)  # type: ignore[index, call-overload]
     unavailable = data["readings"][1]  # type: ignore[index]
     assert unavailable == {
@@ -241,7 +241,8 @@ def valid(**changes: object) -> str:
         ("{}", "schema is None"),
         ('{"schema": 1}', "schema is 1"),
         ('{"schema": "other/1"}', "'other/1'"),
-        (valid(schema="profkit.run/2"), "newer profkit"),
+        (valid(schema="profkit.run/3"), "newer profkit"),
+        (valid(schema="profkit.run/1"), "older profkit"),
         (valid(name=3), "name is 3, not a text"),
         (valid(state="done"), "state is 'done', not running or complete"),
         (valid(passes={}), "passes is dict, not a list"),
@@ -257,14 +258,14 @@ def valid(**changes: object) -> str:
         (valid(gpus=[{"name": "x", "index": 1 << 64}]), "64 bits"),
         (valid(profiles=[{"total": 10**400, "title": "", "unit": ""}]), "finite number"),
         (valid().replace('"notes": []', '"notes": [' + "9" * 5000 + "]"), "not whole JSON|not a text"),
-        ('{"schema": "profkit.run/1", "x": ' + "[" * 200000, "nested too deeply"),
+        ('{"schema": "profkit.run/2", "x": ' + "[" * 200000, "nested too deeply"),
         (
             valid(readings=[{"metric": "ipc", "value": None, "unit": "", "quality": "measured",
                              "scope": {"kind": "run"}, "source": {"tool": "perf"}}]),
             "has a value or is unavailable",
         ),
         (
-            '{"schema": "profkit.run/1", "state": "complete", "name": "x", "backend": "cpu",'
+            '{"schema": "profkit.run/2", "state": "complete", "name": "x", "backend": "cpu",'
             ' "workload": {"command": ["a"]}, "readings": [], "verdicts": [], "passes": [],'
             ' "summaries": {"time": {"tables": [{"title": "t", "columns": ["a", "b"], "rows": [["1", "2"], ["1"]]}]}}}',
             r"tables\[0\]: row 1 has 1 cells for 2 columns",
@@ -277,6 +278,22 @@ def test_a_file_that_is_no_run_is_refused_in_a_sentence(tmp_path: Path, text: st
         run.read_run(tmp_path)
     assert str(tmp_path / "run.json") in caught.value.message
     assert len(caught.value.message) < 300 + len(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("workload", "line"),
+    [
+        ({"command": ["python", "a b.py"]}, "profkit profile -- python 'a b.py'"),
+        ({"command": ["profkit", "sweep", "--resume", "x"]}, "profkit sweep --resume x"),
+        ({"command": ["python", 3]}, "profkit profile -- COMMAND"),
+        ({"command": []}, "profkit profile -- COMMAND"),
+        (None, "profkit profile -- COMMAND"),
+    ],
+)
+def test_a_run_of_an_older_version_is_refused_with_the_line_of_a_new_one(workload: object, line: str) -> None:
+    with pytest.raises(UnreadableReport, match=r"older profkit \(profkit.run/1; this one reads") as caught:
+        run.run_from_json({"schema": "profkit.run/1", "workload": workload})
+    assert (caught.value.fix, caught.value.exit_code) == (line, 2)
 
 
 def test_what_is_not_there_or_not_text_is_refused_in_a_sentence(tmp_path: Path) -> None:
@@ -295,7 +312,7 @@ def test_what_is_not_there_or_not_text_is_refused_in_a_sentence(tmp_path: Path) 
 
 def test_fields_from_elsewhere_are_passed_over_and_absent_ones_take_their_default() -> None:
     minimal = {
-        "schema": "profkit.run/1",
+        "schema": "profkit.run/2",
         "state": "complete",
         "name": "x",
         "backend": "cpu",

@@ -395,7 +395,7 @@ def test_json_is_the_published_document() -> None:
     for document in (judged(), hostile(), documents.empty()):
         data = json.loads(json_report.run(document))
         jsonschema.Draft202012Validator(json.loads(run_schema.PUBLISHED.read_text())).validate(data)
-        assert data["schema"] == "profkit.run/1"
+        assert data["schema"] == "profkit.run/2"
 
 
 # ---------------------------------------------------------------- plan and checks
