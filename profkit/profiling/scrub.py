@@ -29,10 +29,10 @@ from profkit.kernels.evaluation.results.document import (
     evaluation_from_json,
     evaluation_json,
     evaluation_text,
+    read_evaluation,
 )
 from profkit.kernels.evaluation.results.field_files import FILES as FIELD_FILES
 from profkit.kernels.evaluation.results.field_files import field_files
-from profkit.kernels.evaluation.results.read_results import read_evaluation
 from profkit.kernels.sweep.journal import FILE as JOURNAL
 from profkit.kernels.sweep.journal import read_sweep
 from profkit.kernels.sweep.workers import LOG
