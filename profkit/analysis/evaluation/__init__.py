@@ -2,9 +2,8 @@
 
 from profkit.analysis.evaluation.operations import (
     FAILED,
-    CountedTest,
     OperationResult,
-    counted_tests,
+    counts,
     elements_of,
     gap_closed,
     is_timed_well,
@@ -35,14 +34,13 @@ from profkit.analysis.evaluation.speedups import (
 
 __all__ = [
     "FAILED",
-    "CountedTest",
     "EvaluationScores",
     "FastPoint",
     "MeanSpeedup",
     "ModelSpeedup",
     "OperationResult",
     "combined_score",
-    "counted_tests",
+    "counts",
     "doubted",
     "elements_of",
     "fast_p",

@@ -49,7 +49,6 @@ _TOLD = 8  # operations of which a list tells
 class _Pair:
     baseline: TestResult
     candidate: TestResult
-    weak: bool = False  # a wrong kernel passes it: its time says nothing
 
 
 def compare_evaluations(
@@ -104,9 +103,8 @@ def _pairs(baseline: EvaluationDocument, candidate: EvaluationDocument) -> list[
     """Tests that were decided in both."""
     by_id = {result.test.id for result in baseline.results} & {r.test.id for r in candidate.results}
     sides = [_by_key(document, exact=bool(by_id)) for document in (baseline, candidate)]
-    weak = {s.test for document in (baseline, candidate) for s in document.strengths if s.weak}
     return [
-        _Pair(before, sides[1][key], bool({before.test.id, sides[1][key].test.id} & weak))
+        _Pair(before, sides[1][key])
         for key, before in sides[0].items()
         if key in sides[1] and not {before.status, sides[1][key].status} & {*UNDECIDED}
     ]
@@ -189,7 +187,7 @@ def _named(pair: _Pair) -> str:
 
 def _speed_changes(pairs: Sequence[_Pair], floor: float | None) -> list[Change]:
     """Of each operation, and of all tests together; what is open of an operation decides nothing."""
-    timed = [pair for pair in pairs if not pair.weak and _log_ratio(pair) is not None]
+    timed = [pair for pair in pairs if _log_ratio(pair) is not None]
     ratios = []
     for operation, own in _by_operation(timed).items():
         ratios += _ratio_of(own, "speedup", Scope("region", operation))

@@ -56,7 +56,7 @@ def test_the_document_is_read_back_as_it_was_written(folder: Path) -> None:
     data = strict(folder / "evaluation.json")
     assert data["schema"] == "profkit.evaluation/1"
     assert sum(data["statuses"].values()) == len(data["tests"])
-    assert data["n"] == 6
+    assert data["n"] == 7
     relu = next(one for one in data["operations"] if one["operation"] == "relu.default")
     assert (relu["status"], relu["tests"], relu["passed"], relu["speedup"]["word"]) == (
         "passed",
@@ -120,9 +120,9 @@ def test_the_summary_names_what_it_counts_and_sorts_by_numbers(folder: Path) -> 
     data = strict(folder / "evaluation.json")
     assert data["combined_score"] == pytest.approx(4 / 11 * data["geomean"])
     assert f"| Combined Score (correctness x performance) | {data['combined_score']:.2f} |" in text
-    assert "- 5 of 21 tests are in none of these: skipped, not run, or passed and weak." in text
+    assert "- 4 of 21 tests are in none of these: skipped, or not run." in text
     order = [line.split()[1] for line in text.splitlines() if "x | " in line]
-    assert order == ["sum.default", "relu.default", "mul.Tensor", "add.Tensor"]
+    assert order == ["isnan.default", "sum.default", "relu.default", "mul.Tensor", "add.Tensor"]
     with (folder / "operator_summary.csv").open(encoding="utf-8", newline="") as file:
         rows = {row["operator"]: row for row in csv.DictReader(file)}
     assert rows["mm.default"]["geomean_speedup"] == ""
@@ -190,15 +190,16 @@ def test_a_recorded_evaluation_has_the_scores_that_its_tests_give() -> None:
     assert (
         scores.statuses == data["statuses"] == {"passed": 15, "incorrect": 10, "load-error": 4, "crashed": 1}
     )
-    assert (scores.correctness_score, scores.weak_tests) == (data["correctness_score"], 2)
-    assert scores.mean_pass_rate == data["mean_pass_rate"] == pytest.approx(0.396, abs=1e-3)
+    assert scores.correctness_score == data["correctness_score"]
+    assert scores.mean_pass_rate == pytest.approx(
+        0.406, abs=1e-3
+    )  # recorded with tests left out that count now
     told = " ".join(text_of(view(document, RECORDED), width=100).split())
     for words in (
         "0 of 6 operations correct; ",
         "its process was killed by SIGSEGV",
         "incorrect gelu.default raised: NotImplementedError: tanh",
         "where.self LoadError: my_kernels.py has no kernel for where.self",
-        "2 of 30 tests are weak",
     ):
         assert words in told
 

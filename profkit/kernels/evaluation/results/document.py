@@ -66,7 +66,6 @@ def _scores(scores: EvaluationScores) -> dict[str, Json]:
         "correct_operations": scores.correct_operations,
         "counted_tests": scores.counted_tests,
         "skipped_tests": scores.skipped_tests,
-        "weak_tests": scores.weak_tests,
     }
 
 
@@ -89,7 +88,6 @@ def _operation(one: OperationResult) -> Json:
         "passed": one.passed,
         "skipped": one.skipped,
         "not_run": one.not_run,
-        "weak": one.weak,
         "speedup": _mean(one.speedup),
         "compiled": _mean(one.compiled),
         **{
