@@ -17,7 +17,9 @@ from profkit.core.files.safe_folder import bring, chown_to_sudo_user, private_pl
 from profkit.core.run_folder import FILE_NAME, SIZE_LIMIT, read_run, run_from_json, run_to_json
 from profkit.core.types import RunDocument
 from profkit.kernels.evaluation.results.document import FILE as EVALUATION
-from profkit.kernels.evaluation.results.read_results import read_evaluation
+from profkit.kernels.evaluation.results.document import (
+    read_evaluation,
+)
 from profkit.kernels.sweep.journal import FILE as JOURNAL
 from profkit.kernels.sweep.journal import read_sweep
 from profkit.kernels.sweep.workers import LOG

@@ -14,7 +14,7 @@ from profkit.core.errors import MachineError, NotANumber, UnreadableReport, Usag
 from profkit.core.run_folder import FILE_NAME, read_run
 from profkit.core.types import Report, RunDocument, Workload
 from profkit.kernels.evaluation.results.as_run import evaluation_as_run
-from profkit.kernels.evaluation.results.read_results import is_evaluation, read_evaluation
+from profkit.kernels.evaluation.results.document import is_evaluation, read_evaluation
 from profkit.kernels.generation_document import is_generation
 from profkit.profilers.files import read_head
 from profkit.profilers.profiler import Conversion, Format

@@ -49,7 +49,6 @@ OTHERS = {
     "profilers/perf/probe.py",
     "profiling/workload.py",
     "reporting/html/page.py",
-    "reporting/site/pages.py",
 }
 INSIDE = ("runtime/region/", "runtime/passes/host/")
 

@@ -18,8 +18,6 @@ from pathlib import Path
 
 from profkit.core.run_folder import write_run
 from profkit.core.types import RunDocument, SampleSet
-from profkit.kernels.evaluation.results.field_files import FULL_RESULTS, field_files
-from profkit.kernels.evaluation.results.read_results import read_evaluation
 from profkit.regression.history import open_history
 from profkit.regression.history_actions import AddOptions, entry_at, with_workload
 from tests import documents
@@ -146,7 +144,6 @@ def furnish(
     evaluation = DATA / "evaluations" / "own-kernels"
     for name in ("EVALUATION", "EARLIER"):
         shutil.copytree(evaluation, work / name)
-    (work / "EARLIER" / FULL_RESULTS).write_text(field_files(read_evaluation(evaluation))[FULL_RESULTS])
     for name in RUNS:
         write_run(work / name, _run())
     (work / "out.nsys-rep").write_bytes(b"a stand-in's report")

@@ -348,7 +348,7 @@ CASES: dict[str, dict[str, tuple[int, Maker]]] = {
         "trace": (4, lambda n: _json(seeds.runs()[1], n, NAMES)),
         "counters": (2, lambda n: _json(seeds.runs()[2], n, NAMES)),
     },
-    "evaluation": {str(k): (n, _documents(seeds.evaluations, k)) for k, n in ((0, 2), (1, 2), (2, 20))},
+    "evaluation": {str(k): (n, _documents(seeds.evaluations, k)) for k, n in ((0, 2), (1, 2))},
     "generation": {"": (10, _documents(seeds.generations, 1))},
     "cases": {"": (3, _journal(seeds.cases))},
     "attempts": {"": (10, _journal(seeds.attempts))},

@@ -155,23 +155,11 @@ def run_folders() -> tuple[bytes, ...]:
 
 
 def evaluations() -> tuple[bytes, ...]:
-    """Folders of evaluations: our own, and two of others."""
+    """Folders of evaluations."""
     made = json_text(evaluation_json(evaluation_documents.every_status())).encode()
-    rows = (
-        b'[{"op_name": "relu.default", "args": "((T([2, 3], f32),), {})", "is_correct": true, "benchmark_time_ms": 0.5,'
-        b'"reference_time_ms": 1.0, "speedup": 2.0, "error_msg": "", "error_type": "", "traceback": "", "max_abs_error"'
-        b': "0.0", "max_rel_error": "0.0", "test_type": "correctness"}]'
-    )
-    kernelbench = (
-        b'{"1": {"sample_id": 0, "compiled": true, "correctness": true, "metadata": '
-        b'{"hardware": "H100", "device": "0"}, '
-        b'"runtime": 0.5, "runtime_stats": {"mean": 0.5, "std": 0.01, "min": 0.4, "max": 0.6, "num_trials": 100}}}'
-    )
     return (
         pack({"evaluation.json": recordings("evaluations/*/evaluation.json")[0]}),
         pack({"evaluation.json": made}),
-        pack({"full_results.json": rows}),
-        pack({"eval_results.json": kernelbench}),
     )
 
 

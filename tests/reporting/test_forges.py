@@ -16,7 +16,7 @@ from profkit.reporting.forges.step import append_summary
 from profkit.reporting.markdown import STEP_SUMMARY
 from profkit.reporting.views.comparison import view
 from profkit.reporting.views.comparison.suite import view as suite_view
-from tests import comparison_schema
+from tests import schemas
 from tests.paired_documents import LINE, compared, suite, workload
 from tests.reporting.test_junit import check_shape
 
@@ -62,8 +62,8 @@ def test_the_folder_has_all_files_and_its_documents_are_of_their_schemas(tmp_pat
     assert write_comparison(one, compared(blamed=(LINE,))) == ()
     assert write_suite(all_of_them, suite(workload("a", 0.12), workload("b"))) == ()
     for folder, schema in (
-        (one, comparison_schema.schema()),
-        (all_of_them, comparison_schema.suite_schema()),
+        (one, schemas.comparison()),
+        (all_of_them, schemas.comparisons()),
     ):
         assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
         document = json.loads((folder / "comparison.json").read_text())

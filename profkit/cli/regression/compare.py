@@ -36,7 +36,7 @@ Two commands:  profkit compare --a 'python old.py' --b 'python new.py'
 
 Two implementations:  profkit compare BASELINE CANDIDATE --across arguments
 
-Two evaluations of kernels, also of BackendBench:  profkit compare BASELINE/full_results.json CANDIDATE
+Two evaluations of kernels:  profkit compare BASELINE CANDIDATE
 
 Two sweeps, by means over all shapes; with --metric time.median single cases decide:  profkit compare BASELINE CANDIDATE
 
@@ -373,7 +373,7 @@ def _compare_runs(options: CompareOptions) -> Comparison:
 
 def _compare_evaluations(options: CompareOptions) -> Comparison | None:
     """None where not both are evaluations."""
-    from profkit.kernels.evaluation.results.read_results import is_evaluation, read_evaluation
+    from profkit.kernels.evaluation.results.document import is_evaluation, read_evaluation
     from profkit.regression.compare import compare_evaluations
 
     baseline, candidate = map(Path, options.paths)

@@ -31,8 +31,8 @@ def add_to(history: typer.Typer) -> None:
     history.command(
         "site",
         epilog="Example:  profkit history site --to pages --commit-url 'https://example.org/code/commit/{commit}'\n\n"
-        "Pages of all series: what changed lately, trends, and a comparison of any two points in time. They open as"
-        " files, without a server; --to a folder that a server publishes works too.",
+        "Pages of all workloads: what changed lately, and the trends of each. They open as files, without a server;"
+        " --to a folder that a server publishes works too.",
     )(site)
 
 
@@ -178,7 +178,7 @@ def site(
     format: FormatOption = OutputFormat.terminal,
     quiet: QuietOption = False,
 ) -> None:
-    """Write all series as static pages: an overview, a page for each workload, and a comparison."""
+    """Write the history as static pages: an overview, and a page for each workload."""
     from profkit.cli.progress import progress_for
     from profkit.core.formatting import plural
     from profkit.regression.history import open_history

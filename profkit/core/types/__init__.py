@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from profkit.core.types.evaluation import SpeedWord as SpeedWord
     from profkit.core.types.evaluation import TestResult as TestResult
     from profkit.core.types.evaluation import TestStatus as TestStatus
-    from profkit.core.types.evaluation import TestStrength as TestStrength
     from profkit.core.types.exchange import Directive as Directive
     from profkit.core.types.exchange import SampleSet as SampleSet
     from profkit.core.types.exchange import Switch as Switch
@@ -176,10 +175,7 @@ _NAMES = {
         "ComparisonOutcome Course Difference Direction Feature Fingerprint FunctionChange InsightChange InsightWord "
         "KernelChange KernelChangeWord Look Pairing RoleSign Sample Side SuiteOutcome Tier"
     ),
-    "evaluation": (
-        "STATUSES UNDECIDED EvaluationDocument EvaluationTest Fault Speedup SpeedWord TestResult TestStatus "
-        "TestStrength"
-    ),
+    "evaluation": "STATUSES UNDECIDED EvaluationDocument EvaluationTest Fault Speedup SpeedWord TestResult TestStatus",
     "exchange": "Directive SampleSet Switch TritonWork Tuning",
     "generation": (
         "Attempt AttemptStatus GenerationDocument GenerationLimits ModelCall OperationAttempts StopReason "

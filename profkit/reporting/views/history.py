@@ -38,7 +38,7 @@ def trends_view(trends: Sequence[Trend]) -> View:
     """Each trend as a chart with what is to be said of it, those that changed first; then all of them as a table."""
     ordered = sorted(trends, key=lambda trend: (not trend.change_points, -len(trend.series.points)))
     blocks: list[Block] = [
-        Section(title_of(trend.series), tuple(_trend(trend))) for trend in ordered[:_MOST_PLOTS]
+        Section(title_of(trend.series), tuple(trend_blocks(trend))) for trend in ordered[:_MOST_PLOTS]
     ]
     if len(ordered) > 1:
         columns = ("series", "values", "first", "last", "changes", "noise")
@@ -49,7 +49,7 @@ def trends_view(trends: Sequence[Trend]) -> View:
             Paragraph(f"{left} more are not drawn. To see one: profkit history trend WORKLOAD:METRIC")
         )
     if len(ordered) == 1:
-        return View(title_of(ordered[0].series), tuple(_trend(ordered[0])))
+        return View(title_of(ordered[0].series), tuple(trend_blocks(ordered[0])))
     changed = sum(bool(trend.change_points) for trend in trends)
     return View(f"{plural(len(trends), 'series', 'series')} over time, {changed} changed", tuple(blocks))
 
@@ -64,7 +64,8 @@ def title_of(series: Series) -> str:
     return f"{key.workload} {key.metric}{name}{backend}"
 
 
-def _trend(trend: Trend) -> Iterator[Block]:
+def trend_blocks(trend: Trend) -> Iterator[Block]:
+    """Its chart, and what is to be said of it: segments, changes, notes."""
     series = trend.series
     yield TrendChart(trend)
     first, last = series.points[0].started, series.points[-1].started

@@ -17,9 +17,9 @@ from jsonschema import Draft202012Validator
 from workplace import aged, commit, git, repository
 
 from profkit.regression.history import open_history
+from tests import schemas
 from tests.cli_runner import ENVIRONMENT, PROFKIT, Said, profkit
 
-SCHEMA = Path(__file__).parents[3] / "profkit" / "core" / "schema" / "night.schema.json"
 GOOD = '  - {name: good, command: [python, -c, "sum(range(9999))"]}\n'
 HEAD = """version: 1
 defaults: {backend: cpu, passes: [timing], timing: 0.1, precision: 0.3, budget: 60}
@@ -86,7 +86,7 @@ def test_whatever_becomes_of_a_workload_the_others_have_their_turn(tmp_path: Pat
     states = {s.get("name"): (s.get("errors"), s.get("failures")) for s in cases}
     assert states["crash on cpu"] == ("1", "0")
     assert states["good on cpu"] == ("0", "0")
-    Draft202012Validator(json.loads(SCHEMA.read_text())).validate(said.json())
+    Draft202012Validator(schemas.night()).validate(said.json())
     assert json.loads((folder / "night.json").read_text()) == said.json()
 
 
