@@ -9,7 +9,6 @@ from typing import IO, TextIO
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular, open_regular_text
-from profkit.profilers.private_forms import without_keys
 
 HEAD_BYTES = 64 * 1024  # what is looked at to tell which format a file has
 LONGEST_LINE = 32 << 20  # characters; eight thousand metrics of a launch are a quarter of a million
@@ -55,6 +54,8 @@ def lines_of(file: TextIO, path: Path) -> Iterator[str]:
 
 def copy_lines(source: Path, output: Path, change: Callable[[str], str]) -> None:
     """Write each line of the text `source`, with its line end, as `change` returns it. `output` must not exist yet."""
+    from profkit.profilers.private_forms import without_keys
+
     with (
         open_regular_text(source, encoding="utf-8", errors="surrogateescape", newline="") as lines,
         output.open("x", encoding="utf-8", errors="surrogateescape", newline="") as copy,

@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from profkit.core.errors import Fault
 from profkit.core.types import Check, Machine, Report, Step
-from profkit.profilers.redact import Redactor
+
+if TYPE_CHECKING:
+    from profkit.profilers.redact import Redactor
 
 
 class Profiler(Protocol):
