@@ -213,9 +213,11 @@ def print_document(
     Of a sweep people get a digest, unless `every_case` is wanted by itself.
     """
     if output is not OutputFormat.json and not every_case:
-        from profkit.reporting.views.sweep import check as sweep_check
+        from profkit.profiling.summarize import is_sweep
 
-        if sweep_check.is_sweep(document):
+        if is_sweep(document):
+            from profkit.reporting.views.sweep import check as sweep_check
+
             print_view(sweep_check.view(document), output)
             return
     if output is OutputFormat.json:

@@ -14,12 +14,14 @@ from profkit.cli.regression.history import (
     QuietOption,
     WorkloadOption,
     format_minute,
+    history,
     since_time,
 )
 
 
-def add_to(history: typer.Typer) -> None:
-    """Register the verbs."""
+def add_to(app: typer.Typer) -> None:
+    """Register `history` with its verbs, these and those that read."""
+    app.add_typer(history, name="history")
     history.command(
         "accept", epilog='Example:  profkit history accept gated_mlp --because "the new driver, 2 % slower"'
     )(accept)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from profkit.core.types.comparison import ComparisonOutcome as ComparisonOutcome
     from profkit.core.types.comparison import Course as Course
     from profkit.core.types.comparison import Difference as Difference
-    from profkit.core.types.comparison import Direction as Direction
     from profkit.core.types.comparison import Feature as Feature
     from profkit.core.types.comparison import Fingerprint as Fingerprint
     from profkit.core.types.comparison import FunctionChange as FunctionChange
@@ -136,6 +135,7 @@ if TYPE_CHECKING:
     from profkit.core.types.readings import Counter as Counter
     from profkit.core.types.readings import CounterState as CounterState
     from profkit.core.types.readings import Depth as Depth
+    from profkit.core.types.readings import Direction as Direction
     from profkit.core.types.readings import Frame as Frame
     from profkit.core.types.readings import Hotspot as Hotspot
     from profkit.core.types.readings import Json as Json
@@ -172,7 +172,7 @@ _NAMES = {
     "bisect": "BisectDocument BisectOptions BisectPart BisectPlan BisectSearch BisectState BisectStep SkippedCommit",
     "comparison": (
         "BlamedLine Cause Change ChangeWord ComparedEnding ComparedSuite ComparedWorkload Comparison "
-        "ComparisonOutcome Course Difference Direction Feature Fingerprint FunctionChange InsightChange InsightWord "
+        "ComparisonOutcome Course Difference Feature Fingerprint FunctionChange InsightChange InsightWord "
         "KernelChange KernelChangeWord Look Pairing RoleSign Sample Side SuiteOutcome Tier"
     ),
     "evaluation": "STATUSES UNDECIDED EvaluationDocument EvaluationTest Fault Speedup SpeedWord TestResult TestStatus",
@@ -201,7 +201,7 @@ _NAMES = {
     ),
     "plan": "KernelPlan PassPlan PassResult Plan Step",
     "readings": (
-        "QUALITY_ORDER RUN BackendName Bound CheckState CodeLine Counter CounterState Depth Frame Hotspot "
+        "QUALITY_ORDER RUN BackendName Bound CheckState CodeLine Counter CounterState Depth Direction Frame Hotspot "
         "Json PassName PassState Profile ProfileKind Quality Reading ReasonCode RunState Scope ScopeKind "
         "Source Stacks Summary Table Verdict VerdictWord"
     ),

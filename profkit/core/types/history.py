@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from profkit.core.types.comparison import Direction, Feature
-from profkit.core.types.readings import RUN, Quality, Scope
+from profkit.core.types.comparison import Feature
+from profkit.core.types.readings import RUN, Direction, Quality, Scope
 
 
 @dataclass(frozen=True)

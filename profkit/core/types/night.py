@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from profkit.core.types.comparison import Change, Comparison, Direction
+from profkit.core.types.comparison import Change, Comparison
 from profkit.core.types.history import ChangePoint, Trend
-from profkit.core.types.readings import RUN, Scope, Verdict
+from profkit.core.types.readings import RUN, Direction, Scope, Verdict
 
 # `pass`: held, and nothing worse than what `detectable` says; `invalid`: throttled, or another machine; `missing`: it
 # was declared, and not measured; `new`: too few nights to compare it with. Only `pass`, `improved`, `new` are green.

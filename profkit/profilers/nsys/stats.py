@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from profkit.analysis.timeline.records import Collected, Configuration, Recording, TransferKind
-from profkit.analysis.timeline.trace import build_trace
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular_text
 from profkit.core.types import ApiCall, GpuRange, GpuTrace, Kernel, KernelTime, Report, Transfer
@@ -269,6 +268,8 @@ class LaunchRows:
     def trace(self) -> tuple[GpuTrace, list[str]]:
         """What the rows tell, and what is to be said of it."""
         collected = self.collected
+        from profkit.analysis.timeline.trace import build_trace  # whether a file is one is asked of many
+
         trace, notes = build_trace(
             Recording("nsys", collected.activities(), collected.calls(), collected.tables)
         )
