@@ -50,7 +50,7 @@ VERBS = {
     ),
     "scrub": (
         "scrub",
-        "Copy a report or a run without host, user, command line, environment and paths.",
+        "Copy a report in text, or a run, without host, user, command line and paths.",
     ),
     "history": (
         "regression.history_change",
