@@ -26,7 +26,7 @@ else:
     mps = getattr(torch.backends, "mps", None)
     print(json.dumps({
         "version": torch.__version__,
-        "cuda": torch.version.cuda,
+        "cuda": getattr(getattr(torch, "version", None), "cuda", None),
         "said": said,
         "built": bool(mps and mps.is_built()),
         "available": bool(mps and mps.is_available()),
