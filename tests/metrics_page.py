@@ -37,7 +37,7 @@ FAMILIES = (
     ("The system around it", ("",)),
 )
 CHIPS = ("intel", "amd", "arm", "generic")
-MACS = ("apple", "intel")
+MACS = ("apple",)
 # What every text of a section begins with: it stands once above the table.
 COMMON_START = {"What warps wait for": "Warps per issued instruction that waited"}
 TABLE = "| metric | unit | counters of | what it is |\n| --- | --- | --- | --- |\n"

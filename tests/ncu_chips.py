@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.analysis.metrics import formula_table
-from profkit.analysis.metrics.catalogue import load_yaml
+from profkit.core.tables import load_yaml
 from profkit.profilers.ncu.sets import metric_alternatives, set_names
 
 TABLE = Path(__file__).resolve().parent.parent / "profkit" / "profilers" / "ncu" / "chips.yaml"

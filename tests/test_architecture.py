@@ -39,7 +39,6 @@ BENCH = (
     "kernels/sweep/bench",
     "kernels/sweep/device.py",
     "kernels/sweep/settings",
-    "kernels/evaluation/judging/audit.py",
     "kernels/evaluation/candidate/arguments.py",
     "kernels/evaluation/candidate/cuda_memory.py",
     "kernels/evaluation/candidate/cuda_trace.py",

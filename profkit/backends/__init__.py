@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from profkit.core.errors import UsageError
 from profkit.core.types import (
@@ -37,7 +37,9 @@ from profkit.core.types import (
     Workload,
 )
 from profkit.profilers.registry import find_profiler
-from profkit.runtime.passes.read_tracemalloc import Allocations
+
+if TYPE_CHECKING:
+    from profkit.runtime.passes.read_tracemalloc import Allocations
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ One execution of the workload under a template of Instruments that looks at the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from profkit.backends import PlanState, RunContext
@@ -30,15 +30,14 @@ def instruments_step(
     *,
     template: str | None = None,
     instruments: Sequence[str] = (),
-    options: Mapping[str, str] | None = None,
     limit: float | None = None,
     finish: float = FINISH,
 ) -> Step:
     """The step `name`: the workload launched by xctrace, nothing in between, and those of `schemas` that come, as XML.
 
-    The recording is whole; a region is found in it afterwards, by the clock. `options` is one file (path and text) for
-    --recording-options. `limit`: seconds after which this plan itself ends the workload, so that the document stays in
-    bounds; the user's own limit (`context.timeout`), where it comes first, is a failure as in any other step.
+    The recording is whole; a region is found in it afterwards, by the clock. `limit`: seconds after which this plan
+    itself ends the workload, so that the document stays in bounds; the user's own limit (`context.timeout`), where it
+    comes first, is a failure as in any other step.
     """
     folder = context.folder / "artifacts"
     document, exports, status = (folder / f"{name}{end}" for end in (".trace", ".xctrace", ".status"))
@@ -53,12 +52,10 @@ def instruments_step(
             template=template,
             instruments=instruments,
             limit=limit if planned else asked,
-            options=next(iter(options), None) if options else None,
             xctrace=program,
         ),
         (f"artifacts/{name}.trace", f"artifacts/{name}.xctrace"),
         directive=directive,
-        files=dict(options or {}),
         tool="xctrace",
         workload_status=str(status),
         after=(export_argv(document, exports, schemas, status=status, may_be_cut=planned, xctrace=program),),
@@ -124,7 +121,6 @@ def cpu_step(
     *,
     iterations: int | None = None,
     seconds: float | None = None,
-    options: Mapping[str, str] | None = None,
 ) -> Step:
     """The step `name`: the whole process, of which a marked region is picked out afterwards."""
     directive = Directive(
@@ -135,7 +131,7 @@ def cpu_step(
         seconds=seconds,
     )
     tables = (*schemas, *REGION_TABLES)
-    return instruments_step(context, xctrace, directive, name, tables, template=template, options=options)
+    return instruments_step(context, xctrace, directive, name, tables, template=template)
 
 
 def comparable_facts(report: Report) -> dict[str, str]:

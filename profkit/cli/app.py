@@ -1,48 +1,88 @@
-"""The verbs, gathered. Nothing heavy is imported here: `--help` is what people wait for most often."""
+"""The verbs, gathered. Only the one that is called is loaded: `--help` is what people wait for most often."""
 
 from __future__ import annotations
 
+import importlib
+from functools import lru_cache
+from typing import Any
+
 import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup
 
-from profkit.cli import (
-    check,
-    doctor,
-    evaluate,
-    generate,
-    profile,
-    record,
-    report,
-    scrub,
-    summarize,
-    sweep,
-)
-from profkit.cli.regression import bisect, compare, history, history_change, nightly
+# Each verb's module below profkit.cli, and the line that `--help` has of it: the first of what the verb says itself.
+VERBS = {
+    "profile": (
+        "profile",
+        "Run a workload under every instrument this machine has, and judge what they say.",
+    ),
+    "record": ("record", "Run a workload under one profiler, with profkit's own recipe for it."),
+    "summarize": ("summarize", "Read reports and say what is in them."),
+    "check": ("check", "Judge a report or a run by its targets."),
+    "compare": (
+        "regression.compare",
+        "Say what is different between two runs or two versions, whether it is real, and why.",
+    ),
+    "bisect": (
+        "regression.bisect",
+        "Find the commit that made a command slower, by running commits between two ends in turn.",
+    ),
+    "report": (
+        "report",
+        "Write what is known of runs or reports as HTML, Markdown, JSON, JUnit, or for a viewer of traces.",
+    ),
+    "nightly": (
+        "regression.nightly",
+        "Profile a set of workloads, compare each with its past, and report what changed.",
+    ),
+    "doctor": ("doctor", "Try every tool with a tiny measurement and say what it can do here."),
+    "sweep": (
+        "sweep",
+        "Check and time operations over a grid of shapes, in every implementation, and show who wins where.",
+    ),
+    "evaluate": (
+        "evaluate",
+        "Test kernels against PyTorch: is each one correct, and how many times as fast?",
+    ),
+    "generate": (
+        "generate",
+        "Let a language model write kernels: each is tested, timed and profiled, and the model gets the result.",
+    ),
+    "scrub": (
+        "scrub",
+        "Copy a report in text, or a run, without host, user, command line and paths.",
+    ),
+    "history": (
+        "regression.history_change",
+        "Runs over time, in one SQLite file: reports/history.sqlite, or what --history or PROFKIT_HISTORY names.",
+    ),
+}
+HIDDEN = {"run": "evaluate"}  # as the guide of BackendBench calls it
 
-app = typer.Typer(
-    name="profkit",
-    help="Profile one workload on whatever hardware it runs on, and say what is wrong with it.\n\n"
-    "Start with:  profkit profile -- python your_script.py",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
-profile.add_to(app)
-record.add_to(app)
-summarize.add_to(app)
-check.add_to(app)
-compare.add_to(app)
-bisect.add_to(app)
-report.add_to(app)
-history.add_to(app)
-history_change.add_to(history.history)
-nightly.add_to(app)
-doctor.add_to(app)
-sweep.add_to(app)
-evaluate.add_to(app)
-generate.add_to(app)
-scrub.add_to(app)
+class _Verbs(TyperGroup):
+    """A group whose commands are their names and lines, until one is called."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, (_, line) in VERBS.items():
+            self.commands[name] = TyperCommand(name, help=line)
+        for name in HIDDEN:
+            self.commands[name] = TyperCommand(name, hidden=True)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, line, rest = super().resolve_command(ctx, args)
+        return name, load_verb(line.name) if line is not None and line.name else None, rest
+
+
+@lru_cache
+def load_verb(name: str) -> Any:
+    """The command or the group of commands, with its options."""
+    module, _ = VERBS[HIDDEN.get(name, name)]
+    alone = typer.Typer()
+    importlib.import_module(f"profkit.cli.{module}").add_to(alone)
+    _join_epilog_lines(alone)
+    return typer.main.get_group(alone).commands[name]
 
 
 def _join_epilog_lines(app: typer.Typer) -> None:
@@ -56,7 +96,16 @@ def _join_epilog_lines(app: typer.Typer) -> None:
             _join_epilog_lines(group.typer_instance)
 
 
-_join_epilog_lines(app)
+app = typer.Typer(
+    name="profkit",
+    cls=_Verbs,
+    help="Profile one workload on whatever hardware it runs on, and say what is wrong with it.\n\n"
+    "Start with:  profkit profile -- python your_script.py",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 @app.callback(invoke_without_command=True)

@@ -41,8 +41,7 @@ def check(
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
     """Judge a report or a run by its targets."""
-    from profkit.profiling.summarize import summarize_report
-    from profkit.reporting.views.sweep.check import is_sweep
+    from profkit.profiling.summarize import is_sweep, summarize_report
 
     with show_reading(report):
         document = summarize_report(report, targets)

@@ -183,12 +183,6 @@ def evaluate(
             help="Seconds that a call may take, compiling included.", metavar="SECONDS", rich_help_panel=HOW
         ),
     ] = 60.0,
-    audit: Annotated[
-        bool,
-        typer.Option(
-            "--audit", help="Try wrong kernels on every test: which tests find them?", rich_help_panel=HOW
-        ),
-    ] = False,
     serial_measure: SerialMeasureOption = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Say what would be tested, and test nothing.", rich_help_panel=HOW)
@@ -339,7 +333,6 @@ def evaluate(
             dtype=dtype,
             device=device,
             correctness_only=correctness_only,
-            audit=audit,
             compiled=compile,
             gpus=gpus,
             threads=threads,

@@ -137,14 +137,6 @@ def generate(
     answer_tokens: Annotated[
         int, typer.Option(help="Tokens of one answer at most.", rich_help_panel=LIMITS)
     ] = 16384,
-    patience: Annotated[
-        float,
-        typer.Option(
-            help="Seconds for which a request is tried again after rate limits and faults.",
-            metavar="SECONDS",
-            rich_help_panel=LIMITS,
-        ),
-    ] = 600.0,
     device: Annotated[
         str, typer.Option(help="auto (cuda where there is one), cuda, cpu.", rich_help_panel=HOW)
     ] = "auto",
@@ -251,7 +243,6 @@ def generate(
             command=command,
             answer_tokens=answer_tokens,
             temperature=temperature,
-            patience=patience,
         )
         document, folder = generate_kernels(options, asked, ("profkit", *sys.argv[1:]), progress)
     _show(document, folder, format, details=details)

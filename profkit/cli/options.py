@@ -213,9 +213,11 @@ def print_document(
     Of a sweep people get a digest, unless `every_case` is wanted by itself.
     """
     if output is not OutputFormat.json and not every_case:
-        from profkit.reporting.views.sweep import check as sweep_check
+        from profkit.profiling.summarize import is_sweep
 
-        if sweep_check.is_sweep(document):
+        if is_sweep(document):
+            from profkit.reporting.views.sweep import check as sweep_check
+
             print_view(sweep_check.view(document), output)
             return
     if output is OutputFormat.json:
@@ -242,7 +244,7 @@ def print_sweep_digest(path: Path, document: RunDocument, output: OutputFormat) 
 
 def print_evaluation(path: Path, document: RunDocument, output: OutputFormat, *, details: bool) -> bool:
     """Print an evaluation that was judged, where that is for people and `path` is one; whether it was printed."""
-    from profkit.kernels.evaluation.results.read_results import is_evaluation, read_evaluation
+    from profkit.kernels.evaluation.results.document import is_evaluation, read_evaluation
 
     if output is OutputFormat.json or not is_evaluation(path):
         return False

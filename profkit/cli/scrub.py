@@ -10,9 +10,10 @@ import typer
 from profkit.cli.options import FormatOption, OutputFormat, print_result, print_view
 
 EXAMPLES = """
-Example:  profkit scrub out.ncu-rep --output public.ncu-rep
+Example:  profkit scrub RUN --output public
 
-Look at the copy before you give it away: it ends with the kinds of text that stay, as names that you chose.
+Only text is scrubbed: binary reports are left out, with the line that exports them as text. Look at the copy before
+you give it away: names that you chose stay.
 """
 
 
@@ -28,15 +29,15 @@ def scrub(
     ] = None,
     format: FormatOption = OutputFormat.terminal,
 ) -> None:
-    """Copy a report or a run without host, user, command line, environment and paths."""
+    """Copy a report in text, or a run, without host, user, command line and paths."""
     from profkit.profiling.scrub import scrub as scrubbed
     from profkit.reporting import json
     from profkit.reporting.views.checks import scrubbed_view
 
     done = scrubbed(report, output)
     if format is OutputFormat.json:
-        texts = json.scrubbed(str(done.source), str(done.output), done.removed, done.left_out, done.remaining)
+        texts = json.scrubbed(str(done.source), str(done.output), done.removed, done.left_out)
         print_result(texts)
     else:
-        shown = scrubbed_view(str(done.output), done.removed, done.left_out, done.remaining)
+        shown = scrubbed_view(str(done.output), done.removed, done.left_out)
         print_view(shown, format, details=False)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import gc
 import json
 import math
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias, TypeGuard, TypeVar, cast
 
 from profkit.core.errors import UnreadableReport
@@ -202,3 +204,15 @@ def short_repr(value: object) -> str:
         repr(value) if isinstance(value, (str, int, float, bool)) or value is None else type(value).__name__
     )
     return text if len(text) <= 40 else text[:37] + "..."
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """No cycles are looked for, as where many objects are made that hold none; as before afterwards."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

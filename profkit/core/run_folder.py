@@ -11,6 +11,8 @@ import errno
 import json
 import os
 import re
+import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -33,12 +35,11 @@ from profkit.core.files.safe_folder import (
     make_parents,
     opened,
 )
-from profkit.core.older_runs import add_codes
 from profkit.core.status import has_died
 from profkit.core.types import Json, RunDocument
 from profkit.core.whole_files import write_whole
 
-SCHEMA = "profkit.run/1"
+SCHEMA = "profkit.run/2"
 FILE_NAME = "run.json"
 SIZE_LIMIT = 256 << 20  # bytes; a document keeps raw samples, some MB: more is none, and would fill memory
 NAME_LIMIT = 100  # bytes of a name kept, so that stamp, name, backend and suffix stay below the usual 255
@@ -131,7 +132,7 @@ def run_to_text(document: RunDocument) -> str:
 
 
 def run_to_json(document: RunDocument) -> dict[str, Json]:
-    """The document in the shape of schema "profkit.run/1" (schema/run.schema.json)."""
+    """The document in the shape of schema "profkit.run/2"."""
     body = cast("dict[str, Json]", to_plain_data(document))
     state, name, backend = body.pop("state"), body.pop("name"), body.pop("backend")
     summaries: dict[str, Json] = {}
@@ -199,17 +200,17 @@ def is_run(path: Path) -> bool:
 
 
 def run_from_json(data: object) -> RunDocument:
-    """The document behind parsed JSON of this or an older schema; raises UnreadableReport with the place."""
+    """The document behind parsed JSON of this schema; raises UnreadableReport with the place."""
     if not isinstance(data, dict):
         raise UnreadableReport("not a run document: the top is no object")
     schema = data.get("schema")
     found = re.fullmatch(r"profkit\.run/(\d{1,6})", schema) if isinstance(schema, str) else None
     if found is None:
         raise UnreadableReport(f'not a run document: schema is {short_repr(schema)}, not "{SCHEMA}"')
-    if int(found[1]) > int(SCHEMA.rpartition("/")[2]):
-        raise UnreadableReport(
-            f"written by a newer profkit ({schema}; this one reads {SCHEMA})", "upgrade profkit"
-        )
+    written, own = int(found[1]), int(SCHEMA.rpartition("/")[2])
+    if written != own:
+        age, fix = ("a newer", "upgrade profkit") if written > own else ("an older", _line_of_new_run(data))
+        raise UnreadableReport(f"written by {age} profkit ({schema}; this one reads {SCHEMA})", fix)
     body = dict(data)
     if isinstance(summaries := body.get("summaries"), dict):
         body["summaries"] = [
@@ -219,7 +220,17 @@ def run_from_json(data: object) -> RunDocument:
     body.setdefault("started", "")
     if isinstance(workload := body.get("workload"), dict):
         body["workload"] = {"name": body.get("name"), "folder": "", **workload}
-    return add_codes(from_plain_data(RunDocument, body))
+    return from_plain_data(RunDocument, body)
+
+
+def _line_of_new_run(data: Mapping[str, object]) -> str:
+    """What makes the run anew: its command below `profkit profile`, or as it was where profkit itself was called."""
+    workload = data.get("workload")
+    words = workload.get("command") if isinstance(workload, dict) else None
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+        return "profkit profile -- COMMAND"
+    line = shlex.join(words)
+    return line if words[0] == "profkit" else f"profkit profile -- {line}"
 
 
 def _read_float(text: str) -> float:

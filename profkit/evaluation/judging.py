@@ -185,7 +185,7 @@ def judge_tests(
             judge = _kept.judge_of(JudgeSettings(timing=timing, timeout=timeout, device=device))
             judge.use(suite, source, function)
             tests = tuple(suite.tests(Selection()))
-            results = [judge.judge(test)[0] for test in tests]
+            results = [judge.judge(test) for test in tests]
         finally:
             torch.set_num_threads(threads)  # a judge computes small truths on one
     timed = [result for result in results if result.test.timed]

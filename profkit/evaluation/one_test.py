@@ -119,7 +119,7 @@ def _make_arguments(settings: JudgeSettings, result: TestResult) -> tuple[tuple[
     path = Path(settings.suite_path) if settings.suite_path else None
     suite = find_suite(settings.suite, path, device=device.type)
     try:
-        arguments = suite.make_arguments(test, settings.seed_of(test.id) + result.seed_shift)
+        arguments = suite.make_arguments(test, settings.seed_of(test.id))
         encoder = Encoder(device)  # which moves them there as they are: strides, and storages that they share
         return decode(encoder.encode(arguments.args, arguments.kwargs).body, encoder.contents)
     except (Skip, NotPortable) as why:

@@ -81,7 +81,6 @@ def resume_generation(
         command=named.command,
         answer_tokens=model.answer_tokens,
         temperature=model.temperature,
-        timeout=model.timeout,
     )
     before = read_document(folder)
     made = _client(asked, request, (before.input_tokens, before.output_tokens))
@@ -142,7 +141,6 @@ def _run(
         shlex.join(mask_command(shlex.split(asked.command or ""))[0]),
         asked.answer_tokens,
         asked.temperature,
-        asked.timeout,
     )
     try:
         return run_generation(request, model, made.client, progress, write_generation)

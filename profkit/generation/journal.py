@@ -38,7 +38,6 @@ class AskedModel:
     command: str = ""
     answer_tokens: int = 16384
     temperature: float | None = None
-    timeout: float = 120.0
 
 
 @dataclass

@@ -160,7 +160,7 @@ class _JudgedDevice:
             for _ in tests:
                 outcome = self._next_outcome()
                 asked = was_asked(self._logs, outcome.slot, outcome.job.key)
-                result, _ = test_result(outcome, asked=asked)
+                result = test_result(outcome, asked=asked)
                 if result is None:
                     raise Stopped
                 journal.add(result, monotonic() - begin)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import Fault
+from profkit.core.tables import load_yaml
 from profkit.core.types import Gpu
 from profkit.hardware.macos import sysctl_number, sysctl_text
 from profkit.hardware.system import ask_program
@@ -84,10 +85,7 @@ def core_configurations(name: str) -> tuple[int, ...]:
 
 @lru_cache(maxsize=1)
 def _chip_table() -> Mapping[str, Mapping[str, Any]]:
-    import yaml  # here: it costs 10 ms that `profkit --help` need not pay
-
-    with Path(__file__).with_name("apple_chips.yaml").open("rb") as file:
-        return dict(yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    return dict(load_yaml(Path(__file__).with_name("apple_chips.yaml")))
 
 
 def _make_chip(name: str, row: Mapping[str, Any], cores: int | None) -> AppleChip:

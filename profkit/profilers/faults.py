@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from profkit.analysis.metrics.catalogue import load_yaml
 from profkit.core.errors import Fault, MachineError
 from profkit.core.files.regular import copy_regular, read_bounded_text
+from profkit.core.tables import load_yaml
 from profkit.profilers.profiler import RecordRequest
 
 

@@ -1,15 +1,14 @@
-"""Files of unknown origin: read up to a bound, so that a hostile one does not fill memory; copied line by line."""
+"""Files of unknown origin: read up to a bound, so that a hostile one does not fill memory."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TextIO
 
 from profkit.core.errors import UnreadableReport
-from profkit.core.files.regular import open_regular, open_regular_text
-from profkit.profilers.private_forms import without_keys
+from profkit.core.files.regular import open_regular
 
 HEAD_BYTES = 64 * 1024  # what is looked at to tell which format a file has
 LONGEST_LINE = 32 << 20  # characters; eight thousand metrics of a launch are a quarter of a million
@@ -51,16 +50,6 @@ def lines_of(file: TextIO, path: Path) -> Iterator[str]:
                 f"{path} has a line of more than {LONGEST_LINE >> 20} MiB: no report in text"
             )
         yield line
-
-
-def copy_lines(source: Path, output: Path, change: Callable[[str], str]) -> None:
-    """Write each line of the text `source`, with its line end, as `change` returns it. `output` must not exist yet."""
-    with (
-        open_regular_text(source, encoding="utf-8", errors="surrogateescape", newline="") as lines,
-        output.open("x", encoding="utf-8", errors="surrogateescape", newline="") as copy,
-    ):
-        for line in without_keys(lines_of(lines, source)):
-            copy.write(change(line))
 
 
 def check_unpacked(unpacked: int, packed: IO[bytes]) -> None:

@@ -13,7 +13,6 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from profkit.core.errors import Fault
 from profkit.core.types import Check, Machine, Report, Step
-from profkit.profilers.redact import Redactor
 
 
 class Profiler(Protocol):
@@ -64,15 +63,14 @@ class Format:
     """One kind of report, recognised by its content: a file by its first 64 KiB, a folder by what lies in it.
 
     `looks_like` is None where a report is always a folder, `is_folder` where it is always a file. `read` raises
-    UnreadableReport. `scrub` writes a copy without what is private, which `read` still takes; it is None where nothing
-    can be taken out, and then `scrub_fix` is the line that makes something that can be scrubbed.
+    UnreadableReport. `as_text` is the line that exports a binary report as text, which can be scrubbed; None where the
+    report is text. {name} in it is the file's name, {stem} the name without its suffix.
 
     `time_line` gives the report as trace events in JSON, piece by piece; it takes the report, the records that
     processes left of their regions, and a function that it calls with the number of events so far. None: the report
     has no times.
     `has_stacks`: `read` returns the sampled stacks. `facts_are_conditions`: the report's facts say how was measured;
-    those of other reports are shown as notes. `texts`: kinds of text that `scrub` leaves in, less what in them is
-    private by its form, and where they stand: whoever gives a copy away looks at these.
+    those of other reports are shown as notes.
     """
 
     name: str
@@ -80,14 +78,12 @@ class Format:
     title: str
     looks_like: Callable[[bytes], bool] | None
     read: Callable[[Path], Report]
-    scrub: Callable[[Path, Path, Redactor], None] | None
-    scrub_fix: str = ""
+    as_text: str | None = None
     is_folder: Callable[[Path], bool] | None = None
     conversion: Conversion | None = None
     time_line: TimeLine | None = None
     has_stacks: bool = False
     facts_are_conditions: bool = False
-    texts: tuple[str, ...] = ("any text of the report",)
 
 
 RecordedKind: TypeAlias = Literal["samples", "counters", "cpu"]  # of xctrace samples are of the GPU

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -127,14 +127,46 @@ def find_tool(
     return None
 
 
-def missing_fault(title: str, variable: str, install: str) -> Fault:
-    """Why `find_tool` found nothing: what `variable` names is no program, or there is none here."""
+def missing_fault(title: str, variable: str, install: str, mac: str | None = None) -> Fault:
+    """Why `find_tool` found nothing: what `variable` names is no program, or there is none here (`mac`: on macOS)."""
+    if mac is not None and sys.platform == "darwin":
+        return Fault(mac)
     chosen = os.environ.get(variable)
     if chosen:
         return Fault(
             f"{variable}={chosen} is no program that can be started", f"unset {variable}, or name another one"
         )
     return Fault(f"{title} is not installed", install)
+
+
+@dataclass(frozen=True)
+class ToolAbility:
+    """What a tool can do on this machine. Where `works` is False, `reason` says why, `fix` what to do."""
+
+    path: Path | None
+    version: str | None
+    works: bool
+    reason: str | None = None
+    fix: str | None = None
+
+
+def ask_version(
+    path: Path | Fault,
+    pattern: re.Pattern[str],
+    explain: Callable[[str, int], Fault | None],
+    install: str,
+    *,
+    argument: str = "--version",
+    seconds: float = 60.0,
+) -> ToolAbility:
+    """Ask a tool for its version: one that tells it works, as far as is known. `path` may be why there is none."""
+    if isinstance(path, Fault):
+        return ToolAbility(None, None, False, path.reason, path.fix)
+    returncode, text = ask_tool((str(path), argument), seconds)
+    if matched := pattern.search(text):
+        return ToolAbility(path, matched[1], True)
+    fault = explain(text, returncode) or Fault(f"{path} does not say its version, but: {last_line(text)}")
+    return ToolAbility(path, None, False, fault.reason, fault.fix or install)
 
 
 def version_key(path: Path) -> tuple[int, ...]:

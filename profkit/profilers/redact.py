@@ -1,102 +1,23 @@
-"""Takes what tells of a person or a machine out of text: paths, names that are known, tokens, addresses."""
+"""Takes what tells of a person or a machine out of text and JSON: command lines, environments, paths, hosts, tokens.
+
+Secrets have forms of their own: `profkit.runtime.passes.secrets`. What has no form, and no field names, stays.
+"""
 
 from __future__ import annotations
 
-import json
+import ipaddress
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import PurePath
+from typing import Any
 
-from profkit.profilers.private_forms import (
-    IN_PATH,
-    private_fields,
-    replace_addresses,
-    replace_path_lists,
-    replace_relative,
-    replace_shares,
-)
 from profkit.runtime.passes.secrets import TOKEN_FORM, hide_secrets, mask_command
 
-UUID = re.compile(r"\b(?:GPU-|MIG-)?[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b")
-ZERO = "00000000-0000-0000-0000-000000000000"
-IPV4 = re.compile(r"(?<![\w.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\w.])")
-MAC = re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}(?![\w:])")
-MAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
-# NAME=value of an environment; the value reaches to the end of the word.
-ASSIGNED = re.compile(
-    r"\b([A-Za-z_]\w*(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|CREDENTIALS?)\w*)=([^\s\"',;}]+)"
-)
-# Two parts at least, and nothing before it that makes it a part of a word, a ratio or a web address. A blank may
-# stand inside a folder's name: only known folders are found then (as literals).
-PATH_FORM = re.compile(
-    rf"(?:(?<![\w:/.\\~-])|(?<=-[ILoB]))(?:~[\w.-]{{0,40}}|file:(?://)?)?(?:/{IN_PATH}+){{2,}}/?"
-)
-WINDOWS = re.compile(
-    r"(?<!\w)[A-Za-z]:\\{1,2}(?:[^\s\\\"'<>|:*?]+\\{1,2})+[^\s\\\"'<>|:*?]*"
-    r"|(?<![\w/\\.-])[A-Za-z]:/{1,2}(?:[^\s/\\\"'<>|:*?]+[/\\]{1,2})+[^\s/\\\"'<>|:*?]*"
-)
-# What is the same on every machine tells nothing of this one.
-PUBLIC = re.compile(
-    r"/(?:usr/(?:lib|lib64|lib32|libexec|bin|sbin|include|share|local/cuda[\w.-]*)|etc/ssl|lib|lib64|bin|sbin|proc/self|proc/sys|dev|sys)/"
-)
-PACKAGES = re.compile(
-    r".*?(/lib/python3\.\d+/(?:(?:site|dist)-packages/(?:torch|triton|numpy|nvidia|profkit|jax|jaxlib|cupy|scipy)/|"
-    r"(?!site-packages/|dist-packages/)).*)"
-)
-
-
-def is_zero(uuid: str) -> bool:
-    """Whether an identity is that of nothing: all zeros."""
-    return not uuid.strip("GPUMI-0")
-
-
-def literal_pattern(value: str) -> str:
-    """A folder that is known reaches to the end of the path that begins with it, blanks inside it or not."""
-    return re.escape(value) + (rf"(?:/{IN_PATH}*)*" if value.startswith(("/", "~")) else "")
-
-
-def plain_release(text: str) -> str:
-    """The number of an operating system's release or build; who made it names it behind that.
-
-    >>> plain_release("6.8.0-14-acmecloud"), plain_release("#14acme1 SMP PREEMPT_DYNAMIC")
-    ('6.8.0', '#14')
-    """
-    match = re.match(r"#?[\d.]*", text)
-    return match[0].rstrip(".") if match is not None else ""
-
-
-def environment_variables(text: str) -> Iterable[tuple[str, str]]:
-    """The names and values of an environment however it is written down."""
-    try:
-        content = json.loads(text)
-    except ValueError:
-        content = None
-    except RecursionError:
-        return
-    if isinstance(content, dict):
-        for name, value in content.items():
-            if isinstance(value, str):
-                yield str(name), value
-            elif isinstance(value, (list, dict)):
-                yield from environment_variables(json.dumps(value))
-        return
-    if isinstance(content, list):
-        for entry in content:
-            if isinstance(entry, str):
-                yield from environment_variables(entry)
-            elif isinstance(entry, dict):
-                yield from environment_variables(json.dumps(entry))
-        return
-    for line in re.split(r"[\n\x00]|(?<=[^=]);(?=[A-Za-z_]\w*=)", text):
-        name, mark, value = line.strip().partition("=")
-        if mark and re.fullmatch(r"[A-Za-z_]\w*", name):
-            yield name, value.strip("\"'")
-
-
 # Kinds of what is taken out, in the order in which they are told.
-ENVIRONMENT = "environment variables"
+TOKEN = "tokens and passwords"
 COMMAND = "command line"
 HOST = "host name"
 ADDRESS = "addresses"
@@ -106,34 +27,118 @@ PATH = "paths"
 PROCESS = "names of processes and threads"
 DEVICE = "identities of devices"
 OUTPUT = "output of the program"
-MESSAGE = "messages"
-TOKEN = "tokens and passwords"
-OTHER = "texts of unknown meaning"
-KINDS = (
-    ENVIRONMENT,
-    TOKEN,
-    COMMAND,
-    HOST,
-    ADDRESS,
-    USER,
-    FOLDER,
-    PATH,
-    PROCESS,
-    DEVICE,
-    OUTPUT,
-    MESSAGE,
-    OTHER,
+KINDS = (TOKEN, COMMAND, HOST, ADDRESS, USER, FOLDER, PATH, PROCESS, DEVICE, OUTPUT)
+
+UUID = re.compile(r"\b(?:GPU-|MIG-)?[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b")
+ZERO = "00000000-0000-0000-0000-000000000000"
+_MAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
+_IPV4 = re.compile(r"(?<![\w.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\w.])")
+_MAC = re.compile(r"(?<![\w:])(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}(?![\w:])")
+# Addresses of the internet, of a site and of a link: `dead::beef` may be a name of C++
+_IPV6 = re.compile(
+    r"(?<![\w:.])(?:[23][0-9a-f]{3}|f[cd][0-9a-f]{2}|fe[89ab][0-9a-f]|ff0[0-9a-f]|64):[0-9a-f:.]{2,40}(?:%\w+)?(?![\w:])",
+    re.IGNORECASE,
 )
+# An address of the web, of a store (s3://, gs://) or of a database. What follows a public host is public, too.
+_URL = re.compile(
+    r"\b([A-Za-z][A-Za-z0-9+.-]{1,15})://((?:<removed>@)?(?:\[[0-9A-Fa-f:.%]+\])?[^\s\"'`<>\\|(){}\[\],;]*)"
+)
+_PUBLIC_HOST = re.compile(
+    r"(?:[\w-]+\.)*(?:pytorch\.org|nvidia\.com|github\.com|python\.org|kernel\.org|llvm\.org|w3\.org|huggingface\.co|"
+    r"arxiv\.org|perfetto\.dev|speedscope\.app|apple\.com|intel\.com|localhost|127\.0\.0\.1)(?::\d+)?(?=[/?#]|$)"
+)
+_INTERNAL = re.compile(
+    r"(?<![\w.@/-])(?:(?=[\w.-]*[\d-])(?:[a-z0-9][\w-]*\.)+(?:internal|local|private|cluster|home)"
+    r"|(?:[a-z0-9][\w-]*\.)+(?:lan|corp|intranet|localdomain|localnet|home\.arpa|svc\.cluster\.local)"
+    r"|ip-\d{1,3}(?:-\d{1,3}){3}(?:\.[\w.-]+)?)(?![\w-]|\.\w|\()",
+    re.IGNORECASE,
+)
+_INTERNAL_END = re.compile(
+    r"\.(?:internal|local|private|cluster|home|lan|corp|intranet)|\bip-\d", re.IGNORECASE
+)
+
+_IN_PATH = r"[^\s/\\\"'`<>|:;,*?(){}\[\]\x00-\x1f=]"
+# Two parts at least, and nothing before it that makes it a part of a word, a ratio or a web address. A blank may
+# stand inside a folder's name: only known folders are found then (as literals).
+_ABSOLUTE = re.compile(
+    rf"(?:(?<![\w:/.\\~-])|(?<=-[ILoB]))(?:~[\w.-]{{0,40}}|file:(?://)?)?(?:/{_IN_PATH}+){{2,}}/?"
+)
+# host:/path, as of NFS and scp; more than a letter, which would be a drive
+_REMOTE_PATH = re.compile(
+    rf"(?<![\w/:.@-])((?:[\w.+-]+@)?[A-Za-z][\w.-]+):((?:/{_IN_PATH}+){{2,}})", re.ASCII
+)
+_LABELS = re.compile(
+    r"(?i)(?:file|path|folder|dir|cwd|error|warning|note|in|at|from|to|of|see|open|log|fix|exec|cmd):"
+)
+_PATH_LIST = re.compile(
+    rf"(?<![\w:/.\\~-]):?(?:/{_IN_PATH}+)+(?::+(?:/{_IN_PATH}+)+)+|(?<=[=\"'\s]):(?:/{_IN_PATH}+){{2,}}"
+)
+# \\server\share, also with each backslash doubled; //server/share/folder; C:\folder
+_SHARE = re.compile(
+    r"(?<![\w\\])(?:\\\\[\w.$-]+(?:\\[^\s\\/\"'<>|:*?]+)+|\\{4}[\w.$-]+(?:\\\\[^\s\\/\"'<>|:*?]+)+)\\{0,2}"
+    rf"|(?<![\w:/.\\~-])//[A-Za-z][\w.-]+(?:/{_IN_PATH}+){{2,}}"
+)
+_WINDOWS = re.compile(
+    r"(?<!\w)[A-Za-z]:\\{1,2}(?:[^\s\\\"'<>|:*?]+\\{1,2})+[^\s\\\"'<>|:*?]*"
+    r"|(?<![\w/\\.-])[A-Za-z]:/{1,2}(?:[^\s/\\\"'<>|:*?]+[/\\]{1,2})+[^\s/\\\"'<>|:*?]*"
+)
+# ../ann/x.py; and a/b/c.py, where its first part is not that of a library that everybody has
+_RELATIVE = re.compile(
+    rf"(?<![\w/.\\~-])\.{{1,2}}(?:/{_IN_PATH}+){{2,}}|(?<![\w/.\\~-])\.\.(?:/{_IN_PATH}+)+"
+)
+_BARE = re.compile(
+    r"(?<![\w/.\\:~@+<-])(?:[A-Za-z0-9_@+][\w.@+-]*/){2,}[\w@+-][\w.@+-]*?\.(?:py|pyx|ipynb|c|cc|cpp|cxx|cu|cuh|h|hpp|rs|go|so|bin|"
+    r"pt|pth|ckpt|safetensors|gguf|json|jsonl|ya?ml|toml|txt|csv|parquet|h5|npz|npy|onnx|sh|log|sqlite|db|pkl)(?![\w/])"
+)
+_LIBRARIES = re.compile(
+    r"(?:artifacts|logs|profiles|reports|torch|torchvision|torchaudio|aten|ATen|c10|caffe2|csrc|triton|numpy|nvidia|cuda|"
+    r"profkit|jax|jaxlib|xla|cupy|scipy|python3?(?:\.\d+)?|lib|lib64|include|third_party|cutlass|thrust|cub|transformers|"
+    r"site-packages|dist-packages|sysdeps|nptl|elf|kernel|arch|drivers|net|mm|fs|benchmark|Objects|Python|Modules)/"
+)
+# What is the same on every machine tells nothing of this one.
+_PUBLIC = re.compile(
+    r"/(?:usr/(?:lib|lib64|lib32|libexec|bin|sbin|include|share|local/cuda[\w.-]*)|etc/ssl|lib|lib64|bin|sbin|proc/self|proc/sys|dev|sys)/"
+)
+_PACKAGES = re.compile(
+    r".*?(/lib/python3\.\d+/(?:(?:site|dist)-packages/(?:torch|triton|numpy|nvidia|profkit|jax|jaxlib|cupy|scipy)/|"
+    r"(?!site-packages/|dist-packages/)).*)"
+)
+
+# Fields that name a host, a person or a command, in JSON, in Python's and in lines of `name : value`
+_FIELD = re.compile(
+    r"(?<![A-Za-z])(?P<name>host(?:_?name)?|node_?name|machine_?name|computer_?name|user(?:_?name)?|login(?:_?name)?|owner|"
+    r"cmd_?line|command_?line|command|argv)(?:\\?[\"'])?\s{0,4}[:=]\s{0,4}"
+    r"(?:\\?[\"'](?P<quoted>(?:[^\"'\\\n]|\\[^\"'\n]){1,4096})\\?[\"']|(?P<plain>[^\s\"',;{}\[\]()<>]{1,256}))",
+    re.IGNORECASE,
+)
+_HOME = re.compile(
+    r"(?:/(?:export/|mnt/|data/)?(?:home|Users)/|[A-Za-z]:[\\/]{1,4}Users[\\/]{1,4})([A-Za-z][\w.-]{1,63})"
+)
+_AT_HOST = re.compile(
+    r"(?<![\w.@+-])([a-z_][\w.-]{1,31})@([A-Za-z][\w.-]{2,63}):(?=[/~])"
+    r"|\b(?:ssh|scp|sftp|rsync)[ \t]+(?:[^\s;&|]{1,60}[ \t]+){0,8}?([a-z_][\w.-]{1,31})@([A-Za-z][\w.-]{2,63})"
+)
+# Where a report of text says who ran what: what stays of it, the kind, and what is written instead of the rest
+_PRIVATE_LINES = tuple(
+    (re.compile(pattern, re.MULTILINE | re.IGNORECASE), kind, instead)
+    for pattern, kind, instead in (
+        (r"^(\s*#\s*(?:host|node)name\s*:\s*)\S.*", HOST, "host"),
+        (r"^(\s*#\s*cmdline\s*:\s*)\S.*", COMMAND, "program"),
+        (r"^(cmd:[ \t]*)\S.*", COMMAND, "program"),
+        (r"^(\s*Performance counter stats for )\S.*(?=:\s*$)", COMMAND, "'program'"),
+        (r'("(?:host_?name|node_?name)"\s*:\s*")(?:[^"\\]|\\.)+', HOST, ""),
+        (r'("user_?name"\s*:\s*")(?:[^"\\]|\\.)+', USER, ""),
+        (r'("(?:cmd_?line|command_?line|argv|working_?dir|cwd)"\s*:\s*")(?:[^"\\]|\\.)+', COMMAND, ""),
+        (r'(<process\b[^>]*?\barguments=")[^"]+', COMMAND, ""),
+        (r'(<device\b[^>]*?\bname=")[^"]+', HOST, "Mac"),
+    )
+)
+_KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,60}-----")
+_MOST_KEY_LINES = 400
 
 _WORD = re.compile(r"[A-Za-z_.-]+")
 _SHORT = 2048  # characters: a longer text is hardly ever met twice, and would fill memory
-LONG_ENOUGH = 6  # characters: shorter values ("1", "cuda", "gpu") stand in half of all kernel names
-_TELLING = 12  # characters: shorter settings ("none", "9.0a", "13.0.2-1") are words like others
-_OF_VENDORS = re.compile(r"NV_|NVIDIA_|CUDA_|NCCL_|LANG|LC_|TERM|LS_COLORS")
-_SECRET_NAME = re.compile(
-    r"TOKEN|SECRET|PASS|KEY|CRED|AUTH|COOKIE|SESSION|PRIVATE|WEBHOOK|DSN", re.IGNORECASE
-)
-
+_LONG_ENOUGH = 6  # characters: shorter values ("1", "cuda", "gpu") stand in half of all kernel names
 _NAME = re.compile(r"[A-Za-z_][\w.-]{3,62}")
 # What many machines and people are called, and what is a word of reports as well
 _NO_NAMES = {
@@ -142,10 +147,15 @@ _NO_NAMES = {
     "nobody", "work", "worker", "workspace", "guest", "shared", "public", "default", "device", "devices", "cuda",
     "model", "train", "python", "python3", "torch", "kernel", "memory", "stream", "process", "thread", "server",
     "client", "username", "hostname", "name", "runs", "jobs", "owner", "system", "time", "args", "string", "uint",
-    "float", "char", "void", "project", "projects", "conda",
-    "folder", "address", "removed", "token", "mail", "command", "environment", "vscode",
-    "jovyan", "coder", "program", "function", "library", "trace", "step", "machine", "linux", "darwin",
+    "float", "char", "void", "project", "projects", "conda", "folder", "address", "removed", "token", "mail",
+    "command", "environment", "vscode", "jovyan", "coder", "program", "function", "library", "trace", "step",
+    "machine", "linux", "darwin",
 }  # fmt: skip
+_COMMON = {
+    "python", "python3", "pytorch", "triton", "nvidia", "cublas", "kernel", "profkit", "localhost", "production",
+    "--backend", "--iterations", "--config",
+}  # fmt: skip
+_INSTEAD = {HOST: "host", USER: "user", COMMAND: "command", TOKEN: "token", PROCESS: "process"}
 
 _Counted = Callable[[str, str], str]  # notes a kind, and gives what is written instead
 
@@ -157,14 +167,6 @@ class RemovedText:
     kind: str
     count: int
     examples: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class RemainingText:
-    """A kind of text that stays in a copy, and its files: a secret without a known form stays with it."""
-
-    kind: str
-    files: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -181,81 +183,64 @@ class Redactor:
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}  # what is private -> its kind
-        self._strong: set[str] = set()  # of these, what is private in a kernel's name too
+        self._names: dict[
+            str, str
+        ] = {}  # of hosts and people; short ones are taken out as whole words -> kind
         self._folders: dict[str, str] = {}
         self._counts: Counter[str] = Counter()
         self._examples: dict[str, list[str]] = {}
+        self._forget()
+
+    def _forget(self) -> None:
         self._pattern: re.Pattern[str] | None = None
-        self._names: dict[str, str] = {}  # of hosts and people, that are taken out as whole words -> kind
         self._name_pattern: re.Pattern[str] | None = None
-        self._remaining: dict[str, dict[str, None]] = {}  # kind -> files
         self._cached = lru_cache(maxsize=65536)(self._redact)
 
-    def learn(self, value: str | None, kind: str, *, strong: bool = False) -> None:
+    def learn(self, value: str | None, kind: str) -> None:
         """Take `value` out wherever it stands; too short or common a one is passed over."""
         value = (value or "").strip()
-        if len(value) < LONG_ENOUGH or value.lower() in _COMMON or value.isdigit() or PUBLIC.match(value):
+        if len(value) < _LONG_ENOUGH or value.lower() in _COMMON or value.isdigit() or _PUBLIC.match(value):
             return
-        if kind in (COMMAND, ENVIRONMENT) and _WORD.fullmatch(value):
+        if kind == COMMAND and _WORD.fullmatch(value):
             return  # "memory", "gated_mlp": as good a name of a range or a section
-        self._known.setdefault(value, kind)
-        if strong:
-            self._strong.add(value)
-        self._pattern = None
-        self._cached.cache_clear()
+        if value not in self._known:
+            self._known[value] = kind
+            self._forget()
 
-    def learn_name(self, value: str | None, kind: str, *, strong: bool = True) -> None:
-        """Take the name of a host or a person out wherever it stands as a word; common and very short ones stay.
-
-        `strong`: out of names of kernels, too.
-        """
+    def learn_name(self, value: str | None, kind: str) -> None:
+        """Take the name of a host or a person out wherever it stands as a word; common and very short ones stay."""
         value = (value or "").strip()
-        names = [value, value.partition(".")[0]] if kind is HOST else [value]
-        for name in names:
-            if not _NAME.fullmatch(name) or name.lower() in _NO_NAMES or IPV4.fullmatch(name):
-                continue
-            self._names.setdefault(name, kind)
-            if strong and len(name) >= LONG_ENOUGH:
-                self._strong.add(name)
-            self._name_pattern = None
-            self._cached.cache_clear()
+        for name in (value, value.partition(".")[0]) if kind is HOST else (value,):
+            known = name in self._names or name.lower() in _NO_NAMES or _IPV4.fullmatch(name) is not None
+            if not known and _NAME.fullmatch(name):
+                self._names[name] = kind
+                self._forget()
 
     def learn_text(self, text: str) -> None:
         """Learn the hosts, the people and the commands that fields and paths of the text name."""
-        for what, value in private_fields(text):
-            if what != "command":
-                self.learn_name(value, HOST if what == "host" else USER, strong=what != "home")
-            elif " " in value:
-                self.learn_command(value.split())
+        for found in _FIELD.finditer(text):
+            name, value = found["name"].lower(), found["quoted"] or found["plain"]
+            if name.startswith(("cm", "comma", "argv")):
+                if found["quoted"] and " " in value:
+                    self.learn_command(value.split())
+            elif found["quoted"] or name not in ("host", "user", "login", "owner"):  # words of any sentence
+                self.learn_name(value, USER if name.startswith(("user", "login", "owner")) else HOST)
+        for found in _HOME.finditer(text):
+            self.learn_name(found[1], USER)
+        for found in _AT_HOST.finditer(text):
+            self.learn_name(found[1] or found[3], USER)
+            self.learn_name(found[2] or found[4], HOST)
 
-    def learn_command(self, words: Sequence[str]) -> None:
-        """Learn the words of a command, and more so its secrets."""
+    def learn_command(self, words: Sequence[str], public: Iterable[str] = ()) -> None:
+        """Learn the words of a command, and more so its secrets; a word that stands in a `public` name stays."""
         for secret in mask_command(words)[1]:
-            self.learn(secret, TOKEN, strong=True)
-            if len(secret) < LONG_ENOUGH and _NAME.fullmatch(secret):
+            self.learn(secret, TOKEN)
+            if len(secret) < _LONG_ENOUGH and _NAME.fullmatch(secret):
                 self._names.setdefault(secret, TOKEN)
-                self._name_pattern = None
-        for word in words:
-            self.learn(word, COMMAND)
-            self.learn(word.partition("=")[2], COMMAND)
-
-    def learn_environment(self, text: str) -> int:
-        """Learn the values of `NAME=value` lines, of a JSON object, or of a list of either; how many there were."""
-        count = 0
-        for name, value in environment_variables(text):
-            count += 1
-            if name in ("USER", "LOGNAME", "USERNAME", "SUDO_USER"):
-                self.learn_name(value, USER)
-            elif name in ("HOSTNAME", "HOST", "COMPUTERNAME"):
-                self.learn_name(value, HOST)
-            elif _SECRET_NAME.search(name) is not None and not value.startswith("/"):
-                self.learn(value, TOKEN, strong=True)
-            elif value.startswith(("/", "~")):
-                for part in value.split(":"):
-                    self.learn(part, PATH)
-            elif len(value) >= _TELLING and not _OF_VENDORS.match(name):
-                self.learn(value, ENVIRONMENT)
-        return count
+                self._forget()
+        for value in {part for word in words for part in (word, word.partition("=")[2])}:
+            if not any(value in name for name in public):
+                self.learn(value, COMMAND)
 
     def text(self, text: str) -> str:
         """`text` without what is private."""
@@ -266,47 +251,42 @@ class Redactor:
             self.note(kind, count)
         return result
 
-    def kernel(self, name: str) -> str:
-        """A kernel's name, which stays but for a secret that is known as one."""
-        for value in self._strong:
-            if value in name:
-                name = name.replace(value, "removed")
-                self.note(self._known.get(value) or self._names[value])
-        return name
+    def data(self, value: Any, public: frozenset[str] = frozenset()) -> Any:
+        """What JSON holds without what is private; texts that are `public` stay, of commands the program's name."""
+        if isinstance(value, str):
+            return value if value in public else self.text(value)
+        if isinstance(value, dict):
+            return {
+                self.text(key): self._command(part) if key in ("command", "argv") else self.data(part, public)
+                for key, part in value.items()
+            }
+        return [self.data(part, public) for part in value] if isinstance(value, list) else value
 
-    def note(self, kind: str, count: int = 1, example: str | None = None) -> None:
-        """Remember that `count` things of `kind` were taken out; an `example` says what stands there now."""
+    def _command(self, words: Any) -> Any:
+        """`python train.py`: the program and the script, without folders and arguments."""
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            return self.data(words)
+        if words[:1] == ["profkit"]:  # made of what was asked: runs are compared by it
+            return [self.text(word) for word in words]
+        script = next((word for word in words[1:] if re.fullmatch(r"[\w./ -]+\.(?:py|sh)", word)), None)
+        shown = [PurePath(word).name for word in (*words[:1], *([script] if script else []))]
+        self.note(COMMAND, int(shown != words), " ".join(shown))
+        return shown
+
+    def note(self, kind: str, count: int = 1, example: str = "") -> None:
+        """Count what was taken out by another hand; `example` is what was written instead."""
         self._counts[kind] += count
         examples = self._examples.setdefault(kind, [])
-        if example is not None and example not in examples and len(examples) < 3:
+        if example and example not in examples and len(examples) < 3:
             examples.append(example)
 
     def removed(self) -> tuple[RemovedText, ...]:
         """What was taken out so far, kinds in their order."""
-        known = [kind for kind in KINDS if self._counts[kind]]
-        others = sorted(kind for kind in self._counts if kind not in KINDS)
         return tuple(
             RemovedText(kind, self._counts[kind], tuple(self._examples.get(kind, ())))
-            for kind in (*known, *others)
+            for kind in KINDS
+            if self._counts[kind]
         )
-
-    def note_remaining(self, file: str, kinds: Iterable[str]) -> None:
-        """Remember what kinds of text stay in a file of the copy."""
-        for kind in kinds:
-            self._remaining.setdefault(kind, {})[file] = None
-
-    def remaining(self) -> tuple[RemainingText, ...]:
-        """What kinds of text stay, and where, in the order in which they were noted."""
-        return tuple(RemainingText(kind, tuple(files)) for kind, files in self._remaining.items())
-
-    def literals(self) -> Mapping[str, str]:
-        """What is known to be private, longest first, with its kind."""
-        known = {name: kind for name, kind in self._names.items() if len(name) >= LONG_ENOUGH} | self._known
-        return dict(sorted(known.items(), key=lambda item: -len(item[0])))
-
-    def strong(self, value: str) -> bool:
-        """Whether `value` is a secret that may not even stand in a kernel's name."""
-        return value in self._strong
 
     def _redact(self, text: str) -> tuple[str, tuple[tuple[str, int], ...]]:
         counts: Counter[str] = Counter()
@@ -315,66 +295,101 @@ class Redactor:
             counts[kind] += 1
             return by
 
-        if self._known:
-            if self._pattern is None:
-                self._pattern = re.compile(
-                    "|".join(map(literal_pattern, sorted(self._known, key=len, reverse=True)))
-                )
-            text = self._pattern.sub(lambda found: self._literal(found[0], counted), text)
+        def path(found: re.Match[str]) -> str:
+            return self._path(found[0], counted)
+
+        for pattern, kind, instead in _PRIVATE_LINES:
+            text, number = pattern.subn(rf"\g<1>{instead}", text)
+            counts[kind] += number
+        text = self._without_known(text, counted)
         text = hide_secrets(
             text, lambda secret: counted(TOKEN, "<token>" if TOKEN_FORM.fullmatch(secret) else "<removed>")
         )
-        text = ASSIGNED.sub(lambda found: f"{found[1]}={counted(TOKEN, '<removed>')}", text)
-        text = UUID.sub(lambda found: found[0] if is_zero(found[0]) else counted(DEVICE, ZERO), text)
-        text = MAIL.sub(lambda _: counted(USER, "<mail>"), text)
-        text = replace_addresses(
-            text,
-            lambda _: counted(ADDRESS, "<address>"),
-            lambda _: counted(HOST, "<host>"),
-            lambda path: self._path(path, counted),
-        )
-        text = IPV4.sub(lambda found: self._address(found[0], counted), text)
-        text = MAC.sub(lambda _: counted(ADDRESS, "<address>"), text)
-        text = replace_path_lists(text, lambda path: self._path(path, counted))
-        text = replace_shares(text, lambda share: self._path(share, counted))
-        text = PATH_FORM.sub(lambda found: self._path(found[0], counted), text)
-        text = WINDOWS.sub(lambda found: self._path(re.sub(r"[\\/]+", "/", found[0]), counted), text)
-        text = replace_relative(text, lambda path: self._path(path, counted))
+        text = UUID.sub(lambda found: counted(DEVICE, ZERO) if found[0].strip("GPUMI-0") else found[0], text)
+        text = _MAIL.sub(lambda _: counted(USER, "<mail>"), text)
+        text = self._without_addresses(text, counted)
+        if ":/" in text:  # with colons between them, as PATH has them; by its colon one looks like an address
+            text = _PATH_LIST.sub(
+                lambda found: ":".join(
+                    self._path(one, counted) if one.count("/") > 1 else one for one in found[0].split(":")
+                ),
+                text,
+            )
+        for form in (_SHARE, _ABSOLUTE, _WINDOWS, _RELATIVE):
+            text = form.sub(path, text)
+        text = _BARE.sub(lambda found: found[0] if _LIBRARIES.match(found[0]) else path(found), text)
         if self._names:  # last: a path that a name stands in goes as a path
-            text = self._whole_names().sub(lambda found: self._name(found[0], counted), text)
-        return text, tuple(counts.items())
+            text = self._whole_names().sub(
+                lambda found: counted(self._names[found[0]], f"<{_INSTEAD[self._names[found[0]]]}>"), text
+            )
+        return text, tuple(item for item in counts.items() if item[1])
+
+    def _without_known(self, text: str, counted: _Counted) -> str:
+        if not self._known:
+            return text
+        if self._pattern is None:  # a folder that is known reaches to the end of the path that begins with it
+            self._pattern = re.compile(
+                "|".join(
+                    re.escape(value) + (rf"(?:/{_IN_PATH}*)*" if value.startswith(("/", "~")) else "")
+                    for value in sorted(self._known, key=len, reverse=True)
+                )
+            )
+
+        def literal(found: re.Match[str]) -> str:
+            kind = self._known.get(found[0], PATH)
+            if not found[0].startswith(("/", "~")):
+                return counted(kind, f"<{_INSTEAD.get(kind, 'removed')}>")
+            return (
+                counted(kind, self._folder(found[0]))
+                if found[0] in self._known
+                else self._path(found[0], counted)
+            )
+
+        return self._pattern.sub(literal, text)
+
+    def _without_addresses(self, text: str, counted: _Counted) -> str:
+        """Without addresses of stores, servers and machines, and without names of an internal network."""
+
+        def remote(found: re.Match[str]) -> str:
+            shown = found[2] if found[1].lower() == "file" else self._path(found[2], counted)
+            if shown == found[2]:  # what every machine has
+                return found[0]
+            return f"{found[1] if _LABELS.fullmatch(found[1] + ':') else counted(HOST, '<host>')}:{shown}"
+
+        if "://" in text:
+            text = _URL.sub(lambda found: _url(found, counted), text)
+        if ":/" in text:
+            text = _REMOTE_PATH.sub(remote, text)
+        if ":" in text:
+            text = _IPV6.sub(lambda found: _ipv6(found[0], counted), text)
+            text = _MAC.sub(lambda _: counted(ADDRESS, "<address>"), text)
+        if _INTERNAL_END.search(text) is not None:  # three times as fast as the whole form
+            text = _INTERNAL.sub(lambda _: counted(HOST, "<host>"), text)
+        # A version (`580.159.4.1`) looks like an address too; the loopback and the empty one tell nothing.
+        return _IPV4.sub(
+            lambda found: found[0] if found[0].startswith(("127.", "0.")) else counted(ADDRESS, "<address>"),
+            text,
+        )
 
     def _whole_names(self) -> re.Pattern[str]:
         """What finds the names that are known: long ones anywhere, short ones as whole words."""
         if self._name_pattern is None:
-            names = sorted(self._names, key=len, reverse=True)
-            long = [re.escape(name) for name in names if len(name) >= LONG_ENOUGH]
-            short = [
-                rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])"
-                for name in names
-                if len(name) < LONG_ENOUGH
-            ]
-            self._name_pattern = re.compile("|".join((*long, *short)))
+            names = sorted(self._names, key=lambda name: (len(name) < _LONG_ENOUGH, -len(name)))
+            self._name_pattern = re.compile(
+                "|".join(
+                    re.escape(name)
+                    if len(name) >= _LONG_ENOUGH
+                    else rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])"
+                    for name in names
+                )
+            )
         return self._name_pattern
 
-    def _name(self, name: str, counted: _Counted) -> str:
-        kind = self._names[name]
-        return counted(kind, f"<{_WORDS[kind]}>")
-
-    def _literal(self, literal: str, counted: _Counted) -> str:
-        kind = self._known.get(literal)
-        if literal.startswith(("/", "~")):
-            return counted(kind or PATH, self._folder(literal)) if kind else self._path(literal, counted)
-        return counted(kind or OTHER, f"<{_WORDS.get(kind or OTHER, 'removed')}>")
-
-    def _address(self, value: str, counted: _Counted) -> str:
-        """A version (`580.159.4.1`) looks like an address too; the loopback and the empty one tell nothing."""
-        return value if value.startswith(("127.", "0.")) else counted(ADDRESS, "<address>")
-
     def _path(self, path: str, counted: _Counted) -> str:
-        if PUBLIC.match(path) or path.startswith("/folder-"):
+        path = re.sub(r"^//", "/", re.sub(r"[\\/]+", "/", path)) if "\\" in path or "//" in path else path
+        if _PUBLIC.match(path) or path.startswith("/folder-"):
             return path
-        package = PACKAGES.fullmatch(path)
+        package = _PACKAGES.fullmatch(path)
         if package is not None:
             return counted(PATH, f"/python{package[1]}")
         folder, _, name = path.rstrip("/").rpartition("/")
@@ -388,17 +403,31 @@ class Redactor:
         return self._folders.setdefault(folder, f"/folder-{len(self._folders) + 1}")
 
 
-_WORDS = {
-    HOST: "host",
-    USER: "user",
-    COMMAND: "command",
-    TOKEN: "token",
-    ENVIRONMENT: "environment",
-    PROCESS: "process",
-    FOLDER: "folder",
-    DEVICE: "device",
-}
-_COMMON = {
-    "python", "python3", "pytorch", "triton", "nvidia", "cublas", "kernel", "profkit", "xterm-256color", "linux-gnu",
-    "en_us.utf-8", "c.utf-8", "localhost", "production", "--backend", "--iterations", "--config",
-}  # fmt: skip
+def _url(found: re.Match[str], counted: _Counted) -> str:
+    scheme, rest = found[1], found[2]
+    public = scheme.lower() in ("http", "https") and _PUBLIC_HOST.match(rest.rpartition("@")[2])
+    return (
+        found[0]
+        if not rest or scheme.lower() == "file" or public
+        else f"{scheme}://{counted(ADDRESS, '<address>')}"
+    )
+
+
+def _ipv6(text: str, counted: _Counted) -> str:
+    plain = text.rstrip(".:") if not text.endswith("::") else text
+    try:
+        ipaddress.IPv6Address(plain.partition("%")[0])
+    except ValueError:
+        return text
+    return counted(ADDRESS, "<address>") + text[len(plain) :]
+
+
+def without_keys(lines: Iterable[str]) -> Iterator[str]:
+    """Lines without what lies inside of a key: a form that goes over many of them."""
+    inside = 0
+    for line in lines:
+        if inside and "-----END" not in line and re.fullmatch(r"[\w+/=:,. -]*\s*", line):
+            inside -= 1
+            continue
+        inside = _MOST_KEY_LINES if _KEY_BEGIN.search(line) is not None and "-----END" not in line else 0
+        yield line

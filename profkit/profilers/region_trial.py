@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from profkit.core.errors import Fault, MachineError, ProfkitError
+from profkit.core.errors import Fault, ProfkitError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.types import Directive, Report, Switch
 from profkit.profilers.programs import try_command
@@ -30,6 +30,16 @@ _WORKLOAD = (
 )
 
 
+@dataclass(frozen=True)
+class RegionTrial:
+    """What a tool counted of the region, in the event's unit, and the wall seconds of it; or why it did not."""
+
+    counted: float = 0.0
+    seconds: float = 0.0
+    reason: str | None = None
+    fix: str | None = None
+
+
 def try_region(
     tool: str,
     folder: Path,
@@ -39,11 +49,11 @@ def try_region(
     env: Mapping[str, str],
     read: Callable[[], Report],
     explain: Callable[[str, int], Fault | None],
-) -> tuple[Report, float]:
-    """What the tool counted of the region, and the wall seconds that the workload measured in it.
+    event: str,
+) -> RegionTrial:
+    """Count one event of a region; `rounds` of a loop are inside and around it, `argv` puts the tool before a workload.
 
-    `rounds` of a loop are inside and around the region, `argv` puts the tool before a workload. Raises MachineError
-    where the tool did not run, left nothing, or the region could not switch it.
+    The trial has a reason where the tool did not run, left nothing, or the region could not switch it.
     """
     directive = Directive("counters", str(folder / "record"), switch)
     # -S and -s leave the user's site packages and start-up files out: a trial of the tool, not of them
@@ -55,23 +65,18 @@ def try_region(
     }
     trial = try_command(argv((sys.executable, "-S", "-s", "-c", program)), {**env, **ours}, seconds=30.0)
     if not trial.ok:
-        fault = explain(trial.output, trial.returncode)
-        if fault is not None:
-            raise MachineError(fault.reason, fault.fix)
-        raise MachineError(f"{tool} {trial.ending}: {trial.last_line[:160]}")
+        ended = Fault(f"{tool} {trial.ending}: {trial.last_line[:160]}")
+        fault = explain(trial.output, trial.returncode) or ended
+        return RegionTrial(reason=fault.reason, fix=fault.fix)
     try:
-        report = read()
+        counters = read().counters
         seconds, notes = _read_record(folder)
     except (ProfkitError, OSError) as error:
-        raise MachineError(f"{tool} ran, but its counts are not there: {error}") from error
+        return RegionTrial(reason=f"{tool} ran, but its counts are not there: {error}")
     if notes:
-        raise MachineError(f"the region could not switch {tool}: {notes}")
-    return report, seconds
-
-
-def counted_events(report: Report, name: str) -> float:
-    """The count of one event over the run, in the event's unit; 0 where there is none."""
-    return next((c.value for c in report.counters if c.name == name and c.scope.kind == "run"), None) or 0.0
+        return RegionTrial(reason=f"the region could not switch {tool}: {notes}")
+    counted = next((c.value for c in counters if c.name == event and c.scope.kind == "run"), None)
+    return RegionTrial(counted or 0.0, seconds)
 
 
 def _read_record(folder: Path) -> tuple[float, str]:

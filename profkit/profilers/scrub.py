@@ -1,78 +1,95 @@
-"""A copy of a report without what is private, which its reader still takes."""
+"""A copy of a report in text without what is private, which its reader still takes."""
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import re
 import shlex
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
-from profkit.core.files.regular import open_regular, open_regular_text
+from profkit.core.files.regular import open_regular
 from profkit.core.files.safe_folder import bring, private_place
-from profkit.profilers.files import HEAD_BYTES, check_unpacked
-from profkit.profilers.private_forms import without_keys
-from profkit.profilers.redact import Redactor, RemovedText
+from profkit.profilers.files import HEAD_BYTES, check_unpacked, lines_of
+from profkit.profilers.redact import HOST, PROCESS, Redactor, RemovedText, without_keys
 from profkit.profilers.registry import recognise_format
 
-LEARNT_PIECE = 1 << 20  # bytes
-LONGEST_LINE = 16 << 20  # characters: a longer one is cut there
+_GZIP = b"\x1f\x8b"
 
 
-def scrub_report(
-    source: Path, output: Path, redactor: Redactor | None = None, name: str | None = None
-) -> tuple[RemovedText, ...]:
+def scrub_report(source: Path, output: Path, redactor: Redactor | None = None) -> tuple[RemovedText, ...]:
     """Write a copy of the report at `source` to `output` without what is private, and return what was taken out.
 
-    What `redactor` knows to be private is taken out as well; it notes what kinds of text stay, in the file that is
-    called `name`. Raises UnreadableReport for what is no report, UsageError
-    for a format out of which nothing can be taken, MachineError where the copy cannot be written. Where it raises, it
-    leaves nothing at `output`.
+    What `redactor` knows to be private is taken out as well. Raises UnreadableReport for what is no report or
+    damaged, UsageError for a binary one, MachineError where the copy cannot be written; it then leaves nothing.
     """
     form = recognise_format(source)
-    if form.scrub is None:
+    if form.as_text is not None:
         raise UsageError(
-            f"{source} is {form.title}: nothing can be taken out of it without breaking it",
-            form.scrub_fix.format(name=shlex.quote(source.name)),
+            f"{source} is {form.title}: only text is scrubbed",
+            form.as_text.format(name=shlex.quote(source.name), stem=shlex.quote(source.stem)),
         )
     redactor = redactor or Redactor()
-    learn_report(source, redactor)
+    files = sorted(path for path in source.iterdir() if path.is_file()) if source.is_dir() else [source]
+    files = [path for path in files if is_text(path)]
+    if not files:
+        raise UnreadableReport(f"{source} is damaged: it begins as {form.title}, and is no text")
     try:
         with private_place(output) as copy:
-            form.scrub(source, copy, redactor)
+            for file in files:
+                learn_report(file, redactor)
+            if source.is_dir():
+                copy.mkdir()
+            for file in files:
+                scrub_text(file, copy / file.name if source.is_dir() else copy, redactor)
             bring(copy, output)
     except FileExistsError as error:
         raise UsageError(f"{output} is there already", "--output ANOTHER") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UnreadableReport(f"{source} is damaged, so nothing can be taken out of it: {error}") from error
     except OSError as error:
         raise MachineError(f"cannot write {output}: {error.strerror or error}", "--output PATH") from error
-    redactor.note_remaining(name or source.name, form.texts)
     return redactor.removed()
 
 
 def learn_report(path: Path, redactor: Redactor) -> None:
-    """Read the report once for the private words in it, which may stand anywhere else in it too; no more than that.
+    """Read the text once for the private words in it, which may stand anywhere else in it too."""
+    columns: dict[int, str] = {}  # of a table: number -> kind
+    with _lines(path) as lines:
+        for line in lines:
+            redactor.learn_text(line)
+            if "Process Name" in line or "Host Name" in line:
+                kinds = {"Process Name": PROCESS, "Host Name": HOST}
+                titles = next(csv.reader([line]))
+                columns = {n: kinds[title] for n, title in enumerate(titles) if title in kinds}
+            elif columns:
+                with suppress(csv.Error):
+                    cells = next(csv.reader([line]), [])
+                    for number in columns.keys() & range(len(cells)):
+                        redactor.learn(cells[number], columns[number])
 
-    Binary reports are read so by what scrubs them. What cannot be read is left to whoever reads it next.
-    """
-    try:
-        with open_regular(path) as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            if not packed and not is_text(path):
-                return
-            content = gzip.GzipFile(fileobj=raw) if packed else raw
-            while piece := content.read(LEARNT_PIECE):
-                if packed:
-                    check_unpacked(content.tell(), raw)
-                piece += content.readline(LONGEST_LINE)
-                redactor.learn_text(re.sub(r"(?<!\\)\\/", "/", piece.decode("utf-8", "replace")))
-    except (OSError, EOFError, zlib.error, UnreadableReport):
-        return
+
+def scrub_text(source: Path, output: Path, redactor: Redactor) -> None:
+    """Copy text, packed as `source` is, line by line without what is private."""
+    opened = gzip.open if _is_packed(source) else open
+    with (
+        _lines(source) as lines,
+        opened(output, "xt", encoding="utf-8", errors="surrogateescape", newline="") as copy,
+    ):
+        for line in without_keys(lines):
+            copy.write(redactor.text(line))
 
 
 def is_text(path: Path) -> bool:
-    """Whether a file begins as UTF-8 text does."""
+    """Whether a file begins as UTF-8 text does, packed or not."""
+    if _is_packed(path):
+        return True
     with open_regular(path) as file:
         head = file.read(HEAD_BYTES)
     if b"\0" in head:
@@ -84,11 +101,25 @@ def is_text(path: Path) -> bool:
     return True
 
 
-def scrub_text(source: Path, output: Path, redactor: Redactor) -> None:
-    """Copy text line by line without what is private."""
-    with (
-        open_regular_text(source, encoding="utf-8", errors="surrogateescape", newline="") as lines,
-        output.open("x", encoding="utf-8", errors="surrogateescape", newline="") as copy,
-    ):
-        for line in without_keys(iter(lambda: lines.readline(LONGEST_LINE), "")):
-            copy.write(redactor.text(line))
+def _is_packed(path: Path) -> bool:
+    with open_regular(path) as file:
+        return file.read(2) == _GZIP
+
+
+@contextmanager
+def _lines(path: Path) -> Iterator[Iterator[str]]:
+    """Lines of a text. A slash that JSON escapes is a slash, so that a path is seen as one."""
+    with open_regular(path) as raw:
+        packed = _is_packed(path)
+        content = cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if packed else raw
+        text = io.TextIOWrapper(content, encoding="utf-8", errors="surrogateescape", newline="")
+
+        def lines() -> Iterator[str]:
+            unpacked = 0
+            for line in lines_of(text, path):
+                unpacked += len(line)
+                if packed:
+                    check_unpacked(unpacked, raw)
+                yield re.sub(r"(?<!\\)\\/", "/", line)
+
+        yield lines()

@@ -6,17 +6,26 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from profkit.core.codec import json_text
 from profkit.core.errors import MachineError, ProfkitError, UsageError
 from profkit.core.files.safe_folder import chown_to_sudo_user
 from profkit.core.progress import Progress, Silent
 from profkit.core.run_folder import FILE_NAME, run_to_json
-from profkit.core.types import RunDocument, SweepDocument
+from profkit.core.types import RunDocument
 from profkit.core.whole_files import is_stream, write_whole
-from profkit.kernels.generation_document import generation_text, is_generation, read_generation
-from profkit.profiling.summarize import converted_report, read_judged, refuse_generation
+from profkit.profiling.summarize import (
+    converted_report,
+    is_sweep,
+    may_hold_kernels,
+    read_judged,
+    refuse_generation,
+)
 from profkit.reporting.view import View
+
+if TYPE_CHECKING:
+    from profkit.core.types import SweepDocument
 
 FOR_VIEWERS = {"html": ".html", "perfetto": ".json", "speedscope": ".json"}  # nothing to read on a terminal
 FOR_PEOPLE = ("terminal", "markdown", "html")
@@ -112,12 +121,12 @@ def render_kernels(source: Path, form: str) -> str | None:
 
     For machines it is a run as any other. Raises UnreadableReport where its file is broken.
     """
-    view = _view_of_kernels(source) if form in FOR_PEOPLE else None
+    view = _view_of_kernels(source) if form in FOR_PEOPLE and may_hold_kernels(source) else None
     return _render_view(view, form, strict=False) if view is not None else None
 
 
 def _view_of_kernels(source: Path) -> View | None:
-    from profkit.kernels.evaluation.results.read_results import is_evaluation, read_evaluation
+    from profkit.kernels.evaluation.results.document import is_evaluation, read_evaluation
 
     if (sweep := read_sweep_in(source)) is not None:
         from profkit.reporting.views.sweep import view as view_sweep
@@ -136,6 +145,10 @@ def _render_generation(options: ExportOptions) -> str | None:
     Its page links the files beside it only where it will lie there.
     """
     source = options.sources[0]
+    if not may_hold_kernels(source):
+        return None
+    from profkit.kernels.generation_document import generation_text, is_generation, read_generation
+
     if not is_generation(source):
         return None
     document = read_generation(source)
@@ -166,7 +179,7 @@ def _render_view(shown: View, form: str, *, strict: bool) -> str:
 
 def _tests_of_evaluation(options: ExportOptions) -> str | None:
     """Every test of an evaluation as a test case, and the verdicts; None of another form, or of anything else."""
-    from profkit.kernels.evaluation.results.read_results import is_evaluation, read_evaluation
+    from profkit.kernels.evaluation.results.document import is_evaluation, read_evaluation
 
     source = options.sources[0]
     if options.form != "junit" or not is_evaluation(source):
@@ -233,7 +246,7 @@ def _short_view(document: RunDocument) -> View:
     from profkit.reporting.views import run
     from profkit.reporting.views.sweep import check as sweep_check
 
-    return sweep_check.view(document) if sweep_check.is_sweep(document) else run.view(document)
+    return sweep_check.view(document) if is_sweep(document) else run.view(document)
 
 
 def _html_page(document: RunDocument, options: ExportOptions, progress: Progress) -> str:

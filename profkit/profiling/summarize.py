@@ -11,11 +11,9 @@ from pathlib import Path
 from profkit.analysis.metrics import derive, formula_table, has_formulas
 from profkit.backends import backend_of_report
 from profkit.core.errors import MachineError, NotANumber, UnreadableReport, UsageError
+from profkit.core.files.regular import read_start
 from profkit.core.run_folder import FILE_NAME, read_run
 from profkit.core.types import Report, RunDocument, Workload
-from profkit.kernels.evaluation.results.as_run import evaluation_as_run
-from profkit.kernels.evaluation.results.read_results import is_evaluation, read_evaluation
-from profkit.kernels.generation_document import is_generation
 from profkit.profilers.files import read_head
 from profkit.profilers.profiler import Conversion, Format
 from profkit.profilers.registry import explain_fault, find_profiler, recognise_format
@@ -51,8 +49,25 @@ def _judge(document: RunDocument, path: Path, targets: Path | None) -> RunDocume
         raise UnreadableReport(f"{path} holds numbers with which nothing can be computed: {error}") from error
 
 
+def is_sweep(run: RunDocument) -> bool:
+    """Whether a run is a sweep, of which each case is a region: a verdict on each is no answer."""
+    return any(timing.group is not None for timing in run.timings)
+
+
+def may_hold_kernels(path: Path) -> bool:
+    """Whether it can be results of many kernels, a folder or JSON: asked before what reads those is loaded."""
+    if path.is_dir():
+        return True
+    try:
+        return read_start(path, 64).lstrip()[:1] in (b"{", b"[", b"")
+    except OSError:
+        return False  # whoever reads it says why
+
+
 def refuse_generation(path: Path) -> None:
     """Raise UnreadableReport where `path` is a generation of kernels: it has no readings, and no verdicts."""
+    from profkit.kernels.generation_document import is_generation
+
     if not is_generation(path):
         return
     folder = path if path.is_dir() else path.parent
@@ -64,14 +79,22 @@ def refuse_generation(path: Path) -> None:
 
 
 def _load(path: Path) -> RunDocument:
-    refuse_generation(path)
+    if may_hold_kernels(path):
+        refuse_generation(path)
     if (path / FILE_NAME).is_file():
         return read_run(path)
     if path.name == FILE_NAME or (path.is_file() and _is_run(read_head(path))):
         return read_run(path)
-    if is_evaluation(path):
-        return evaluation_as_run(read_evaluation(path))
+    if may_hold_kernels(path) and (evaluation := _read_evaluation(path)) is not None:
+        return evaluation
     return report_as_run(read_report(path), path)
+
+
+def _read_evaluation(path: Path) -> RunDocument | None:
+    from profkit.kernels.evaluation.results.as_run import evaluation_as_run
+    from profkit.kernels.evaluation.results.document import is_evaluation, read_evaluation
+
+    return evaluation_as_run(read_evaluation(path)) if is_evaluation(path) else None
 
 
 def _is_run(head: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""What `profkit history` does: add runs, reports and results of other tools; accept changes; prune."""
+"""What `profkit history` does: add runs and reports; accept changes; prune."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
 from profkit.core.files.regular import open_regular
 from profkit.core.run_folder import FILE_NAME, is_run, read_run
 from profkit.core.types import AcceptedChange, Entry
-from profkit.kernels.evaluation.results.read_results import is_evaluation
-from profkit.profilers.files import read_head
-from profkit.profilers.registry import folder_format, recognise_format
+from profkit.kernels.evaluation.results.document import is_evaluation
+from profkit.profilers.registry import folder_format
 from profkit.profiling.summarize import refuse_generation, summarize_report
 from profkit.regression.history import History, HistoryFilter, entry_of
 from profkit.regression.history.entry import ID_LENGTH
-from profkit.regression.history.imports import TOOLS, begins_like_json, import_file
 from profkit.regression.times import iso_time, microseconds
 
 
@@ -86,7 +84,7 @@ def add_paths(
 
 
 def entry_at(path: Path, options: AddOptions = AddOptions()) -> Entry:
-    """What a history stores of a run's folder, a run.json, a profiler's report or another tool's result.
+    """What a history stores of a run's folder, a run.json, an evaluation or a profiler's report.
 
     The kind is recognized by the content. Raises UnreadableReport (2) for what is none of these, and what `examine`
     raises for reports.
@@ -102,12 +100,7 @@ def entry_at(path: Path, options: AddOptions = AddOptions()) -> Entry:
     elif path.is_dir() and folder_format(path) is None:
         raise _folder_error(path)
     else:
-        imported = None if path.is_dir() else _import_result(path)
-        entry = (
-            imported
-            if imported is not None
-            else entry_of(summarize_report(path), path=str(path), id=_content_id(path))
-        )
+        entry = entry_of(summarize_report(path), path=str(path), id=_content_id(path))
     entry = entry if workload is None else with_workload(entry, workload)
     return replace(entry, commit=commit or entry.commit, night=options.night or entry.night)
 
@@ -116,25 +109,6 @@ def with_workload(entry: Entry, workload: str) -> Entry:
     """The entry under another workload's name, its values too."""
     values = tuple(replace(value, key=replace(value.key, workload=workload)) for value in entry.values)
     return replace(entry, workload=workload, values=values)
-
-
-def _import_result(path: Path) -> Entry | None:
-    """The entry of another benchmark tool's result; None where a profiler wrote the file."""
-    read_head(path)  # says in words what is no file, or empty
-    if not begins_like_json(path):
-        return None
-    try:
-        recognise_format(path)
-    except UnreadableReport:
-        entry = import_file(path)
-        if entry is None:
-            raise UnreadableReport(
-                f"{path} is JSON, but of no tool that is known: neither a profiler's report nor a result of"
-                f" {', '.join(tool.name for tool in TOOLS)}",
-                "profkit history add --help says what is read",
-            ) from None
-        return entry
-    return None
 
 
 def _folder_error(path: Path) -> UnreadableReport:

@@ -13,10 +13,10 @@ import re
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from profkit.core import process
 from profkit.core.errors import MachineError, ProfkitError, UsageError, WorkloadError
@@ -24,6 +24,7 @@ from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import make_parents, opened
 from profkit.core.run_folder import read_run
 from profkit.core.types import Depth, RunDocument
+from profkit.regression.nightly import config_values as values
 from profkit.runtime.passes.command import START_NOTHING
 
 # `python -m profkit` would look for modules in the workload's folder first, where there may be a `random.py`.
@@ -34,7 +35,7 @@ PLAN_SECONDS = 60.0  # a plan asks the tools for their versions and no more
 _SAID = 2000  # characters of a child's last words that are looked at
 _FRAMES = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+")
 
-# `absent`: not tried; the night ended before, or the runs that were given have none of it.
+# `absent`: not tried; the night ended before.
 Ending = Literal[
     "done", "workload-failed", "machine", "out-of-time", "died", "refused", "profkit-failed", "absent"
 ]
@@ -42,23 +43,26 @@ Ending = Literal[
 
 @dataclass(frozen=True)
 class ProfileRequest:
-    """What is profiled, and how. `timeout` is for one process, `budget` for all of its profile, in seconds."""
+    """What is profiled, and how: the options of a nightly's workload, each read as its type says.
+
+    `timeout` is for one process, `budget` for all of its profile, in seconds.
+    """
 
     name: str
-    command: tuple[str, ...] = ()
-    backend: str = "auto"
+    command: values.Command = ()
+    backend: Annotated[str, values.backend] = "auto"
     depth: Depth = "gate"
-    passes: tuple[str, ...] | None = None
-    targets: Path | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
-    cwd: Path = Path()
-    timeout: float | None = None
-    budget: float = 600.0
-    timing: float | None = None  # seconds of sampling in one process, as `profile --sampling` takes it
-    precision: float = 0.01
+    passes: Annotated[tuple[str, ...] | None, values.pass_names] = None
+    targets: Annotated[Path | None, values.file] = None
+    env: values.Variables = field(default_factory=dict)
+    cwd: Annotated[Path, values.folder] = Path()
+    timeout: values.Seconds | None = None
+    budget: values.Seconds = 600.0
+    timing: values.Seconds | None = None  # of sampling in one process, as `profile --sampling` takes it
+    precision: Annotated[float, values.number(0.0001, 0.5, 0.01)] = 0.01
     cold: bool = False
-    limit: float | None = None  # seconds for its passes, as `profile --budget` takes it
-    on: str | None = None  # another place, as `profile --on` takes it
+    limit: float | None = None  # seconds for its passes, as `profile --budget` takes it; no key of a file
+    on: Annotated[str | None, values.places] = None  # another place, as `profile --on` takes it
     on_python: str | None = None
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
 from datetime import timedelta
 from statistics import median
 
-from profkit.core.collector import without_collector
+from profkit.core.codec import without_collector
 from profkit.core.progress import Progress, Silent
-from profkit.core.types import Entry, HistorySummary, Point, SeriesSummary, Trend
+from profkit.core.types import HistorySummary, Point, SeriesSummary, Trend
 from profkit.core.types.history import SUMMARY_DAYS
 from profkit.regression.detection import rule_for
 from profkit.regression.history import History, HistoryFilter
-from profkit.regression.nightly.calibration import CALIBRATION
 from profkit.regression.times import iso_time, microseconds
 from profkit.regression.trends import trend_of
 
@@ -33,13 +31,13 @@ def summarize_history(
     told = progress if progress is not None else Silent()
     with without_collector():
         told.begin("read", str(history.path))
-        entries = _of_workloads(history.entries())
+        entries = history.entries()
         chosen = HistoryFilter()
         if days is not None and entries:
             since = iso_time(microseconds(entries[-1].started) - days * _DAY)
             chosen = HistoryFilter(since=since)
-            entries = _of_workloads(history.entries(chosen))
-        known = [one for one in history.series(chosen, samples=False) if not _is_trial(one.key.workload)]
+            entries = history.entries(chosen)
+        known = history.series(chosen, samples=False)
         accepted = history.accepted()
         told.end(f"{len(entries)} runs, {len(known)} series")
         told.begin("look for changes", f"{len(known)} series")
@@ -70,14 +68,6 @@ def summarize_trend(trend: Trend) -> SeriesSummary:
     if trend.detectable is not None and level:
         counts = max(trend.detectable, rule.floor(level) / abs(level))
     return SeriesSummary(trend, rule.gates, level, before, counts)
-
-
-def _of_workloads(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    return tuple(entry for entry in entries if not _is_trial(entry.workload))
-
-
-def _is_trial(workload: str) -> bool:
-    return workload.endswith(f"/{CALIBRATION}")
 
 
 def _level(trend: Trend, alike: list[tuple[int, Point]]) -> float:

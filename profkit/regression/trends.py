@@ -22,7 +22,7 @@ from profkit.regression.change_points import examine_series
 from profkit.regression.detection import segments_of
 from profkit.regression.history import History, HistoryFilter
 from profkit.regression.history.queries import ALL
-from profkit.regression.history.series_file import SeriesFile, read_series_file
+from profkit.regression.history.series_file import read_series_file
 
 # The metric where none is named, the first that a workload has: of a sweep the times over all shapes, since its cases
 # are thousands; of an evaluation the speed-up over all tests.
@@ -76,26 +76,29 @@ def trend_of(series: Series, accepted: Sequence[AcceptedChange] = ()) -> Trend:
     return Trend(series, segments, tuple(changes), noise, detectable, autocorrelation, tuple(notes))
 
 
-def trend_of_file(path: Path, column: str | None = None, by: str | None = None) -> tuple[Trend, SeriesFile]:
-    """The trend of a series in a text file: one value a line, `index,value`, or a table with more columns.
+def trend_of_file(path: Path) -> Trend:
+    """The trend of a series in a text file, one value a line; nights without a value keep their place.
 
-    Consecutive rows of one build become their median; nights without a value keep their place. Raises UnreadableReport
-    for what is no such file, UsageError where it has no such column.
+    Raises UnreadableReport for what is no such file.
     """
-    file = read_series_file(path, column, by)
+    file = read_series_file(path)
     points = tuple(
         Point(label, label, "", value if value is not None else 0.0, valid=value is not None)
         for label, value in zip(file.labels, file.values, strict=True)
     )
-    series = Series(SeriesKey(path.stem, "", file.column, Scope("run")), "", "none", points)
+    series = Series(SeriesKey(path.stem, "", file.name, Scope("run")), "", "none", points)
     findings = examine_series(file.values)
     changes = tuple(replace(change, started=file.labels[change.index]) for change in findings.change_points)
     whole = (Segment(0, len(points) - 1, "begin", "the first value"),)
-    notes = (*file.notes, *findings.notes)
-    trend = Trend(
-        series, whole, changes, findings.noise, findings.detectable, findings.autocorrelation, notes
+    return Trend(
+        series,
+        whole,
+        changes,
+        findings.noise,
+        findings.detectable,
+        findings.autocorrelation,
+        tuple(findings.notes),
     )
-    return trend, file
 
 
 def _matching_series(known: Sequence[Series], pattern: str) -> list[Series]:

@@ -10,16 +10,18 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import floor, log10
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from profkit.analysis.stacks.files import Flame
 from profkit.analysis.summaries.roofline_points import Roofline
 from profkit.analysis.summaries.time import SampleDistribution
 from profkit.core.formatting import format_percent, format_quantity
 from profkit.core.statistics import median
-from profkit.core.types import Trend
 from profkit.reporting.text_plots import Plot, letter_plots, plot, roofline_plot
 from profkit.reporting.view import Block, Footnote, Paragraph, Span, Text, table
+
+if TYPE_CHECKING:
+    from profkit.core.types import Trend
 
 HOTTEST = 15  # functions beside a flame graph
 ALL = 100.0  # %

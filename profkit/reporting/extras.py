@@ -7,11 +7,14 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
+from typing import TYPE_CHECKING
 
 from profkit.analysis.stacks.files import read_speedscope
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Stacks
-from profkit.runtime.passes.read_tracemalloc import Allocations, read_tracemalloc
+
+if TYPE_CHECKING:
+    from profkit.runtime.passes.read_tracemalloc import Allocations
 
 PAGE = "report.html"
 _MOST = 5000  # files that are looked at: more is no run of ours
@@ -43,6 +46,8 @@ def read_extras(folder: Path | None) -> Extras:
     """The extras of the run in `folder`; None, or a folder that cannot be read, has none. Never raises."""
     if folder is None:
         return Extras()
+    from profkit.runtime.passes.read_tracemalloc import read_tracemalloc
+
     stacks: list[Stacks] = []
     allocations = None
     for name in ("stacks", "trace"):

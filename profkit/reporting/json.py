@@ -19,11 +19,11 @@ from profkit.core.types import (
     RunDocument,
     Trend,
 )
-from profkit.profilers.redact import FileLeftOut, RemainingText, RemovedText
+from profkit.profilers.redact import FileLeftOut, RemovedText
 
 
 def run(document: RunDocument) -> str:
-    """Schema "profkit.run/1", the same that stands in run.json."""
+    """Schema "profkit.run/2", the same that stands in run.json."""
     return run_to_text(document)
 
 
@@ -93,18 +93,18 @@ def trends(series_trends: Sequence[Trend], path: str) -> str:
     )
 
 
-def trend_of_file(trend: Trend, path: str, column: str, by: str | None, rows: Sequence[int]) -> str:
-    """Schema "profkit.trend/1": `change_points` are indices into `values`, `rows` the first row of each value."""
+def trend_of_file(trend: Trend, path: str) -> str:
+    """Schema "profkit.trend/1": `change_points` are indices into `values`; a file has one column, a row each value."""
     fields = trend_fields(trend)
     body: dict[str, Json] = {
         "file": path,
-        "column": column,
-        "by": by,
+        "column": trend.series.key.metric,
+        "by": None,
         "change_points": fields["change_points"],
         "changes": fields["changes"],
         "values": [point.value if point.valid else None for point in trend.series.points],
         "labels": [point.started for point in trend.series.points],
-        "rows": list(rows),
+        "rows": list(range(len(trend.series.points))),
         **{name: fields[name] for name in ("noise", "detectable", "autocorrelation", "notes")},
     }
     return _text("profkit.trend/1", body)
@@ -141,17 +141,15 @@ def scrubbed(
     output: str,
     removed: Sequence[RemovedText],
     left_out: Sequence[FileLeftOut],
-    remaining: Sequence[RemainingText] = (),
 ) -> str:
-    """Schema "profkit.scrub/1"."""
+    """Schema "profkit.scrub/2"."""
     body = {
         "source": source,
         "output": output,
         "removed": [{"kind": r.kind, "count": r.count, "examples": list(r.examples)} for r in removed],
         "left_out": [{"name": left.name, "reason": left.reason, "fix": left.fix} for left in left_out],
-        "remaining": [{"kind": one.kind, "files": list(one.files)} for one in remaining],
     }
-    return _text("profkit.scrub/1", body)
+    return _text("profkit.scrub/2", body)
 
 
 def _fields(value: object) -> dict[str, Json]:

@@ -89,79 +89,39 @@ def test_a_mac_is_sampled_by_time_profiler_and_counted_by_cpu_counters(mac_run):
     }
     assert document.tools["xctrace"].startswith("16.0")
     told = readings(document)
-    assert told["ipc"].value == pytest.approx(3.0)
-    assert told["branch.miss_rate"].value == pytest.approx(0.5)
-    assert told["cache.l1.miss_rate"].value == pytest.approx(2.0)
-    assert told["tlb.data.miss_rate"].value == pytest.approx(0.2)
+    assert told["stalls.frontend"].quality == "estimated"
+    assert told["stalls.frontend"].value == pytest.approx(20)
+    assert told["stalls.backend"].value == pytest.approx(25)
+    assert told["ipc"].value is None
     assert "system level cache" in told["cache.l3.miss_rate"].reason
     assert (folder / "artifacts" / "trace.speedscope.json").is_file()
     assert any(p.title == "CPU time by function" for p in document.profiles)
     recorded = [call for call in calls if "--launch" in call]
     assert [call[call.index("--template") + 1] for call in recorded] == [
         "Time Profiler",
-        *["CPU Counters"] * 2,
+        "CPU Counters",
     ]
     assert all(call[call.index("--launch") + 1 :][1] == sys.executable for call in recorded)
 
 
 def test_counts_are_those_of_the_region_and_of_one_iteration(mac_run):
     document, _, _ = mac_run(passes="counters")
-    cycles = next(c for c in document.counters if c.name == "Cycles")
     # One of four entries of 50 ms; each may take longer on a busy machine.
-    assert 0.95 * 50 * 3_200_000 < cycles.value < 2 * 50 * 3_200_000
-    busy = readings(document)["cpu.utilization"]
-    assert (busy.quality, busy.value) == ("estimated", pytest.approx(100, rel=0.1))
+    assert 0.95 * 50 * 3_200_000 < readings(document)["cycles"].value < 2 * 50 * 3_200_000
     assert set(document.facts) == {"Instruments", "device model", "system"}
-
-
-def test_counts_of_short_entries_are_estimates_and_their_ratios_are_not(mac_run):
-    script = MARKED.replace("range(4)", "range(30)").replace("0.05", "0.008")
-    document, _, _ = mac_run(script, passes="counters")
-    told = readings(document)
-    assert told["instructions"].quality == "estimated"
-    assert (
-        "an entry of the region begins and ends within samples of a millisecond"
-        in told["instructions"].reason
-    )
-    assert told["branch.miss_rate"].quality == "measured"
 
 
 def test_where_the_region_cannot_be_found_what_was_counted_is_an_estimate(mac_run):
     document, _, _ = mac_run(passes="counters", signposts=False)
     told = readings(document)
-    assert told["ipc"].quality == "estimated"
-    assert "of the whole process" in told["ipc"].reason
+    assert told["cycles"].quality == "estimated"
+    assert "of the whole process" in told["cycles"].reason
     assert any("the trace does not tell its clock" in note for note in document.notes)
 
 
 def test_without_a_region_the_whole_process_counts(mac_run):
     document, _, _ = mac_run(PLAIN, passes="counters")
-    cycles = next(c for c in document.counters if c.name == "Cycles")
-    assert cycles.value > 100 * 3_200_000 * 0.9
-    assert readings(document)["branch.miss_rate"].quality == "measured"
-
-
-def test_an_older_xctrace_takes_no_list_of_events_and_says_so(mac_run):
-    document, _, _ = mac_run(passes="counters", cpu_events=None)
-    (counters,) = document.passes
-    assert counters.state == "skipped"
-    assert "takes no list of CPU events" in counters.reason
-    assert "Xcode 16" in counters.fix
-    assert not any(r.metric == "ipc" and r.value is not None for r in document.readings)
-
-
-def test_where_a_list_of_events_is_refused_the_guided_mode_tells_what_it_can(mac_run):
-    document, _, _ = mac_run(passes="counters", cpu_list=False)
-    first, second = document.passes
-    assert (first.state, second.state) == ("failed", "finished")
-    told = readings(document)
-    assert 0.95 * 50 * 3_200_000 < told["cycles"].value < 2 * 50 * 3_200_000
-    assert (told["stalls.frontend"].quality, told["stalls.frontend"].value) == (
-        "estimated",
-        pytest.approx(20),
-    )
-    assert told["stalls.backend"].value == pytest.approx(25)
-    assert told["ipc"].value is None
+    assert readings(document)["cycles"].value > 100 * 3_200_000 * 0.9
 
 
 def test_a_recording_without_counts_is_unavailable_and_not_zero(mac_run):

@@ -25,6 +25,7 @@ import pytest
 from cli_runner import ENVIRONMENT, PROFKIT, Said, profkit, runs
 
 from profkit.hardware import nvml
+from tests import schemas
 from tests.conftest import ROOT
 from tests.cuda_stand_in import nvidia as nvidia
 
@@ -110,9 +111,7 @@ class Bench:
 def _validator() -> Any:
     from jsonschema import Draft202012Validator
 
-    return Draft202012Validator(
-        json.loads((ROOT / "profkit" / "core" / "schema" / "run.schema.json").read_text())
-    )
+    return Draft202012Validator(schemas.run())
 
 
 @pytest.fixture

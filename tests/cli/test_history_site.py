@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -79,14 +78,3 @@ def test_without_a_history_nothing_is_made(tmp_path: Path) -> None:
     assert said.code == 2
     assert not (tmp_path / "pages").exists()
     assert "Traceback" not in said.err
-
-
-def test_what_the_pages_load_are_calls_with_plain_data(history: Path, tmp_path: Path) -> None:
-    profkit("history", "site", "--to", "pages", "--history", history, cwd=tmp_path)
-    for file in (tmp_path / "pages" / "data").glob("*.js"):
-        text = file.read_text()
-        if not file.name.startswith(("site-", "theme-")) or file.name.startswith("site-data-"):
-            for line in text.splitlines():
-                begin, _, rest = line.partition("(")
-                assert begin in ("profkitSite.share", "profkitSite.workload")
-                json.loads(rest.removesuffix(");"))

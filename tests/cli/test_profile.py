@@ -16,9 +16,8 @@ import pytest
 from cli_runner import ENVIRONMENT, MARKED, PROFKIT, Said, profkit, runs
 from jsonschema import Draft202012Validator
 
-SCHEMA = json.loads(
-    (Path(__file__).parents[2] / "profkit" / "core" / "schema" / "run.schema.json").read_text()
-)
+from tests import schemas
+
 QUICK = ("--passes", "timing", "--sampling", "0.5", "--depth", "gate", "--precision", "0.2", "--quiet")
 
 
@@ -146,7 +145,7 @@ def test_json_is_one_document_by_the_published_schema_and_alone_on_standard_outp
     said = profkit("profile", *QUICK, "--format", "json", "--", sys.executable, marked, cwd=tmp_path)
     assert said.code == 0
     document = said.json()
-    assert list(Draft202012Validator(SCHEMA).iter_errors(document)) == []
+    assert list(Draft202012Validator(schemas.run()).iter_errors(document)) == []
     assert document["state"] == "complete"
     assert document == runs(tmp_path / "reports")[0]
 

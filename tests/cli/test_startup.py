@@ -6,20 +6,70 @@ import os
 import subprocess
 import sys
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
+
+from profkit.cli.app import HIDDEN, VERBS, load_verb
+
+
+def modules_after(*arguments: str) -> set[str]:
+    """What is loaded when a call ends."""
+    code = "import atexit, sys; atexit.register(lambda: print(*sys.modules)); from profkit.cli import main; main()"
+    argv = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
 
 
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["profile", "--help"], ["summarize", "--help"]], ids=" ".join
 )
 def test_help_imports_nothing_but_the_command_line(arguments: list[str]) -> None:
-    argv = [sys.executable, "-X", "importtime", "-m", "profkit", *arguments]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    imported = modules_after(*arguments)
     ours = {name for name in imported if name.startswith("profkit.") and not name.startswith("profkit.cli")}
     assert ours == {"profkit.core", "profkit.core.errors"}
     assert not imported & {"yaml", "numpy", "torch", "psutil"}
+    verbs = imported & {f"profkit.cli.{module}" for module, _ in VERBS.values()}
+    assert verbs == {f"profkit.cli.{verb}" for verb in arguments[:-1]}
+
+
+def test_a_report_that_is_no_json_is_read_without_what_reads_sweeps_evaluations_and_generations(
+    tmp_path: Path,
+) -> None:
+    report = tmp_path / "stat.csv"
+    report.write_text(
+        "# started on Thu Nov 20 07:00:00 2026\n\n12||context-switches|101520000|100.00|118.2|/sec\n"
+    )
+    imported = modules_after("summarize", str(report))
+    assert "profkit.profilers.perf.stat_csv" in imported
+    unasked = ("profkit.kernels", "profkit.execution", "profkit.generation", "profkit.reporting.views.sweep")
+    assert not [name for name in imported if name.startswith(unasked)]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_list_of_verbs_has_the_line_that_each_says_of_itself(verb: str) -> None:
+    command = load_verb(verb)
+    assert command.name == verb
+    assert " ".join(command.help.partition("\n\n")[0].split()) == VERBS[verb][1]
+    interspersed = command.context_settings.get("allow_interspersed_args", True)
+    assert interspersed is (verb not in ("profile", "record"))
+
+
+def test_history_with_verbs_of_its_own_is_the_last_and_run_is_evaluate_and_in_no_list() -> None:
+    assert list(VERBS)[-1] == "history"
+    assert {"add", "site"} <= load_verb("history").commands.keys()
+    assert HIDDEN == {"run": "evaluate"}
+    assert load_verb("run").hidden
+    assert [each.name for each in load_verb("run").params] == [
+        each.name for each in load_verb("evaluate").params
+    ]
+    shown = subprocess.run(
+        [sys.executable, "-m", "profkit", "--help"], capture_output=True, text=True, check=True
+    )
+    names = [
+        line.split()[1] for line in shown.stdout.splitlines() if line.startswith("│ ") and line[2].isalpha()
+    ]
+    assert names == list(VERBS)
 
 
 @pytest.mark.parametrize("verb", ["compare", "nightly", "report"])

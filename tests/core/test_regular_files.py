@@ -33,6 +33,7 @@ OTHERS = {
     "core/process.py",
     "core/process_tree.py",
     "core/status.py",
+    "core/tables.py",
     "core/files/regular.py",
     "core/files/safe_folder.py",
     "execution/limits.py",
@@ -48,7 +49,6 @@ OTHERS = {
     "profilers/perf/probe.py",
     "profiling/workload.py",
     "reporting/html/page.py",
-    "reporting/site/pages.py",
 }
 INSIDE = ("runtime/region/", "runtime/passes/host/")
 

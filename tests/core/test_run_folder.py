@@ -26,10 +26,10 @@ from profkit.core.codec import LARGEST_VALUE, json_text
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
 from profkit.core.status import own_process
 from profkit.core.types import Profile, Reading, RunDocument, Scope, Source, Summary, Table, Workload
-from tests import documents, run_schema
+from tests import documents, schemas
 
 WHEN = datetime(2026, 11, 20, 5, 47, 0, tzinfo=timezone.utc)
-VALIDATOR = jsonschema.Draft202012Validator(json.loads(run_schema.PUBLISHED.read_text()))
+VALIDATOR = jsonschema.Draft202012Validator(schemas.run())
 
 
 def strict(text: str) -> object:
@@ -128,7 +128,7 @@ def test_what_is_written_reads_back_the_same(tmp_path: Path) -> None:
 def test_the_document_has_the_contracts_shape() -> None:
     data = run.run_to_json(documents.document())
     assert list(data)[:4] == ["schema", "state", "name", "backend"]
-    assert data["schema"] == "profkit.run/1"
+    assert data["schema"] == "profkit.run/2"
     assert data["workload"]["command"] == list(documents.COMMAND)  # type: ignore[index, call-overload]
     unavailable = data["readings"][1]  # type: ignore[index]
     assert unavailable == {
@@ -153,12 +153,6 @@ def test_summaries_are_keyed_by_concern_and_none_is_lost() -> None:
     data = run.run_to_json(document)
     assert list(data["summaries"]) == ["time", "cache", "time-2"]  # type: ignore[arg-type]
     assert run.run_from_json(data) == document
-
-
-def test_the_published_schema_is_what_the_model_says() -> None:
-    """When this fails, the model changed: run `python -m tests.run_schema`."""
-    assert run_schema.PUBLISHED.read_text() == run_schema.text()
-    jsonschema.Draft202012Validator.check_schema(run_schema.schema())
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
@@ -241,7 +235,8 @@ def valid(**changes: object) -> str:
         ("{}", "schema is None"),
         ('{"schema": 1}', "schema is 1"),
         ('{"schema": "other/1"}', "'other/1'"),
-        (valid(schema="profkit.run/2"), "newer profkit"),
+        (valid(schema="profkit.run/3"), "newer profkit"),
+        (valid(schema="profkit.run/1"), "older profkit"),
         (valid(name=3), "name is 3, not a text"),
         (valid(state="done"), "state is 'done', not running or complete"),
         (valid(passes={}), "passes is dict, not a list"),
@@ -257,14 +252,14 @@ def valid(**changes: object) -> str:
         (valid(gpus=[{"name": "x", "index": 1 << 64}]), "64 bits"),
         (valid(profiles=[{"total": 10**400, "title": "", "unit": ""}]), "finite number"),
         (valid().replace('"notes": []', '"notes": [' + "9" * 5000 + "]"), "not whole JSON|not a text"),
-        ('{"schema": "profkit.run/1", "x": ' + "[" * 200000, "nested too deeply"),
+        ('{"schema": "profkit.run/2", "x": ' + "[" * 200000, "nested too deeply"),
         (
             valid(readings=[{"metric": "ipc", "value": None, "unit": "", "quality": "measured",
                              "scope": {"kind": "run"}, "source": {"tool": "perf"}}]),
             "has a value or is unavailable",
         ),
         (
-            '{"schema": "profkit.run/1", "state": "complete", "name": "x", "backend": "cpu",'
+            '{"schema": "profkit.run/2", "state": "complete", "name": "x", "backend": "cpu",'
             ' "workload": {"command": ["a"]}, "readings": [], "verdicts": [], "passes": [],'
             ' "summaries": {"time": {"tables": [{"title": "t", "columns": ["a", "b"], "rows": [["1", "2"], ["1"]]}]}}}',
             r"tables\[0\]: row 1 has 1 cells for 2 columns",
@@ -277,6 +272,22 @@ def test_a_file_that_is_no_run_is_refused_in_a_sentence(tmp_path: Path, text: st
         run.read_run(tmp_path)
     assert str(tmp_path / "run.json") in caught.value.message
     assert len(caught.value.message) < 300 + len(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("workload", "line"),
+    [
+        ({"command": ["python", "a b.py"]}, "profkit profile -- python 'a b.py'"),
+        ({"command": ["profkit", "sweep", "--resume", "x"]}, "profkit sweep --resume x"),
+        ({"command": ["python", 3]}, "profkit profile -- COMMAND"),
+        ({"command": []}, "profkit profile -- COMMAND"),
+        (None, "profkit profile -- COMMAND"),
+    ],
+)
+def test_a_run_of_an_older_version_is_refused_with_the_line_of_a_new_one(workload: object, line: str) -> None:
+    with pytest.raises(UnreadableReport, match=r"older profkit \(profkit.run/1; this one reads") as caught:
+        run.run_from_json({"schema": "profkit.run/1", "workload": workload})
+    assert (caught.value.fix, caught.value.exit_code) == (line, 2)
 
 
 def test_what_is_not_there_or_not_text_is_refused_in_a_sentence(tmp_path: Path) -> None:
@@ -295,7 +306,7 @@ def test_what_is_not_there_or_not_text_is_refused_in_a_sentence(tmp_path: Path) 
 
 def test_fields_from_elsewhere_are_passed_over_and_absent_ones_take_their_default() -> None:
     minimal = {
-        "schema": "profkit.run/1",
+        "schema": "profkit.run/2",
         "state": "complete",
         "name": "x",
         "backend": "cpu",
@@ -370,12 +381,12 @@ DOCUMENTS = st.builds(
     **{
         field: st.lists(st.from_type(kind), max_size=2).map(tuple)
         for field, kind in {
-            "passes": run_schema.model.PassResult,
-            "timings": run_schema.model.Timing,
-            "counters": run_schema.model.Counter,
+            "passes": schemas.model.PassResult,
+            "timings": schemas.model.Timing,
+            "counters": schemas.model.Counter,
             "readings": Reading,
             "profiles": Profile,
-            "verdicts": run_schema.model.Verdict,
+            "verdicts": schemas.model.Verdict,
         }.items()
     },
     summaries=st.lists(st.from_type(Summary), max_size=3, unique_by=lambda s: s.concern).map(tuple),

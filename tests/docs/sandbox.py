@@ -18,8 +18,6 @@ from pathlib import Path
 
 from profkit.core.run_folder import write_run
 from profkit.core.types import RunDocument, SampleSet
-from profkit.kernels.evaluation.results.field_files import FULL_RESULTS, field_files
-from profkit.kernels.evaluation.results.read_results import read_evaluation
 from profkit.regression.history import open_history
 from profkit.regression.history_actions import AddOptions, entry_at, with_workload
 from tests import documents
@@ -63,7 +61,6 @@ defaults: {backend: cpu, depth: gate, passes: [timing]}
 workloads:
   - {name: train, command: [python, train.py]}
 paired: never
-calibrate: {workloads: 0}
 """
 CONFIGS = ("nightly.yaml", "CONFIG.yaml")
 # What starts nothing and has nothing for a shell to expand is called in the process of the tests.
@@ -147,13 +144,10 @@ def furnish(
     evaluation = DATA / "evaluations" / "own-kernels"
     for name in ("EVALUATION", "EARLIER"):
         shutil.copytree(evaluation, work / name)
-    (work / "EARLIER" / FULL_RESULTS).write_text(field_files(read_evaluation(evaluation))[FULL_RESULTS])
     for name in RUNS:
         write_run(work / name, _run())
     (work / "out.nsys-rep").write_bytes(b"a stand-in's report")
     _hide(home / "hidden", "torch", *(() if numpy else ("numpy",)))
-    train = replace(_run(), name="train", workload=replace(_run().workload, name="train"))
-    write_run(work / "downloaded" / "20261120-054700-train-cpu", train)
     (work / "series.csv").write_text(
         "".join(f"{100 + night % 3 + 10 * (night > 20)}\n" for night in range(40))
     )

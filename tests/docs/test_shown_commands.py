@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -31,7 +30,6 @@ NOT_RUN = {
     "or shows what one wrote; tests/generation has a server",
     r"^profkit compare --a ": "runs two programs for a minute; tests/regression/paired does",
     r"^profkit bisect ": "builds and runs commits for minutes; tests/regression/bisect has a repository",
-    r"nightly sweeps\.yaml": "decides on sweeps, which take minutes; tests/nightly has small ones",
     r"--on '?(?:PLACE|ssh|docker|kubectl|ray|srun|modal|prefix)\b": "needs another machine; tests/places has ssh",
     r"--base ": "needs a repository with two versions; tests/regression/paired has one",
     r"^perf ": "needs a perf that may record; tests/profilers/perf reads what it writes",
@@ -50,7 +48,6 @@ ENDS: dict[str, int] = {
     "profkit check exports": 1,
     "profkit check REPORT": 1,
     "profkit check trace.sqlite --strict": 5,
-    "profkit history export --to all.parquet": 0 if find_spec("pyarrow") else 3,
 }
 # Inside a sentence the name of a verb alone is no call.
 VERB_ALONE = re.compile(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -13,8 +14,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
+from tests import schemas
 from tests.conftest import ROOT
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -54,6 +57,14 @@ def test_every_page_stands_in_the_navigation_once() -> None:
 
 def test_the_site_builds_and_every_page_is_in_it(site: Path) -> None:
     assert [page.stem for page in PAGES if not (site / f"{page.stem}.html").is_file()] == []
+
+
+def test_the_site_publishes_the_schemas_of_the_documents(site: Path) -> None:
+    published = {path.name: json.loads(path.read_text()) for path in (site / "schema").iterdir()}
+    assert len(published) == len(schemas.ALL)
+    for schema in schemas.ALL:
+        assert published[f"{schema.__name__}.schema.json"] == schema()
+        jsonschema.Draft202012Validator.check_schema(schema())
 
 
 def test_tables_and_code_are_what_they_are_in_the_repository(site: Path) -> None:

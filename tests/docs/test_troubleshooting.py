@@ -126,7 +126,7 @@ def test_what_profkit_is_said_to_say_it_says() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["html is for viewers alone", "was written by an older profkit", "Parquet is written by arrow"]
+    "text", ["html is for viewers alone", "was written by a later profkit", "Parquet is written by arrow"]
 )
 def test_what_it_does_not_say_is_seen(text: str) -> None:
     assert not any(_says(template, text) for template in _templates())

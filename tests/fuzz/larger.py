@@ -214,14 +214,6 @@ def _script(name: str, words: bytes) -> Maker:
     return make
 
 
-def perf_report(n: int) -> bytes:
-    """Each time other libraries."""
-    lines = _recorded("perf/report.children.txt").splitlines(keepends=True)
-    head = max(number for number, line in enumerate(lines[:40]) if line.startswith(b"#")) + 1
-    body = b"".join(lines[head:])
-    return b"".join(lines[:head]) + b"".join(body.replace(b"libpython", b"lib%dpython" % k) for k in range(n))
-
-
 def stat_text(n: int) -> bytes:
     """Each time other events, in one table."""
     begin, end = seeds.STAT_TEXT.index(b"        24,"), seeds.STAT_TEXT.index(b"\n          0.0120")
@@ -334,7 +326,7 @@ def history(n: int) -> bytes:
 
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "history.sqlite"
-        entry = entry_at(seeds.DATA / "history" / "pytest-benchmark.json")
+        entry = entry_at(seeds.DATA / "cuda" / "nsys" / "hostbound.sqlite")
         with open_history(path) as store:
             for k in range(n):
                 store.add(
@@ -356,7 +348,7 @@ CASES: dict[str, dict[str, tuple[int, Maker]]] = {
         "trace": (4, lambda n: _json(seeds.runs()[1], n, NAMES)),
         "counters": (2, lambda n: _json(seeds.runs()[2], n, NAMES)),
     },
-    "evaluation": {str(k): (n, _documents(seeds.evaluations, k)) for k, n in ((0, 2), (1, 2), (2, 20))},
+    "evaluation": {str(k): (n, _documents(seeds.evaluations, k)) for k, n in ((0, 2), (1, 2))},
     "generation": {"": (10, _documents(seeds.generations, 1))},
     "cases": {"": (3, _journal(seeds.cases))},
     "attempts": {"": (10, _journal(seeds.attempts))},
@@ -368,9 +360,9 @@ CASES: dict[str, dict[str, tuple[int, Maker]]] = {
     "targets": {"": (60, targets)},
     "kernel-file": {"": (20, kernels)},
     "traces": {"": (10, lambda n: _numbered(seeds.TRACE, rb"T\(\[8", n).replace(b"_", b""))},
-    "series": {str(k): (50, functools.partial(lambda k, n: seeds.series()[k] * n, k)) for k in (0, 1)},
-    "results": {
-        "google": (4, lambda n: _json(_recorded("history/google-benchmark.repetitions.json"), n, NAMES))
+    "series": {
+        "values": (50, lambda n: seeds.series()[0] * n),
+        "named": (50, lambda n: b"# nightly\nseconds\n" + b"0.5\n\n-\n0.25\n" * n),
     },
     "nsys": {"hostbound": (1, _nsys("hostbound")), "graphs": (1, _nsys("graphs.node"))},
     "nsys-stats": {"": (10, nsys_stats)},
@@ -380,8 +372,6 @@ CASES: dict[str, dict[str, tuple[int, Maker]]] = {
         "symbols": (2, _script("script.two-events.txt", rb"(?m)^\s+[0-9a-f]+ \w+")),
         "python": (1, _script("script.py313-jit.txt", rb"py::\w+")),
     },
-    "perf-report": {"": (3, perf_report)},
-    "perf-convert": {"": (2, lambda n: _json(_recorded("perf/convert.json"), n, NAMES))},
     "perf-stat-csv": {"": (20, lambda n: _numbered(seeds.STAT_CSV, _EVENTS, n))},
     "perf-stat-json": {"": (20, lambda n: _numbered(seeds.STAT_JSON, _EVENTS, n))},
     "perf-stat-text": {"": (20, stat_text)},

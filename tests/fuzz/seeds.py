@@ -111,12 +111,6 @@ class Model:
 sub_kernel_impl = kernel("sub.Tensor")(relu)
 """
 CALLGRIND, LIBRARY, SYMBOL = "callgrind.out", "lib.so", "_Z1kPf"
-NVBENCH = b"""{"meta": {"argv": ["./bench"], "version": {"json": {"major": 1, "minor": 0, "patch": 0,
-"string": "1.0.0"}, "nvbench": {"string": "0.2.0"}}}, "devices": [{"id": 0, "name": "NVIDIA H100", "sm_version": 900}],
-"benchmarks": [{"name": "copy", "index": 0, "states": [{"name": "Device=0 N=2^20", "device": 0, "is_skipped": false,
-"axis_values": [{"name": "N", "type": "int64", "input_string": "2^20", "value": "1048576"}], "summaries": [
-{"tag": "nv/cold/sample_size", "data": [{"name": "value", "type": "int64", "value": "3"}]},
-{"tag": "nv/cold/time/gpu/mean", "data": [{"name": "value", "type": "float64", "value": "1.5e-05"}]}]}]}]}"""
 
 
 def recordings(*patterns: str) -> tuple[bytes, ...]:
@@ -161,23 +155,11 @@ def run_folders() -> tuple[bytes, ...]:
 
 
 def evaluations() -> tuple[bytes, ...]:
-    """Folders of evaluations: our own, and two of others."""
+    """Folders of evaluations."""
     made = json_text(evaluation_json(evaluation_documents.every_status())).encode()
-    rows = (
-        b'[{"op_name": "relu.default", "args": "((T([2, 3], f32),), {})", "is_correct": true, "benchmark_time_ms": 0.5,'
-        b'"reference_time_ms": 1.0, "speedup": 2.0, "error_msg": "", "error_type": "", "traceback": "", "max_abs_error"'
-        b': "0.0", "max_rel_error": "0.0", "test_type": "correctness"}]'
-    )
-    kernelbench = (
-        b'{"1": {"sample_id": 0, "compiled": true, "correctness": true, "metadata": '
-        b'{"hardware": "H100", "device": "0"}, '
-        b'"runtime": 0.5, "runtime_stats": {"mean": 0.5, "std": 0.01, "min": 0.4, "max": 0.6, "num_trials": 100}}}'
-    )
     return (
         pack({"evaluation.json": recordings("evaluations/*/evaluation.json")[0]}),
         pack({"evaluation.json": made}),
-        pack({"full_results.json": rows}),
-        pack({"eval_results.json": kernelbench}),
     )
 
 
@@ -212,19 +194,19 @@ def sweeps() -> tuple[bytes, ...]:
 
 @functools.cache
 def histories() -> tuple[bytes, ...]:
-    """A history with a few runs, and one of an older version."""
+    """A history with a few runs."""
     from profkit.regression.history.store import open_history
     from profkit.regression.history_actions import entry_at
 
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "history.sqlite"
         with open_history(path) as history:
-            for file in ("pytest-benchmark.json", "google-benchmark.repetitions.json"):
-                history.add(entry_at(DATA / "history" / file))
+            for file in ("hostbound", "graphs.node"):
+                history.add(entry_at(DATA / "cuda" / "nsys" / f"{file}.sqlite"))
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("PRAGMA journal_mode = DELETE")
             connection.execute("VACUUM")
-        return path.read_bytes(), (DATA / "history" / "v1.sqlite").read_bytes()
+        return (path.read_bytes(),)
 
 
 @functools.cache
@@ -348,7 +330,7 @@ def states() -> tuple[bytes, ...]:
         "a": PairedWorkload("0f1e", slower.changes, slower.pairing, notes=("n",)),
         "b": PairedWorkload(why="w", fix="f"),
     }
-    begun = NightState("n1", "2026-01-01T00:00:00+00:00", "1a2b", 5.0, done, {"a": "why"}, paired)
+    begun = NightState("n1", "2026-01-01T00:00:00+00:00", "1a2b", 5.0, done, paired)
     body = json_text({"schema": STATE_SCHEMA, **to_plain_data(begun)}).encode()  # type: ignore[dict-item]
     return (pack({f"n1/{STATE_FILE}": body, f"n2/{STATE_FILE}": body}),)
 
@@ -415,12 +397,10 @@ def traces() -> tuple[bytes, ...]:
 
 
 def series() -> tuple[bytes, ...]:
-    """Texts with one value per build."""
+    """Texts with one value a line."""
     return (
         b"1.5\n1.6\n1.4\nnan\n1.5e0\n",
-        b"1,1.5\n2,1.6\n3,\n4,1.4\n",
-        b'build;n;time [ms];note\na1;1;1.5;x\na1;2;1.6;"y;z"\nb2;1;-;\nb2;2;1.7;q\n',
-        b"commit\tmedian\n1a2b\t0.5\n3c4d\t0.25\n",
+        b"# nightly\nseconds\n0.5\n\n-\n0.25\n",
     )
 
 

@@ -123,8 +123,7 @@ def read_sweep(path: Path, depth: int) -> None:
 
 
 def read_history(path: Path, depth: int) -> None:
-    """All that is in it, changes of it, and now and then what can be rescued of it."""
-    from profkit.regression.history.rescue import rescue
+    """All that is in it, and changes of it."""
     from profkit.regression.history.store import open_history
 
     try:
@@ -138,12 +137,6 @@ def read_history(path: Path, depth: int) -> None:
                 history.mark(entries[0].id, False, "why")
                 history.prune([entries[-1].id])
     finally:
-        if depth > READ:
-            target = path.with_name("rescued.sqlite")
-            try:
-                rescue(path, target)
-            finally:
-                target.unlink(missing_ok=True)
         for log in ("-wal", "-shm", "-journal"):
             path.with_name(path.name + log).unlink(missing_ok=True)
 
@@ -162,7 +155,7 @@ def read_state(path: Path, depth: int) -> None:
     for folder in sorted(path.iterdir()):
         state = session.read_state(folder)
         if state is not None:
-            session.write_state(folder, state.with_calibrated("a", ""))
+            session.write_state(folder, state)
             session.read_state(folder)
 
 
@@ -259,8 +252,6 @@ def read_series(path: Path, depth: int) -> None:
     from profkit.regression.history.series_file import read_series_file
 
     read_series_file(path)
-    if depth > READ:
-        read_series_file(path, by="none")
 
 
 def read_targets(path: Path, depth: int) -> None:
@@ -268,13 +259,6 @@ def read_targets(path: Path, depth: int) -> None:
     from profkit.analysis.targets.load import load_targets
 
     load_targets(None, path, "a")
-
-
-def read_result(path: Path, depth: int) -> None:
-    """As `profkit history add` of another tool's result."""
-    from profkit.regression.history_actions import entry_at
-
-    entry_at(path)
 
 
 def _report(name: str, made: Callable[[], Sequence[bytes]], mutator: mutate.Mutator, file: str) -> Target:
@@ -311,8 +295,6 @@ TARGETS = {
         _report("ncu", seeds.ncu_files, mutate.mutate_bytes, "r.ncu-rep"),
         _report("ncu-csv", _recorded("cuda/*.csv"), mutate.mutate_text, "r.csv"),
         _report("perf-script", _recorded("perf/script.*"), mutate.mutate_text, "r.txt"),
-        _report("perf-report", _recorded("perf/report.*"), mutate.mutate_text, "r.txt"),
-        _report("perf-convert", _recorded("perf/convert.json"), mutate.mutate_json, "r.json"),
         _report("perf-stat-csv", lambda: (seeds.STAT_CSV,), mutate.mutate_text, "r.csv"),
         _report("perf-stat-text", lambda: (seeds.STAT_TEXT,), mutate.mutate_text, "r.txt"),
         _report("perf-stat-json", lambda: (seeds.STAT_JSON,), mutate.mutate_json, "r.json"),
@@ -324,12 +306,5 @@ TARGETS = {
         _report("torch", seeds.torch_traces, mutate.mutate_packed, "r.json.gz"),
         _report("cprofile", seeds.cprofiles, mutate.mutate_bytes, "r.prof"),
         _report("stacks", seeds.stack_files, mutate.mutate_json, "r.jsonl"),
-        Target(
-            "results",
-            lambda: (*seeds.recordings("history/*.json", "history/asv/results/box/3*.json"), seeds.NVBENCH),
-            mutate.mutate_json,
-            read_result,
-            "r.json",
-        ),
     )
 }

@@ -32,7 +32,7 @@ def test_every_input_that_is_kept_belongs_to_a_target() -> None:
     assert {path.name for path in CORPUS.iterdir()} <= TARGETS.keys()
 
 
-@pytest.mark.parametrize("name", ["run", "results", "callgrind", "nightly", "sweep"])
+@pytest.mark.parametrize("name", ["run", "series", "callgrind", "nightly", "sweep"])
 def test_the_same_seed_makes_the_same_changes(name: str) -> None:
     target = TARGETS[name]
     seeds = target.seeds()
@@ -58,19 +58,19 @@ def test_a_folder_is_packed_as_it_was() -> None:
 
 
 def test_a_fault_of_a_reader_is_seen_and_made_small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from profkit.regression import history_actions
+    from profkit.regression.history import series_file
 
-    def entry_at(path: Path) -> None:
+    def read_series_file(path: Path) -> None:
         if b"bad" in path.read_bytes():
             raise KeyError("a field")
 
-    monkeypatch.setattr(history_actions, "entry_at", entry_at)
+    monkeypatch.setattr(series_file, "read_series_file", read_series_file)
     data = b"line\n" * 50 + b"a bad one\n" + b"line\n" * 50
-    was_read, failure = failure_of(TARGETS["results"], data, tmp_path, READ)
+    was_read, failure = failure_of(TARGETS["series"], data, tmp_path, READ)
     assert not was_read
     assert failure is not None
     assert failure.startswith("KeyError at ")
-    assert shrink(TARGETS["results"], data, failure) == b"bad"
+    assert shrink(TARGETS["series"], data, failure) == b"bad"
 
 
 def reader(read: Callable[[bytes], None]) -> Target:

@@ -16,7 +16,7 @@ import json
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
@@ -27,7 +27,6 @@ from profkit.generation.clients.client import Message
 
 Dialect = Literal["openai", "anthropic"]
 Ending = Literal["end", "length", "refused"]
-PIECE = 40  # characters that are sent at a time
 MODEL = "made-up-1"
 FINISH = {"end": "stop", "length": "length", "refused": "content_filter"}
 REASONS = {"end": "end_turn", "length": "max_tokens", "refused": "refusal"}
@@ -39,23 +38,21 @@ needs_packages = pytest.mark.skipif(
 
 @dataclass(frozen=True)
 class Reply:
-    """What a request gets: a status with an error, or a stream of `text` that ends, is cut or falls silent."""
+    """What a request gets: a status with an error, or `text`."""
 
     text: str = ""
-    ending: Ending | None = "end"  # None: the stream is over, and nobody said why
+    ending: Ending = "end"
     usage: bool = True
     thinking: str = ""  # comes before the text, and is no part of it
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     kind: str = ""  # of an error: its type
     code: str = ""  # of an error, in OpenAI's dialect
+    param: str = ""  # the same
     message: str = ""  # of an error
-    late: bool = False  # the error comes in the stream, after the text
-    broken: bool = False  # the connection is closed in the midst of the stream
-    silent: float = 0.0  # seconds in which nothing comes, after the text
+    broken: bool = False  # the connection is closed in the midst of the answer
     before: float = 0.0  # seconds until the first byte
-    whole: bool = False  # in one piece, though a stream was asked for
-    counted_late: bool = False  # what went in is said at the end, and 0 before
+    page: bool = False  # no JSON, but HTML
 
 
 @dataclass(frozen=True)
@@ -106,19 +103,14 @@ def failed(status: int = 500, message: str = "Internal error", **fields: Any) ->
     return Reply(status=status, kind="api_error", message=message, **fields)
 
 
-def overloaded(text: str = "") -> Reply:
-    """An error in the midst of the stream."""
-    return Reply(text, late=True, kind="overloaded_error", message="Overloaded")
+def cut(text: str = "") -> Reply:
+    """An answer in whose midst the connection is closed."""
+    return Reply(text, broken=True)
 
 
-def cut(text: str = "", *, broken: bool = True) -> Reply:
-    """A stream that ends before the answer does: the connection is closed, or just nothing more comes."""
-    return Reply(text, ending=None, broken=broken, usage=False)
-
-
-def silence(seconds: float = 30.0, text: str = "") -> Reply:
-    """A stream in which nothing comes any more."""
-    return Reply(text, ending=None, silent=seconds)
+def silence(seconds: float = 30.0) -> Reply:
+    """Nothing comes."""
+    return Reply(before=seconds)
 
 
 def cut_at_length(text: str) -> Reply:
@@ -156,7 +148,7 @@ def without_option(name: str) -> Callable[[Request], Reply | None]:
     def reply(request: Request) -> Reply | None:
         if name not in request.body:
             return None
-        return Reply(status=400, kind="invalid_request_error", code="unsupported_parameter",
+        return Reply(status=400, kind="invalid_request_error", code="unsupported_parameter", param=name,
                      message=f"Unsupported parameter: '{name}' is not supported with this model.")  # fmt: skip
 
     return reply
@@ -263,49 +255,32 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             if reply.status != 200:
                 self._send_json(reply.status, _error(dialect, reply), reply.headers)
-            elif reply.whole:
-                self._send_json(200, _whole(dialect, reply, body))
+            elif reply.page:
+                self._send(200, b"<html>Welcome</html>", {"content-type": "text/html"})
             else:
-                self._stream(dialect, reply, body)
+                self._send_json(200, _answer(dialect, reply, body), broken=reply.broken)
         except OSError:  # the client went away
             self.close_connection = True
 
-    def _send_json(self, status: int, document: object, headers: Mapping[str, str] | None = None) -> None:
+    def _send_json(
+        self, status: int, document: object, headers: Mapping[str, str] | None = None, *, broken: bool = False
+    ) -> None:
         content = json.dumps(document).encode()
+        self._send(status, content, {**(headers or {}), "content-type": "application/json"}, broken=broken)
+
+    def _send(self, status: int, content: bytes, headers: Mapping[str, str], *, broken: bool = False) -> None:
         self.send_response(status)
-        for name, value in {**(headers or {}), "content-type": "application/json"}.items():
+        for name, value in headers.items():
             self.send_header(name, value)
         self.send_header("content-length", str(len(content)))
         self.end_headers()
-        self.wfile.write(content)
-
-    def _stream(self, dialect: Dialect, reply: Reply, body: Mapping[str, Any]) -> None:
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.send_header("transfer-encoding", "chunked")
-        self.end_headers()
-        events = _openai_events(reply, body) if dialect == "openai" else _anthropic_events(reply, body)
-        for event in events:
-            if event is None:  # the end of the text
-                self.model_server.closing.wait(reply.silent)
-                if reply.broken:
-                    self.close_connection = True
-                    self.connection.shutdown(2)
-                    return
-                if reply.ending is None:
-                    break
-            else:
-                content = event.encode()
-                self.wfile.write(b"%x\r\n%b\r\n" % (len(content), content))
-                self.wfile.flush()
-        self.wfile.write(b"0\r\n\r\n")
+        self.wfile.write(content[: len(content) // 2] if broken else content)
+        if broken:
+            self.close_connection = True
+            self.connection.shutdown(socket.SHUT_RDWR)
 
     def log_message(self, format: str, *arguments: object) -> None:
         """Nothing on the terminal."""
-
-
-def _pieces(text: str) -> Iterator[str]:
-    yield from (text[start : start + PIECE] for start in range(0, len(text), PIECE))
 
 
 def _tokens(body: Mapping[str, Any], reply: Reply) -> tuple[int, int]:
@@ -317,73 +292,26 @@ def _tokens(body: Mapping[str, Any], reply: Reply) -> tuple[int, int]:
 def _error(dialect: Dialect, reply: Reply) -> dict[str, object]:
     error = {"type": reply.kind, "message": reply.message}
     if dialect == "openai":
-        return {"error": {**error, "code": reply.code or None, "param": None}}
+        return {"error": {**error, "code": reply.code or None, "param": reply.param or None}}
     return {"type": "error", "error": error, "request_id": "req_made_up"}
 
 
-def _whole(dialect: Dialect, reply: Reply, body: Mapping[str, Any]) -> dict[str, object]:
+def _answer(dialect: Dialect, reply: Reply, body: Mapping[str, Any]) -> dict[str, object]:
     went_in, came_out = _tokens(body, reply)
+    head = {"id": "made-up", "model": body["model"]}
     if dialect == "openai":
-        message = {"role": "assistant", "content": reply.text}
-        choice = {"index": 0, "message": message, "finish_reason": FINISH[str(reply.ending)]}
-        return {"choices": [choice], "usage": {"prompt_tokens": went_in, "completion_tokens": came_out}}
-    usage = {"input_tokens": went_in, "output_tokens": came_out}
-    content = [{"type": "text", "text": reply.text}]
-    return {"type": "message", "content": content, "stop_reason": REASONS[str(reply.ending)], "usage": usage}
-
-
-def _openai_events(reply: Reply, body: Mapping[str, Any]) -> Iterator[str | None]:
-    def chunk(choices: list[object], **fields: object) -> str:
-        head = {"id": "made-up", "object": "chat.completion.chunk", "created": 0, "model": body["model"]}
-        return f"data: {json.dumps({**head, 'choices': choices, **fields})}\n\n"
-
-    def choice(delta: Mapping[str, object], finish: str | None = None) -> list[object]:
-        return [{"index": 0, "delta": delta, "finish_reason": finish}]
-
-    yield chunk(choice({"role": "assistant", "content": ""}))
-    for piece in _pieces(reply.thinking):
-        yield chunk(choice({"reasoning_content": piece}))
-    for piece in _pieces(reply.text):
-        yield chunk(choice({"content": piece}))
-    yield None
-    if reply.late:
-        yield f"data: {json.dumps(_error('openai', reply))}\n\n"
-        return
-    yield chunk(choice({}, FINISH[str(reply.ending)]))
-    if reply.usage and (body.get("stream_options") or {}).get("include_usage"):
-        went_in, came_out = _tokens(body, reply)
-        yield chunk([], usage={"prompt_tokens": went_in, "completion_tokens": came_out,
-                               "total_tokens": went_in + came_out})  # fmt: skip
-    yield "data: [DONE]\n\n"
-
-
-def _anthropic_events(reply: Reply, body: Mapping[str, Any]) -> Iterator[str | None]:
-    def event(kind: str, **fields: object) -> str:
-        return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n"
-
-    def block(index: int, kind: str, text: str) -> Iterator[str]:
-        yield event("content_block_start", index=index, content_block={"type": kind, kind: ""})
-        for piece in _pieces(text):
-            yield event("content_block_delta", index=index, delta={"type": f"{kind}_delta", kind: piece})
-
-    went_in, came_out = _tokens(body, reply)
-    counted = reply.usage or not reply.ending
-    usage = {"input_tokens": 0 if reply.counted_late else went_in, "output_tokens": 1} if counted else {}
-    yield event("message_start", message={
-        "id": "msg_made_up", "type": "message", "role": "assistant", "model": body["model"], "content": [],
-        "stop_reason": None, "stop_sequence": None, "usage": usage,
-    })  # fmt: skip
-    yield event("ping")
-    if reply.thinking:
-        yield from block(0, "thinking", reply.thinking)
-        yield event("content_block_stop", index=0)
-    yield from block(1 if reply.thinking else 0, "text", reply.text)
-    yield None
-    if reply.late:
-        yield event("error", error={"type": reply.kind, "message": reply.message})
-        return
-    yield event("content_block_stop", index=1 if reply.thinking else 0)
-    delta = {"stop_reason": REASONS[str(reply.ending)], "stop_sequence": None}
-    total = {"input_tokens": went_in} if reply.counted_late else {}
-    yield event("message_delta", delta=delta, usage={**total, "output_tokens": came_out} if counted else {})
-    yield event("message_stop")
+        message = {"role": "assistant", "content": reply.text, "reasoning_content": reply.thinking}
+        choice = {"index": 0, "message": message, "finish_reason": FINISH[reply.ending]}
+        usage = {"prompt_tokens": went_in, "completion_tokens": came_out, "total_tokens": went_in + came_out}
+        counted = {"usage": usage} if reply.usage else {}
+        return {**head, "object": "chat.completion", "created": 0, "choices": [choice], **counted}
+    thinking = [{"type": "thinking", "thinking": reply.thinking, "signature": ""}] if reply.thinking else []
+    return {
+        **head,
+        "type": "message",
+        "role": "assistant",
+        "content": [*thinking, {"type": "text", "text": reply.text}],
+        "stop_reason": REASONS[reply.ending],
+        "stop_sequence": None,
+        "usage": {"input_tokens": went_in, "output_tokens": came_out} if reply.usage else {},
+    }

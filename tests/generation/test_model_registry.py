@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import MachineError, UsageError
-from profkit.generation.clients import packages
+from profkit.generation.clients import api_client
 from profkit.generation.clients.client import BudgetSpent, Message, ModelFailed
 from profkit.generation.clients.registry import ClientOptions, complete_address, make_client, provider_of
-from tests.generation.model_server import MODEL, ModelServer, Reply, cut, needs_packages
+from tests.generation.model_server import MODEL, ModelServer, Reply, needs_packages, silence
 
 KEY = "sk-made-up-0123456789abcdefghijklmnop"
 TALK = [Message("user", "Write a kernel.")]
@@ -107,7 +107,7 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
     def missing(name: str) -> None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-    monkeypatch.setattr(packages.importlib, "import_module", missing)
+    monkeypatch.setattr(api_client.importlib, "import_module", missing)
     with pytest.raises(MachineError, match="openai is not installed") as caught:
         make_client(ClientOptions(base_url="http://localhost:1", model="m"))
     assert caught.value.fix == "pip install 'profkit[llm]'"
@@ -170,16 +170,20 @@ class TestServed:
             make_client(ClientOptions(base_url="http://localhost:1", key_env="GATEWAY_KEY", model="m"))
         assert caught.value.fix == "export GATEWAY_KEY=..."
 
-    def test_a_limit_stops_before_it_is_passed_also_between_two_tries(self) -> None:
-        options = ClientOptions(model="m", answer_tokens=100, max_tokens=300, patience=9)
-        with ModelServer(["one two three", cut("x" * 800), "text"]) as server:
-            made = make_client(ClientOptions(**{**options.__dict__, "base_url": server.url}))
+    def test_a_limit_stops_before_it_is_passed_also_by_an_answer_that_never_came(self) -> None:
+        with ModelServer(["one two three", silence(5), "text"]) as server:
+            options = ClientOptions(
+                model="m", base_url=server.url, answer_tokens=100, max_tokens=200, timeout=0.2, retries=0
+            )
+            made = make_client(options)
             made.client.ask(TALK)
             assert (made.ledger.input_tokens, made.ledger.output_tokens) == (3, 3)
+            with pytest.raises(ModelFailed):
+                made.client.ask(TALK)
             with pytest.raises(BudgetSpent):
                 made.client.ask(TALK)
             assert len(server.requests) == 2
-        assert made.ledger.output_tokens == 3 + 200
+        assert made.ledger.output_tokens == 3 + 100
 
     def test_an_answer_that_is_stored_costs_nothing(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

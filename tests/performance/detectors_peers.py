@@ -14,9 +14,7 @@ from statistics import median
 import numpy as np
 
 from profkit.regression.change_points import find_changes
-from profkit.regression.change_points.detectors import PENALTY, e_divisive, l1_partition, welch_scan
-from profkit.regression.change_points.find import gather_votes
-from profkit.regression.change_points.noise import step_scale
+from profkit.regression.change_points.find import find_candidates
 
 Rule = Callable[[Sequence[float]], list[int]]
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "timing_series"
@@ -26,17 +24,9 @@ def profkit(values: Sequence[float]) -> list[int]:
     return [change.index for change in find_changes(values)]
 
 
-def pelt(values: Sequence[float]) -> list[int]:
-    series = np.asarray(values, dtype=float)
-    spread = step_scale(series)
-    return l1_partition(series, PENALTY * float(np.log(len(series))) * spread) if spread else []
-
-
-def bare_vote(values: Sequence[float]) -> list[int]:
-    """Two of the three detectors, without the audit."""
-    series = np.asarray(values, dtype=float)
-    found = {"scan": welch_scan(series), "pelt": pelt(series), "e-divisive": e_divisive(series)}
-    return [c.place for c in gather_votes(found) if len(c.votes) > 1]
+def bare_fit(values: Sequence[float]) -> list[int]:
+    """The fit without the test against the noise."""
+    return find_candidates(np.asarray(values, dtype=float))
 
 
 def previous(values: Sequence[float]) -> list[int]:
@@ -62,11 +52,8 @@ def _runs(alarms: list[int]) -> list[int]:
 def rules() -> dict[str, Rule]:
     """All that can be had here, by the name that tables show."""
     found: dict[str, Rule] = {
-        "profkit: vote and audit": profkit,
-        "  vote of 2 in 3 alone": bare_vote,
-        "  scan alone": lambda values: welch_scan(np.asarray(values, dtype=float)),
-        "  L1 PELT alone": pelt,
-        "  E-divisive + t alone": lambda values: e_divisive(np.asarray(values, dtype=float)),
+        "profkit: fit and test": profkit,
+        "  the fit alone": bare_fit,
     }
     try:
         from otava.analysis import compute_change_points

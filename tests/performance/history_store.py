@@ -1,11 +1,10 @@
 """A year of 400 metrics a night with 30 samples each: how long it takes to store, and to read all of it.
 
 Run alone: python tests/performance/history_store.py [ROUNDS]
-Read as points with checksums verified, with raw samples and without, against two outside readers of the same rows in
-the same round: a bare SELECT of the table through sqlite3 (rows of bytes, nothing decoded), and duckdb over the Parquet
-file of `history export`, where duckdb and pyarrow are installed. Told are CPU seconds, in which others on the machine
-do not count, and the wall's; the median over the rounds, and the ratio to the bare SELECT. Limit: all 146,000 points
-with their samples in under a second of CPU. Exit code 1 where it is not.
+Read as points, with raw samples and without, against a bare SELECT of the table through sqlite3 in the same round (rows
+of bytes, nothing decoded). Told are CPU seconds, in which others on the machine do not count, and the wall's; the
+median over the rounds, and the ratio to the bare SELECT. Limit: all 146,000 points with their samples in under a second
+of CPU. Exit code 1 where it is not.
 """
 
 from __future__ import annotations
@@ -20,10 +19,8 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from statistics import median
 
-from profkit.core.errors import MachineError
 from profkit.core.types import Entry, Feature, Scope, SeriesKey, Value
 from profkit.regression.history import open_history
-from profkit.regression.history.export import export_table
 
 NIGHTS, WORKLOADS, METRICS, PROCESSES, SAMPLES = 365, 10, 40, 3, 10
 LIMIT = 1.0  # seconds
@@ -64,7 +61,7 @@ def timed(work: Callable[[], object]) -> tuple[float, float]:
     return seconds
 
 
-def readers(path: Path, table: Path | None) -> dict[str, Callable[[], object]]:
+def readers(path: Path) -> dict[str, Callable[[], object]]:
     def own(samples: bool) -> object:
         with open_history(path, read_only=True) as history:
             return history.series(samples=samples)
@@ -72,38 +69,25 @@ def readers(path: Path, table: Path | None) -> dict[str, Callable[[], object]]:
     def bare() -> object:
         return sqlite3.connect(path).execute("SELECT * FROM point").fetchall()
 
-    found: dict[str, Callable[[], object]] = {
+    return {
         "profkit, with samples": lambda: own(True),
         "profkit, without": lambda: own(False),
         "bare SELECT": bare,
     }
-    if table is not None:
-        try:
-            import duckdb
-        except ImportError:
-            return found
-        query = f"SELECT workload, metric, started, value, low, high, samples FROM '{table}' ORDER BY 1, 2, 3"
-        found["duckdb over Parquet"] = lambda: duckdb.sql(query).fetchall()
-    return found
 
 
 def main() -> int:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     rng = random.Random(4)
     with tempfile.TemporaryDirectory() as folder:
-        path, table = Path(folder, "history.sqlite"), Path(folder, "history.parquet")
+        path = Path(folder, "history.sqlite")
         entries = [night(number, workload, rng) for number in range(NIGHTS) for workload in range(WORKLOADS)]
         with open_history(path) as history:
             cpu, wall = timed(lambda: [history.add(entry) for entry in entries])
             a_night = f"{cpu / NIGHTS * 1e3:.0f} ms of CPU a night of {WORKLOADS}"
             print(f"stored: {len(entries)} runs in {wall:.1f} s, {a_night}")
-            try:
-                export_table(history, table)
-            except MachineError as fault:
-                print(f"no Parquet: {fault.message}")
-                table = None  # type: ignore[assignment]
         print(f"size: {path.stat().st_size / 1e6:.1f} MB")
-        found = readers(path, table)
+        found = readers(path)
         times: dict[str, list[tuple[float, float]]] = {name: [] for name in found}
         for _ in range(rounds):
             for name, read in found.items():

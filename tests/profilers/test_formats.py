@@ -23,7 +23,7 @@ def test_every_format_in_the_list_has_a_sniffer_and_a_reader(candidate: Format, 
         candidate.read(tmp_path / "nowhere")
     if candidate.conversion is not None:
         assert candidate.conversion.argv(tmp_path / "in", tmp_path / "out")
-    assert (candidate.scrub is None) is bool(candidate.scrub_fix)
+    assert candidate.as_text is None or "{name}" in candidate.as_text
 
 
 @pytest.mark.parametrize("name", PROFILERS)
@@ -61,3 +61,32 @@ def test_a_pointer_of_git_lfs_is_told_from_the_report_that_it_stands_for(tmp_pat
     with pytest.raises(UnreadableReport, match="pointer of Git LFS") as caught:
         recognise_format(pointer)
     assert caught.value.fix == "git lfs pull --include 'my report.sqlite'"
+
+
+GONE = {
+    "the JSON of perf data convert": '{\n\t"linux-perf-json-version": 1,\n\t"samples": []\n}\n',
+    "perf report": """# Samples: 38  of event 'cpu-clock'
+# Event count (approx.): 127946114
+#
+# Overhead  Command  Shared Object         Symbol
+# ........  .......  ....................  ......
+#
+    97.37%  python3  libpython3.13.so.1.0  [.] _PyEval_EvalFrameDefault
+""",
+    "a printed table of nsys stats": """[6/8] Executing 'cuda_gpu_kern_sum' stats report
+
+ Time (%)  Total Time (ns)  Instances   Avg (ns)     Med (ns)    Min (ns)   Max (ns)   StdDev (ns)  Name
+ --------  ---------------  ---------  -----------  -----------  ---------  ---------  -----------  ----
+    100.0        3,000,000          2  1,500,000.0  1,500,000.0  1,000,000  2,000,000    707,106.8  add
+""",
+}
+
+
+@pytest.mark.parametrize("form", GONE)
+def test_a_form_that_is_not_read_is_refused_with_the_forms_that_are(form: str, tmp_path: Path) -> None:
+    (tmp_path / "report").write_text(GONE[form])
+    with pytest.raises(
+        UnreadableReport,
+        match=r"no report .* knows: .*nsys SQLite.*perf script",
+    ):
+        recognise_format(tmp_path / "report")

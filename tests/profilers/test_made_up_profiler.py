@@ -12,7 +12,6 @@ from profkit.backends.passes import PlannedRun
 from profkit.core.errors import Fault
 from profkit.core.types import Check, Counter, PassName, PassPlan, PassResult, Report, Step
 from profkit.profilers.profiler import Format, Profiler, Recorder, RecordRequest
-from profkit.profilers.redact import COMMAND, Redactor
 from profkit.profilers.registry import PROFILERS
 from tests.cli_runner import ENVIRONMENT, Said, call_in_process
 
@@ -31,15 +30,9 @@ def read_ticks(path: Path) -> Report:
     return Report("ticks", "ticks", "1.2", {"command": command}, counters)
 
 
-def scrub_ticks(source: Path, output: Path, redactor: Redactor) -> None:
-    redactor.note(COMMAND)
-    first, _, last = source.read_text().splitlines()
-    output.write_text(f"{first}\nprogram\n{last}\n")
-
-
 class Ticks:
     name = "ticks"
-    formats = (Format(name, name, "ticks", lambda head: head.startswith(b"TICKS "), read_ticks, scrub_ticks),)
+    formats = (Format(name, name, "ticks", lambda head: head.startswith(b"TICKS "), read_ticks),)
 
     def __init__(self) -> None:
         self.recorder = Recorder(self.step, follows_region=False)

@@ -68,7 +68,6 @@ def binary_format(argv: tuple[str, ...]) -> Format:
         "a binary report",
         lambda head: True,
         read_database,
-        scrub=None,
         conversion=Conversion(
             lambda source, target: (*argv, str(source), str(target)),
             "converted.sqlite",

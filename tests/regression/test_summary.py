@@ -77,16 +77,6 @@ def test_trends_are_those_of_the_command_for_trends(tmp_path: Path) -> None:
         assert [e.id for e in summary.entries] == [e.id for e in history.entries()]
 
 
-def test_a_checkout_that_was_run_against_itself_is_no_workload(tmp_path: Path) -> None:
-    with open_history(tmp_path / "h") as history:
-        history.add(entry(1, value(number=1e-3)))
-        trial = value(number=1.0, workload="mlp/calibration")
-        history.add(entry(2, trial, workload="mlp/calibration"))
-        summary = summarize_history(history)
-    assert [one.trend.series.key.workload for one in summary.series] == ["mlp"]
-    assert [one.workload for one in summary.entries] == ["mlp"]
-
-
 def test_an_empty_history_has_no_series(tmp_path: Path) -> None:
     with open_history(tmp_path / "h") as history:
         assert summarize_history(history, days=3).series == ()

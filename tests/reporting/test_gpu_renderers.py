@@ -17,7 +17,7 @@ from profkit.reporting.markdown import escape_markdown
 from profkit.reporting.views import plan as plan_view
 from profkit.reporting.views import run_text as views_run_text
 from tests import gpu_documents as gpu
-from tests import run_schema
+from tests import schemas
 from tests.reporting.shown import run_markdown, run_text, text_of
 
 FOLDER = Path("reports/20261120-054700-gated_mlp-cuda")
@@ -318,7 +318,7 @@ def test_markdown_has_the_same_order_with_all_columns_whole_names_conditions_and
 
 
 def test_json_is_the_published_document() -> None:
-    schema = jsonschema.Draft202012Validator(json.loads(run_schema.PUBLISHED.read_text()))
+    schema = jsonschema.Draft202012Validator(schemas.run())
     for document in DOCUMENTS.values():
         schema.validate(json.loads(json_report.run(document)))
 

@@ -17,7 +17,7 @@ from profkit.reporting import json as json_report
 from profkit.reporting.screen import Screen
 from profkit.reporting.views import run_text as views_run_text
 from tests import metal_documents as metal
-from tests import run_schema
+from tests import schemas
 from tests.reporting.shown import run_markdown, run_text
 
 HOSTILE = (
@@ -107,7 +107,7 @@ def test_markdown_shows_names_and_obeys_none(document: RunDocument) -> None:
 @every_document
 def test_the_document_is_valid_and_holds_no_number_that_is_none(document: RunDocument) -> None:
     told = json.loads(json_report.run(document), parse_constant=lambda word: pytest.fail(word))
-    jsonschema.validate(told, run_schema.schema())
+    jsonschema.validate(told, schemas.run())
 
 
 def test_brief_shows_busy_encoders_and_verdicts_and_three_things_first() -> None:

@@ -35,7 +35,7 @@ from profkit.reporting.plain_text import without_control_characters
 from profkit.reporting.views import checks as checks_view
 from profkit.reporting.views import plan as plan_view
 from profkit.reporting.views import run_text as views_run_text
-from tests import documents, run_schema
+from tests import documents, schemas
 from tests.documents import reading
 from tests.reporting.shown import run_markdown, run_text, text_of
 
@@ -394,8 +394,8 @@ def test_a_code_span_cannot_be_closed_from_inside(text: str, span: str) -> None:
 def test_json_is_the_published_document() -> None:
     for document in (judged(), hostile(), documents.empty()):
         data = json.loads(json_report.run(document))
-        jsonschema.Draft202012Validator(json.loads(run_schema.PUBLISHED.read_text())).validate(data)
-        assert data["schema"] == "profkit.run/1"
+        jsonschema.Draft202012Validator(schemas.run()).validate(data)
+        assert data["schema"] == "profkit.run/2"
 
 
 # ---------------------------------------------------------------- plan and checks

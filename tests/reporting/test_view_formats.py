@@ -43,7 +43,6 @@ VIEWS: dict[str, View] = {
     "comparison": comparison.view(COMPARISONS[0]),
     "refusal": comparison.view(COMPARISONS[3]),
     "night": night.view(MIXED),
-    "nights": history.nights_view([MIXED, MIXED]),
     "trends": history.trends_view([Trend(SERIES), Trend(replace(SERIES, unit="B"))]),
     "history": history.history_view([ENTRY], [], "history.sqlite", 1),
     "entry": history.entry_view(ENTRY),

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from profkit.analysis.metrics.catalogue import load_yaml
+from profkit.core.tables import load_yaml
 from profkit.core.types import Difference, Fingerprint, Tier
 
 # What a field is of; see the head of fields.yaml.

@@ -2,9 +2,8 @@
 
 from profkit.analysis.evaluation.operations import (
     FAILED,
-    CountedTest,
     OperationResult,
-    counted_tests,
+    counts,
     elements_of,
     gap_closed,
     is_timed_well,
@@ -26,6 +25,7 @@ from profkit.analysis.evaluation.speedups import (
     combined_score,
     doubted,
     least_speedup,
+    log_interval,
     mean_of_speedups,
     mean_speedup,
     speed_word,
@@ -34,14 +34,13 @@ from profkit.analysis.evaluation.speedups import (
 
 __all__ = [
     "FAILED",
-    "CountedTest",
     "EvaluationScores",
     "FastPoint",
     "MeanSpeedup",
     "ModelSpeedup",
     "OperationResult",
     "combined_score",
-    "counted_tests",
+    "counts",
     "doubted",
     "elements_of",
     "fast_p",
@@ -49,6 +48,7 @@ __all__ = [
     "gap_closed",
     "is_timed_well",
     "least_speedup",
+    "log_interval",
     "mean_of_speedups",
     "mean_speedup",
     "model_speedup",

@@ -1,8 +1,6 @@
 """The tests of an evaluation by operation: which count, whether it is correct, how much faster it is.
 
-A test counts unless it was skipped or not run, or the audit found it weak (some wrong kernel passes it) and it was
-passed: such a pass proves nothing, and the time of a kernel that may be wrong is worth nothing. A weak test that fails
-does count.
+A test counts unless it was skipped or not run.
 What crashed, hung or could not be loaded stays in every denominator: else crashing would raise a score.
 """
 
@@ -30,20 +28,6 @@ FAILED: tuple[TestStatus, ...] = (
 
 
 @dataclass(frozen=True)
-class CountedTest:
-    """A test, and whether it counts."""
-
-    result: TestResult
-    counts: bool
-    weak: bool = False
-
-    @property
-    def failed(self) -> bool:
-        """Whether the kernel is to blame, or was lost."""
-        return self.result.status in FAILED
-
-
-@dataclass(frozen=True)
 class OperationResult:
     """One operation over all its tests. What is None is not known.
 
@@ -60,7 +44,6 @@ class OperationResult:
     passed: int  # of the counted
     skipped: int
     not_run: int
-    weak: int  # passed, and not counted
     speedup: MeanSpeedup | None = None  # over its correct timed tests
     compiled: MeanSpeedup | None = None  # the same against torch.compile
     max_abs_error: float | None = None
@@ -84,40 +67,33 @@ class OperationResult:
         return self.passed / self.counted if self.counted else None
 
 
-def counted_tests(document: EvaluationDocument) -> tuple[CountedTest, ...]:
-    """Every test, in the order of the evaluation."""
-    weak = {strength.test for strength in document.strengths if strength.weak}
-    tests = []
-    for result in document.results:
-        is_weak = result.test.id in weak
-        excluded = result.status in UNDECIDED or (is_weak and result.status == "passed")
-        tests.append(CountedTest(result, not excluded, is_weak))
-    return tuple(tests)
+def counts(result: TestResult) -> bool:
+    """Whether the test is in the denominators."""
+    return result.status not in UNDECIDED
 
 
-def is_timed_well(test: CountedTest) -> bool:
-    """Whether its speed-up belongs in a mean: it counts, is correct, and was timed."""
-    return test.counts and test.result.status == "passed" and test.result.speedup is not None
+def is_timed_well(result: TestResult) -> bool:
+    """Whether its speed-up belongs in a mean: it is correct, and was timed."""
+    return result.status == "passed" and result.speedup is not None
 
 
 def operation_results(document: EvaluationDocument) -> tuple[OperationResult, ...]:
     """Every operation, in the order of the evaluation."""
-    groups: dict[str, list[CountedTest]] = defaultdict(list)
-    for test in counted_tests(document):
-        groups[test.result.test.operation].append(test)
-    return tuple(_operation_result(name, tests, document.floor) for name, tests in groups.items())
+    groups: dict[str, list[TestResult]] = defaultdict(list)
+    for result in document.results:
+        groups[result.test.operation].append(result)
+    return tuple(_operation_result(name, tuple(own), document.floor) for name, own in groups.items())
 
 
-def _operation_result(operation: str, tests: Sequence[CountedTest], floor: float) -> OperationResult:
-    results = tuple(test.result for test in tests)
-    counted = [test.result for test in tests if test.counts]
+def _operation_result(operation: str, results: tuple[TestResult, ...], floor: float) -> OperationResult:
+    counted = [result for result in results if counts(result)]
     failures = sorted(
         (result for result in counted if result.status in FAILED), key=lambda r: FAILED.index(r.status)
     )
     not_run = sum(result.status == "not-run" for result in results)
     status: TestStatus = "not-run" if not_run else "passed" if counted else "skipped"
     status = failures[0].status if failures else status
-    timed = [test.result for test in tests if is_timed_well(test)]
+    timed = [result for result in results if is_timed_well(result)]
     slowest = max(
         (r for r in timed if r.bottleneck or r.insight), key=lambda r: r.seconds or 0.0, default=None
     )
@@ -125,12 +101,11 @@ def _operation_result(operation: str, tests: Sequence[CountedTest], floor: float
         operation,
         status,
         results,
-        tests=len(tests),
+        tests=len(results),
         counted=len(counted),
         passed=sum(result.status == "passed" for result in counted),
         skipped=sum(result.status == "skipped" for result in results),
         not_run=not_run,
-        weak=sum(test.weak and not test.counts for test in tests),
         speedup=mean_speedup(timed, floor),
         compiled=mean_speedup(timed, floor, against_compiled=True),
         max_abs_error=_largest(result.max_abs_error for result in results),

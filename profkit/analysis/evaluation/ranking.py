@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from profkit.analysis.evaluation.operations import counted_tests, is_timed_well
+from profkit.analysis.evaluation.operations import is_timed_well
 from profkit.analysis.evaluation.speedups import slowness
 from profkit.core.types import EvaluationDocument, TestResult
 
@@ -30,7 +30,7 @@ def farthest_tests(document: EvaluationDocument, count: int) -> tuple[TestResult
 
 
 def _timed_tests(document: EvaluationDocument) -> list[TestResult]:
-    return [test.result for test in counted_tests(document) if is_timed_well(test)]
+    return [result for result in document.results if is_timed_well(result)]
 
 
 def _take_first(

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from math import exp
 
 from profkit.analysis.evaluation.operations import (
+    FAILED,
     OperationResult,
-    counted_tests,
+    counts,
     is_timed_well,
     operation_results,
 )
@@ -75,7 +76,6 @@ class EvaluationScores:
     counted_tests: int
     passed_tests: int  # of the counted
     skipped_tests: int
-    weak_tests: int  # passed, and not counted
     statuses: Mapping[TestStatus, int]
     correctness_score: float | None
     mean_pass_rate: float | None
@@ -93,21 +93,19 @@ def scores_of(
 ) -> EvaluationScores:
     """The scores; `operations` where they are known already."""
     operations = operation_results(document) if operations is None else operations
-    tests = counted_tests(document)
     counted = [one for one in operations if one.counted]
-    timed = [test.result for test in tests if is_timed_well(test)]
-    fallen = sum(test.counts and test.failed and test.result.test.timed for test in tests)
+    timed = [result for result in document.results if is_timed_well(result)]
+    fallen = sum(result.status in FAILED and result.test.timed for result in document.results)
     rates = [one.pass_rate for one in counted if one.pass_rate is not None]
     gaps = [one.gap_closed for one in operations if one.gap_closed is not None]
     return EvaluationScores(
         operations=len(operations),
         counted_operations=len(counted),
         correct_operations=sum(one.correct for one in counted),
-        tests=len(tests),
-        counted_tests=sum(test.counts for test in tests),
-        passed_tests=sum(test.counts and test.result.status == "passed" for test in tests),
-        skipped_tests=sum(test.result.status == "skipped" for test in tests),
-        weak_tests=sum(one.weak for one in operations),
+        tests=len(document.results),
+        counted_tests=sum(map(counts, document.results)),
+        passed_tests=sum(result.status == "passed" for result in document.results),
+        skipped_tests=sum(result.status == "skipped" for result in document.results),
         statuses=status_counts(document),
         correctness_score=sum(one.correct for one in counted) / len(counted) if counted else None,
         mean_pass_rate=sum(rates) / len(rates) if rates else None,
@@ -168,15 +166,15 @@ def model_speedup(document: EvaluationDocument) -> ModelSpeedup | None:
     before = after = served = 0.0
     calls = 0
     parts: list[tuple[float, Speedup]] = []
-    for test in counted_tests(document):
-        result, reference = test.result, test.result.reference_seconds
+    for result in document.results:
+        reference = result.reference_seconds
         if not result.test.calls or not reference:
             continue
         calls += result.test.calls
         time = result.test.calls * reference
         before += time
         speedup = result.speedup
-        if speedup is None or not is_timed_well(test) or speedup.median <= 0:
+        if speedup is None or not is_timed_well(result) or speedup.median <= 0:
             after += time
             continue
         served += time

@@ -21,7 +21,7 @@ class MeanSpeedup:
     """The geometric mean of the speed-ups of `n` tests, exp(mean(ln s)).
 
     `low` and `high` are its 95 % interval by the error of the measurements alone: the tests are given and no sample of
-    others. They are None where some test has no interval (results of other programs). `word`: see `word_of_parts`.
+    others. They are None where some test has no interval. `word`: see `word_of_parts`.
     """
 
     value: float
@@ -73,7 +73,7 @@ class LogInterval(NamedTuple):
 def log_interval(speedup: Speedup) -> LogInterval | None:
     """The interval of the logarithm around that of the median, 1 within it where it is AMBIGUOUS; None without one.
 
-    One pair of times has none: results of other programs, that tell a speed-up alone.
+    One pair of times has none.
     """
     if speedup.pairs < 2 or min(speedup.low, speedup.median, speedup.high) <= 0:
         return None

@@ -6,19 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from profkit.core.errors import UsageError
+from profkit.core.tables import load_yaml
 from profkit.core.types import Direction
-
-
-def load_yaml(path: Path) -> Any:
-    """The content of `path`. With libyaml where PyYAML has it: ten times faster than pure Python."""
-    import yaml  # here: it costs 10 ms that `profkit --help` need not pay
-
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    with path.open("rb") as file:
-        return yaml.load(file, Loader=loader)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from profkit.analysis.metrics.catalogue import load_yaml
+from profkit.core.tables import load_yaml
 
 _NUMBER = re.compile(r"\d+(\.\d+)?([eE][+-]?\d+)?\Z")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:\-]*\Z")

@@ -31,7 +31,6 @@ from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.errors import Fault
 from profkit.core.formatting import format_figures, format_percent, format_quantity
 from profkit.core.types import Gpu, MetalCounter, MetalTrace, Quality, Reading, RunDocument
-from profkit.hardware.apple_gpu import find_chip
 
 
 @dataclass(frozen=True)
@@ -52,6 +51,8 @@ class ChipSpecification:
 
 def chip_specification(document: RunDocument, metal: MetalTrace) -> ChipSpecification:
     """The figures of the GPU that the trace speaks of."""
+    from profkit.hardware.apple_gpu import find_chip  # with the whole machine, which no other run needs here
+
     gpu = _gpu_named(document.gpus, metal.device)
     name = gpu.name if gpu is not None else metal.device
     chip = find_chip(name, gpu.cores if gpu is not None else None)

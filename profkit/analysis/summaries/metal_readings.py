@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from profkit.analysis.comparability.fingerprint import holds_down
 from profkit.analysis.metrics import metric
 from profkit.analysis.summaries.readings import absence_notes, unavailable_reading
 from profkit.core.formatting import format_percent, format_quantity
@@ -132,6 +131,8 @@ def slowed_reading(metal: MetalTrace, moments: Sequence[Moment] = ()) -> Reading
         causes.append(
             (low, f"the GPU was in the performance state Minimum for {format_percent(low)} % of {of}")
         )
+    from profkit.analysis.comparability.fingerprint import holds_down
+
     hot = [state for state in metal.thermal if holds_down(state.name) and state.seconds > 0]
     part = percent_of(sum(s.seconds for s in hot), sum(s.seconds for s in metal.thermal))
     if hot and part is not None:

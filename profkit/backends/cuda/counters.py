@@ -169,7 +169,7 @@ def plan_counters(
     `again`: with the smallest set of all, after a larger one failed (see `smaller_may_do`).
     """
     wanted = counter_set("gate" if context.depth == "gate" or again else "standard", chip, ncu.version)
-    if not ncu.counters_ok:
+    if not ncu.works:
         return PassPlan("counters", "ncu", counters=wanted.metrics, skipped=ncu.reason, fix=ncu.fix)
     traces = [result for result in state.passes if result.name == "trace"]
     trace = _trace_of_nsys(state)
@@ -220,7 +220,7 @@ def smaller_may_do(result: PassResult) -> bool:
 def plan_explain(context: RunContext, ncu: NcuAbility, state: PlanState, chip: str | None) -> PassPlan:
     """The counters that explain, on the configurations that missed a target; on all of them at full depth."""
     wanted = counter_set("explain", chip, ncu.version)
-    if not ncu.counters_ok:
+    if not ncu.works:
         return PassPlan("explain", "ncu", counters=wanted.metrics, skipped=ncu.reason, fix=ncu.fix)
     whom = "every kernel that was counted" if context.depth == "full" else "only kernels that missed a target"
     counted = [result for result in state.passes if result.name == "counters"]

@@ -18,7 +18,8 @@ from profkit.backends.passes import ALL_PASSES, DEVICE_PASSES, PassTable, Planne
 from profkit.core.types import Depth, PassName, PassPlan, PassResult, Plan, Switch
 from profkit.profilers.ncu.probe import NcuAbility, probe_ncu
 from profkit.profilers.nsys.command import NOT_IMPORTED
-from profkit.profilers.nsys.probe import NsysAbility, probe_nsys
+from profkit.profilers.nsys.probe import probe_nsys
+from profkit.profilers.programs import ToolAbility
 from profkit.runtime.passes.command import has_module
 
 # Triton's autotuner runs every candidate thousands of times. With this it keeps what it found on the disk: the first
@@ -119,7 +120,7 @@ class CudaRun(PlannedRun):
         return (read_trace if plan.name == "trace" else read_counters)(self.context, plan)
 
     @cached_property
-    def _probed(self) -> tuple[NsysAbility, NcuAbility]:
+    def _probed(self) -> tuple[ToolAbility, NcuAbility]:
         """What both tools can do, asked side by side, since it comes before every run.
 
         nsys is not tried: a trace that fails is made once more by torch's profiler.
@@ -129,7 +130,7 @@ class CudaRun(PlannedRun):
             return nsys.result(), ncu.result()
 
     @property
-    def _nsys(self) -> NsysAbility:
+    def _nsys(self) -> ToolAbility:
         return self._probed[0]
 
     @property

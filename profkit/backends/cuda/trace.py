@@ -18,7 +18,7 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.status import status_wrapper
 from profkit.core.types import Directive, KernelTime, PassPlan, Report, Step, Switch
 from profkit.profilers.nsys.command import export_argv, nsys_argv
-from profkit.profilers.nsys.probe import NsysAbility
+from profkit.profilers.programs import ToolAbility
 from profkit.profilers.registry import recognise_format
 from profkit.runtime.passes.command import host_command
 
@@ -85,7 +85,7 @@ def traced_iterations(state: PlanState) -> int:
 
 
 def plan_trace(
-    context: RunContext, nsys: NsysAbility, state: PlanState, *, ranges: bool, again: str | None = None
+    context: RunContext, nsys: ToolAbility, state: PlanState, *, ranges: bool, again: str | None = None
 ) -> PassPlan:
     """One traced run by nsys, or by torch's profiler where nsys does not work; or why neither can.
 

@@ -36,7 +36,7 @@ Two commands:  profkit compare --a 'python old.py' --b 'python new.py'
 
 Two implementations:  profkit compare BASELINE CANDIDATE --across arguments
 
-Two evaluations of kernels, also of BackendBench:  profkit compare BASELINE/full_results.json CANDIDATE
+Two evaluations of kernels:  profkit compare BASELINE CANDIDATE
 
 Two sweeps, by means over all shapes; with --metric time.median single cases decide:  profkit compare BASELINE CANDIDATE
 
@@ -167,7 +167,7 @@ def compare(
         typer.Option(
             "--output",
             "-o",
-            help="Write report.md, report.html, JSON, SARIF, JUnit, code quality and a badge into this folder.",
+            help="Write report.md, report.html, comparison.json and junit.xml into this folder.",
             metavar="FOLDER",
         ),
     ] = None,
@@ -285,7 +285,7 @@ def _compare_suite(request: SuiteRequest, show: _Show) -> NoReturn:
     with raise_on_signals():
         suite = compare_suite(request, progress_for(quiet=show.quiet))
     with defer_interrupts():
-        show.suite(suite, request.file.absolute().parent)
+        show.suite(suite)
     raise typer.Exit(suite.exit_code)
 
 
@@ -314,7 +314,6 @@ class _Show:
     def comparison(self, found: Comparison, *, in_step: bool) -> None:
         """One comparison; `in_step`: GitHub's summary and annotations are written, too."""
         from profkit.cli.progress import show_if_long
-        from profkit.regression.paired.suite import first_changed_file
         from profkit.reporting.views.comparison.comment import comment
 
         with show_if_long("compare", "what differs, and why"):
@@ -322,14 +321,12 @@ class _Show:
         if self.output is not None:
             from profkit.reporting.forges.files import write_comparison
 
-            changed = first_changed_file(Path.cwd(), found) if found.outcome == "regressed" else None
-            self._tell(write_comparison(self.output, found, changed, strict=self.strict))
+            self._tell(write_comparison(self.output, found, strict=self.strict))
         if in_step:
             self._step(lambda: comment(found))
 
-    def suite(self, found: ComparedSuite, folder: Path) -> None:
-        """Several workloads; `folder` is in their repository."""
-        from profkit.regression.paired.suite import first_changed_file
+    def suite(self, found: ComparedSuite) -> None:
+        """Several workloads."""
         from profkit.reporting import json
         from profkit.reporting.views.comparison.suite import comment, view
 
@@ -342,12 +339,7 @@ class _Show:
         if self.output is not None:
             from profkit.reporting.forges.files import write_suite
 
-            worse = (
-                w.comparison for w in found.workloads if w.comparison and w.comparison.outcome == "regressed"
-            )
-            first = next(worse, None)
-            changed = first_changed_file(folder, first) if first is not None else None
-            self._tell(write_suite(self.output, found, changed, strict=self.strict))
+            self._tell(write_suite(self.output, found, strict=self.strict))
         self._step(lambda: comment(found))
 
     def _step(self, make: Callable[[], View]) -> None:
@@ -381,7 +373,7 @@ def _compare_runs(options: CompareOptions) -> Comparison:
 
 def _compare_evaluations(options: CompareOptions) -> Comparison | None:
     """None where not both are evaluations."""
-    from profkit.kernels.evaluation.results.read_results import is_evaluation, read_evaluation
+    from profkit.kernels.evaluation.results.document import is_evaluation, read_evaluation
     from profkit.regression.compare import compare_evaluations
 
     baseline, candidate = map(Path, options.paths)

@@ -48,19 +48,13 @@ EntryArgument = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Register the verb and its own verbs."""
-    app.add_typer(history, name="history")
-
-
 @history.command(
     "add",
-    epilog="Example:  profkit history add reports/20261120-054700-gated_mlp-cpu benchmark.json\n\n"
-    "Reads runs, every report that `summarize` reads, and results of pytest-benchmark, asv, nvbench and Google"
-    " Benchmark. A run that is there already changes nothing.",
+    epilog="Example:  profkit history add reports/20261120-054700-gated_mlp-cpu trace.nsys-rep\n\n"
+    "Reads runs, evaluations and every report that `summarize` reads. A run that is there already changes nothing.",
 )
 def add(
-    paths: Annotated[list[Path], typer.Argument(help="Runs, reports, results.", metavar="PATH...")],
+    paths: Annotated[list[Path], typer.Argument(help="Runs, reports.", metavar="PATH...")],
     workload: Annotated[
         str | None, typer.Option("--workload", "-w", help="Store them under this workload's name.")
     ] = None,
@@ -73,7 +67,7 @@ def add(
     format: FormatOption = OutputFormat.terminal,
     quiet: QuietOption = False,
 ) -> None:
-    """Store runs, reports, and results of other benchmark tools."""
+    """Store runs and reports."""
     from profkit.cli import print_fault
     from profkit.regression.history import open_history
     from profkit.regression.history_actions import AddOptions, add_paths
@@ -106,7 +100,7 @@ def _added_document(results: tuple[AddResult, ...], where: str) -> str:
             "source": result.entry.source,
             "started": result.entry.started,
             "values": len(result.entry.values),
-            "left_out": result.entry.facts.get("left out"),
+            "left_out": None,  # nothing is; the field is of the published document
         }
         for result in results
         if result.entry is not None
@@ -129,11 +123,7 @@ def _line(result: AddResult) -> str:
     run = f"{entry.id[:8]}  {entry.workload} ({entry.source}) of {format_minute(entry.started)}"
     if not result.added:
         return without_control_characters(f"{word}  {run}: was there already, nothing changed")
-    left_out = entry.facts.get("left out")
-    return without_control_characters(
-        f"{word}  {run}: {plural(len(entry.values), 'value')}"
-        + (f"; left out: {left_out}" if left_out else "")
-    )
+    return without_control_characters(f"{word}  {run}: {plural(len(entry.values), 'value')}")
 
 
 @history.command("list", epilog="Example:  profkit history list --workload gated_mlp --since 30d")
@@ -197,7 +187,7 @@ def show(
 @history.command(
     "trend",
     epilog="Example:  profkit history trend 'gated_mlp:time.*' --since 90d\n\n"
-    "Change points of any series, one value a line or a CSV file:"
+    "Change points of any series, one value a line:"
     "  profkit history trend --from series.csv --format json",
 )
 def trend(
@@ -205,10 +195,6 @@ def trend(
     source: Annotated[
         Path | None,
         typer.Option("--from", help="A text file with a series, instead of the history.", metavar="FILE"),
-    ] = None,
-    column: Annotated[str | None, typer.Option("--column", help="Of FILE: the column of the values.")] = None,
-    by: Annotated[
-        str | None, typer.Option("--by", help="Of FILE: the column of the builds; `none`: each row is one.")
     ] = None,
     backend: BackendOption = None,
     machine: MachineOption = None,
@@ -231,14 +217,12 @@ def trend(
             raise UsageError(
                 "a series comes from the history or from a file, not from both", "leave one of them out"
             )
-        found, file = trend_of_file(source, column, by)
+        found = trend_of_file(source)
         if format is OutputFormat.json:
-            print_result(json.trend_of_file(found, str(source), file.column, file.by, file.rows))
+            print_result(json.trend_of_file(found, str(source)))
         else:
             print_view(trends_view([found]), format)
         return
-    if column is not None or by is not None:
-        raise UsageError("--column and --by are for a file", "--from FILE")
     chosen = HistoryFilter(backend=backend, machine=machine, since=since_time(since), limit=limit)
     with open_history(history, read_only=True) as store:
         trends = trends_of(store, tuple(series or ()), chosen)

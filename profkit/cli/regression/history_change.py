@@ -1,4 +1,4 @@
-"""The verbs of `profkit history` that change it, or write it elsewhere: accept, mark, prune, rescue, export, site."""
+"""The verbs of `profkit history` that change it, or write it elsewhere: accept, mark, prune, export, site."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from profkit.cli.regression.history import (
     QuietOption,
     WorkloadOption,
     format_minute,
+    history,
     since_time,
 )
 
 
-def add_to(history: typer.Typer) -> None:
-    """Register the verbs."""
+def add_to(app: typer.Typer) -> None:
+    """Register `history` with its verbs, these and those that read."""
+    app.add_typer(history, name="history")
     history.command(
         "accept", epilog='Example:  profkit history accept gated_mlp --because "the new driver, 2 % slower"'
     )(accept)
@@ -27,13 +29,12 @@ def add_to(history: typer.Typer) -> None:
         "mark", epilog='Example:  profkit history mark last --because "another job ran beside it"'
     )(mark)
     history.command("prune", epilog="Example:  profkit history prune --older-than 2y --dry-run")(prune)
-    history.command("rescue", epilog="Example:  profkit history rescue --to new.sqlite")(rescue)
-    history.command("export", epilog="Example:  profkit history export --to history.parquet")(export)
+    history.command("export", epilog="Example:  profkit history export --to history.csv")(export)
     history.command(
         "site",
         epilog="Example:  profkit history site --to pages --commit-url 'https://example.org/code/commit/{commit}'\n\n"
-        "Pages of all series: what changed lately, trends, and a comparison of any two points in time. They open as"
-        " files, without a server; --to a folder that a server publishes works too.",
+        "Pages of all workloads: what changed lately, and the trends of each. They open as files, without a server;"
+        " --to a folder that a server publishes works too.",
     )(site)
 
 
@@ -133,34 +134,8 @@ def prune(
     print_result("\n".join(map(without_control_characters, [*lines, total])))
 
 
-def rescue(
-    to: Annotated[Path, typer.Option("--to", help="The new history.", metavar="FILE")],
-    history: HistoryOption = None,
-    format: FormatOption = OutputFormat.terminal,
-) -> None:
-    """Write what is left of a damaged history into a new one, and say how much was lost."""
-    from profkit.core.formatting import plural
-    from profkit.regression.history import default_path
-    from profkit.regression.history import rescue as rescuer
-    from profkit.reporting.json import history_change
-    from profkit.reporting.plain_text import without_control_characters
-
-    path = history if history is not None else default_path()
-    result = rescuer.rescue(path, to)
-    if format is OutputFormat.json:
-        print_result(history_change("rescue", str(path), {"file": str(to), "rescued": result}))
-        return
-    runs = "an unknown number of runs" if result.lost_runs is None else plural(result.lost_runs, "run")
-    lost = f"lost: {runs}, and {plural(result.lost_values, 'value')} of the others"
-    print_result(
-        without_control_characters(
-            f"{plural(result.runs, 'run')} with {plural(result.values, 'value')} in {to}; {lost}"
-        )
-    )
-
-
 def export(
-    to: Annotated[Path, typer.Option("--to", help="The table to write: .parquet or .csv.", metavar="FILE")],
+    to: Annotated[Path, typer.Option("--to", help="The table to write: .csv or .json.", metavar="FILE")],
     workload: WorkloadOption = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
     history: HistoryOption = None,
@@ -205,7 +180,7 @@ def site(
     format: FormatOption = OutputFormat.terminal,
     quiet: QuietOption = False,
 ) -> None:
-    """Write all series as static pages: an overview, a page for each workload, and a comparison."""
+    """Write the history as static pages: an overview, and a page for each workload."""
     from profkit.cli.progress import progress_for
     from profkit.core.formatting import plural
     from profkit.regression.history import open_history

@@ -25,8 +25,6 @@ What it would do, and what that costs:  profkit nightly nightly.yaml --plan
 
 From cron; called again the same day it goes on where it was:  profkit nightly nightly.yaml --night "$(date +%F)"
 
-Runs that other machines recorded, decided here:  profkit nightly nightly.yaml --runs downloaded/
-
 Exit codes: 0 all ran and nothing regressed; 1 something regressed, or a target failed; 2 the file cannot be read;
 3 this machine could not run one; 4 a workload failed; 5 something was not measured or is not valid, and with --strict
 also where it could not be decided; 130 interrupted.
@@ -53,12 +51,6 @@ def nightly(
             "--night", help="The night's name (default: the time); one begun before goes on.", metavar="ID"
         ),
     ] = None,
-    runs: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--runs", help="Profile nothing: decide on the runs in this folder, by their own dates."
-        ),
-    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 5 where it could not be decided.")] = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Print what would be done and what it may cost; run nothing.")
@@ -79,14 +71,12 @@ def nightly(
     from profkit.cli.progress import progress_for
     from profkit.regression.nightly.workflow import NightOptions
 
-    read = read_config(config, profiling=not runs)
-    options = NightOptions(night, tuple(only or ()), strict, tuple(runs or ()))
+    read = read_config(config)
+    options = NightOptions(night, tuple(only or ()), strict)
     progress = progress_for(quiet=quiet)
     if plan:
         _plan(read, options, format)
         return
-    if runs:
-        raise typer.Exit(_replay(read, options, progress, format))
     raise typer.Exit(_tonight(read, options, progress, format))
 
 
@@ -111,26 +101,6 @@ def _tonight(config: NightConfig, options: NightOptions, progress: Progress, out
         _print(night, folder, output)
         sys.stderr.write(annotations_of(config.notify, night))
     return night.exit_code
-
-
-def _replay(config: NightConfig, options: NightOptions, progress: Progress, output: OutputFormat) -> int:
-    from profkit.regression.nightly.night import annotations_of
-    from profkit.regression.nightly.replay import replay_nights, worst_code
-    from profkit.reporting.views.history import nights_view
-
-    nights, folder = replay_nights(config, options, progress)
-    code = worst_code(nights)
-    if output is OutputFormat.json and len(nights) > 1:
-        from profkit.regression.nightly.night import nights_to_text
-
-        print_result(nights_to_text(nights, code))
-        return code
-    if output is OutputFormat.terminal and len(nights) > 1:
-        print_view(nights_view(nights), output)
-        print_result("\n")
-    _print(nights[-1], folder, output)
-    sys.stderr.write(annotations_of(config.notify, nights[-1]))
-    return code
 
 
 def _print(night: Night, folder: Path, output: OutputFormat) -> None:

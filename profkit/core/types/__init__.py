@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from profkit.core.types.comparison import ComparisonOutcome as ComparisonOutcome
     from profkit.core.types.comparison import Course as Course
     from profkit.core.types.comparison import Difference as Difference
-    from profkit.core.types.comparison import Direction as Direction
     from profkit.core.types.comparison import Feature as Feature
     from profkit.core.types.comparison import Fingerprint as Fingerprint
     from profkit.core.types.comparison import FunctionChange as FunctionChange
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
     from profkit.core.types.evaluation import SpeedWord as SpeedWord
     from profkit.core.types.evaluation import TestResult as TestResult
     from profkit.core.types.evaluation import TestStatus as TestStatus
-    from profkit.core.types.evaluation import TestStrength as TestStrength
     from profkit.core.types.exchange import Directive as Directive
     from profkit.core.types.exchange import SampleSet as SampleSet
     from profkit.core.types.exchange import Switch as Switch
@@ -114,7 +112,6 @@ if TYPE_CHECKING:
     from profkit.core.types.metal import MetalTrace as MetalTrace
     from profkit.core.types.metal import MetalWork as MetalWork
     from profkit.core.types.metal import Spread as Spread
-    from profkit.core.types.night import Calibration as Calibration
     from profkit.core.types.night import DecisionStep as DecisionStep
     from profkit.core.types.night import Incident as Incident
     from profkit.core.types.night import MetricOutcome as MetricOutcome
@@ -138,6 +135,7 @@ if TYPE_CHECKING:
     from profkit.core.types.readings import Counter as Counter
     from profkit.core.types.readings import CounterState as CounterState
     from profkit.core.types.readings import Depth as Depth
+    from profkit.core.types.readings import Direction as Direction
     from profkit.core.types.readings import Frame as Frame
     from profkit.core.types.readings import Hotspot as Hotspot
     from profkit.core.types.readings import Json as Json
@@ -174,13 +172,10 @@ _NAMES = {
     "bisect": "BisectDocument BisectOptions BisectPart BisectPlan BisectSearch BisectState BisectStep SkippedCommit",
     "comparison": (
         "BlamedLine Cause Change ChangeWord ComparedEnding ComparedSuite ComparedWorkload Comparison "
-        "ComparisonOutcome Course Difference Direction Feature Fingerprint FunctionChange InsightChange InsightWord "
+        "ComparisonOutcome Course Difference Feature Fingerprint FunctionChange InsightChange InsightWord "
         "KernelChange KernelChangeWord Look Pairing RoleSign Sample Side SuiteOutcome Tier"
     ),
-    "evaluation": (
-        "STATUSES UNDECIDED EvaluationDocument EvaluationTest Fault Speedup SpeedWord TestResult TestStatus "
-        "TestStrength"
-    ),
+    "evaluation": "STATUSES UNDECIDED EvaluationDocument EvaluationTest Fault Speedup SpeedWord TestResult TestStatus",
     "exchange": "Directive SampleSet Switch TritonWork Tuning",
     "generation": (
         "Attempt AttemptStatus GenerationDocument GenerationLimits ModelCall OperationAttempts StopReason "
@@ -201,12 +196,12 @@ _NAMES = {
         "Spread"
     ),
     "night": (
-        "Calibration DecisionStep Incident MetricOutcome Night NightPlan Outcome PairsCommand PlannedWorkload "
+        "DecisionStep Incident MetricOutcome Night NightPlan Outcome PairsCommand PlannedWorkload "
         "WorkloadOutcome"
     ),
     "plan": "KernelPlan PassPlan PassResult Plan Step",
     "readings": (
-        "QUALITY_ORDER RUN BackendName Bound CheckState CodeLine Counter CounterState Depth Frame Hotspot "
+        "QUALITY_ORDER RUN BackendName Bound CheckState CodeLine Counter CounterState Depth Direction Frame Hotspot "
         "Json PassName PassState Profile ProfileKind Quality Reading ReasonCode RunState Scope ScopeKind "
         "Source Stacks Summary Table Verdict VerdictWord"
     ),

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from profkit.core.types.insights import Insight
-from profkit.core.types.readings import RUN, Scope
+from profkit.core.types.readings import RUN, Direction, Scope
 
 # How much a field of the fingerprint weighs. `must`: where it differs there is no comparison, and a history begins a
 # new segment; `should`: it is shown beside the verdict; `observed`: it says whether the samples can be believed.
 Tier = Literal["must", "should", "observed"]
 # What an interval of the ratio says: beyond what counts as a change, within it, or neither.
 ChangeWord = Literal["different", "same", "ambiguous"]
-Direction = Literal["lower", "higher", "none"]  # which way is good
 Course = Literal["better", "worse", "neither"]
 ComparisonOutcome = Literal["regressed", "improved", "changed", "same", "ambiguous", "refused"]
 

@@ -120,24 +120,6 @@ class TestResult:
     spent: float = 0.0  # wall seconds that the test took
     slot: int = 0
     profile: str | None = None  # the folder of its own `profkit profile`, below the evaluation's
-    seed_shift: int = 0  # of its arguments: what an audit added to the test's own seed to make it strong
-
-
-@dataclass(frozen=True)
-class TestStrength:
-    """The audit of a test: which wrong kernels it finds. `missed` are those that pass it."""
-
-    __test__ = False
-
-    test: str  # its id
-    operation: str
-    caught: tuple[str, ...]
-    missed: tuple[str, ...]
-
-    @property
-    def weak(self) -> bool:
-        """Whether some wrong kernel passes."""
-        return bool(self.missed)
 
 
 @dataclass(frozen=True)
@@ -155,7 +137,6 @@ class EvaluationDocument:
     against: str = "eager"
     floor: float = 0.05  # of SAME
     versions: Mapping[str, str] = field(default_factory=dict)
-    strengths: tuple[TestStrength, ...] = ()  # of the audit
     planned: int = 0  # tests
     complete: bool = False
     seconds: float = 0.0  # wall time of all sessions together

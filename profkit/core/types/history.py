@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from profkit.core.types.comparison import Direction, Feature
-from profkit.core.types.readings import RUN, Quality, Scope
+from profkit.core.types.comparison import Feature
+from profkit.core.types.readings import RUN, Direction, Quality, Scope
 
 
 @dataclass(frozen=True)
@@ -122,12 +122,12 @@ class Segment:
 
 @dataclass(frozen=True)
 class ChangePoint:
-    """From `index` (the first value after it) on the series is another one. `votes` name the detectors that say so."""
+    """From `index` (the first value after it) on the series is another one. `votes` names the detector."""
 
     index: int
     before: float  # medians of the stretches that it parts
     after: float
-    votes: tuple[str, ...] = ()
+    votes: tuple[str, ...] = ("pelt",)
     started: str | None = None  # of the first value after it
     commit: str | None = None
     strength: float | None = None  # standard errors that it stands out by; None where nothing else varies

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from profkit.core.types.comparison import Change, Comparison, Direction
+from profkit.core.types.comparison import Change, Comparison
 from profkit.core.types.history import ChangePoint, Trend
-from profkit.core.types.readings import RUN, Scope, Verdict
+from profkit.core.types.readings import RUN, Direction, Scope, Verdict
 
 # `pass`: held, and nothing worse than what `detectable` says; `invalid`: throttled, or another machine; `missing`: it
 # was declared, and not measured; `new`: too few nights to compare it with. Only `pass`, `improved`, `new` are green.
@@ -92,19 +92,6 @@ class Incident:
 
 
 @dataclass(frozen=True)
-class Calibration:
-    """How often this machine calls a change where there is none: the same code against itself."""
-
-    rounds: int
-    looked_at: int
-    alarms: int
-    expected: float  # alarms that chance alone gives
-    noise: float | None = None  # median relative difference of one and the same
-    worst: float | None = None
-    when: str | None = None
-
-
-@dataclass(frozen=True)
 class Night:
     """One nightly, all of it."""
 
@@ -117,7 +104,6 @@ class Night:
     commit: str | None = None
     workloads: tuple[WorkloadOutcome, ...] = ()  # worst first
     incidents: tuple[Incident, ...] = ()
-    calibration: Calibration | None = None
     looked_at: int = 0
     expected_false: float | None = None  # of `suspects`, those that chance alone gives
     notes: tuple[str, ...] = ()
@@ -155,7 +141,6 @@ class NightPlan:
     output: str
     workloads: tuple[PlannedWorkload, ...]
     confirm: float  # at most for each candidate regression
-    calibrate: float  # at most in all
     most: float
     usual: float | None = None  # of the longest of the last nights, all included
     pairs: float = 0.0  # at most for each workload beside the last good commit

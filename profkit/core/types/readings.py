@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from profkit.core.errors import NotANumber
 
 BackendName: TypeAlias = str  # one of `profkit.backends.backend_names()`
+Direction = Literal["lower", "higher", "none"]  # which way is good
 Quality = Literal["measured", "simulated", "estimated", "multiplexed", "unavailable"]
 # The surer comes first.
 QUALITY_ORDER: dict[Quality, int] = {

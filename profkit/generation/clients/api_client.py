@@ -1,42 +1,100 @@
-"""A model behind an HTTP interface: a conversation is streamed, watched, tried again, and ended from elsewhere.
+"""A model behind an HTTP interface, asked with its vendor's package: that waits, tries again and types its errors.
 
-Each try reads its stream on a thread of its own: whoever asks is never held by a socket, so that silence has its limit
-and `close` works at once, also while a name is looked up or a server thinks.
+Requests of all clients run in one event loop, so that `close` ends them at once, also between two tries.
 """
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
+import concurrent.futures
+import importlib
+import inspect
 import json
-import queue
-import socket
+import math
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import ModuleType
+from typing import Any, TypeVar
 
-from profkit.generation.clients.asking import Asking
-from profkit.generation.clients.client import Answer, Cancelled, Message, ModelFailed
-from profkit.generation.clients.faults import RequestFault, fault_of
-from profkit.generation.clients.pieces import AnswerPiece, PartialAnswer
-from profkit.generation.clients.remedies import failure_of
-from profkit.generation.clients.retries import GaveUp, ask_again
+from profkit.core.errors import MachineError
+from profkit.core.formatting import format_quantity, shorten
+from profkit.generation.clients.addresses import SERVERS, http_options
+from profkit.generation.clients.client import Answer, Cancelled, Message, ModelFailed, StopCause
+from profkit.generation.clients.keys import without_keys
 from profkit.generation.clients.spending import Ledger
 
-_REPORT_SECONDS = 0.2
+_CHARACTERS_PER_TOKEN = 4
+_REPORT_SECONDS = 1.0
 _LIST_SECONDS = 20.0
+_LONGEST = 300  # characters of a server's own words
+_EXAMPLES = {"openai": "http://HOST:PORT/v1", "anthropic": "http://HOST:PORT"}
+_NO_MONEY = ("insufficient_quota", "billing_error")  # codes and types of errors
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How a model is asked. `temperature` is the service's own where it is None; `seconds` are those of one try.
+
+    `retries` of the package: after as long as the service asks for, else after waits that double, of 8 s at most.
+    """
+
+    model: str
+    server: str  # host and port
+    key_variable: str
+    answer_tokens: int = 16384
+    temperature: float | None = None
+    seconds: float = 600.0
+    retries: int = 8
+
+
+@dataclass(frozen=True)
+class _Fault:
+    """What an error means to the user. `permanent`: another conversation would not be answered either."""
+
+    sentence: str
+    fix: str | None = None
+    permanent: bool = False
+
+
+# By the classes of errors, which both packages name alike.
+_FAULTS = {
+    "AuthenticationError": _Fault("{server} refuses the key of {variable}", "export {variable}=...", True),
+    "PermissionDeniedError": _Fault(
+        "{server} does not allow it with the key of {variable}", "export {variable}=...", True
+    ),
+    "NotFoundError": _Fault(
+        "{server} has no model {model}, or does not speak the dialect of {provider} at this address",
+        "--model NAME, or --base-url {example}",
+        True,
+    ),
+    "RateLimitError": _Fault("{server} limits the rate of requests"),
+    "InternalServerError": _Fault("{server} has an error of its own"),
+    "APITimeoutError": _Fault("{server} does not answer"),
+    "APIConnectionError": _Fault("{server} cannot be reached", "--base-url {example}", True),
+    "APIStatusError": _Fault("{server} refuses the request"),
+}
+_OTHER_DIALECT = _Fault("{server} does not speak the dialect of {provider}", "--base-url {example}", True)
+_QUOTA = _Fault("the account at {server} has nothing left to spend", None, True)
+
+
+class NoAnswer(Exception):
+    """What came is no answer of this interface."""
 
 
 class ApiClient(ABC):
-    """What the clients of all services have in common."""
+    """What the clients of all services have in common. `api` is the package's own client."""
 
     def __init__(self, provider: str, asking: Asking, ledger: Ledger) -> None:
         self._provider, self.asking, self._ledger = provider, asking, ledger
+        self.api: Any = None
         self._closed = threading.Event()
         self._lock = threading.Lock()
-        self._under_way: set[_Reading] = set()
-        self._was_there = False
+        self._under_way: set[concurrent.futures.Future[Any]] = set()
 
     @property
     def provider(self) -> str:
@@ -49,163 +107,156 @@ class ApiClient(ABC):
         return self.asking.model
 
     def ask(self, messages: Sequence[Message], report: Callable[[str], None] = lambda _: None) -> Answer:
-        """Its answer; see `ModelClient`. Tokens hold those of tries that were cut off, too."""
+        """Its answer; see `ModelClient`. What was set aside for a request whose end nobody knows is spent."""
+        reserved = self._ledger.reserve(messages, self.asking.answer_tokens, self._closed)
+        start, spent = time.monotonic(), (reserved.input_tokens, reserved.output_tokens)
         try:
-            return ask_again(
-                lambda: self._ask_once(messages, report), self.asking.patience, self._closed, report
-            )
-        except GaveUp as error:
-            failure: ModelFailed = failure_of(error.fault, error.tries, self._provider, self.asking)
-            failure.spent = error.spent
-            raise failure from None  # its causes hold requests with their keys
+            answer = self._wait(self._ask(messages), report)
+            spent = answer.input_tokens or 0, answer.output_tokens or 0
+            return replace(answer, seconds=time.monotonic() - start)
+        except Cancelled:
+            raise
+        except Exception as error:
+            if not any(kind.__name__ == "APITimeoutError" for kind in type(error).__mro__):
+                spent = (0, 0)
+            raise self._failure(error) from None  # its causes hold requests with their keys
+        finally:
+            self._ledger.settle(reserved, *spent)
 
     def close(self) -> None:
         """Ends what is being asked, by whichever thread."""
-        self._closed.set()
         with self._lock:
+            self._closed.set()
             under_way = list(self._under_way)
-        for reading in under_way:
-            reading.end()
+        for future in under_way:
+            future.cancel()
 
     def list_models(self) -> list[str]:
         """The names that the service lists, its newest first where it says so. Raises ModelFailed."""
         try:
-            return [str(model.id) for model in self.api.models.list(timeout=_LIST_SECONDS).data]
-        except Exception as error:
-            fault = fault_of(error, was_there=False)
-            if fault is None:
-                raise
-            raise failure_of(fault, 1, self._provider, self.asking) from None
-
-    @property
-    @abstractmethod
-    def api(self) -> Any:
-        """The package's own client."""
-
-    @abstractmethod
-    def open_stream(self, messages: Sequence[Message]) -> Any:
-        """Send a conversation; a stream of the package, with the `response` that it reads."""
-
-    @abstractmethod
-    def pieces(self, stream: Any) -> Iterator[AnswerPiece]:
-        """What a stream holds."""
-
-    @abstractmethod
-    def pieces_of_whole(self, document: Any) -> Iterator[AnswerPiece]:
-        """What the answer of a server holds that streams none, though it is asked to."""
-
-    def _ask_once(self, messages: Sequence[Message], report: Callable[[str], None]) -> Answer:
-        reserved = self._ledger.reserve(messages, self.asking.answer_tokens, self._closed)
-        reading, partial = _Reading(self, messages), PartialAnswer(messages)
-        answer: Answer | None = None
-        with self._lock:
-            self._under_way.add(reading)
-        try:
-            if self._closed.is_set():
-                raise Cancelled
-            reading.start()
-            answer = self._collect(partial, reading, report)
-            return answer
-        except (RequestFault, Cancelled) as ending:
-            ending.spent = partial.spent() if reading.was_open else (0, 0)
+            return self._wait(self._list_models(), lambda _: None)
+        except Cancelled:
             raise
-        finally:
-            if answer is not None:
-                spent = answer.input_tokens or 0, answer.output_tokens or 0
-            else:
-                spent = partial.spent() if reading.was_open else (0, 0)
-                reading.end()
-            self._ledger.settle(reserved, *spent)
-            with self._lock:
-                self._under_way.discard(reading)
-
-    def _collect(self, partial: PartialAnswer, reading: _Reading, report: Callable[[str], None]) -> Answer:
-        """The answer out of the pieces; raises what ends it before its time."""
-        limit, reported = self.asking.first_seconds, 0.0
-        while True:
-            piece = reading.next(limit)
-            if isinstance(piece, AnswerPiece):
-                self._was_there, limit = True, self.asking.seconds
-                partial.add(piece)
-                if partial.progress and time.monotonic() - reported > _REPORT_SECONDS:
-                    reported = time.monotonic()
-                    report(partial.progress)
-                if not piece.is_last:
-                    continue
-            elif isinstance(piece, RequestFault) and piece.kind == "connection" and reading.was_open:
-                piece.kind = "cut"
-            if isinstance(piece, BaseException):
-                raise piece
-            if partial.stop is None:
-                raise RequestFault("cut", f"after {partial.length:,} characters")
-            return partial.answer(partial.stop)
-
-    def read(self, messages: Sequence[Message]) -> Iterator[Any]:
-        """Its stream, and then its pieces; raises RequestFault. For the thread that reads."""
-        try:
-            stream = self.open_stream(messages)
-            yield stream
-            if stream.response.headers.get("content-type", "").startswith("application/json"):
-                yield from self.pieces_of_whole(json.loads(stream.response.read()))
-            else:
-                yield from self.pieces(stream)
         except Exception as error:
-            fault = fault_of(error, was_there=self._was_there)
-            if fault is None:
-                raise
-            raise fault from None
+            raise self._failure(error) from None
 
+    @abstractmethod
+    async def request(self, messages: Sequence[Message]) -> Any:
+        """Send a conversation; the package's raw response."""
 
-class _Reading:
-    """One request and its stream, read by a thread of its own."""
+    @abstractmethod
+    def read(self, document: Any, messages: Sequence[Message]) -> Answer:
+        """The answer in what the package read. Raises NoAnswer."""
 
-    def __init__(self, client: ApiClient, messages: Sequence[Message]) -> None:
-        self._client, self._messages = client, messages
-        self._pieces: queue.SimpleQueue[AnswerPiece | BaseException | None] = queue.SimpleQueue()
-        self._stream: Any = None
-        self._ended = threading.Event()
-        self._is_read = False
-        self.was_open = False  # the service has taken the request
+    async def _ask(self, messages: Sequence[Message]) -> Answer:
+        raw = await self.request(messages)
+        document = raw.parse()
+        if inspect.isawaitable(document):  # by the package's version
+            document = await document
+        return replace(self.read(document, messages), retries=raw.retries_taken)
 
-    def start(self) -> None:
-        # It ends with the process: a read that nobody waits for any more must hold nothing up
-        threading.Thread(target=self._read, daemon=True).start()
+    async def _list_models(self) -> list[str]:
+        # Whoever asks sits before it
+        page = await self.api.with_options(max_retries=1).models.list(timeout=_LIST_SECONDS)
+        if isinstance(page, str):
+            raise NoAnswer
+        return [str(model.id) for model in page.data]
 
-    def next(self, seconds: float) -> AnswerPiece | BaseException | None:
-        """The next piece, None at the end of the stream, or what ended it; a fault after `seconds` of silence."""
+    def _wait(self, request: Coroutine[Any, Any, T], report: Callable[[str], None]) -> T:
+        """What the event loop makes of a request. Raises what the request raises, Cancelled after `close`."""
+        with self._lock:
+            if self._closed.is_set():
+                request.close()
+                raise Cancelled
+            future = asyncio.run_coroutine_threadsafe(request, _event_loop())
+            self._under_way.add(future)
+        start = time.monotonic()
         try:
-            return self._pieces.get(timeout=seconds)
-        except queue.Empty:
-            return RequestFault("silence", f"nothing came for {seconds:.0f} s")
-
-    def end(self) -> None:
-        """End it before its time; the thread that waits for a piece gets Cancelled."""
-        self._ended.set()
-        self._pieces.put(Cancelled())
-        if not self._is_read:  # else its connection may be another request's by now
-            self._hang_up()
-
-    def _read(self) -> None:
-        try:
-            for piece in self._client.read(self._messages):
-                if self._stream is None:
-                    self._stream, self.was_open = piece, True
-                else:
-                    self._pieces.put(piece)
-                if self._ended.is_set():
-                    break
-            self._is_read = True
-            self._pieces.put(None)
-        except BaseException as error:
-            self._is_read = True
-            self._pieces.put(error)
+            while not concurrent.futures.wait([future], _REPORT_SECONDS).done:
+                report(f"no answer for {format_quantity(time.monotonic() - start, 's')}")
+            return future.result()
+        except concurrent.futures.CancelledError:
+            raise Cancelled from None
         finally:
-            if self._stream is not None:
-                with contextlib.suppress(Exception):
-                    self._stream.close()
+            with self._lock:
+                self._under_way.discard(future)
 
-    def _hang_up(self) -> None:
-        """Wake a thread that reads from the socket: to close it would not, and a service that is not left goes on."""
-        with contextlib.suppress(Exception):
-            network = self._stream.response.extensions["network_stream"]
-            network.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+    def _failure(self, error: Exception) -> Exception:
+        """The failure that a user sees; the error itself where it is our own defect."""
+        names = [kind.__name__ for kind in type(error).__mro__]
+        fault = next((_FAULTS[name] for name in names if name in _FAULTS), None)
+        status, words = getattr(error, "status_code", None), str(error.__cause__ or error)
+        if status is not None:
+            body = getattr(error, "body", None)
+            inner = body.get("error", body) if isinstance(body, dict) else {}
+            stated = inner if isinstance(inner, dict) else {}
+            words = f"{status}: {stated.get('message') or words}"
+            if status == 402 or {stated.get("code"), stated.get("type")} & {*_NO_MONEY}:
+                fault = _QUOTA
+            elif status < 400 or status == 405:
+                fault = _OTHER_DIALECT
+        elif isinstance(error, (NoAnswer, json.JSONDecodeError)):
+            fault = _OTHER_DIALECT
+        if fault is None:
+            return error
+        fix = fault.fix
+        if fault is _FAULTS["APIConnectionError"] and self.asking.server == SERVERS[self._provider]:
+            fix = "export HTTPS_PROXY=http://HOST:PORT"  # nothing but the way there can be wrong
+        values = {
+            "server": self.asking.server,
+            "variable": self.asking.key_variable,
+            "model": self.asking.model,
+            "provider": self._provider,
+            "example": _EXAMPLES[self._provider],
+        }
+        words = shorten(" ".join(without_keys(words).split()), _LONGEST)
+        sentence = fault.sentence.format(**values)
+        return ModelFailed(
+            f"{sentence} ({words})" if words else sentence,
+            fix.format(**values) if fix else None,
+            permanent=fault.permanent,
+        )
+
+
+def package_options(package: ModuleType, asking: Asking, base_url: str | None) -> dict[str, Any]:
+    """How both packages are used: they follow no redirection, and use no proxy on this machine."""
+    return {
+        "max_retries": asking.retries,
+        "timeout": package.Timeout(asking.seconds, connect=30.0),
+        "http_client": package.DefaultAsyncHttpxClient(**http_options(base_url)),
+    }
+
+
+def load_package(name: str) -> ModuleType:
+    """A package of the extra `llm`: loaded when a model is asked, never before. Raises MachineError without it."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        missing = error.name or name
+        raise MachineError(
+            f"{missing} is not installed, and models are asked with it", "pip install 'profkit[llm]'"
+        ) from error
+
+
+def make_answer(
+    text: str,
+    stop: StopCause,
+    counted: tuple[int | None, int | None],
+    messages: Sequence[Message],
+) -> Answer:
+    """An answer; tokens in and out are estimated by the lengths of the texts where the service counts none."""
+    went_in = counted[0] or _tokens(sum(len(message.text) for message in messages))
+    came_out = _tokens(len(text)) if counted[1] is None else counted[1]
+    return Answer(text, stop, went_in, came_out, estimated=not counted[0] or counted[1] is None)
+
+
+def _tokens(characters: int) -> int:
+    return math.ceil(characters / _CHARACTERS_PER_TOKEN)
+
+
+@lru_cache
+def _event_loop() -> asyncio.AbstractEventLoop:
+    """The loop of this process, in a thread that ends with it."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="model requests", daemon=True).start()
+    return loop

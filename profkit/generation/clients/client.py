@@ -48,7 +48,7 @@ class ModelClient(Protocol):
     def ask(self, messages: Sequence[Message], report: Callable[[str], None] = lambda _: None) -> Answer:
         """Its answer to a conversation, of which the last message is a user's.
 
-        `report` gets how it goes, a few words at a time: `1,204 characters`, `rate limit, waiting 20 s`. Raises
+        `report` gets how it goes, a few words at a time: `no answer for 20 s`. Raises
         ModelFailed where it cannot be asked, or does not answer after all retries; Cancelled after `close`.
         """
 
@@ -58,8 +58,6 @@ class ModelClient(Protocol):
 
 class ModelFailed(MachineError):
     """A model cannot be asked, or does not answer. `permanent`: nor would it answer another request."""
-
-    spent: tuple[int, int] = (0, 0)  # tokens that its tries cost all the same, in and out
 
     def __init__(self, message: str, fix: str | None = None, *, permanent: bool = True) -> None:
         super().__init__(message, fix)
@@ -72,5 +70,3 @@ class BudgetSpent(Exception):
 
 class Cancelled(Exception):
     """The client was closed while it was asked."""
-
-    spent: tuple[int, int] = (0, 0)  # tokens that it cost until then, in and out

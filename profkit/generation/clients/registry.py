@@ -12,13 +12,11 @@ from profkit.core.errors import UsageError
 from profkit.core.formatting import joined
 from profkit.generation.clients.addresses import SERVERS, is_local, server_of, without_secrets
 from profkit.generation.clients.answers import StoredAnswers
-from profkit.generation.clients.anthropic_client import BEARER, AnthropicClient
-from profkit.generation.clients.api_client import ApiClient
-from profkit.generation.clients.asking import Asking, Patience
+from profkit.generation.clients.api_client import Asking
 from profkit.generation.clients.client import ModelClient, ModelFailed
 from profkit.generation.clients.command_client import CommandClient
 from profkit.generation.clients.keys import Key, find_key, hide_keys, learn_address, learn_secret
-from profkit.generation.clients.openai_client import OpenAIClient
+from profkit.generation.clients.services import BEARER, AnthropicClient, OpenAIClient
 from profkit.generation.clients.spending import Ledger, Limits
 
 Provider = Literal["openai", "anthropic", "command"]
@@ -32,9 +30,8 @@ _NO_KEY = "none"  # what a server on this machine gets where the user has no key
 class ClientOptions:
     """Which model is asked, how, and for how much.
 
-    None is what the environment says, or no limit. Seconds: `timeout` between two pieces of an answer, `first_timeout`
-    until its first one, `command_timeout` for a run of `command`, `patience` between a request's first fault and its
-    last try. `spent` are the tokens, in and out, of what goes on here.
+    None is what the environment says, or no limit. Seconds: `timeout` for an answer, `command_timeout` for a run of
+    `command`. `retries` of a request at most. `spent` are the tokens, in and out, of what goes on here.
     """
 
     provider: str | None = None
@@ -44,10 +41,9 @@ class ClientOptions:
     command: str | None = None
     answer_tokens: int = 16384
     temperature: float | None = None
-    timeout: float = 120.0
-    first_timeout: float = 600.0
+    timeout: float = 600.0
     command_timeout: float = 1800.0
-    patience: float = 600.0
+    retries: int = 8
     max_tokens: int | None = None
     max_cost: float | None = None
     prices: tuple[float, float] | None = None  # of a million tokens that go in, and that come out
@@ -162,25 +158,16 @@ def _make_api_client(provider: str, options: ClientOptions, ledger: Ledger) -> M
     learn_secret(key.value)
     learn_address(url or "")
     make = OpenAIClient if provider == "openai" else AnthropicClient
-
-    def client_for(model: str) -> ApiClient:
-        return make(
-            Asking(
-                model,
-                server,
-                key.variable,
-                options.answer_tokens,
-                options.temperature,
-                options.first_timeout,
-                options.timeout,
-                Patience(seconds=options.patience),
-            ),
-            key,
-            url,
-            ledger,
-        )
-
-    client = client_for(options.model or "")
+    asking = Asking(
+        options.model or "",
+        server,
+        key.variable,
+        options.answer_tokens,
+        options.temperature,
+        options.timeout,
+        options.retries,
+    )
+    client = make(asking, key, url, ledger)
     hide_keys(*filter(None, [options.key_env]))  # after the package has read its own variables
     if options.model:
         return MadeClient(client, ledger, server, address)
@@ -189,7 +176,8 @@ def _make_api_client(provider: str, options: ClientOptions, ledger: Ledger) -> M
         listed = joined(names[:_MOST_NAMES]) + (" and others" if len(names) > _MOST_NAMES else "")
         raise UsageError(f"name the model: {server} has {listed or 'a list of none'}", "--model NAME")
     note = f"{names[0]} is the only model that {server} lists"
-    return MadeClient(client_for(names[0]), ledger, server, address, (note,))
+    client.asking = replace(asking, model=names[0])
+    return MadeClient(client, ledger, server, address, (note,))
 
 
 def complete_address(provider: str, address: str) -> str:

@@ -14,7 +14,7 @@ from profkit.generation.clients.registry import ClientOptions, MadeClient, make_
 
 QUESTION = "Answer with one word: ready"
 ANSWER_TOKENS = 16
-_PATIENCE = 30.0  # seconds: whoever asks sits before it
+_SECONDS = 60.0  # whoever asks sits before it
 
 
 def try_model(options: ClientOptions, report: Callable[[str], None] = lambda _: None) -> tuple[Check, ...]:
@@ -25,10 +25,9 @@ def try_model(options: ClientOptions, report: Callable[[str], None] = lambda _: 
     short = replace(
         options,
         answer_tokens=ANSWER_TOKENS,
-        timeout=_PATIENCE,
-        first_timeout=2 * _PATIENCE,
-        command_timeout=2 * _PATIENCE,
-        patience=_PATIENCE,
+        timeout=_SECONDS,
+        command_timeout=_SECONDS,
+        retries=2,
     )
     try:
         made = make_client(short)

@@ -10,7 +10,7 @@ from typing import Any
 
 from profkit.core import codec
 from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
-from profkit.core.types import EvaluationDocument, EvaluationTest, TestResult, TestStrength
+from profkit.core.types import EvaluationDocument, EvaluationTest, TestResult
 from profkit.execution import journal as files
 from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings
 from profkit.kernels.named_code import FILE as CODE_FILE
@@ -28,7 +28,6 @@ class EvaluationContents:
     header: dict[str, Any]
     about: dict[str, Any] = field(default_factory=dict)
     results: dict[str, TestResult] = field(default_factory=dict)
-    strengths: dict[str, TestStrength] = field(default_factory=dict)
     sessions: list[float] = field(default_factory=lambda: [0.0])
     _listed: Any = field(default=None, repr=False)  # what `_tests` were read from
     _tests: tuple[EvaluationTest, ...] = field(default=(), repr=False)
@@ -55,11 +54,6 @@ class EvaluationJournal:
         """Store a result, `at` seconds into this session. Raises MachineError where the disk takes no more."""
         self._file.append({"result": codec.to_plain_data(result), "at": round(at, 3)})
         self.contents.results[result.test.id] = result
-
-    def add_strength(self, strength: TestStrength) -> None:
-        """Store what the audit found of a test. Raises MachineError like `add`."""
-        self._file.append({"strength": codec.to_plain_data(strength)})
-        self.contents.strengths[strength.test] = strength
 
     def describe(self, about: Mapping[str, Any]) -> None:
         """Store the tests, and what they run on. Raises MachineError like `add`."""
@@ -182,7 +176,6 @@ def make_document(contents: EvaluationContents, seconds: float) -> EvaluationDoc
         floor=settings.timing.floor,
         versions=codec.from_plain_data(dict[str, str], about.get("versions", {}), "versions"),
         notes=codec.from_plain_data(tuple[str, ...], about.get("notes", []), "notes"),
-        strengths=tuple(contents.strengths.values()),
         planned=len(tests),
         complete=bool(tests) and len(results) == len(tests),
         seconds=seconds,
@@ -197,9 +190,6 @@ def _contents(path: Path, raw: files.JournalContents) -> EvaluationContents:
             if "result" in body:
                 result = codec.from_plain_data(TestResult, body["result"])
                 contents.results[result.test.id] = result
-            elif "strength" in body:
-                strength = codec.from_plain_data(TestStrength, body["strength"])
-                contents.strengths[strength.test] = strength
             elif isinstance(body.get("about"), dict):
                 contents.about = body["about"]
             elif "session" in body:

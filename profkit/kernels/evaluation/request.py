@@ -48,7 +48,6 @@ class JudgeSettings:
     dtype: str = ""
     device: str = "cpu"
     correctness_only: bool = False
-    audit: bool = False
     compiled: bool = False  # also against torch.compile
     describe: bool = False  # the judge says what the operations are, for whoever writes kernels of them
     threads: int = 0
@@ -79,7 +78,6 @@ class EvaluationOptions:
     dtype: str = ""
     device: str = "auto"
     correctness_only: bool = False
-    audit: bool = False
     compiled: bool = False
     gpus: str = ""
     threads: int = 0
@@ -133,7 +131,6 @@ def make_request(
         dtype=options.dtype,
         device="cuda:0" if kind == "cuda" else kind,  # a judge sees one device alone
         correctness_only=options.correctness_only,
-        audit=options.audit,
         compiled=options.compiled,
         threads=options.threads,
         timeout=options.timeout,

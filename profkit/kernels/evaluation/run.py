@@ -71,9 +71,7 @@ def run_evaluation(
 
         def settle(outcome: JobOutcome) -> None:
             asked = was_asked(log, outcome.slot, outcome.job.key)
-            result, strength = test_result(outcome, asked=asked)
-            if strength is not None:
-                journal.add_strength(strength)
+            result = test_result(outcome, asked=asked)
             if result is not None:
                 journal.add(result, monotonic() - start)
                 counts.add(result)

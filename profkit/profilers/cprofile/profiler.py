@@ -19,8 +19,7 @@ class CProfile:
             "a cProfile (pstats) file",
             lazy_function("profkit.profilers.cprofile.read.looks_like_cprofile"),
             lazy_function("profkit.profilers.cprofile.read.read_cprofile"),
-            lazy_function("profkit.profilers.cprofile.read.scrub_cprofile"),
-            texts=("names of functions and of source files",),
+            as_text="echo stats | python -m pstats {name} > {stem}.txt",
         ),
     )
     recorder = None

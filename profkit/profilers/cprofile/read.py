@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import marshal
 import math
 import re
 import struct
@@ -15,7 +14,6 @@ from profkit.core.codec import is_finite_number
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import read_bounded
 from profkit.core.types import Frame, Hotspot, Profile, Report
-from profkit.profilers.redact import Redactor
 
 MOST_DEPTH = 16  # a pstats file nests 5 deep
 _FLAG_REF = 0x80
@@ -385,32 +383,3 @@ def _parse_callers(rest: Sequence[object]) -> dict[tuple[str, int, str], tuple[i
             ) if is_finite_number(own) and is_finite_number(cumulative):
                 callers[file, line, name] = (calls, max(0.0, own), max(0.0, cumulative))
     return callers
-
-
-def scrub_cprofile(source: Path, output: Path, redactor: Redactor) -> None:
-    """Write the profile with other folders to `output`, which must not be there yet. Raises UnreadableReport."""
-    try:
-        functions = read_marshal(read_bounded(source, MOST_BYTES))
-        if not isinstance(functions, dict):
-            raise NotPlainData("it is no table")
-        changed = {_key(key, redactor): _entry(value, redactor) for key, value in functions.items()}
-        if len(changed) != len(functions):
-            raise NotPlainData("two functions would become one")
-    except (NotPlainData, ValueError, TypeError) as error:
-        raise UnreadableReport(f"{source} is damaged, so nothing can be taken out of it: {error}") from error
-    with output.open("xb") as file:
-        marshal.dump(changed, file)
-
-
-def _key(key: object, redactor: Redactor) -> object:
-    if isinstance(key, tuple) and len(key) == 3 and isinstance(key[0], str) and isinstance(key[2], str):
-        return (redactor.text(key[0]), key[1], redactor.text(key[2]))
-    return key
-
-
-def _entry(value: object, redactor: Redactor) -> object:
-    """Calls, times, and the callers, which are keys of the same kind."""
-    if isinstance(value, tuple) and value and isinstance(value[-1], dict):
-        callers = {_key(key, redactor): times for key, times in value[-1].items()}
-        return (*value[:-1], callers)
-    return value

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
-from profkit.analysis.metrics.catalogue import load_yaml
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular_text
+from profkit.core.tables import load_yaml
 from profkit.core.types import Report
 from profkit.profilers.files import lines_of
 from profkit.profilers.ncu.launches import (

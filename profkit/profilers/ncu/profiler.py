@@ -23,7 +23,7 @@ def recording_step(request: RecordRequest) -> Step:
     from profkit.profilers.ncu.sets import counter_set
 
     ncu = probe_ncu()
-    if not ncu.counters_ok:
+    if not ncu.works:
         raise MachineError(ncu.reason or "ncu does not work here", ncu.fix)
     chip = ncu.chips[0] if ncu.chips else None
     names = ("standard",) if request.kernel is None else ("standard", "explain")
@@ -70,6 +70,9 @@ def _is_csv(head: bytes) -> bool:
     return any(line.replace(b'"', b"").startswith(b"ID,Process ID,") for line in head.splitlines())
 
 
+_AS_TEXT = "ncu --import {name} --csv --page raw > {stem}.csv"
+
+
 class NsightCompute:
     """ncu, and the forms of its reports."""
 
@@ -81,13 +84,7 @@ class NsightCompute:
             ".ncu-rep",
             lambda head: head.startswith(b"NVR\0"),
             lazy_function("profkit.profilers.ncu.rep.read_ncu_rep"),
-            lazy_function("profkit.profilers.ncu.scrub.scrub"),
-            texts=(
-                "names of kernels",
-                "names of NVTX ranges",
-                "source text that was imported, PTX and cubins",
-                "names of source files",
-            ),
+            as_text=_AS_TEXT,
         ),
         Format(
             "ncu-repz",
@@ -95,8 +92,7 @@ class NsightCompute:
             ".ncu-repz",
             lambda head: head.startswith(b"\x28\xb5\x2f\xfd"),
             _refuse_packed,
-            scrub=None,
-            scrub_fix="ncu --import {name} --export report.ncu-rep, then scrub that",
+            as_text=_AS_TEXT,
         ),
         Format(
             "ncu-csv",
@@ -104,12 +100,6 @@ class NsightCompute:
             "ncu --csv",
             _is_csv,
             lazy_function("profkit.profilers.ncu.csv_report.read_ncu_csv"),
-            lazy_function("profkit.profilers.ncu.scrub.scrub_csv"),
-            texts=(
-                "names of kernels",
-                "names of NVTX ranges",
-                "lines that the program printed between ncu's",
-            ),
         ),
     )
     recorder = Recorder(recording_step, collect_report, picks_kernel=True, uses_gpu=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.analysis.metrics import formula_table
-from profkit.analysis.metrics.catalogue import load_yaml
+from profkit.core.tables import load_yaml
 from profkit.profilers.ncu.command import version_numbers
 
 

@@ -60,6 +60,9 @@ def conversion_argv(report: Path, output: Path) -> tuple[str, ...]:
     return export_argv(report, output, nsys=str(find_nsys() or "nsys"))
 
 
+_AS_TEXT = "nsys stats --report cuda_gpu_kern_sum --format csv {name} > {stem}.csv"
+
+
 class NsightSystems:
     """nsys, and the forms of its reports; the form with the most in it first."""
 
@@ -72,14 +75,8 @@ class NsightSystems:
             # no other tool whose reports are read writes SQLite; whose it is, its tables tell
             lambda head: head.startswith(b"SQLite format 3\x00"),
             lazy_function("profkit.profilers.nsys.sqlite.read_sqlite"),
-            lazy_function("profkit.profilers.nsys.scrub.scrub"),
+            as_text=_AS_TEXT,
             time_line=lazy_function("profkit.profilers.nsys.sqlite.time_line"),
-            texts=(
-                "names of kernels",
-                "names of NVTX ranges (NVTX_EVENTS.text, StringIds.value)",
-                "names of API calls (StringIds.value)",
-                "messages of nsys (DIAGNOSTIC_EVENT.text)",
-            ),
         ),
         Format(
             "nsys-rep",
@@ -87,8 +84,7 @@ class NsightSystems:
             ".nsys-rep",
             lambda head: head.startswith(b"NVIDIA Tegra Profiler Report"),
             lazy_function("profkit.profilers.nsys.sqlite.read_sqlite"),
-            scrub=None,
-            scrub_fix="scrub its SQLite export: nsys export --type sqlite --lazy=false {name}",
+            as_text=_AS_TEXT,
             conversion=Conversion(
                 conversion_argv,
                 "converted.sqlite",
@@ -101,12 +97,6 @@ class NsightSystems:
             "nsys stats",
             lazy_function("profkit.profilers.nsys.stats.looks_like_stats"),
             lazy_function("profkit.profilers.nsys.stats.read_stats"),
-            lazy_function("profkit.profilers.scrub.scrub_text"),
-            texts=(
-                "names of kernels",
-                "names of NVTX ranges",
-                "names of API calls",
-            ),
         ),
     )
     recorder = Recorder(recording_step, collect_report, uses_gpu=True)

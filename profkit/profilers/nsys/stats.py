@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from profkit.analysis.timeline.records import Collected, Configuration, Recording, TransferKind
-from profkit.analysis.timeline.trace import build_trace
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular_text
 from profkit.core.types import ApiCall, GpuRange, GpuTrace, Kernel, KernelTime, Report, Transfer
@@ -20,7 +19,6 @@ from profkit.profilers.nsys.database import call_name
 
 # "Total Time (ns)": what it is, and in which unit. "Time (%)" and "Time(%)" are the same column of two versions.
 _HEADER = re.compile(r"^\s*(.*?)\s*(?:\(([^()]*)\))?\s*$")
-_PRINTED = re.compile(r"\s*Time ?\(%\)\s{2,}Total Time")
 _SKIPPED = re.compile(r"SKIPPED: (.*)")
 _NOTICE = re.compile(
     r"^(?:Processing \[|Running \[|\[\d+/\d+\] |Generating |NOTICE:|WARNING|ERROR|Using |SKIPPED:|\s+It is|\s+Consider|"
@@ -55,8 +53,7 @@ KINDS: tuple[tuple[str, frozenset[str]], ...] = (
 # How a table begins, and what nsys stats itself says between them.
 _SIGN = re.compile(
     r"^(?:Processing \[[^\n]*\] with \[[^\n]*\.py\]|SKIPPED: "
-    r"|\[\d+/\d+\] Executing '\w+' stats report"
-    r'|"?Time ?\(%\)"?,"?Total Time|[ ]{0,4}Time ?\(%\)[ ]{2,}Total Time'
+    r'|"?Time ?\(%\)"?,"?Total Time'
     r'|"?Start(?: \([a-z]+\))?"?,"?Duration[^\n]*CorrId'
     r'|"?Total(?: \([A-Za-z]+\))?"?,"?(?:Count|Operations)|"?(?:NVTX )?Range"?,"?Style"?,|PID,TID,DevId,)',
     re.MULTILINE,
@@ -82,12 +79,11 @@ class StatsTable:
 
 @dataclass
 class StatsText:
-    """What a text held. `odd` rows did not fit their header. `printed`: it has tables in columns, too."""
+    """What a text held. `odd` rows did not fit their header."""
 
     sections: list[StatsTable] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     odd: int = 0
-    printed: bool = False
 
 
 def parse_tables(lines: Iterable[str], take: Callable[[StatsTable, dict[str, str]], None]) -> StatsText:
@@ -106,7 +102,6 @@ def parse_tables(lines: Iterable[str], take: Callable[[StatsTable, dict[str, str
             continue
         if _NOTICE.match(line):
             continue
-        text.printed |= _PRINTED.match(line) is not None
         cells = next(_cells(line), None)
         if cells is None:
             text.odd += 1
@@ -273,6 +268,8 @@ class LaunchRows:
     def trace(self) -> tuple[GpuTrace, list[str]]:
         """What the rows tell, and what is to be said of it."""
         collected = self.collected
+        from profkit.analysis.timeline.trace import build_trace  # whether a file is one is asked of many
+
         trace, notes = build_trace(
             Recording("nsys", collected.activities(), collected.calls(), collected.tables)
         )
@@ -328,16 +325,15 @@ def read_stats(path: Path) -> Report:
 
 
 def _empty_report_error(path: Path, text: StatsText) -> UnreadableReport:
-    if text.printed:
-        return UnreadableReport(
-            f"{path} holds tables as nsys stats prints them for people", "nsys stats --format csv REPORT"
-        )
     remark = f"SKIPPED: {text.skipped[0]}" if text.skipped else ""
     fault = explain(remark, 0) if remark else None
     if fault is not None:
         return UnreadableReport(f"{path} holds no table: {fault.reason}", fault.fix)
     remark = remark or "the trace has nothing of what was asked for"
-    return UnreadableReport(f"{path} holds no table of nsys stats with a row in it: {remark}")
+    return UnreadableReport(
+        f"{path} holds no table of nsys stats in CSV with a row in it: {remark}",
+        "nsys stats --format csv REPORT",
+    )
 
 
 def _with_sums(trace: GpuTrace, sections: Iterable[StatsTable]) -> tuple[GpuTrace, list[str]]:

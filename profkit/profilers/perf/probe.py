@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profkit.core.errors import Fault, MachineError, UnreadableReport, UsageError
+from profkit.core.errors import Fault, UnreadableReport
 from profkit.core.files.regular import read_bounded_text
-from profkit.core.process import ProcessOutcome, run
+from profkit.core.tables import judge_rows
 from profkit.core.types import Check, Counter, Switch
 from profkit.hardware import tree
 from profkit.hardware.system import superuser_command
@@ -24,9 +24,10 @@ from profkit.profilers.perf.command import NO_PMU_FIX, PARANOID_FIX, STAT_ENV, e
 from profkit.profilers.perf.events import CLOCK
 from profkit.profilers.perf.stat_counters import split_name
 from profkit.profilers.perf.stat_csv import read_stat_csv
-from profkit.profilers.programs import install_line
-from profkit.profilers.region_trial import counted_events, try_region
+from profkit.profilers.programs import CommandTrial, ToolAbility, install_line, try_command
+from profkit.profilers.region_trial import try_region
 
+_TABLE = Path(__file__).with_name("checks.yaml")
 _VERSION = re.compile(r"perf version (\S+)")
 # Where Debian and Ubuntu keep one perf for each kernel.
 _PLACES = ("usr/lib/linux-tools-*/perf", "usr/lib/linux-tools/*/perf")
@@ -34,49 +35,25 @@ MAC_FIX = "--tool xctrace   (on macOS; profkit profile --backend cpu samples and
 INSTALL_FIX = "apt-get install linux-perf   (Debian; Ubuntu: linux-tools-generic; Fedora: perf)"
 
 
-@dataclass(frozen=True)
-class FoundPerf:
-    """A perf that starts: `path` and `version`; or None for both, the reason and the line that fixes it."""
-
-    path: str | None
-    version: str | None
-    reason: str | None = None
-    fix: str | None = None
-
-
-def find_perf(root: Path = Path("/")) -> FoundPerf:
+def find_perf(root: Path = Path("/")) -> ToolAbility:
     """The perf of PATH, or the one beside this interpreter.
 
     Where neither is there or starts (a wrapper without a perf for this kernel), the newest one installed: a perf
     made for another kernel works, the system call between them is stable.
     """
     if sys.platform == "darwin":
-        return FoundPerf(None, None, "perf exists only on Linux", MAC_FIX)
+        return ToolAbility(None, None, False, "perf exists only on Linux", MAC_FIX)
     named = [shutil.which("perf"), shutil.which("perf", path=str(programs.BESIDE_PYTHON))]
-    installed = sorted(_installed_perfs(root), key=programs.version_key, reverse=True)
+    places = (path for pattern in _PLACES for path in root.glob(pattern))
+    installed = sorted(places, key=programs.version_key, reverse=True)
     reason = None
-    for candidate in dict.fromkeys(path for path in (*named, *map(str, installed)) if path is not None):
-        version, fault = _ask_version(candidate)
-        if version is not None:
-            return FoundPerf(candidate, version)
-        reason = reason or fault  # the first one is the one that the user knows
-    return FoundPerf(None, None, reason or "perf is not installed", INSTALL_FIX)
-
-
-def _installed_perfs(root: Path) -> list[Path]:
-    return [path for pattern in _PLACES for path in root.glob(pattern)]
-
-
-def _ask_version(perf: str) -> tuple[str | None, str]:
-    """What `perf --version` says, and otherwise why it does not."""
-    try:
-        outcome = run([perf, "--version"], timeout=10)
-    except UsageError as error:
-        return None, error.message
-    if outcome.ok and (match := _VERSION.search(outcome.output_tail)) is not None:
-        return match[1], ""
-    fault = explain(outcome.output_tail, outcome.returncode)
-    return None, fault.reason if fault is not None else f"{perf} --version {outcome.ending()}"
+    for perf in dict.fromkeys(Path(path) for path in (*named, *installed) if path is not None):
+        trial = try_command([str(perf), "--version"])
+        if trial.ok and (match := _VERSION.search(trial.output)) is not None:
+            return ToolAbility(perf, match[1], True)
+        # the first one is the one that the user knows
+        reason = reason or _make_fault(trial, f"{perf} --version").reason
+    return ToolAbility(None, None, False, reason or "perf is not installed", INSTALL_FIX)
 
 
 # Two or three events at a time always fit on the counters, so a census never multiplexes.
@@ -130,27 +107,27 @@ class PerfAbility:
 
 def probe_perf() -> PerfAbility:
     """Try everything that profkit needs of perf; about half a second where perf works."""
-    perf = find_perf()
-    paranoid = read_paranoid()
-    if perf.path is None:
-        fault = Fault(perf.reason or "perf is not installed", perf.fix)
+    found, paranoid = find_perf(), read_paranoid()
+    if found.path is None:
+        fault = Fault(found.reason or "", found.fix)
         return PerfAbility(None, None, paranoid=paranoid, fault=fault, record_fault=fault)
+    perf = str(found.path)
     with tempfile.TemporaryDirectory(prefix="profkit-perf-") as name:
         folder = Path(name)
-        clock, outcome = _count_events(perf.path, folder, ("task-clock", "page-faults"))
+        clock, trial = _count_events(perf, folder, ("task-clock", "page-faults"))
         if all(counter.value is None for counter in clock):
-            fault = _make_fault(outcome, "perf stat counted nothing")
-            return PerfAbility(perf.path, perf.version, paranoid=paranoid, fault=fault, record_fault=fault)
-        census, user_only = _take_census(perf.path, folder)
-        record_fault = _try_record(perf.path, folder)
-        everywhere, _ = _count_events(perf.path, folder, ("cpu-clock",), system_wide=True)
+            fault = _make_fault(trial, "perf stat counted nothing: perf")
+            return PerfAbility(perf, found.version, paranoid=paranoid, fault=fault, record_fault=fault)
+        census, user_only = _take_census(perf, folder)
+        record_fault = _try_record(perf, folder)
+        everywhere, _ = _count_events(perf, folder, ("cpu-clock",), system_wide=True)
         return PerfAbility(
-            path=perf.path,
-            version=perf.version,
+            path=perf,
+            version=found.version,
             software_ok=True,
             hardware_ok={"cycles", "instructions"} <= {c.name for c in census if c.value is not None},
             record_ok=record_fault is None,
-            control_fifo_ok=_obeys_control(perf.path, folder),
+            control_fifo_ok=_obeys_control(perf, folder),
             system_wide_ok=any(counter.value is not None for counter in everywhere),
             user_only=user_only,
             paranoid=paranoid,
@@ -161,18 +138,12 @@ def probe_perf() -> PerfAbility:
 
 def read_paranoid(root: Path = Path("/")) -> int | None:
     """`kernel.perf_event_paranoid`; None where the kernel does not say (no perf in it, or a closed /proc)."""
-    try:
-        return int((root / "proc/sys/kernel/perf_event_paranoid").read_text("ascii"))
-    except (OSError, ValueError):
-        return None
+    return tree.read_number(root, "proc/sys/kernel/perf_event_paranoid")
 
 
-def has_nmi_watchdog() -> bool:
+def has_nmi_watchdog(root: Path = Path("/")) -> bool:
     """Whether the kernel's watchdog holds one hardware counter of every core."""
-    try:
-        return Path("/proc/sys/kernel/nmi_watchdog").read_text("ascii").strip() == "1"
-    except OSError:
-        return False
+    return tree.read_number(root, "proc/sys/kernel/nmi_watchdog") == 1
 
 
 def find_refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str, Counter]:
@@ -185,9 +156,7 @@ def find_refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str,
     with tempfile.TemporaryDirectory(prefix="profkit-perf-") as name:
         folder = Path(name)
         for group in groups:
-            counters, outcome = _count_events(perf, folder, group)
-            if outcome is None:
-                continue
+            counters, _ = _count_events(perf, folder, group)
             by_name = {(c.name, c.pmu): c for c in counters}
             if (
                 not counters
@@ -209,19 +178,19 @@ def find_refused_events(perf: str, groups: Sequence[Sequence[str]]) -> dict[str,
 
 
 def _count_alone(perf: str, folder: Path, event: str) -> Counter:
-    counters, outcome = _count_events(perf, folder, (event,))
+    counters, trial = _count_events(perf, folder, (event,))
     if counters:
         return counters[0]
-    return Counter(event, None, "not-supported", reason=_make_fault(outcome, "perf refused it").reason)
+    return Counter(event, None, "not-supported", reason=_make_fault(trial, "perf refused it: perf").reason)
 
 
 def _take_census(perf: str, folder: Path) -> tuple[tuple[Counter, ...], bool]:
     census: list[Counter] = []
     user_only = False
     for events in _CENSUS:
-        counters, outcome = _count_events(perf, folder, events)
+        counters, trial = _count_events(perf, folder, events)
         if not counters:
-            reason = _make_fault(outcome, "perf refused it").reason
+            reason = _make_fault(trial, "perf refused it: perf").reason
             counters = tuple(Counter(event, None, "not-supported", reason=reason) for event in events)
         user_only = user_only or ":u" in _read_text(folder / "count")
         census += counters
@@ -232,11 +201,11 @@ def _take_census(perf: str, folder: Path) -> tuple[tuple[Counter, ...], bool]:
 
 def _count_events(
     perf: str, folder: Path, events: Sequence[str], system_wide: bool = False
-) -> tuple[tuple[Counter, ...], ProcessOutcome | None]:
+) -> tuple[tuple[Counter, ...], CommandTrial]:
     output = folder / "count"
     output.unlink(missing_ok=True)
-    outcome = _run_perf(stat_argv(_BUSY, output, events, perf=perf, system_wide=system_wide))
-    return _read_counts(output), outcome
+    trial = _run_perf(stat_argv(_BUSY, output, events, perf=perf, system_wide=system_wide))
+    return _read_counts(output), trial
 
 
 def _read_counts(output: Path) -> tuple[Counter, ...]:
@@ -249,13 +218,13 @@ def _read_counts(output: Path) -> tuple[Counter, ...]:
 def _try_record(perf: str, folder: Path) -> Fault | None:
     """Why perf makes no recording; None where it does. cpu-clock is a timer: it samples also where there is no PMU."""
     output = folder / "perf.data"
-    outcome = _run_perf(
+    trial = _run_perf(
         record_argv(_BUSY, output, event="cpu-clock", call_graph=None, perf=perf, frequency=999)
     )
     with contextlib.suppress(OSError):
-        if outcome is not None and outcome.ok and output.stat().st_size > 0:
+        if trial.ok and output.stat().st_size > 0:
             return None
-    return _make_fault(outcome, "perf record made no recording")
+    return _make_fault(trial, "perf record made no recording: perf")
 
 
 def _obeys_control(perf: str, folder: Path) -> bool:
@@ -274,18 +243,12 @@ def _obeys_control(perf: str, folder: Path) -> bool:
     return any(counter.value for counter in _read_counts(output))
 
 
-def _run_perf(argv: Sequence[str]) -> ProcessOutcome | None:
-    try:
-        return run(argv, env=STAT_ENV, timeout=_TIMEOUT)
-    except UsageError:
-        return None
+def _run_perf(argv: Sequence[str]) -> CommandTrial:
+    return try_command(argv, STAT_ENV, _TIMEOUT)
 
 
-def _make_fault(outcome: ProcessOutcome | None, otherwise: str) -> Fault:
-    if outcome is None:
-        return Fault("perf could not be started")
-    known = explain(outcome.output_tail, outcome.returncode)
-    return known if known is not None else Fault(f"{otherwise}: perf {outcome.ending()}")
+def _make_fault(trial: CommandTrial, what: str) -> Fault:
+    return explain(trial.output, trial.returncode) or Fault(f"{what} {trial.ending}")
 
 
 def _read_text(path: Path) -> str:
@@ -308,70 +271,60 @@ _WORDS = {
 def perf_checks() -> Iterator[Check]:
     """Try perf, and tell what came of it; where perf is absent there is one check that says so."""
     if platform.system() != "Linux":
-        yield Check("perf", "missing", "perf exists only on Linux; simulation and timing do without it")
+        yield from judge_rows(_TABLE, "elsewhere")
         return
     ability = probe_perf()
     yield from judge_perf(ability)
     if ability.path is not None and ability.software_ok:
-        yield perf_region(ability.path)
+        yield from perf_region(ability.path)
 
 
-def perf_region(perf: str) -> Check:
+def perf_region(perf: str) -> Iterator[Check]:
     """Switch `perf stat` on and off from inside a workload, through its control pipes."""
-    title = "perf region switch"
     with tempfile.TemporaryDirectory(prefix="profkit-") as name:
         folder = Path(name)
         control, ack, output = folder / "control", folder / "ack", folder / "counts"
         for pipe in (control, ack):
             os.mkfifo(pipe)
-        try:
-            report, seconds = try_region(
-                "perf",
-                folder,
-                Switch("perf-control", str(control), str(ack)),
-                (20_000, 400_000),
-                lambda workload: stat_argv(
-                    workload, output, [CLOCK.code], control=control, ack=ack, perf=perf
-                ),
-                STAT_ENV,
-                lambda: read_stat_csv(output),
-                explain,
-            )
-        except MachineError as error:
-            return Check(title, "refused", error.message, error.fix, perf)
-    counted = counted_events(report, CLOCK.code)  # by the kernel's clock, so it is there without a PMU
-    if not 0 < counted <= 2 * seconds * 1e3 + 5:
-        shown = f"{counted:.1f} ms" if counted else "nothing"
-        return Check(
-            title, "refused", f"perf counted {shown} of a region of {seconds * 1e3:.1f} ms", path=perf
+        trial = try_region(
+            "perf",
+            folder,
+            Switch("perf-control", str(control), str(ack)),
+            (20_000, 400_000),
+            lambda workload: stat_argv(workload, output, [CLOCK.code], control=control, ack=ack, perf=perf),
+            STAT_ENV,
+            lambda: read_stat_csv(output),
+            explain,
+            CLOCK.code,  # the kernel's clock, so it is there without a PMU
         )
-    detail = f"works: {counted:.1f} ms counted in a region of {seconds * 1e3:.1f} ms, and nothing around it"
-    return Check(title, "ok", detail, path=perf)
+    wall = 1e3 * trial.seconds
+    return judge_rows(
+        _TABLE, "region", trial, {"path": perf, "wall": wall, "fits": trial.counted <= 2 * wall + 5}
+    )
 
 
 def judge_perf(ability: PerfAbility, root: Path = Path("/")) -> Iterator[Check]:
     """What the probe's answers mean, check by check. `root` is read for the distribution and the kernel."""
-    fault = ability.fault
-    if ability.path is None:
-        reason = fault.reason if fault else "perf is not installed"
-        # A wrapper without a perf for this kernel is cured by the same package as no perf at all.
-        yield Check("perf", "missing", f"{reason}: no trace, no counters", install_line("perf", root))
-        return
+    fault, record = ability.fault or Fault(""), ability.record_fault or Fault("")
     level = "" if ability.paranoid is None else f" (kernel.perf_event_paranoid = {ability.paranoid})"
-    if not ability.software_ok:
-        reason, fix = (fault.reason, fault.fix) if fault else ("it counts nothing", None)
-        yield Check("perf", "refused", reason + level, fix, ability.path, ability.version)
-        return
-    kernel = tree.read_text(root, "proc/sys/kernel/osrelease") or platform.release()
-    detail = f"counts software events on kernel {kernel}{level}"
-    yield Check("perf", "ok", detail, path=ability.path, version=ability.version)
-    yield _hardware_check(ability)
-    if ability.user_only:
-        yield Check("perf kernel side", "limited", f"only user space is counted{level}", PARANOID_FIX)
-    yield _record_check(ability)
-    if ability.hardware_ok and tree.read_number(root, "proc/sys/kernel/nmi_watchdog"):
-        detail = "on: it holds one hardware counter, so one event fewer fits at a time"
-        yield Check("NMI watchdog", "limited", detail, superuser_command("sysctl kernel.nmi_watchdog=0"))
+    more = {
+        "reason": fault.reason,
+        "fix": fault.fix,
+        "level": level,
+        "record_reason": record.reason,
+        "record_fix": record.fix,
+        # A wrapper without a perf for this kernel is cured by the same package as no perf at all.
+        "install": install_line("perf", root),
+        "kernel": tree.read_text(root, "proc/sys/kernel/osrelease") or platform.release(),
+        "states": format_census(ability.census),
+        "counting": ability.counting,
+        "all_count": len(ability.counting) == len(ability.census),
+        "watchdog": has_nmi_watchdog(root),
+        "silence_watchdog": superuser_command("sysctl kernel.nmi_watchdog=0"),
+        "no_pmu_fix": NO_PMU_FIX,
+        "paranoid_fix": PARANOID_FIX,
+    }
+    return judge_rows(_TABLE, "perf", ability, more)
 
 
 def format_census(census: tuple[Counter, ...]) -> str:
@@ -381,28 +334,3 @@ def format_census(census: tuple[Counter, ...]) -> str:
         by_state.setdefault(counter.state, []).append(counter.name)
     known = [state for state in _WORDS if state in by_state]
     return "; ".join(f"{_WORDS[state]}: {', '.join(by_state[state])}" for state in known)
-
-
-def _hardware_check(ability: PerfAbility) -> Check:
-    name = "perf hardware counters"
-    states = format_census(ability.census)
-    if not ability.counting:
-        simulated = "cache, branch and instruction figures are simulated instead"
-        return Check(
-            name, "missing", f"this machine shows no hardware counters; {simulated} ({states})", NO_PMU_FIX
-        )
-    if len(ability.counting) == len(ability.census):
-        return Check(name, "ok", states)
-    if not ability.hardware_ok:
-        return Check(name, "limited", states, NO_PMU_FIX)
-    fix = "use the vendor's own events, or a machine that shows its whole PMU"
-    return Check(name, "limited", f"{states}; what depends on the others is unavailable", fix)
-
-
-def _record_check(ability: PerfAbility) -> Check:
-    if ability.record_ok:
-        return Check("perf record", "ok", "samples by the kernel's timer")
-    fault = ability.record_fault
-    return Check(
-        "perf record", "refused", fault.reason if fault else "made no recording", fault.fix if fault else None
-    )

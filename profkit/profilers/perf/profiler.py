@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from profkit.core.errors import Fault, MachineError
 from profkit.core.status import status_wrapper
 from profkit.core.types import Check, Directive, Machine, Step, Switch
-from profkit.profilers.files import copy_lines
 from profkit.profilers.perf.command import (
     STAT_ENV,
     explain,
@@ -20,7 +18,6 @@ from profkit.profilers.perf.command import (
     stat_argv,
 )
 from profkit.profilers.profiler import Conversion, Format, Recorder, RecordRequest, lazy_function
-from profkit.profilers.redact import COMMAND, HOST, Redactor
 
 SECONDS = 2.0  # of region, where the workload uses profkit.benchmark
 
@@ -98,45 +95,7 @@ def conversion_argv(perf_data: Path, output: Path) -> tuple[str, ...]:
     """The command that turns `perf_data` into text for `script.read_script`, to be run where perf is."""
     from profkit.profilers.perf.probe import find_perf
 
-    return script_argv(perf_data, output, perf=find_perf().path or "perf")
-
-
-# What follows the pattern is private: the kind, what is written instead.
-_PRIVATE = (
-    (re.compile(r"\s*#\s*(?:hostname|nodename)\s*:\s*"), HOST, "host"),
-    (re.compile(r"\s*#\s*cmdline\s*:\s*"), COMMAND, "perf"),
-    (re.compile(r"\s*Performance counter stats for (?=.*:\s*$)"), COMMAND, "'program':"),
-)
-
-
-# Of `perf data convert --to-json`: "hostname": "vm", and the command as a list with a word on each line.
-_JSON_HOST = re.compile(r'(\s*"(?:hostname|nodename)"\s*:\s*")[^"\n]*')
-_JSON_COMMAND = re.compile(r'\s*"cmdline"\s*:\s*\[')
-
-
-def scrub(source: Path, output: Path, redactor: Redactor) -> None:
-    """Copy the text line by line to `output`, which must not be there yet."""
-    in_command = False
-
-    def changed(line: str) -> str:
-        nonlocal in_command
-        if in_command:
-            in_command = "]" not in line
-            return "" if in_command else line[line.index("]") :]
-        if (match := _JSON_COMMAND.match(line)) is not None:
-            redactor.note(COMMAND)
-            in_command = "]" not in line
-            return match[0] + ("" if in_command else line[line.rindex("]") :])
-        if (match := _JSON_HOST.match(line)) is not None:
-            redactor.note(HOST)
-            return match[1] + "host" + redactor.text(line[match.end() :])
-        for pattern, kind, instead in _PRIVATE:
-            if (match := pattern.match(line)) is not None:
-                redactor.note(kind)
-                return match[0] + instead + line[len(line.rstrip("\r\n")) :]
-        return redactor.text(line)
-
-    copy_lines(source, output, changed)
+    return script_argv(perf_data, output, perf=str(find_perf().path or "perf"))
 
 
 class Perf:
@@ -150,8 +109,7 @@ class Perf:
             "perf.data",
             lazy_function("profkit.profilers.perf.perf_data.is_perf_data"),
             lazy_function("profkit.profilers.perf.script.read_script"),
-            scrub=None,
-            scrub_fix="perf script -i {name} > perf.txt, then scrub that",
+            as_text="perf script -i {name} > {stem}.txt",
             conversion=Conversion(conversion_argv, "converted.txt", "perf script -i {name} > {stem}.txt"),
         ),
         Format(
@@ -160,20 +118,6 @@ class Perf:
             "perf stat -j",
             lazy_function("profkit.profilers.perf.stat_text.looks_like_stat_json"),
             lazy_function("profkit.profilers.perf.stat_text.read_stat_json"),
-            scrub,
-            texts=("names of events",),
-        ),
-        Format(
-            "perf-json",
-            name,
-            "perf data convert --to-json",
-            lazy_function("profkit.profilers.perf.convert_json.looks_like_convert_json"),
-            lazy_function("profkit.profilers.perf.convert_json.read_convert_json"),
-            scrub,
-            texts=(
-                "names of functions and of source files",
-                "names of processes and threads",
-            ),
         ),
         Format(
             "perf-stat-csv",
@@ -181,8 +125,6 @@ class Perf:
             "perf stat -x",
             lazy_function("profkit.profilers.perf.stat_csv.looks_like_stat_csv"),
             lazy_function("profkit.profilers.perf.stat_csv.read_stat_csv"),
-            scrub,
-            texts=("names of events",),
         ),
         Format(
             "perf-stat-text",
@@ -190,20 +132,6 @@ class Perf:
             "perf stat",
             lazy_function("profkit.profilers.perf.stat_text.looks_like_stat_text"),
             lazy_function("profkit.profilers.perf.stat_text.read_stat_text"),
-            scrub,
-            texts=("names of events",),
-        ),
-        Format(
-            "perf-report",
-            name,
-            "perf report --stdio",
-            lazy_function("profkit.profilers.perf.report_text.looks_like_report_text"),
-            lazy_function("profkit.profilers.perf.report_text.read_report_text"),
-            scrub,
-            texts=(
-                "names of functions and of source files",
-                "names of processes and threads",
-            ),
         ),
         Format(
             "perf-script",
@@ -211,12 +139,7 @@ class Perf:
             "perf script",
             lazy_function("profkit.profilers.perf.script.looks_like_script"),
             lazy_function("profkit.profilers.perf.script.read_script"),
-            scrub,
             has_stacks=True,
-            texts=(
-                "names of functions and of source files",
-                "names of processes and threads",
-            ),
         ),
     )
     recorder = Recorder(recording_step)

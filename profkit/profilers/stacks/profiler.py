@@ -19,12 +19,7 @@ class StackSamples:
             "sampled Python stacks",
             lazy_function("profkit.profilers.stacks.read.looks_like_stacks"),
             lazy_function("profkit.profilers.stacks.read.read_stacks"),
-            lazy_function("profkit.profilers.stacks.read.scrub_stacks"),
             has_stacks=True,
-            texts=(
-                "names of functions and of source files",
-                "names of threads",
-            ),
         ),
     )
     recorder = None

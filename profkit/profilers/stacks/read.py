@@ -16,8 +16,7 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular_text
 from profkit.core.formatting import plural
 from profkit.core.types import Frame, Hotspot, Profile, Report
-from profkit.profilers.files import copy_lines, lines_of
-from profkit.profilers.redact import Redactor
+from profkit.profilers.files import lines_of
 
 SCHEMA = "profkit.stacks/1"
 _SIGN = b'{"schema": "profkit.stacks/1"'
@@ -271,27 +270,3 @@ def _threads(processes: list[_Process], first: _Process) -> Profile:
     ]
     hotspots.sort(key=lambda spot: -spot.own)
     return Profile("Python threads", "s", math.fsum(own.values()), tuple(hotspots), "sampled-threads")
-
-
-# ------------------------------------------------------------ without what is private
-
-
-def scrub_stacks(source: Path, output: Path, redactor: Redactor) -> None:
-    """Write the file without folders and names of people to `output`, which must not be there yet."""
-
-    def change(text: str) -> str:
-        try:
-            line = json.loads(text)
-            functions = line.get("functions", ())
-            line["functions"] = [
-                [n, redactor.text(name), redactor.text(file), at] for n, name, file, at in functions
-            ]
-            line["threads"] = [[number, redactor.text(name)] for number, name in line.get("threads", ())]
-            if "program" in line:
-                line["program"] = redactor.text(line["program"])
-            return json.dumps(line) + "\n"
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            return ""  # torn: nobody reads it
-
-    _read_processes(source)
-    copy_lines(source, output, change)

@@ -1,16 +1,15 @@
-"""Chrome traces of torch.profiler, plain or gzip, event by event: read as far as they go, and scrubbed."""
+"""Chrome traces of torch.profiler, plain or gzip, event by event: read as far as they go."""
 
 from __future__ import annotations
 
 import codecs
 import gzip
-import io
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, BinaryIO, TextIO, cast
+from typing import IO, Any
 
 from profkit.analysis.timeline.records import Collected, Configuration, Range, TransferKind
 from profkit.core.errors import UnreadableReport
@@ -18,7 +17,6 @@ from profkit.core.files.regular import open_regular
 from profkit.core.types import Gpu, MemoryKind, Report
 from profkit.profilers.files import check_unpacked
 from profkit.profilers.json_stream import JsonStream, TruncatedJson
-from profkit.profilers.redact import COMMAND, HOST, PROCESS, USER, Redactor
 from profkit.profilers.torch_profiler.operations import MOST, Operations
 
 LONGEST_NAME = 65536
@@ -375,79 +373,6 @@ class _GzipReader:
         self._unpacked += len(piece)
         check_unpacked(self._unpacked, self._raw)
         return piece
-
-
-BATCH = 1 << 20  # characters that are gone through at a time, up to the end of an event
-LONGEST = 64 << 20  # a trace in one line is cut here, in the middle of whatever stands there
-_PROCESS = re.compile(
-    r'("name"\s*:\s*"(?:process_name|thread_name)"[^{}]*"args"\s*:\s*\{\s*"name"\s*:\s*")((?!stream )[^"\\]*)'
-)
-_NAMED = re.compile(
-    r'("(?P<key>host(?:_?name)?|node_?name|user_?name|user|cmd_?line|command_?line|argv|working_?dir|cwd)"\s*:\s*")'
-    r'((?:[^"\\]|\\.)*)',
-    re.IGNORECASE,
-)
-_KINDS = (("host", HOST), ("node", HOST), ("user", USER))
-
-
-def scrub_chrome_trace(source: Path, output: Path, redactor: Redactor) -> None:
-    """Write the trace to `output`, compressed as `source` is. Raises UnreadableReport for a damaged one or a bomb."""
-    with open_regular(source) as file:
-        packed = file.read(2) == b"\x1f\x8b"
-    try:
-        with (
-            open_regular(source) as raw,
-            _open_lines(raw, packed) as lines,
-            _open_copy(output, packed) as copy,
-        ):
-            unpacked = 0
-            for batch in _batches(lines):
-                unpacked += len(batch)
-                if packed:
-                    check_unpacked(unpacked, raw)
-                copy.write(_scrub_batch(batch, redactor))
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UnreadableReport(f"{source} is damaged, so nothing can be taken out of it: {error}") from error
-
-
-def _open_lines(raw: BinaryIO, packed: bool) -> TextIO:
-    content = cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if packed else raw
-    return io.TextIOWrapper(content, encoding="utf-8", errors="surrogateescape", newline="")
-
-
-def _open_copy(path: Path, packed: bool) -> TextIO:
-    if packed:
-        return cast("TextIO", gzip.open(path, "xt", encoding="utf-8", errors="surrogateescape", newline=""))
-    return path.open("x", encoding="utf-8", errors="surrogateescape", newline="")
-
-
-def _batches(lines: TextIO) -> Iterator[str]:
-    batch: list[str] = []
-    size = 0
-    while line := lines.readline(LONGEST):
-        batch.append(line)
-        size += len(line)
-        if size >= LONGEST or (size >= BATCH and line.rstrip().endswith(("}", "},"))):
-            yield "".join(batch)
-            batch, size = [], 0
-    yield "".join(batch)
-
-
-def _scrub_batch(text: str, redactor: Redactor) -> str:
-    text = re.sub(r"(?<!\\)\\/", "/", text)  # the same in JSON, and a path is then seen
-
-    def process(found: re.Match[str]) -> str:
-        redactor.note(PROCESS, int(bool(found[2])), "process")
-        return f"{found[1]}process" if found[2] else found[0]
-
-    def named(found: re.Match[str]) -> str:
-        kind = next((kind for word, kind in _KINDS if word in found["key"].lower()), COMMAND)
-        redactor.note(kind, int(bool(found[3])))
-        return found[1]
-
-    text = _PROCESS.sub(process, text)
-    text = _NAMED.sub(named, text)
-    return redactor.text(text)
 
 
 PIECE = 1 << 20  # bytes

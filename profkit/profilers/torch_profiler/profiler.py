@@ -19,15 +19,8 @@ class TorchProfiler:
             "torch.profiler Chrome trace",
             lazy_function("profkit.profilers.torch_profiler.chrome_trace.looks_like_chrome_trace"),
             lazy_function("profkit.profilers.torch_profiler.chrome_trace.read_chrome_trace"),
-            lazy_function("profkit.profilers.torch_profiler.chrome_trace.scrub_chrome_trace"),
             time_line=lazy_function("profkit.profilers.torch_profiler.chrome_trace.time_line"),
             facts_are_conditions=True,
-            texts=(
-                "names of kernels",
-                "names of operations and of ranges (record_function)",
-                "names of functions and of source files",
-                "arguments of events (args)",
-            ),
         ),
     )
     recorder = None

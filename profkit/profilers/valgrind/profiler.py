@@ -64,8 +64,6 @@ class Valgrind:
             "callgrind",
             lazy_function("profkit.profilers.valgrind.read.looks_like_callgrind"),
             lazy_function("profkit.profilers.valgrind.read.read_callgrind_with_mix"),
-            lazy_function("profkit.profilers.valgrind.read.scrub_callgrind"),
-            texts=("names of functions and of source files",),
         ),
         Format(
             "cachegrind",
@@ -73,8 +71,6 @@ class Valgrind:
             "cachegrind",
             lazy_function("profkit.profilers.valgrind.read.looks_like_cachegrind"),
             lazy_function("profkit.profilers.valgrind.read.read_cachegrind"),
-            lazy_function("profkit.profilers.valgrind.read.scrub_callgrind"),
-            texts=("names of functions and of source files",),
         ),
     )
     recorder = Recorder(

@@ -11,8 +11,6 @@ from typing import TypeVar
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import RUN, Counter, Hotspot, Profile, Report, Scope
-from profkit.profilers.files import copy_lines
-from profkit.profilers.redact import COMMAND, Redactor
 from profkit.profilers.valgrind.callgrind import CallgrindDump, CallgrindFunction, parse_dumps
 from profkit.profilers.valgrind.lines import COSTLIEST, read_line_costs
 
@@ -368,15 +366,3 @@ def read_callgrind_with_mix(path: Path) -> Report:
         counters=(*report.counters, *mix.whole.counters()),
         warnings=(*report.warnings, *mix.notes),
     )
-
-
-def scrub_callgrind(source: Path, output: Path, redactor: Redactor) -> None:
-    """Copy the file line by line to `output`, which must not be there yet."""
-
-    def changed(line: str) -> str:
-        if not line.startswith("cmd:"):
-            return redactor.text(line)
-        redactor.note(COMMAND)
-        return "cmd: program\n"
-
-    copy_lines(source, output, changed)

@@ -7,71 +7,54 @@ under Time Profiler. Metal System Trace is not tried, whose document takes up to
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from profkit.core.errors import ProfkitError
-from profkit.core.types import Check, CheckState
-from profkit.hardware.system import ProgramAnswer, ask_program, program_output, superuser_command
+from profkit.core.errors import Fault, ProfkitError
+from profkit.core.tables import judge_rows
+from profkit.core.types import Check
+from profkit.hardware.system import ProgramAnswer, ask_program, superuser_command
 from profkit.profilers.programs import try_command
 from profkit.profilers.xctrace.command import CUT, TIME_PROFILER, explain_fault, record_argv, table_argv
+from profkit.profilers.xctrace.find import INSTALL_FIX, XctraceAbility, probe_xctrace
 
-if TYPE_CHECKING:
-    from profkit.profilers.xctrace.find import XctraceAbility
-
-
-NAME = "xctrace recording"
+_TABLE = Path(__file__).with_name("checks.yaml")
 _BUSY = "import time; end = time.perf_counter() + 0.5\nwhile time.perf_counter() < end: sum(range(1000))"
 _LIMIT = 10.0  # for a program of half a second
 _SECONDS = 120.0  # until it is saved
-_TABLES = (
-    "time-profile",
-    "time-sample",
-)  # the second is what Instruments 26 leaves where the first is not exported
+# The second is what Instruments 26 leaves where the first is not exported.
+_SCHEMAS = ("time-profile", "time-sample")
 
 
-def recording_check(xctrace: str) -> Check:
+def recording_check(xctrace: str) -> Iterator[Check]:
     """Record with the xctrace at this path, some ten seconds, and read what it left."""
+    start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="profkit-") as name:
-        return _record_and_count(xctrace, Path(name), sys.executable)
+        saved, rows, fault = _record_and_count(xctrace, Path(name))
+    found = {"path": xctrace, "saved": saved, "rows": rows, "took": time.monotonic() - start}
+    return judge_rows(_TABLE, "recording", fault or Fault(""), found)
 
 
-def _record_and_count(xctrace: str, folder: Path, python: str) -> Check:
-    document, start = folder / "doctor.trace", time.monotonic()
-    argv = record_argv((python, "-c", _BUSY), document, template=TIME_PROFILER, limit=_LIMIT, xctrace=xctrace)
+def _record_and_count(xctrace: str, folder: Path) -> tuple[bool, int, Fault | None]:
+    """Whether a document was saved, how many samples are in it, and what xctrace complained of."""
+    document, program = folder / "doctor.trace", (sys.executable, "-c", _BUSY)
+    argv = record_argv(program, document, template=TIME_PROFILER, limit=_LIMIT, xctrace=xctrace)
     trial = try_command(argv, seconds=_SECONDS)
     fault = explain_fault(trial.output, 0 if trial.returncode == CUT else trial.returncode)
     if not document.exists() or not (trial.ok or trial.returncode == CUT):
-        reason = fault.reason if fault is not None else f"{trial.ending}: {trial.last_line[:160]}"
-        return Check(NAME, "refused", reason, fault.fix if fault is not None else None, xctrace)
-    rows = 0
-    for schema in _TABLES:
+        return False, 0, fault or Fault(f"{trial.ending}: {trial.last_line[:160]}")
+    for schema in _SCHEMAS:
         exported = folder / f"{schema}.xml"
         export = try_command(table_argv(document, schema, exported, xctrace=xctrace), seconds=_SECONDS)
-        rows = _count_rows(exported)
-        if rows:
-            break
+        if rows := _count_rows(exported):
+            return True, rows, None
         fault = explain_fault(export.output, export.returncode) or fault
-    took = time.monotonic() - start
-    if not rows:
-        reason = (
-            fault.reason if fault is not None else "it recorded and exported, but no sample is in its tables"
-        )
-        return Check(NAME, "limited", reason, fault.fix if fault is not None else None, xctrace)
-    return Check(
-        NAME,
-        "ok",
-        f"{rows} samples of half a second of Python, in {took:.0f} s with the export",
-        path=xctrace,
-    )
+    return True, 0, fault
 
 
 def _count_rows(exported: Path) -> int:
@@ -86,7 +69,6 @@ def _count_rows(exported: Path) -> int:
         return 0
 
 
-GIB = 1 << 30
 # What the backends record with (Instruments 12 and later have them), and what is missing without it.
 TEMPLATES = {
     "Metal System Trace": "what the GPU did, and when",
@@ -94,12 +76,7 @@ TEMPLATES = {
     "CPU Counters": "cycles, instructions and cache misses",
 }
 GPU_COUNTERS = "Metal GPU Counters"
-OPTIONS_SINCE = 16  # of Xcode: `--recording-options`, by which CPU Counters is told what to count
-# A document grows by 5 to 100 MB a second, and its export as much again; counter tables of 15 s were 3 to 6 GiB of XML.
-ROOM_GOOD, ROOM_LEAST = 8 * GIB, 1 * GIB
-_BARE = "CommandLineTools"
 _VERSION = re.compile(r"^Xcode (\d+(?:\.\d+)*)", re.MULTILINE)
-_LICENCE_EXIT = 69
 _ANSWER_SECONDS = 60.0  # the first call after an update of Xcode
 
 
@@ -110,165 +87,48 @@ class Xcode:
     selected: ProgramAnswer | None  # xcode-select -p
     version: ProgramAnswer | None  # xcodebuild -version
     developer_mode: ProgramAnswer | None  # DevToolsSecurity -status
-    session: str | None  # launchctl managername: "Aqua" where somebody is logged in at the screen
 
 
 def probe_xcode() -> Xcode:
-    """Ask the four programs; a second or so, and longer right after an update of Xcode."""
+    """Ask the three programs; a second or so, and longer right after an update of Xcode."""
     return Xcode(
         ask_program("xcode-select", "-p"),
         ask_program("xcodebuild", "-version", seconds=_ANSWER_SECONDS),
         ask_program("DevToolsSecurity", "-status"),
-        program_output("launchctl", "managername"),
     )
 
 
 def instruments_checks() -> Iterator[Check]:
     """Everything that a recording by Instruments needs on this Mac."""
-    from profkit.profilers.xctrace.find import probe_xctrace
-
     xctrace = probe_xctrace()
     yield from judge_xcode(probe_xcode(), xctrace)
     if xctrace.works and xctrace.lacks(template="Time Profiler") is None:
-        yield recording_check(str(xctrace.path))
-    yield from disk_space_checks()
+        yield from recording_check(str(xctrace.path))
 
 
-def judge_xcode(
-    xcode: Xcode, xctrace: XctraceAbility, environ: Mapping[str, str] | None = None, root: bool | None = None
-) -> Iterator[Check]:
-    """What those answers mean, check by check. `root`: this process is root's; None asks it."""
-    environ = os.environ if environ is None else environ
-    yield _selection_check(xcode, xctrace)
-    yield _xctrace_check(xctrace)
-    if xctrace.works:
-        yield _template_check(xctrace)
-        yield from _option_checks(xctrace)
-    yield _developer_mode(xcode.developer_mode)
-    yield from _session_checks(xcode.session, environ, os.geteuid() == 0 if root is None else root)
-
-
-def _selection_check(xcode: Xcode, xctrace: XctraceAbility) -> Check:
-    fix = xctrace.fix if xctrace.path is None and xctrace.fix else _install_fix()
-    path = xcode.selected.output.decode("utf-8", "replace").strip() if xcode.selected is not None else ""
-    if xcode.selected is None or xcode.selected.status != 0 or not path:
-        return Check(
-            "Xcode", "missing", "no developer tools are selected: there is no Xcode, so no xctrace", fix
-        )
-    if _BARE in path:
-        detail = f"only the command line tools are selected ({path}): xctrace is a part of Xcode itself"
-        return Check("Xcode", "missing", detail, fix, path)
-    answer = xcode.version
-    if answer is not None and (answer.status == _LICENCE_EXIT or _is_license_refusal(answer.text)):
-        fix = superuser_command("xcodebuild -license accept")
-        return Check(
-            "Xcode", "refused", "its licence has not been accepted, so none of its tools starts", fix, path
-        )
-    match = _VERSION.search(answer.text) if answer is not None else None
-    if match is None:
-        said = answer.text.splitlines()[-1][:160] if answer is not None and answer.text else "nothing"
-        return Check("Xcode", "limited", f"xcodebuild -version says: {said}", _first_launch(), path)
-    return Check("Xcode", "ok", "a whole Xcode is selected", path=path, version=match[1])
-
-
-def _is_license_refusal(text: str) -> bool:
-    return "license" in text.lower() and "agree" in text.lower()
-
-
-def _xctrace_check(ability: XctraceAbility) -> Check:
-    path = None if ability.path is None else str(ability.path)
-    if path is None:
-        reason = ability.reason or "not here"
-        return Check("xctrace", "missing", f"{reason}: no trace, no counters", ability.fix)
-    if not ability.works:
-        return Check(
-            "xctrace", "refused", ability.reason or "it does not answer", ability.fix, path, ability.version
-        )
-    return Check("xctrace", "ok", "answers", path=path, version=ability.version)
-
-
-def _template_check(ability: XctraceAbility) -> Check:
-    if not ability.templates:
-        return Check("templates", "limited", "xctrace listed none", "xcrun xctrace list templates")
-    missing = [f"{name} ({what})" for name, what in TEMPLATES.items() if name not in ability.templates]
-    if missing:
-        detail = f"this Xcode lacks {', '.join(missing)}"
-        return Check("templates", "limited", detail, "install a newer Xcode: the App Store has the latest")
-    return Check("templates", "ok", ", ".join(TEMPLATES))
-
-
-def _option_checks(ability: XctraceAbility) -> Iterator[Check]:
-    major = (ability.version or "").split(".")[0].split(" ")[0]
-    if major.isdecimal() and int(major) < OPTIONS_SINCE:
-        detail = f"Instruments {ability.version} takes no list of events: CPU Counters counts what its template says"
-        yield Check("CPU Counters", "limited", detail, f"install Xcode {OPTIONS_SINCE} or later")
-
-
-def _developer_mode(answer: ProgramAnswer | None) -> Check:
-    name, fix = "developer mode", superuser_command("DevToolsSecurity -enable")
-    text = "" if answer is None else answer.text
-    if "enabled" in text:
-        return Check(name, "ok", "on: xctrace may look into other programs without asking")
-    if "disabled" in text:
-        detail = "off: xctrace asks for a password at the screen before it looks into a program, or fails"
-        return Check(name, "refused", detail, fix)
-    said = f": {text.splitlines()[0][:120]}" if text else ""
-    return Check(name, "limited", f"DevToolsSecurity does not tell it{said}", "DevToolsSecurity -status")
-
-
-def _session_checks(session: str | None, environ: Mapping[str, str], root: bool) -> Iterator[Check]:
-    remote = "SSH_CONNECTION" in environ or "SSH_TTY" in environ
-    if remote or (session is not None and session != "Aqua"):
-        how = "over ssh" if remote else f"in a session of kind {session}"
-        detail = (
-            f"{how}, away from the screen: xctrace may find no Metal device, and cannot ask for a password"
-        )
-        yield Check("session", "limited", detail, "run it in Terminal on the Mac (Screen Sharing will do)")
-    if root:
-        detail = (
-            "root: the workload runs as root, with root's Python, and what Instruments saves belongs to root"
-        )
-        yield Check(
-            "user", "limited", detail, "run it without sudo: nothing that profkit does on a Mac needs it"
-        )
-
-
-def disk_space_checks() -> Iterator[Check]:
-    """Room for a document, where runs land and where Instruments keeps it while it records."""
-    disks: set[int] = set()
-    for place in (_existing_folder(Path("reports")), _existing_folder(Path(tempfile.gettempdir()))):
-        try:
-            disk, free = place.stat().st_dev, shutil.disk_usage(place).free
-        except OSError:
-            continue  # the storage checks say what is wrong with it
-        if disk not in disks:
-            yield judge_disk_space(place, free)
-        disks.add(disk)
-
-
-def judge_disk_space(place: Path, free: int) -> Check:
-    """`free` bytes in `place`, held against what recordings took."""
-    detail = f"{free / GIB:.1f} GiB free in {place}"
-    if free >= ROOM_GOOD:
-        return Check("disk space for traces", "ok", detail, path=str(place))
-    need = "a trace of 10 s takes up to 2 GiB with its export, and one of GPU counters more"
-    state: CheckState = "refused" if free < ROOM_LEAST else "limited"
-    fix = "free some space, or: profkit profile --output DIR, with DIR on another disk"
-    return Check("disk space for traces", state, f"{detail}: {need}", fix, str(place))
-
-
-def _existing_folder(folder: Path) -> Path:
-    place = folder.absolute()
-    while not place.is_dir() and place != place.parent:
-        place = place.parent
-    return place
-
-
-def _install_fix() -> str:
-    from profkit.profilers.xctrace.find import INSTALL_FIX
-
-    return INSTALL_FIX
-
-
-def _first_launch() -> str:
-    return superuser_command("xcodebuild -runFirstLaunch")
+def judge_xcode(xcode: Xcode, xctrace: XctraceAbility) -> Iterator[Check]:
+    """What those answers mean, check by check."""
+    selected, answer = xcode.selected, "" if xcode.version is None else xcode.version.text
+    path = selected.output.decode("utf-8", "replace").strip() if selected and selected.status == 0 else ""
+    version = _VERSION.search(answer)
+    select = {
+        "path": path,
+        "bare": "CommandLineTools" in path,
+        "version": version and version[1],
+        "said": answer.splitlines()[-1][:160] if answer else "nothing",
+        "fix": (xctrace.path is None and xctrace.fix) or INSTALL_FIX,
+        "first_launch": superuser_command("xcodebuild -runFirstLaunch"),
+    }
+    yield from judge_rows(_TABLE, "Xcode", select)
+    missing = [f"{name} ({what})" for name, what in TEMPLATES.items() if name not in xctrace.templates]
+    yield from judge_rows(
+        _TABLE, "xctrace", xctrace, {"missing": ", ".join(missing), "all": ", ".join(TEMPLATES)}
+    )
+    text = "" if xcode.developer_mode is None else xcode.developer_mode.text
+    mode = {
+        "enabled": "enabled" in text,
+        "disabled": "disabled" in text,
+        "said": f": {text.splitlines()[0][:120]}" if text else "",
+        "enable": superuser_command("DevToolsSecurity -enable"),
+    }
+    yield from judge_rows(_TABLE, "developer mode", mode)

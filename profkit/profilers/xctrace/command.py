@@ -35,13 +35,12 @@ def record_argv(
     template: str | None = None,
     instruments: Sequence[str] = (),
     limit: float | None = None,
-    options: Path | str | None = None,
     xctrace: str = "xctrace",
 ) -> tuple[str, ...]:
     """The command that launches `command` and records it into `document` (`.trace`, which must not be there yet).
 
     `template` and `instruments` by the names that `xctrace list` tells; one of both at least. `limit`: seconds after
-    which xctrace ends the program and the recording. `options`: a JSON file for --recording-options (Xcode 16). The
+    which xctrace ends the program and the recording. The
     program is launched and not attached to: an attached one shows no Metal work in some versions. What it prints comes
     out of xctrace. `command[0]` is best an absolute path. Nothing is put between xctrace and the program, no shell and
     no `env`: tables that hold one process only would hold that one.
@@ -51,8 +50,6 @@ def record_argv(
         argv += ["--template", template]
     for instrument in instruments:
         argv += ["--instrument", instrument]
-    if options is not None:
-        argv += ["--recording-options", str(options)]
     if limit is not None:
         argv += ["--time-limit", time_limit(limit)]
     argv += ["--no-prompt", "--output", str(document), "--target-stdout", "-"]
@@ -202,11 +199,6 @@ FAULTS = (
         r"(?:unrecogni[sz]ed|unknown|invalid) (?:option|argument|flag)[:\s]+['\"]?([^'\"\n]+)",
         "this xctrace does not know the option {0}",
         "install a newer Xcode (15 or later)",
-    ),
-    known_fault(
-        r"recording options[^\n]*(?:couldn.t be read|invalid|failed)|The data couldn.t be read because it is missing",
-        "xctrace does not take the recording options: each instrument in them needs all of its keys",
-        "xcrun xctrace record --template 'CPU Counters' --show-recording-options",
     ),
     known_fault(
         r"(?:file|document|output)[^\n]*already exists",

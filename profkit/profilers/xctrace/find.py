@@ -14,7 +14,14 @@ from pathlib import Path
 
 from profkit.core.errors import Fault
 from profkit.core.formatting import format_quantity, plural
-from profkit.profilers.programs import ask_tool, last_line, missing_fault, version_key
+from profkit.profilers.programs import (
+    ToolAbility,
+    ask_tool,
+    ask_version,
+    last_line,
+    missing_fault,
+    version_key,
+)
 from profkit.profilers.xctrace.command import explain_fault
 
 VARIABLE = "PROFKIT_XCTRACE"
@@ -70,18 +77,12 @@ _VERSION = re.compile(r"xctrace version (\d+(?:\.\d+)*(?: \(\w+\))?)")
 
 
 @dataclass(frozen=True)
-class XctraceAbility:
-    """What xctrace can do on this machine. Where `works` is False, `reason` says why, `fix` what to do.
+class XctraceAbility(ToolAbility):
+    """What xctrace can do on this machine. `version` is that of Instruments with its build, "16.0 (17F42)".
 
-    `version` is that of Instruments with its build, "16.0 (17F42)". `templates` and `instruments` are names as xctrace
-    lists them; empty where it did not list any.
+    `templates` and `instruments` are names as xctrace lists them; empty where it did not list any.
     """
 
-    path: Path | None
-    version: str | None
-    works: bool
-    reason: str | None = None
-    fix: str | None = None
     templates: tuple[str, ...] = ()
     instruments: tuple[str, ...] = ()
 
@@ -110,19 +111,13 @@ def probe_xctrace() -> XctraceAbility:
 
 @lru_cache(maxsize=8)
 def _probe_program(path: Path) -> XctraceAbility:
-    returncode, text = ask_tool((str(path), "version"), _SECONDS_PROBE)
-    matched = _VERSION.search(text)
-    if matched is None:
-        known = explain_fault(text, returncode)
-        reason = known.reason if known else f"{path} does not say its version, but: {last_line(text)}"
-        return XctraceAbility(path, None, False, reason, (known.fix if known else None) or INSTALL_FIX)
-    return XctraceAbility(
-        path,
-        matched[1],
-        True,
-        templates=_list_names(path, "templates"),
-        instruments=_list_names(path, "instruments"),
+    answer = ask_version(
+        path, _VERSION, explain_fault, INSTALL_FIX, argument="version", seconds=_SECONDS_PROBE
     )
+    if not answer.works:
+        return XctraceAbility(**vars(answer))
+    templates, instruments = _list_names(path, "templates"), _list_names(path, "instruments")
+    return XctraceAbility(**vars(answer), templates=templates, instruments=instruments)
 
 
 def _list_names(path: Path, what: str) -> tuple[str, ...]:
@@ -134,18 +129,6 @@ def parse_names(text: str) -> tuple[str, ...]:
     """The names in what `xctrace list` prints: one a line, below headings like `== Standard Templates ==`."""
     lines = (line.strip() for line in text.splitlines())
     return tuple(dict.fromkeys(line for line in lines if line and not line.startswith("==")))
-
-
-def recording_options(template: str) -> str:
-    """What can be set for a recording by `template`, as xctrace prints it: a JSON document (Xcode 16 and later).
-
-    The text of a refusal where xctrace is older, "" where there is none. Nothing is recorded.
-    """
-    ability = probe_xctrace()
-    if not ability.works:
-        return ""
-    argv = (str(ability.path), "record", "--template", template, "--show-recording-options")
-    return ask_tool(argv, _SECONDS_PROBE)[1]
 
 
 RAW_TRACES = "instruments*.ktrace"

@@ -16,7 +16,7 @@ from profkit.core.files.regular import copy_regular, open_regular, open_regular_
 from profkit.core.formatting import plural
 from profkit.profilers.files import read_head
 from profkit.profilers.xctrace.cpu_report import GUIDED
-from profkit.profilers.xctrace.metal.counters import COUNTER_VALUES, COUNTERS
+from profkit.profilers.xctrace.metal.counters import COUNTERS
 from profkit.profilers.xctrace.metal.tables import INTERVALS, STATES
 from profkit.profilers.xctrace.profiler import (
     head_of,
@@ -91,7 +91,6 @@ NEEDED = frozenset((INTERVALS, STATES))
 # One of these at least is what a recording was made for.
 MAIN = NEEDED | {
     COUNTERS,
-    COUNTER_VALUES,
     GUIDED,
     "time-profile",
     "time-sample",

@@ -84,8 +84,6 @@ TABLES = (
     "device-thermal-state-intervals",
     "metal-shader-profiler-intervals",
     "metal-gpu-counter-intervals",
-    "gpu-counter-info",
-    "gpu-counter-value",
     "time-info",
     "time-profile",
     "counters-profile",
@@ -97,7 +95,6 @@ _BY_HAND = (
 )
 _READ = lazy_function("profkit.profilers.xctrace.report.read_exports")
 _TIME_LINE = lazy_function("profkit.profilers.xctrace.time_line.time_line")
-_SCRUB_FILE = lazy_function("profkit.profilers.xctrace.scrub.scrub_file")
 
 
 class Xctrace:
@@ -111,14 +108,9 @@ class Xctrace:
             "xctrace export",
             lazy_function("profkit.profilers.xctrace.profiler.looks_like_table"),
             _READ,
-            _SCRUB_FILE,
             time_line=_TIME_LINE,
             has_stacks=True,
             facts_are_conditions=True,
-            texts=(
-                "names of functions, of encoders and of command buffers",
-                "labels of signposts",
-            ),
         ),
         Format(
             "xctrace-toc",
@@ -126,9 +118,7 @@ class Xctrace:
             "xctrace export --toc",
             lazy_function("profkit.profilers.xctrace.profiler.looks_like_toc"),
             _READ,
-            _SCRUB_FILE,
             facts_are_conditions=True,
-            texts=("names of tables",),
         ),
         Format(
             "xctrace-document",
@@ -136,8 +126,7 @@ class Xctrace:
             "document of Instruments (.trace)",
             None,
             _READ,
-            scrub=None,
-            scrub_fix="scrub its export: profkit record with a REPORT that does not end in .trace leaves one",
+            as_text=_BY_HAND,
             is_folder=lazy_function("profkit.profilers.xctrace.profiler.is_document"),
             conversion=Conversion(
                 lazy_function("profkit.profilers.xctrace.record.conversion_argv"), "exports", _BY_HAND
@@ -150,15 +139,10 @@ class Xctrace:
             "folder of xctrace exports",
             None,
             _READ,
-            lazy_function("profkit.profilers.xctrace.scrub.scrub_folder"),
             is_folder=lazy_function("profkit.profilers.xctrace.profiler.has_exports"),
             time_line=_TIME_LINE,
             has_stacks=True,
             facts_are_conditions=True,
-            texts=(
-                "names of functions, of encoders and of command buffers",
-                "labels of signposts",
-            ),
         ),
     )
     recorder = Recorder(

@@ -19,7 +19,7 @@ from pyexpat import ExpatError
 from typing import IO, TYPE_CHECKING, TypeAlias
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser, fromstring
 
-from profkit.core.collector import without_collector
+from profkit.core.codec import without_collector
 from profkit.core.errors import UnreadableReport
 from profkit.core.files.regular import open_regular
 from profkit.profilers.xctrace.cells import MOST_DEPTH, CellDecoder, Value

@@ -1,4 +1,4 @@
-"""Where a series becomes another one: three detectors, their vote, and a test of it against the noise.
+"""Where a series becomes another one: one detector, and a test of what it finds against the noise.
 
 Pure functions on values in order, one per night or build. numpy is imported where it is used, never on import.
 """

@@ -1,9 +1,9 @@
-"""Change points by the vote of three detectors, of which only those count that are more than the noise does by itself.
+"""Change points: the best piecewise constant fit, of which only those steps count that are more than noise does.
 
 Where neighbouring values are correlated, a quiet series wanders, and every detector takes a long wander for a change:
-at a correlation of .6 the bare vote alarms in half of all quiet years. So the correlation is measured about the
-stretches between the candidates, and a change must stand out by `STRENGTH_LIMIT` standard errors that count correlated
-values for as many as they are worth.
+at a correlation of .6 the bare fit alarms in most quiet years. So the correlation is measured about the stretches
+between the candidates, and a change must stand out by `STRENGTH_LIMIT` standard errors that count correlated values for
+as many as they are worth.
 """
 
 from __future__ import annotations
@@ -15,17 +15,7 @@ from math import inf, isfinite, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from profkit.core.formatting import plural
-from profkit.core.statistics import median
 from profkit.core.types.history import ChangePoint
-from profkit.regression.change_points.detectors import (
-    BACK,
-    FORE,
-    PENALTY,
-    SHORTEST,
-    e_divisive,
-    l1_partition,
-    welch_scan,
-)
 from profkit.regression.change_points.noise import (
     MEAN_TO_SIGMA,
     autocorrelation,
@@ -37,6 +27,7 @@ from profkit.regression.change_points.noise import (
     unbiased_correlation,
     without_spikes,
 )
+from profkit.regression.change_points.partition import PENALTY, SHORTEST, l1_partition
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,9 +35,8 @@ if TYPE_CHECKING:
 
 FEWEST = 2 * SHORTEST  # values; with fewer there are no two stretches
 ROUNDING = 1e-12  # of the level: sums of doubles in another order differ by so much, and nothing changed
-TOGETHER = 3  # detectors that point to places no farther apart mean one change
-STRENGTH_LIMIT = 4.25  # standard errors that a change must have which two detectors see
-ALONE_LIMIT = 8.0  # and one that a single detector sees: a stretch of five nights, or one among wild values
+NEAR = 3  # values by which the fit misses the best place at most
+STRENGTH_LIMIT = 5.0  # standard errors that a change must have
 REACH = 40  # values on either side that are compared: older ones belong to another time
 STRONG_CORRELATION = 0.5  # from here a note says what the correlation of neighbours costs
 
@@ -63,12 +53,11 @@ class SeriesFindings:
 
 
 def find_changes(values: Sequence[float | None]) -> tuple[ChangePoint, ...]:
-    """The change points by the vote of three detectors, tested against the noise; nothing below 10 values.
+    """The change points of the best fit, tested against the noise; nothing below 10 values.
 
     `values` are one per night or build, oldest first, in any unit; None, NaN and infinities are nights without a value.
     A change point's `index` counts all of them and names the first value after the change; `before` and `after` are
-    the medians of the stretches that it parts; `votes` name the detectors, `strength` is in standard
-    errors, None where nothing else varies.
+    the medians of the stretches that it parts; `strength` is in standard errors, None where nothing else varies.
     """
     series, indices = _finite_values(values)
     return _significant_changes(series, indices)
@@ -91,17 +80,10 @@ def examine_series(values: Sequence[float | None]) -> SeriesFindings:
     )
 
 
-def find_candidates(values: NDArray[np.float64]) -> list[Candidate]:
-    """What the detectors point to, before they are tested against the noise.
-
-    E-divisive never decides alone (on tailed noise it would alarm one series in ten): it is asked where another spoke.
-    """
+def find_candidates(values: NDArray[np.float64]) -> list[int]:
+    """The places of the best fit, before they are tested against the noise."""
     spread = step_scale(values)
-    places: dict[str, Sequence[int]] = {"scan": welch_scan(values)}
-    places["pelt"] = l1_partition(values, PENALTY * log(len(values)) * spread) if spread > 0 else []
-    if places["scan"] or places["pelt"]:
-        places["e-divisive"] = e_divisive(values)
-    return [c for c in gather_votes(places) if c.votes != ("e-divisive",)]
+    return l1_partition(values, PENALTY * log(len(values)) * spread) if spread > 0 else []
 
 
 def _significant_changes(series: NDArray[np.float64], indices: list[int]) -> tuple[ChangePoint, ...]:
@@ -109,21 +91,13 @@ def _significant_changes(series: NDArray[np.float64], indices: list[int]) -> tup
 
     if len(series) < FEWEST or np.ptp(scaled := _rescale(series)) <= ROUNDING:
         return ()
-    candidates = find_candidates(scaled)
     steady = without_spikes(scaled)
-    changes = significant_candidates(steady, candidates) if candidates else []
-    changes = at_their_best_places(steady, changes)
-    edges = [0, *(c.place for c in changes), len(series)]
-    levels = [float(np.median(series[a:b])) for a, b in pairwise(edges)]
+    tested = significant_places(steady, find_candidates(scaled))
+    places = at_their_best([place for place, _ in tested], steady)
+    levels = [float(np.median(part)) for part in np.split(series, places)]
     return tuple(
-        ChangePoint(
-            indices[c.place],
-            before,
-            after,
-            votes=c.votes,
-            strength=c.strength if isfinite(c.strength) else None,
-        )
-        for c, before, after in zip(changes, levels, levels[1:], strict=False)
+        ChangePoint(indices[place], before, after, strength=strength if isfinite(strength) else None)
+        for place, (_, strength), (before, after) in zip(places, tested, pairwise(levels), strict=True)
     )
 
 
@@ -152,10 +126,6 @@ def _notes(nights: int, present: int, correlation: float | None) -> tuple[str, .
         )
     if present < FEWEST:
         notes.append(f"{plural(present, 'value')}: too few to look for a change, which takes {FEWEST}")
-    elif present < BACK + FORE:
-        notes.append(
-            f"with fewer than {BACK + FORE} values ({present}) one of the three detectors cannot be used"
-        )
     if correlation is not None and correlation >= STRONG_CORRELATION:
         worth = round(100 * (1 - correlation) / (1 + correlation))
         notes.append(
@@ -165,83 +135,55 @@ def _notes(nights: int, present: int, correlation: float | None) -> tuple[str, .
     return tuple(notes)
 
 
-# ---------------------------------------------------------------- the vote, and its test against the noise
+# ---------------------------------------------------------------- the test against the noise
 
 
-class Candidate(NamedTuple):
-    """A place and the names of the detectors that point to it; `strength` in standard errors once it was tested."""
-
-    place: int
-    votes: tuple[str, ...]
-    strength: float = 0.0
-
-
-def gather_votes(places_by_detector: dict[str, Sequence[int]]) -> list[Candidate]:
-    """All places of all detectors, those within `TOGETHER` of the first of them as one, at their (lower) median."""
-    votes = sorted((place, name) for name, places in places_by_detector.items() for place in places)
-    groups: list[list[tuple[int, str]]] = []
-    for place, name in votes:
-        if groups and place <= groups[-1][0][0] + TOGETHER:
-            groups[-1].append((place, name))
-        else:
-            groups.append([(place, name)])
-    return [
-        Candidate(int(median([p for p, _ in group])), tuple(sorted({n for _, n in group})))
-        for group in groups
-    ]
-
-
-def significant_candidates(values: NDArray[np.float64], candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates that stand out of the correlated noise, with their strength.
+def significant_places(values: NDArray[np.float64], places: Sequence[int]) -> list[tuple[int, float]]:
+    """The places that stand out of the correlated noise, with their strength in standard errors.
 
     The weakest that does not is dropped, and its neighbours are measured again, until all do.
     """
     import numpy as np
 
-    edges = [0, *(c.place for c in candidates), len(values)]
-    left = list(candidates)
-    clip = clip_limit(values, edges[1:-1])
+    edges = [0, *places, len(values)]
+    clip = clip_limit(values, places)
     stretches = [lag_sums(values[a:b], clip) for a, b in pairwise(edges)]
-    steps = [_Step.at(values, *edges[k : k + 3]) for k in range(len(left))]
+    steps = [_Step.at(values, *edges[k : k + 3]) for k in range(len(places))]
     products, powers = (float(sum(part)) for part in zip(*stretches, strict=True))
-    while left:
-        correlation = unbiased_correlation(products, powers, len(values), len(left) + 1)
+    while steps:
+        correlation = unbiased_correlation(products, powers, len(values), len(steps) + 1)
         strengths = [step.strength(correlation) for step in steps]
-        margins = [
-            s / (STRENGTH_LIMIT if len(c.votes) > 1 else ALONE_LIMIT)
-            for s, c in zip(strengths, left, strict=True)
-        ]
-        weakest = int(np.argmin(margins))
-        if margins[weakest] >= 1:
-            return [c._replace(strength=s) for c, s in zip(left, strengths, strict=True)]
-        del left[weakest], edges[weakest + 1], steps[weakest]
+        weakest = int(np.argmin(strengths))
+        if strengths[weakest] >= STRENGTH_LIMIT:
+            return list(zip(edges[1:-1], strengths, strict=True))
+        del edges[weakest + 1], steps[weakest]
         joined = lag_sums(values[edges[weakest] : edges[weakest + 1]], clip)
         products += joined[0] - stretches[weakest][0] - stretches[weakest + 1][0]
         powers += joined[1] - stretches[weakest][1] - stretches[weakest + 1][1]
         stretches[weakest : weakest + 2] = [joined]
         for beside in (weakest - 1, weakest):
-            if 0 <= beside < len(left):
+            if 0 <= beside < len(steps):
                 steps[beside] = _Step.at(values, *edges[beside : beside + 3])
     return []
 
 
-def at_their_best_places(values: NDArray[np.float64], changes: Sequence[Candidate]) -> list[Candidate]:
-    """Each change at the place near its votes that leaves the smallest deviation from the medians of both sides.
+def at_their_best(places: Sequence[int], values: NDArray[np.float64]) -> list[int]:
+    """Each place moved to the near one that leaves the smallest deviation from the medians of both sides.
 
-    Detectors that agree on a change differ by a value or two on where it is, and a commit is blamed for it.
+    A commit is blamed for it, and the fit sees levels only, not where the nearest values lie.
     """
     import numpy as np
 
-    edges = [0, *(change.place for change in changes), len(values)]
-    for k, change in enumerate(changes, start=1):
+    edges = [0, *places, len(values)]
+    for k, place in enumerate(places, start=1):
         first, last = edges[k - 1], edges[k + 1]
-        low, high = max(first + 1, change.place - TOGETHER), min(last - 1, change.place + TOGETHER)
-        before = float(np.median(values[max(first, change.place - REACH) : change.place]))
-        after = float(np.median(values[change.place : min(last, change.place + REACH)]))
+        low, high = max(first + 1, place - NEAR), min(last - 1, place + NEAR)
+        before = float(np.median(values[max(first, place - REACH) : place]))
+        after = float(np.median(values[place : min(last, place + REACH)]))
         # What each value between them adds if it lies before the change and not after it, summed up.
         moved = np.cumsum(np.abs(values[low:high] - before) - np.abs(values[low:high] - after))
         edges[k] = low + int(np.argmin([0.0, *moved]))
-    return [change._replace(place=place) for change, place in zip(changes, edges[1:-1], strict=True)]
+    return edges[1:-1]
 
 
 class _Step(NamedTuple):

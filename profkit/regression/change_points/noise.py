@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from profkit.regression.change_points.detectors import BACK
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -20,6 +18,7 @@ MEAN_TO_SIGMA = 1.2533  # sqrt(pi / 2): sigma over the mean absolute deviation, 
 MEDIAN_BIAS = 0.5
 SPIKE = 6.0  # sigmas at which a wild value is cut off
 SPIKE_NEIGHBOURS = 3  # values on either side of one that say where it should be
+BACK = 24  # nights that one night is compared with
 NIGHT_SIGMAS = 4.0  # by which a single night must differ to be a candidate at all
 POWER = 0.84  # standard errors above a limit at which 4 of 5 changes are seen: the normal quantile of 0.8
 

@@ -1,6 +1,6 @@
 """Two evaluations: which tests became wrong, and which operations faster or slower against PyTorch.
 
-Tests are paired by id, those of other programs by operation and arguments. A test that passed and fails is a
+Tests are paired by id, those of different suites by operation and arguments. A test that passed and fails is a
 regression, without any statistics. Speed-ups are held against each other by operation and over all: each was measured
 in turns with PyTorch on its own machine, so what makes both slower is not in it.
 """
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, inf, log, sqrt
+from math import exp, inf, log
 
-from profkit.analysis.evaluation import FAILED, summed_interval
-from profkit.core.formatting import format_percent, plural
+from profkit.analysis.evaluation import FAILED, log_interval, summed_interval
+from profkit.core.formatting import plural
 from profkit.core.inference import Ratio
 from profkit.core.statistics import geometric_mean
 from profkit.core.types import (
@@ -39,7 +39,6 @@ from profkit.regression.compare.pairs import MetricPair, rule_of
 BETWEEN_OPERATIONS = 0.03
 BETWEEN_WHOLES = 0.01
 FIX = "evaluate both again with a larger --budget, on a machine that nobody else uses; or say what counts: --floor 10%"
-ENOUGH = 6  # tests that show by themselves how far speed-ups without intervals move
 _FAILED_TESTS = "tests.failed"
 _NORMAL = 1.96  # the two-sided 95 % quantile of the normal distribution
 _NAMED = 3  # tests in a sentence
@@ -50,7 +49,6 @@ _TOLD = 8  # operations of which a list tells
 class _Pair:
     baseline: TestResult
     candidate: TestResult
-    weak: bool = False  # a wrong kernel passes it: its time says nothing
 
 
 def compare_evaluations(
@@ -72,8 +70,6 @@ def compare_evaluations(
             f"Speed-ups are not compared: {baseline.device or 'an unknown device'} against "
             f"{candidate.device or 'an unknown device'}; --force compares them."
         )
-    else:
-        notes += _undecided_speeds(pairs)
     changes = (
         *_correctness_changes(pairs),
         *(_speed_changes(pairs, options.floor) if timed else ()),
@@ -107,9 +103,8 @@ def _pairs(baseline: EvaluationDocument, candidate: EvaluationDocument) -> list[
     """Tests that were decided in both."""
     by_id = {result.test.id for result in baseline.results} & {r.test.id for r in candidate.results}
     sides = [_by_key(document, exact=bool(by_id)) for document in (baseline, candidate)]
-    weak = {s.test for document in (baseline, candidate) for s in document.strengths if s.weak}
     return [
-        _Pair(before, sides[1][key], bool({before.test.id, sides[1][key].test.id} & weak))
+        _Pair(before, sides[1][key])
         for key, before in sides[0].items()
         if key in sides[1] and not {before.status, sides[1][key].status} & {*UNDECIDED}
     ]
@@ -192,7 +187,7 @@ def _named(pair: _Pair) -> str:
 
 def _speed_changes(pairs: Sequence[_Pair], floor: float | None) -> list[Change]:
     """Of each operation, and of all tests together; what is open of an operation decides nothing."""
-    timed = [pair for pair in pairs if not pair.weak and _log_ratio(pair) is not None]
+    timed = [pair for pair in pairs if _log_ratio(pair) is not None]
     ratios = []
     for operation, own in _by_operation(timed).items():
         ratios += _ratio_of(own, "speedup", Scope("region", operation))
@@ -207,26 +202,23 @@ def _speed_changes(pairs: Sequence[_Pair], floor: float | None) -> list[Change]:
 
 
 def _log_ratio(pair: _Pair) -> float | None:
-    """Of the speed-ups, the candidate's over the baseline's; None where not both passed and were timed."""
+    """Of the speed-ups, the candidate's over the baseline's; None where not both passed and have an interval."""
     speedups = [result.speedup for result in (pair.baseline, pair.candidate) if result.status == "passed"]
-    known = [speedup for speedup in speedups if speedup is not None and speedup.median > 0]
+    known = [one for one in speedups if one is not None and log_interval(one) is not None]
     return log(known[1].median / known[0].median) if len(known) == 2 else None
 
 
 def _ratio_of(pairs: Sequence[_Pair], metric: str, scope: Scope) -> list[tuple[MetricPair, Ratio | None]]:
-    """The geometric mean of the ratios, by the errors of its tests; without intervals, by how far they lie apart."""
+    """The geometric mean of the ratios, by the errors of its tests; nothing where one has no interval."""
     logs = [ratio for pair in pairs if (ratio := _log_ratio(pair)) is not None]
     if not logs:
         return []
     n, mean = len(logs), sum(logs) / len(logs)
     sides = [(p.candidate.speedup, 1 / n) for p in pairs] + [(p.baseline.speedup, -1 / n) for p in pairs]
     interval = summed_interval([(weight, one) for one, weight in sides if one is not None])
-    if interval is not None:
-        within = max(interval) / _NORMAL  # by the wider side
-    elif n >= ENOUGH:
-        within = sqrt(sum((value - mean) ** 2 for value in logs) / (n - 1) / n)
-    else:
-        return []  # of few single values nothing is known
+    if interval is None:
+        return []  # of single values nothing is known
+    within = max(interval) / _NORMAL  # by the wider side
     rule = rule_of(metric, "profkit")
     assert rule is not None
     before, after = (
@@ -236,20 +228,6 @@ def _ratio_of(pairs: Sequence[_Pair], metric: str, scope: Scope) -> list[tuple[M
     pair = MetricPair(rule, metric, "x", "higher", scope, "profkit", before, after)
     between = BETWEEN_WHOLES if scope is RUN else BETWEEN_OPERATIONS
     return [(pair, Ratio(exp(mean), within, between, inf, (), (), assumed=True))]
-
-
-def _undecided_speeds(pairs: Sequence[_Pair]) -> list[str]:
-    """Says what became of speed-ups that are too few to be decided without intervals."""
-    timed = [pair for pair in pairs if not pair.weak and _log_ratio(pair) is not None]
-    if not timed or _ratio_of(timed, "speedup.geometric_mean", RUN):
-        return []
-    logs = [_log_ratio(pair) or 0.0 for pair in timed]
-    change = 100 * (exp(sum(logs) / len(logs)) - 1)
-    return [
-        f"The speed-ups of {plural(len(timed), 'test')} have no interval, so nothing is decided of them; it takes "
-        f"{ENOUGH} such tests in both. By their values they went {'up' if change >= 0 else 'down'} by "
-        f"{format_percent(abs(change))} % (geometric mean)."
-    ]
 
 
 # ---------------------------------------------------------------- what is not there any more
@@ -308,9 +286,7 @@ def _notes(
     differing = sorted(
         name
         for name in {*baseline.versions, *candidate.versions}
-        if baseline.versions
-        and candidate.versions  # other programs' files name none
-        and baseline.versions.get(name) != candidate.versions.get(name)
+        if baseline.versions.get(name) != candidate.versions.get(name)
     )
     for name in differing:
         versions = (document.versions.get(name, "unknown") for document in (baseline, candidate))

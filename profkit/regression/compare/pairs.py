@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Literal
 
 from profkit.analysis.metrics import direction_of
-from profkit.analysis.metrics.catalogue import load_yaml
 from profkit.analysis.summaries.readings import traced_iterations
 from profkit.core.inference.ratio import BETWEEN
 from profkit.core.statistics import combine_processes, mad_sigma, median
+from profkit.core.tables import load_yaml
 from profkit.core.types import (
     RUN,
     Difference,

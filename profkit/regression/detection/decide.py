@@ -98,7 +98,7 @@ def _build_outcome(
             last_good=late.last_good,
         )
     expected = _expected(result, late)
-    reason = reason_of(result, series, expected, late.votes if late is not None else (), word)
+    reason = reason_of(result, series, expected, word)
     limits = result.limits
     first = series.points[result.first] if result.first is not None else None
     last_good = series.points[result.last_good] if result.last_good is not None else None

@@ -41,7 +41,7 @@ WANDERING = 0.75
 class LateRegression:
     """What is worse than `before` since the night `first`, still there, and was accepted by nobody.
 
-    `seen`: the night in which it could first be seen. Nights are indices in the series. `votes`: of the detectors.
+    `seen`: the night in which it could first be seen. Nights are indices in the series.
     """
 
     step: Literal["change-point", "drift"]
@@ -49,7 +49,6 @@ class LateRegression:
     last_good: int | None
     before: float
     seen: int
-    votes: tuple[str, ...] = ()
 
 
 def change_points_of(series: Series, nights: JudgedNights) -> tuple[ChangePoint, ...]:
@@ -97,14 +96,12 @@ def find_late_regression(
         values = [series.points[i].value for i in nights.past if i < change.index]
         if autocorrelation(values[-120:], CORRELATION_GUESS) <= UNRELIABLE_CORRELATION:
             seen = _first_seen(series, nights, change)
-            return LateRegression(
-                "change-point", change.index, change.index - 1, change.before, seen, change.votes
-            )
+            return LateRegression("change-point", change.index, change.index - 1, change.before, seen)
     return find_drift(machine, rule, _anchor_of(series, machine, anchor))
 
 
 def _first_seen(series: Series, nights: JudgedNights, change: ChangePoint) -> int:
-    """The night in which the detectors first saw it: found by asking again as if each night were the last."""
+    """The night in which the detector first saw it: found by asking again as if each night were the last."""
     from profkit.regression.change_points import find_changes
 
     past = nights.past

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from profkit.core.formatting import format_figures, format_quantity, plural
 from profkit.core.types import Series
 from profkit.regression.detection.machine_series import NightResult
@@ -15,11 +13,10 @@ def reason_of(
     result: NightResult,
     series: Series,
     expected: float | None,
-    votes: Sequence[str],
     word: ConfirmWord | None,
 ) -> str:
     """The sentence on the last point of `series`; `word` is that of its re-run."""
-    sentence = _sentence(result, series, expected, votes)
+    sentence = _sentence(result, series, expected)
     return (
         f"{sentence}; a re-run beside the last good commit did not decide"
         if word == "ambiguous"
@@ -27,7 +24,7 @@ def reason_of(
     )
 
 
-def _sentence(result: NightResult, series: Series, expected: float | None, votes: Sequence[str]) -> str:
+def _sentence(result: NightResult, series: Series, expected: float | None) -> str:
     point, unit = series.points[-1], series.unit
     value = format_quantity(point.value, unit)
     size = _size(point.value, expected, unit)  # "4.1 % above 1.02 ms"
@@ -67,7 +64,7 @@ def _sentence(result: NightResult, series: Series, expected: float | None, votes
         case "drift":
             return f"{size}, in many small steps"
         case "change-point":
-            return f"{size}{since}, found afterwards by change detectors ({', '.join(votes)})"
+            return f"{size}{since}, found afterwards by the change detector"
         case "standing":
             again = f"; worse again, night {result.nights}" if result.nights else ""
             return f"{size}{since}, still there, and not accepted{again}"

@@ -9,9 +9,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from profkit.analysis.metrics.catalogue import load_yaml
 from profkit.core.codec import is_finite_number, short_repr
 from profkit.core.errors import UsageError
+from profkit.core.tables import load_yaml
 from profkit.core.types import RUN, Direction, Scope
 
 WINDOW = 24  # valid nights that the control limits are made of

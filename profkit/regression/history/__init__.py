@@ -1,4 +1,4 @@
-"""The store: runs over time in one SQLite file; reports of other benchmark tools into it, tables out of it."""
+"""The store: runs over time in one SQLite file, and tables out of it."""
 
 from profkit.regression.history.entry import entry_of as entry_of
 from profkit.regression.history.entry import run_id as run_id

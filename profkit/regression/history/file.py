@@ -1,11 +1,9 @@
-"""The one file of a history: created whole or not at all, recognized, opened, migrated."""
+"""The one file of a history: made, recognized, checked, opened."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-import secrets
 import shlex
 import sqlite3
 from pathlib import Path
@@ -14,22 +12,35 @@ from profkit.core.errors import MachineError, ProfkitError, UnreadableReport, Us
 from profkit.core.files.regular import open_regular
 from profkit.core.files.safe_folder import check_links, chown_to_sudo_user, make_parents
 from profkit.core.files.sqlite import code_in, connect
-from profkit.core.whole_files import replacing
-from profkit.regression.history.schema import APPLICATION, VERSION, create, migrate, version_of
+from profkit.regression.history.schema import APPLICATION, VERSION, create, version_of
 
+VARIABLE = "PROFKIT_HISTORY"
+DEFAULT = Path("reports/history.sqlite")  # beside the runs
+MAGIC = b"SQLite format 3\0"
 BUSY_SECONDS = 30.0  # how long one writer waits for the others before it gives up
 
 
-def rescue_command(path: Path) -> str:
-    """The line that brings over what is left."""
-    name = shlex.quote(str(path))
-    return f"profkit history rescue --history {name} --to {shlex.quote(f'{path}.rescued')}"
+def default_path() -> Path:
+    """The file without --history: $PROFKIT_HISTORY, else reports/history.sqlite."""
+    return Path(os.environ.get(VARIABLE) or DEFAULT)
+
+
+def recover_command(path: Path) -> str:
+    """The line that brings over what is left, by SQLite's own shell: its `.dump` reads on behind what is lost.
+
+    (`.recover` finds more, but does nothing in the shell of Debian 12.) A dump has no header, so that is set again.
+    """
+    return (
+        f"(sqlite3 {shlex.quote(str(path))} .dump | sed 's/^ROLLBACK/COMMIT/';"
+        f" echo 'PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};')"
+        f" | sqlite3 {shlex.quote(f'{path}.recovered')}"
+    )
 
 
 def damage_error(path: Path, what: str) -> UnreadableReport:
     """The fault of a file that was a history and is not whole."""
     return UnreadableReport(
-        f"the history {path} is damaged: {what}; it was left as it is", rescue_command(path)
+        f"the history {path} is damaged: {what}; it was left as it is", recover_command(path)
     )
 
 
@@ -54,95 +65,36 @@ def explain_sqlite_error(path: Path, error: sqlite3.Error) -> ProfkitError:
         )
     if "unable to open" in message:
         return MachineError(
-            f"cannot open the history {path}: no permission, or no space for its journal", f"ls -l {where}"
+            f"cannot open the history {path}: no permission, or no space for its log", f"ls -l {where}"
         )
     if "disk i/o" in message.lower():
         return MachineError(f"cannot use the history {path}: {message}", f"df -h {where}; ls -l {where}")
     return damage_error(path, message.encode("ascii", "replace").decode())
 
 
-def migrate_file(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring the file forward in one transaction; a copy of it as it was is written beside it first.
-
-    Several processes may come to it at once: the lock decides, and the others find it done.
-    """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        if (version := version_of(connection)) < VERSION:
-            reader = connect(path, "mode=ro")  # the lock keeps writers out, not readers
-            try:
-                copy_whole(reader, path.with_name(f"{path.name}.v{version}"))
-            finally:
-                reader.close()
-            migrate(connection)
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-def migrate_in_memory(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """The same history of the present version, in memory: for a file that may only be read."""
-    memory = sqlite3.connect(":memory:", isolation_level=None)
-    connection.backup(memory)
-    connection.close()
-    if version_of(memory) < VERSION:
-        memory.execute("BEGIN")
-        migrate(memory)
-        memory.execute("COMMIT")
-    memory.execute("PRAGMA query_only = 1")
-    return memory
-
-
-def copy_whole(connection: sqlite3.Connection, copy: Path) -> None:
-    """Copy a history as it stands to `copy`: whole or not at all. Raises MachineError."""
-    try:
-        with replacing(copy) as temporary, contextlib.closing(sqlite3.connect(temporary)) as target:
-            connection.backup(target)
-            target.execute("PRAGMA journal_mode = DELETE")  # a copy has no log beside it
-    except (OSError, sqlite3.Error) as error:
-        raise MachineError(
-            f"cannot write {copy}, a copy from before the change: {error}", f"df -h {copy.parent}"
-        ) from error
-    chown_to_sudo_user(copy)
-
-
-VARIABLE = "PROFKIT_HISTORY"
-DEFAULT = Path("reports/history.sqlite")  # beside the runs
-MAGIC = b"SQLite format 3\0"
-
-
-def default_path() -> Path:
-    """The file without --history: $PROFKIT_HISTORY, else reports/history.sqlite."""
-    return Path(os.environ.get(VARIABLE) or DEFAULT)
-
-
 def open_file(path: Path, *, write: bool, make_new: bool = True) -> sqlite3.Connection:
     """A connection to the history at `path`; with `write` and `make_new` a file that is not there is made.
 
-    Raises UsageError (2) where there is none, UnreadableReport (2) for anything that is no history, MachineError (3)
-    where the system refuses.
+    Raises UsageError (2) where there is none, UnreadableReport (2) for anything that is no whole history,
+    MachineError (3) where the system refuses.
     """
     try:
-        if not os.path.lexists(path):
-            if not (write and make_new):
-                raise UsageError(
-                    f"there is no history at {path}",
-                    "profkit history add RUN makes one; --history FILE names another",
-                )
-            create_file(path)
-        if write:  # SQLite would follow a link
+        if write and make_new:
+            _create_file(path)
+        elif not os.path.lexists(path):
+            raise UsageError(
+                f"there is no history at {path}",
+                "profkit history add RUN makes one; --history FILE names another",
+            )
+        elif write:  # SQLite would follow a link
             check_links(path)
         _refuse_foreign(path)
-        return _connect(path)
+        return _connect(path, write=write)
     except OSError as error:
         raise MachineError(
             f"cannot read the history {path}: {error.strerror or error}", f"ls -l {shlex.quote(str(path))}"
         ) from error
     except sqlite3.Error as error:
-        if not isinstance(error, sqlite3.OperationalError) and (missing := _cut_off(path)):
-            raise damage_error(path, missing) from error
         raise explain_sqlite_error(path, error) from error
     except UnicodeDecodeError as error:  # SQLite's own message cannot be decoded
         raise damage_error(path, "its schema cannot be read") from error
@@ -150,17 +102,18 @@ def open_file(path: Path, *, write: bool, make_new: bool = True) -> sqlite3.Conn
         raise UsageError(f"{str(path)!r} is no file name: {error}", "--history FILE") from error
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
     try:
-        return _open_readable(path, "mode=rw")
+        return _open_checked(path, "mode=rw", write=write)
     except sqlite3.OperationalError as error:
-        # A file with a write-ahead log, as an older profkit wrote it, in a folder that may only be read.
-        if "unable to open" not in str(error) and "readonly" not in str(error):
+        # A reader may be where nothing can be written: no permission, a full disk. Without a log the file is all.
+        log = path.with_name(f"{path.name}-wal")
+        if write or "locked" in str(error) or (log.exists() and log.stat().st_size):
             raise
-        return _open_readable(path, "mode=ro&immutable=1")
+        return _open_checked(path, "mode=ro&immutable=1", write=False)
 
 
-def _open_readable(path: Path, mode: str) -> sqlite3.Connection:
+def _open_checked(path: Path, mode: str, *, write: bool) -> sqlite3.Connection:
     connection = connect(path, mode, timeout=BUSY_SECONDS)
     try:
         if (code := code_in(connection)) is not None:
@@ -168,18 +121,39 @@ def _open_readable(path: Path, mode: str) -> sqlite3.Connection:
                 f"the history {path} holds {code}: no history has one, and it would run; it was left as it is",
                 "--history FILE names another",
             )
-        connection.execute("PRAGMA synchronous = FULL")  # what was stored survives a power cut
-        connection.execute("BEGIN")
-        connection.execute(
-            "SELECT count(*) FROM sqlite_master"
-        ).fetchone()  # it takes a lock: no other one writes
-        if missing := _cut_off(path):
-            raise damage_error(path, missing)
-        connection.execute("ROLLBACK")
-    except (sqlite3.Error, UnreadableReport):
+        _check_version(connection, path)
+        if (fault := connection.execute("PRAGMA quick_check (1)").fetchone()[0]) != "ok":
+            raise damage_error(path, " ".join(str(fault).split()))
+        if path.stat().st_size % connection.execute("PRAGMA page_size").fetchone()[0]:
+            raise damage_error(path, "it is cut off")  # SQLite takes the missing end of a page for zeros
+        if write:
+            connection.execute("PRAGMA synchronous = FULL")  # what was stored survives a power cut
+            with contextlib.suppress(
+                sqlite3.OperationalError
+            ):  # another process is reading: a later one does it
+                connection.execute("PRAGMA journal_mode = WAL")
+    except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+    version = version_of(connection)
+    if version > VERSION:
+        raise UnreadableReport(
+            f"the history {path} was written by a newer profkit (version {version} of its tables; this one knows"
+            f" {VERSION})",
+            "upgrade profkit, or use another file: --history FILE",
+        )
+    if version < 1:
+        raise damage_error(path, f"its version is {version}")
+    if version < VERSION:
+        raise UnreadableReport(
+            f"the history {path} was written by an older profkit (version {version} of its tables; this one reads"
+            f" {VERSION})",
+            "make a new one of the runs: profkit history add reports/*/ --history FILE",
+        )
 
 
 def _refuse_foreign(path: Path) -> None:
@@ -194,9 +168,7 @@ def _refuse_foreign(path: Path) -> None:
     with open_regular(path) as file:
         head = file.read(100)
     if not head:
-        raise UnreadableReport(
-            f"{path} is empty, not a history", f"rm {shlex.quote(str(path))}, and it will be made anew"
-        )
+        raise UnreadableReport(f"{path} is empty, not a history", "profkit history add RUN fills it")
     if not head.startswith(MAGIC):
         raise UnreadableReport(
             f"{path} is no history: it is not an SQLite file; it was left as it is", "--history FILE"
@@ -210,22 +182,6 @@ def _refuse_foreign(path: Path) -> None:
         )
 
 
-def _cut_off(path: Path) -> str:
-    """What is missing at the end of a file, by its header; "" where nothing is, or a log beside it may have it.
-
-    Another process writes the header before the last page: without a lock, a file that grows looks cut off. SQLite
-    itself accepts a last page that is cut off.
-    """
-    if path.with_name(f"{path.name}-wal").exists():
-        return ""
-    with open_regular(path) as file:
-        head = file.read(100)
-        size = file.seek(0, os.SEEK_END)
-    page = int.from_bytes(head[16:18], "big")
-    expected = int.from_bytes(head[28:32], "big") * (65536 if page == 1 else page)
-    return f"it is cut off: {size} bytes of {expected}" if size < expected else ""
-
-
 def is_history(path: Path) -> bool:
     """Whether a file is a history, whole or not, by its header."""
     with open_regular(path) as file:
@@ -233,71 +189,28 @@ def is_history(path: Path) -> bool:
     return head.startswith(MAGIC) and head[68:72] == APPLICATION.to_bytes(4, "big")
 
 
-def create_file(path: Path) -> None:
-    """Make an empty history under another name and link it to its own: no process sees half of one."""
+def _create_file(path: Path) -> None:
+    """Make a history where there is no file, or an empty one; what is there is left as it is.
+
+    The tables are made in one transaction, so of several processes one makes them and the others find them.
+    """
     missing = [folder for folder in path.parents if not folder.exists()]
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
     try:
         make_parents(path.parent)
         chown_to_sudo_user(*missing)
-        temporary.touch(exist_ok=False)  # made anew: SQLite would follow a link
-        try:
-            connection = connect(temporary, "mode=rwc")
-            try:
-                create(connection)
-            finally:
-                connection.close()
-            with contextlib.suppress(FileExistsError):  # another process was faster: then theirs it is
-                _link(temporary, path)
-            chown_to_sudo_user(path)
-        finally:
-            for suffix in ("", "-journal"):
-                temporary.with_name(temporary.name + suffix).unlink(missing_ok=True)
-    except sqlite3.Error as error:
-        if "unable to open" in str(error):
-            raise _creation_error(path, "no permission") from error
-        raise explain_sqlite_error(path, error) from error
+        check_links(path)
+        if os.path.lexists(path) and not (path.is_file() and path.stat().st_size == 0):
+            return
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o666))
+        with contextlib.closing(connect(path, "mode=rw", timeout=BUSY_SECONDS)) as connection:
+            create(connection)
+        chown_to_sudo_user(path)
     except (FileExistsError, NotADirectoryError) as error:
         raise UsageError(
             f"cannot make a history at {path}: {path.parent} is not a folder", "--history FILE"
         ) from error
     except OSError as error:
-        raise _creation_error(path, error.strerror or str(error)) from error
-
-
-def _creation_error(path: Path, why: str) -> MachineError:
-    return MachineError(
-        f"cannot make a history at {path}: {why}", "--history FILE in a folder that you may write to"
-    )
-
-
-def _link(temporary: Path, path: Path) -> None:
-    try:
-        os.link(temporary, path)
-    except OSError as error:
-        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EACCES):
-            raise
-        if not path.exists():  # no hard links here (FAT, some network mounts): the next best
-            os.replace(temporary, path)
-
-
-def leave_log_mode(connection: sqlite3.Connection) -> None:
-    """Older files have a write-ahead log, which needs memory that network file systems do not share."""
-    with contextlib.suppress(
-        sqlite3.OperationalError
-    ):  # another process has it open, or it may not be written
-        connection.execute("PRAGMA journal_mode = DELETE")
-
-
-def check_version(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether the file is of the present version; False where it is older. Raises where it is newer."""
-    version = version_of(connection)
-    if version > VERSION:
-        raise UnreadableReport(
-            f"the history {path} was written by a newer profkit (version {version} of its tables; this one knows"
-            f" {VERSION})",
-            "upgrade profkit, or use another file: --history FILE",
-        )
-    if version < 1:
-        raise damage_error(path, f"its version is {version}")
-    return version == VERSION
+        raise MachineError(
+            f"cannot make a history at {path}: {error.strerror or error}",
+            "--history FILE in a folder that you may write to",
+        ) from error

@@ -1,8 +1,7 @@
-"""Entries as rows of the tables, and back. Each row has a seal: a bit that flipped on a disk is found.
+"""Entries as rows of the tables, and back.
 
 Raw samples are stored as bytes in a row: float32, one group per process, thinned where there are very many.
 
-    1 byte   `f` float32, `d` float64 where a sample is beyond what float32 can hold
     u16      number of groups, then u32 the length of each
     ...      the samples of all groups, one after the other; little endian throughout
 
@@ -14,14 +13,12 @@ from __future__ import annotations
 import json
 import math
 import struct
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, cast
 
 from profkit.core.codec import valid_text
-from profkit.core.errors import UnreadableReport, UsageError
+from profkit.core.errors import UsageError
 from profkit.core.types import AcceptedChange, Direction, Entry, Feature, Point, Scope, SeriesKey, Tier, Value
 from profkit.core.types.readings import Quality, ScopeKind
 from profkit.regression.history.entry import lost_of
@@ -33,10 +30,6 @@ MOST_SAMPLES = 2048
 MOST_GROUPS = 64
 LEAST_PER_GROUP = 16
 _LARGEST = 3.4028234e38  # of float32
-_SMALLEST = 1.2e-38  # below it float32 loses digits
-_SAMPLES_HEAD = struct.Struct("<cH")
-_CODES = {b"f": "f", b"d": "d"}
-_MOST_READ = 1 << 20  # samples: what was damaged must not ask for memory without end
 
 Groups = tuple[tuple[float, ...], ...]
 
@@ -47,7 +40,7 @@ def thin_samples(groups: Sequence[Sequence[float]]) -> tuple[Groups, int | None]
     Every process keeps its share, spread evenly over its samples in the order in which they were taken, so that
     neither the distribution nor a drift is bent.
     """
-    numbers = (tuple(sample for sample in group if math.isfinite(sample)) for group in groups)
+    numbers = (tuple(sample for sample in group if abs(sample) <= _LARGEST) for group in groups)
     processes = [group for group in numbers if group]
     taken = sum(len(group) for group in processes)
     if taken <= MOST_SAMPLES and len(processes) <= MOST_GROUPS:
@@ -62,36 +55,22 @@ def pack_samples(groups: Groups) -> bytes | None:
     if not groups:
         return None
     flat = [sample for group in groups for sample in group]
-    narrow = all(sample == 0 or _SMALLEST < abs(sample) < _LARGEST for sample in flat)
-    code = "f" if narrow else "d"
-    lengths = [len(group) for group in groups]
-    return struct.pack(f"<cH{len(groups)}I{len(flat)}{code}", code.encode(), len(groups), *lengths, *flat)
+    lengths = map(len, groups)
+    return struct.pack(f"<H{len(groups)}I{len(flat)}f", len(groups), *lengths, *flat)
 
 
 def unpack_samples(blob: bytes | None) -> Groups:
-    """The groups behind `packed` bytes. Raises ValueError where the bytes are not what `packed` makes."""
+    """The groups behind packed bytes. Raises ValueError for what `pack_samples` never makes."""
     if blob is None:
         return ()
     try:
-        code, count = _SAMPLES_HEAD.unpack_from(blob)
-        samples, ends = _layout(blob[: _SAMPLES_HEAD.size + 4 * count], code, count)
-        flat = samples.unpack_from(blob, _SAMPLES_HEAD.size + 4 * count)
-    except (struct.error, KeyError) as error:
+        (count,) = struct.unpack_from("<H", blob)
+        lengths = struct.unpack_from(f"<{count}I", blob, 2)
+        flat = struct.unpack(f"<{sum(lengths)}f", blob[2 + 4 * count :])
+    except (struct.error, OverflowError, MemoryError) as error:
         raise ValueError(f"no packed samples: {error}") from error
-    if len(blob) != _SAMPLES_HEAD.size + 4 * count + samples.size:
-        raise ValueError("no packed samples: the lengths of the groups do not add up")
-    return (flat,) if count == 1 else tuple([flat[part] for part in ends])
-
-
-@lru_cache(maxsize=1024)
-def _layout(head: bytes, code: bytes, count: int) -> tuple[struct.Struct, tuple[slice, ...]]:
-    """The layout of samples with this head: a year of one metric has a few heads at most."""
-    lengths = struct.unpack_from(f"<{count}I", head, _SAMPLES_HEAD.size)
-    ends = list(accumulate(lengths))
-    if ends and ends[-1] > _MOST_READ:
-        raise ValueError("no packed samples: more than anybody packs")
-    samples = struct.Struct(f"<{ends[-1] if ends else 0}{_CODES[code]}")
-    return samples, tuple(slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False))
+    ends = list(accumulate(lengths, initial=0))
+    return tuple(flat[begin:end] for begin, end in pairwise(ends))
 
 
 def _even_indices(count: int, most: int) -> list[int]:
@@ -101,90 +80,45 @@ def _even_indices(count: int, most: int) -> list[int]:
     return [round(step * (count - 1) / (most - 1)) for step in range(most)]
 
 
-_POINT_HEAD = struct.Struct("<qqddd")
-_NAN = math.nan
-
-
-def seal(*content: object) -> int:
-    """A CRC of the row's content. Not against malice: against a disk."""
-    return zlib.crc32(repr(content).encode("utf-8", "surrogatepass"))
-
-
 # ---------------------------------------------------------------- series
 
+SERIES_COLUMNS = "workload, backend, metric, scope, name, scope_id, unit, better"
 
-def series_row(key: SeriesKey, unit: str, better: str) -> tuple[str, ...]:
-    """What makes a series, as one text that is unique, and its columns. Another unit is another series."""
+
+def series_row(key: SeriesKey, unit: str, better: str) -> tuple[str | None, ...]:
+    """SERIES_COLUMNS. All but the direction make a series: another unit is another one."""
     scope = key.scope
-    columns = (key.workload, key.backend, key.metric, scope.kind, scope.name, scope.id, unit)
-    clean = tuple(None if column is None else valid_text(column) for column in columns)
-    return cast("tuple[str, ...]", (_series_text(clean), *clean, better))
-
-
-POINT_COLUMNS = "series, entry, value, low, high, quality, doubt, taken, samples, seal"
-SERIES_COLUMNS = "key, workload, backend, metric, scope, name, scope_id, unit, better, points, seal"
+    columns = (key.workload, key.backend, key.metric, scope.kind, scope.name, scope.id, unit, better)
+    return tuple(map(_valid_text_or_none, columns))
 
 
 def series_of(row: tuple[Any, ...]) -> tuple[SeriesKey, str, Direction]:
     """Key, unit and direction behind SERIES_COLUMNS."""
-    key, workload, backend, metric, kind, name, scope_id, unit, better, points, sealed = row
-    if key != _series_text(row[1:8]) or seal(key, better, points) != sealed:
-        raise UnreadableReport("the name of a series does not match its columns")
+    workload, backend, metric, kind, name, scope_id, unit, better = row
     return SeriesKey(workload, backend, metric, Scope(cast("ScopeKind", kind), name, scope_id)), unit, better
-
-
-def _series_text(columns: tuple[str | None, ...]) -> str:
-    return json.dumps(columns, ensure_ascii=False, separators=(",", ":"))
 
 
 # ---------------------------------------------------------------- points
 
+POINT_COLUMNS = "series, entry, value, low, high, quality, doubt, taken, samples"
+
 
 def point_row(series: int, entry: int, value: Value) -> tuple[Any, ...]:
-    """series, entry, value, low, high, quality, doubt, taken, samples, seal. Raises UsageError for no number."""
+    """POINT_COLUMNS. Raises UsageError for no number."""
     if not math.isfinite(value.value):
         raise UsageError(f"{value.key.metric} of {value.key.workload} is {value.value}, which is no number")
     groups, taken = thin_samples(value.groups)
-    blob = pack_samples(groups)
-    doubt = None if value.doubt is None else valid_text(value.doubt)
-    row = (
-        float(value.value),
-        _finite_or_none(value.low),
-        _finite_or_none(value.high),
-        value.quality,
-        doubt,
-        taken or value.taken,
-    )
-    return (series, entry, *row, blob, point_seal(series, entry, *row, blob))
-
-
-def point_seal(
-    series: int,
-    entry: int,
-    value: float,
-    low: float | None,
-    high: float | None,
-    quality: str,
-    doubt: str | None,
-    taken: int | None,
-    blob: bytes | None,
-) -> int:
-    """The seal of a point: by struct and not by repr, since a year of nights has a hundred thousand."""
-    numbers = _POINT_HEAD.pack(
-        series, entry, value, _NAN if low is None else low, _NAN if high is None else high
-    )
-    words = quality if doubt is None and taken is None else f"{quality}{doubt}{taken}"
-    content = numbers + words.encode()
-    return zlib.crc32(content if blob is None else content + blob)
+    low, high = _finite_or_none(value.low), _finite_or_none(value.high)
+    doubt, taken = _valid_text_or_none(value.doubt), taken or value.taken
+    return (series, entry, float(value.value), low, high, value.quality, doubt, taken, pack_samples(groups))
 
 
 def value_of(key: SeriesKey, unit: str, better: Direction, row: tuple[Any, ...]) -> Value:
     """The value of a whole point row."""
-    number, entry, value, low, high, quality, doubt, taken, blob, sealed = row
-    if point_seal(number, entry, value, low, high, quality, doubt, taken, blob) != sealed:
-        raise UnreadableReport(f"a value of {key.metric} is not what was stored")
-    known = cast("Quality", quality)
-    return Value(key, unit, better, value, known, low, high, unpack_samples(blob), taken, doubt)
+    _, _, value, low, high, quality, doubt, taken, blob = row
+    return Value(
+        key, unit, better, value, cast("Quality", quality), low, high, unpack_samples(blob), taken, doubt
+    )
 
 
 def point_of(entry: Entry) -> Point:
@@ -211,13 +145,10 @@ def points_of(
     A year of nights has a hundred thousand of them, and the constructor of a frozen type would take half of the time;
     so each is a copy of its run's pattern, with its own fields laid over it.
     """
-    for number, run, value, low, high, quality, doubt, taken, blob, sealed in rows:
-        pattern = patterns[run]
-        if point_seal(number, run, value, low, high, quality, doubt, taken, blob) != sealed:
-            raise UnreadableReport(f"a value of the run of {pattern.started} is not what was stored")
+    for _, run, value, low, high, _, doubt, _, blob in rows:
         point = object.__new__(Point)
         fields = point.__dict__
-        fields.update(pattern.__dict__)
+        fields.update(patterns[run].__dict__)
         fields["value"], fields["low"], fields["high"] = value, low, high
         if samples and blob is not None:
             fields["groups"] = unpack_samples(blob)
@@ -232,10 +163,15 @@ def _finite_or_none(value: float | None) -> float | None:
 
 # ---------------------------------------------------------------- entries
 
+ENTRY_COLUMNS = (
+    "id, started, workload, backend, state, source, machine, commit_id, dirty, path, night, facts, outcome, valid,"
+    " reason"
+)
 
-def entry_row(entry: Entry, machine: int, points: int) -> tuple[Any, ...]:
-    """ENTRY_COLUMNS: all but its number, its seal last."""
-    row = (
+
+def entry_row(entry: Entry, machine: int) -> tuple[Any, ...]:
+    """ENTRY_COLUMNS: all but its number."""
+    return (
         valid_text(entry.id),
         microseconds(entry.started),
         valid_text(entry.workload),
@@ -247,25 +183,15 @@ def entry_row(entry: Entry, machine: int, points: int) -> tuple[Any, ...]:
         None if entry.dirty is None else int(entry.dirty),
         _valid_text_or_none(entry.path),
         _valid_text_or_none(entry.night),
-        _facts_text(entry.facts),
+        _json_text(dict(entry.facts)),
         _valid_text_or_none(entry.outcome),
         int(entry.valid),
         _valid_text_or_none(entry.reason),
-        points,
     )
-    return (*row, seal(*row))
-
-
-ENTRY_COLUMNS = (
-    "id, started, workload, backend, state, source, machine, commit_id, dirty, path, night, facts, outcome, valid,"
-    " reason, points, seal"
-)
 
 
 def entry_of_row(row: tuple[Any, ...], machine: str, features: tuple[Feature, ...]) -> Entry:
-    """The entry (without its values) behind ENTRY_COLUMNS. Raises UnreadableReport where the seal is broken."""
-    if seal(*row[:-1]) != row[-1]:
-        raise UnreadableReport("the row of a run is not what was stored")
+    """The entry (without its values) behind ENTRY_COLUMNS."""
     return Entry(
         id=row[0],
         started=iso_time(row[1]),
@@ -288,8 +214,7 @@ def entry_of_row(row: tuple[Any, ...], machine: str, features: tuple[Feature, ..
 
 def features_text(features: tuple[Feature, ...]) -> str:
     """The fields of a fingerprint as they are stored, in their order."""
-    rows = [[feature.name, feature.value, feature.tier] for feature in features]
-    return valid_text(json.dumps(rows, ensure_ascii=False, separators=(",", ":")))
+    return _json_text([[feature.name, feature.value, feature.tier] for feature in features])
 
 
 def features_of(text: str) -> tuple[Feature, ...]:
@@ -298,26 +223,23 @@ def features_of(text: str) -> tuple[Feature, ...]:
 
 
 def accepted_row(accepted: AcceptedChange) -> tuple[Any, ...]:
-    """workload, metric, since, word, by, seal."""
-    row = (
+    """workload, metric, since, word, by."""
+    return (
         valid_text(accepted.workload),
         _valid_text_or_none(accepted.metric),
         microseconds(accepted.since),
         valid_text(accepted.word),
         _valid_text_or_none(accepted.by),
     )
-    return (*row, seal(*row))
 
 
 def accepted_of(row: tuple[Any, ...]) -> AcceptedChange:
     """The accepted change behind `accepted_row`."""
-    if seal(*row[:-1]) != row[-1]:
-        raise UnreadableReport("an accepted change is not what was stored")
     return AcceptedChange(workload=row[0], metric=row[1], since=iso_time(row[2]), word=row[3], by=row[4])
 
 
-def _facts_text(facts: Mapping[str, str]) -> str:
-    return valid_text(json.dumps(dict(facts), ensure_ascii=False, separators=(",", ":")))
+def _json_text(content: object) -> str:
+    return valid_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")))
 
 
 def _valid_text_or_none(text: str | None) -> str | None:

@@ -12,30 +12,19 @@ from types import TracebackType
 from typing import Any
 
 from profkit.core.codec import valid_text
-from profkit.core.errors import ProfkitError, UnreadableReport, UsageError
+from profkit.core.errors import UsageError
 from profkit.core.types import AcceptedChange, Entry, Series, SeriesKey
-from profkit.regression.history.file import (
-    check_version,
-    damage_error,
-    default_path,
-    explain_sqlite_error,
-    leave_log_mode,
-    migrate_file,
-    migrate_in_memory,
-    open_file,
-)
+from profkit.regression.history.file import damage_error, default_path, explain_sqlite_error, open_file
 from profkit.regression.history.queries import (
     ALL,
     HistoryFilter,
-    check_counts,
     machine_number,
+    point_numbers,
     read_decisions,
     read_entries,
     read_series,
     read_values,
-    select_point_numbers,
     series_number,
-    update_counts,
     where_clause,
 )
 from profkit.regression.history.rows import (
@@ -45,7 +34,6 @@ from profkit.regression.history.rows import (
     accepted_row,
     entry_row,
     point_row,
-    seal,
     series_row,
 )
 
@@ -53,26 +41,11 @@ from profkit.regression.history.rows import (
 def open_history(path: Path | None = None, *, read_only: bool = False, make_new: bool = True) -> History:
     """The history at `path` (default: $PROFKIT_HISTORY, else reports/history.sqlite), as a context manager.
 
-    One that is not there is made, unless `read_only` or not `make_new`. An older file is migrated in place, after
-    a copy of it was written beside it; read only it is migrated in memory. Raises UsageError (2) where there is none,
-    UnreadableReport (2) for what is broken, foreign or of a newer profkit, MachineError (3) where the system refuses.
+    One that is not there is made, unless `read_only` or not `make_new`. Raises UsageError (2) where there is none,
+    UnreadableReport (2) for what is broken, foreign or of another profkit, MachineError (3) where the system refuses.
     """
     path = path if path is not None else default_path()
-    connection = open_file(path, write=not read_only, make_new=make_new)
-    history = History(path, connection)
-    try:
-        with history._explain_errors():
-            if not check_version(connection, path):
-                if read_only:
-                    history._connection = migrate_in_memory(connection)
-                else:
-                    migrate_file(connection, path)
-            if not read_only:
-                leave_log_mode(history._connection)
-    except BaseException:
-        history.close()
-        raise
-    return history
+    return History(path, open_file(path, write=not read_only, make_new=make_new))
 
 
 class History:
@@ -106,14 +79,13 @@ class History:
             if sql.execute("SELECT 1 FROM entry WHERE id = ?", (entry.id,)).fetchone() is not None:
                 return False
             rows = {series_row(value.key, value.unit, value.better): value for value in entry.values}
-            row = entry_row(entry, machine_number(sql, entry), len(rows))
+            row = entry_row(entry, machine_number(sql, entry))
             marks = ",".join("?" * len(row))
             number = sql.execute(f"INSERT INTO entry ({ENTRY_COLUMNS}) VALUES ({marks})", row).lastrowid
             assert number is not None
-            sql.execute("UPDATE total SET number = number + 1 WHERE name = 'entry'")
             for series, value in rows.items():
                 point = point_row(series_number(sql, series), number, value)
-                sql.execute(f"INSERT INTO point ({POINT_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)", point)
+                sql.execute(f"INSERT INTO point ({POINT_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)", point)
         return True
 
     def mark(self, entry: str, valid: bool, reason: str | None = None) -> None:
@@ -127,16 +99,13 @@ class History:
     def confirm(self, entry: str, key: SeriesKey, word: str) -> None:
         """Store the result of a re-run of one value of a run. Raises UsageError where there is no such value."""
         with self._transaction() as sql:
-            numbers = sql.execute(*select_point_numbers(entry, key)).fetchone()
+            numbers = point_numbers(sql, entry, key)
             if numbers is None:
                 raise UsageError(
                     f"{self.path} holds no {key.metric} of a run {entry!r}", "profkit history list"
                 )
             row = (*numbers, valid_text(word))
-            sql.execute(
-                "INSERT OR REPLACE INTO decision (series, entry, word, seal) VALUES (?,?,?,?)",
-                (*row, seal(*row)),
-            )
+            sql.execute("INSERT OR REPLACE INTO decision (series, entry, word) VALUES (?,?,?)", row)
 
     def accept(self, accepted: AcceptedChange) -> bool:
         """Store a known change: it begins a segment. False where this very one is there already."""
@@ -145,16 +114,13 @@ class History:
             known = "SELECT 1 FROM accepted WHERE workload = ? AND metric IS ? AND since = ?"
             if sql.execute(known, row[:3]).fetchone() is not None:
                 return False
-            sql.execute(
-                "INSERT INTO accepted (workload, metric, since, word, by, seal) VALUES (?,?,?,?,?,?)", row
-            )
+            sql.execute("INSERT INTO accepted (workload, metric, since, word, by) VALUES (?,?,?,?,?)", row)
         return True
 
     def prune(self, entries: Iterable[str]) -> int:
         """Take these runs out with all their values; how many there were. The file shrinks by what they took."""
         taken = 0
         with self._transaction() as sql:
-            check_counts(sql)
             for entry in entries:
                 number = sql.execute("SELECT number FROM entry WHERE id = ?", (entry,)).fetchone()
                 if number is not None:
@@ -163,7 +129,8 @@ class History:
                     sql.execute("DELETE FROM entry WHERE number = ?", number)
                     taken += 1
             if taken:
-                update_counts(sql)
+                sql.execute("DELETE FROM series WHERE number NOT IN (SELECT series FROM point)")
+                sql.execute("DELETE FROM machine WHERE number NOT IN (SELECT machine FROM entry)")
         if taken:
             with self._explain_errors(), contextlib.suppress(sqlite3.OperationalError):  # a reader in the way
                 self._connection.execute("VACUUM")
@@ -217,7 +184,7 @@ class History:
         with self._explain_errors():
             where, given = where_clause(workload=workload)
             rows = self._connection.execute(
-                f"SELECT workload, metric, since, word, by, seal FROM accepted {where} ORDER BY since, number",
+                f"SELECT workload, metric, since, word, by FROM accepted {where} ORDER BY since, number",
                 given,
             )
             return tuple(accepted_of(row) for row in rows)
@@ -228,18 +195,12 @@ class History:
         return UsageError(f"{self.path} holds no run {name!r}", "profkit history list")
 
     def _update(self, entry: str, **columns: Any) -> None:
-        """Change some columns of a run, and its seal."""
+        """Change some columns of a run."""
+        assignments = ", ".join(f"{name} = ?" for name in columns)
         with self._transaction() as sql:
-            names = [column.strip() for column in ENTRY_COLUMNS.split(",")]
-            row = sql.execute(f"SELECT {ENTRY_COLUMNS} FROM entry WHERE id = ?", (entry,)).fetchone()
-            if row is None:
+            given = (*columns.values(), entry)
+            if sql.execute(f"UPDATE entry SET {assignments} WHERE id = ?", given).rowcount == 0:
                 raise self._no_run(entry)
-            if seal(*row[:-1]) != row[-1]:
-                raise UnreadableReport("the row of a run is not what was stored")
-            changed = {**dict(zip(names, row, strict=True)), **columns}
-            changed["seal"] = seal(*list(changed.values())[:-1])
-            assignments = ", ".join(f"{name} = ?" for name in names)
-            sql.execute(f"UPDATE entry SET {assignments} WHERE id = ?", (*changed.values(), entry))
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -262,9 +223,5 @@ class History:
             yield
         except sqlite3.Error as error:
             raise explain_sqlite_error(self.path, error) from error
-        except ProfkitError as error:
-            if isinstance(error, UnreadableReport) and error.fix is None:
-                raise damage_error(self.path, error.message) from error
-            raise
         except (ValueError, TypeError, LookupError, AttributeError, OverflowError, struct.error) as error:
             raise damage_error(self.path, f"a row cannot be read ({error})") from error

@@ -1,21 +1,26 @@
-"""The values of a nightly's file by their types; what is not understood is refused with its line and what to write.
+"""The values of a nightly's file by the types of the options; what is not understood is refused with its line.
 
-A parser takes a value and its key, and raises UsageError. `read_section` applies a table of them to a mapping.
+A parser takes a value and its key, and raises UsageError. An option is declared once, in its dataclass: its type says
+how it is read (`str`, `bool`, a Literal, another dataclass), or one of those below, which name their parser.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import json
 import math
 import re
 import shlex
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
+from profkit.analysis.metrics import metric
 from profkit.analysis.targets.yaml_text import YamlValue
 from profkit.core.errors import UsageError
+from profkit.core.types import PassName
 from profkit.regression.times import parse_time
 
 Parser: TypeAlias = Callable[[YamlValue, str], Any]
@@ -25,6 +30,29 @@ _DURATION = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(s|min|h)?\s*")
 _OF_A_SHELL = ("&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1")  # as words of their own
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 MOST_SECONDS = 7 * 86400.0  # a week: a number beyond it is a slip, and would overflow a wait
+
+
+@cache
+def parsers_of(kind: type) -> Mapping[str, Parser]:
+    """By key the parser of every option that the dataclass declares; a field of another type is no option."""
+    hints = get_type_hints(kind, include_extras=True)
+    found = ((field.name, _parser_of(hints[field.name])) for field in dataclasses.fields(kind))
+    return {name: parser for name, parser in found if parser is not None}
+
+
+def _parser_of(hint: Any) -> Parser | None:
+    if hasattr(hint, "__metadata__"):
+        parser: Parser = hint.__metadata__[0]
+        return parser
+    if get_origin(hint) is Literal:
+        return choice(*get_args(hint))
+    if dataclasses.is_dataclass(hint):
+        kind: Any = hint
+        return lambda value, key: kind(**read_section(value, key, parsers_of(kind)))
+    if hint in (str, bool):
+        return text if hint is str else flag
+    parts = get_args(hint)  # of `X | None` that of X
+    return _parser_of(parts[0]) if len(parts) == 2 and type(None) in parts else None
 
 
 def read_section(
@@ -53,8 +81,8 @@ def read_section(
     return {key: parsers[key](item, key) for key, item in given.items()}
 
 
-def unparsed(value: YamlValue, _key: str) -> YamlValue:
-    """The value itself, for a mapping or list with a table of its own."""
+def unread(value: YamlValue, _key: str) -> YamlValue:
+    """The value itself, which is read later."""
     return value
 
 
@@ -125,19 +153,109 @@ def date(value: YamlValue, key: str) -> str:
         value.refuse(f"{key} is {value.content!r}, not a date", f"{key}: 2026-11-20")
 
 
-def path(base: Path, kind: str | None = None) -> Parser:
-    """A path, taken from `base`; with `kind` "file" or "folder" it must be there as such."""
+def path(value: YamlValue, key: str) -> Path:
+    """A path, taken from the folder of the file that names it."""
+    return (Path(value.file).parent / Path(text(value, key)).expanduser()).absolute()
 
-    def parse(value: YamlValue, key: str) -> Path:
-        place = (base / Path(text(value, key)).expanduser()).absolute()
-        if kind == "file" and not place.is_file():
-            value.refuse(f"{key}: there is no file {place}", f"write it, or take the line `{key}:` out")
-        if kind == "folder" and not place.is_dir():
-            fix = f"mkdir -p {shlex.quote(str(place))}, or another one"
-            value.refuse(f"{key}: there is no folder {place}", fix)
-        return place
 
-    return parse
+def file(value: YamlValue, key: str) -> Path:
+    """The path of a file that is there."""
+    place = path(value, key)
+    if not place.is_file():
+        value.refuse(f"{key}: there is no file {place}", f"write it, or take the line `{key}:` out")
+    return place
+
+
+def folder(value: YamlValue, key: str) -> Path:
+    """The path of a folder that is there."""
+    place = path(value, key)
+    if not place.is_dir():
+        fix = f"mkdir -p {shlex.quote(str(place))}, or another one"
+        value.refuse(f"{key}: there is no folder {place}", fix)
+    return place
+
+
+def commit(value: YamlValue, key: str) -> str:
+    """The beginning of a commit's hash. YAML takes 1234567 and 1e10000 for numbers: those want quotes."""
+    content = value.content
+    if not isinstance(content, str) or re.fullmatch(r"[0-9a-fA-F]{7,64}", content) is None:
+        value.refuse(
+            f"{key} is {content!r}, not a commit of 7 characters or more", f'{key}: "1a2b3c4d"  # in quotes'
+        )
+    return content.lower()
+
+
+def revision(value: YamlValue, key: str) -> str:
+    """Any name of a commit, and no option of git."""
+    name = text(value, key)
+    if name.startswith("-"):
+        value.refuse(f"{key} is {name!r}, not a commit", f"{key}: v1.2")
+    return name
+
+
+def metric_name(value: YamlValue, key: str) -> str:
+    """The name of a metric that is known."""
+    name = text(value, key)
+    require_metric(value, key, name)
+    return name
+
+
+def metric_names(value: YamlValue, key: str) -> tuple[str, ...]:
+    """Such names, each once."""
+    names = text_list(value, key)
+    for name in names:
+        require_metric(value, key, name)
+    return tuple(dict.fromkeys(names))
+
+
+def require_metric(value: YamlValue, key: str, name: str) -> None:
+    """Refuse the value where no metric has that name."""
+    try:
+        metric(name)
+    except UsageError as error:
+        value.refuse(f"{key}: {error.message}", "docs/metrics.md lists all names")
+
+
+def pass_names(value: YamlValue, key: str) -> tuple[str, ...]:
+    """One pass or more."""
+    passes = text_list(value, key)
+    for unknown in (name for name in passes if name not in get_args(PassName)):
+        value.refuse(f"there is no pass called {unknown!r}", f"passes: [{', '.join(get_args(PassName))}]")
+    if not passes:
+        value.refuse("passes names none", "passes: [timing]")
+    return passes
+
+
+def backend(value: YamlValue, key: str) -> str:
+    """`auto`, or the name of a backend."""
+    from profkit.backends import backend_names
+
+    return str(choice("auto", *backend_names())(value, key))
+
+
+def places(value: YamlValue, key: str) -> str:
+    """Where it runs, as `--on` takes it."""
+    from profkit.execution.places.parse import parse_places
+
+    given = text(value, key)
+    try:
+        parse_places([given])
+    except UsageError as fault:
+        value.refuse(fault.message, "on: ssh:HOST")
+    return given
+
+
+def checkout(value: YamlValue, key: str) -> tuple[str, ...]:
+    """A command that checks a commit out; empty for git's own worktree."""
+    words = command(value, key)
+    if words == ("worktree",):
+        return ()
+    if not all(any(field in word for word in words) for field in ("{commit}", "{folder}")):
+        value.refuse(
+            "the checkout command must say where {commit} and {folder} go",
+            "checkout: [git, clone, --revision, '{commit}', /srv/mirror.git, '{folder}']",
+        )
+    return words
 
 
 def command(value: YamlValue, key: str) -> tuple[str, ...]:
@@ -213,3 +331,11 @@ def _shown(value: object) -> str:
         return "a list" if isinstance(value, list) else "a mapping"
     shown = repr(value)
     return shown if len(shown) <= 40 else shown[:37] + "..."
+
+
+Seconds: TypeAlias = Annotated[float, seconds]
+Date: TypeAlias = Annotated[str, date]
+Place: TypeAlias = Annotated[Path, path]
+Command: TypeAlias = Annotated[tuple[str, ...], command]
+Variables: TypeAlias = Annotated[Mapping[str, str], variables]
+Metrics: TypeAlias = Annotated[tuple[str, ...], metric_names]

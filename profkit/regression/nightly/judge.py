@@ -28,7 +28,7 @@ from profkit.core.types import (
 from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
 from profkit.regression.detection.decide import decide
 from profkit.regression.history import History, HistoryFilter
-from profkit.regression.nightly.config import CASES, FAILED_TESTS, SHAPES_MEAN, Anchor, WorkloadSpec
+from profkit.regression.nightly.config import Anchor, WorkloadSpec
 from profkit.regression.nightly.session import WorkloadState
 from profkit.regression.paired.decide import decided_words
 from profkit.regression.profile_process import Ending
@@ -174,7 +174,6 @@ def _workload_reason(first: MetricOutcome, gating: Sequence[MetricOutcome]) -> s
 def _missing_gates(spec: WorkloadSpec, outcomes: Sequence[MetricOutcome]) -> list[MetricOutcome]:
     """What was declared and is not there: never green."""
     measured = {m.metric for m in outcomes}
-    measured |= {CASES} if measured & {SHAPES_MEAN, FAILED_TESTS} else set()
     return [
         MetricOutcome(
             name, "missing", "not-measured", "listed under gates, but not measured tonight", gates=True
@@ -208,10 +207,7 @@ def _read_series(history: History, spec: WorkloadSpec, entry: Entry) -> list[Ser
         series += history.series(HistoryFilter(spec.name, entry.backend), samples=False)
     for name in names if len(names) <= MANY else ():
         series += history.series(HistoryFilter(spec.name, entry.backend, name), samples=False)
-    wanted = [s for s in series if s.key.scope.kind in SCOPES and _is_wanted(spec, s)]
-    if any(s.key.metric == SHAPES_MEAN for s in wanted):
-        return [s for s in wanted if s.key.metric != CASES]
-    return wanted
+    return [s for s in series if s.key.scope.kind in SCOPES and _is_wanted(spec, s)]
 
 
 def _metric_names(spec: WorkloadSpec) -> list[str]:

@@ -10,7 +10,7 @@ from typing import cast
 from profkit.core.codec import json_text, to_plain_data
 from profkit.core.errors import Interrupted, MachineError, ProfkitError, WorkloadError
 from profkit.core.formatting import format_figures, plural
-from profkit.core.types import Calibration, Incident, Json, MetricOutcome, Night, Outcome, WorkloadOutcome
+from profkit.core.types import Incident, Json, MetricOutcome, Night, Outcome, WorkloadOutcome
 from profkit.core.types.night import MISSED_TARGET, OUTCOME_ORDER
 from profkit.regression.nightly.config import NotifySpec
 from profkit.regression.nightly.pairs import SAME_CODE
@@ -37,7 +37,6 @@ def build_night(
     *,
     commit: str | None = None,
     seconds: float = 0.0,
-    calibration: Calibration | None = None,
     notes: Sequence[str] = (),
     interrupted: bool = False,
     strict: bool = False,
@@ -56,7 +55,6 @@ def build_night(
         commit=commit,
         workloads=tuple(ordered),
         incidents=tuple(find_incidents(ordered)),
-        calibration=calibration,
         looked_at=len(looked),
         expected_false=sum(chances) if chances else None,
         notes=tuple(notes),
@@ -156,7 +154,6 @@ def _relative_size(metric: MetricOutcome) -> float | None:
 
 
 NIGHT_SCHEMA = "profkit.night/1"
-NIGHTS_SCHEMA = "profkit.nights/1"
 
 
 def night_to_json(night: Night) -> dict[str, Json]:
@@ -172,12 +169,6 @@ def night_to_json(night: Night) -> dict[str, Json]:
 def night_to_text(night: Night) -> str:
     """As JSON text with a final newline."""
     return json_text(night_to_json(night))
-
-
-def nights_to_text(nights: Sequence[Night], exit_code: int) -> str:
-    """Several nights as one document: `{"schema": "profkit.nights/1", "exit_code": ..., "nights": [...]}`."""
-    documents: list[Json] = [night_to_json(night) for night in nights]
-    return json_text({"schema": NIGHTS_SCHEMA, "exit_code": exit_code, "nights": documents})
 
 
 def _without_points(metric: MetricOutcome) -> MetricOutcome:

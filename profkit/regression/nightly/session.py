@@ -30,8 +30,8 @@ from profkit.reporting.views.night.text import short_reason
 STATE_SCHEMA = "profkit.night-state/1"
 STATE_FILE = "state.json"
 LOCK_FILE = ".lock"
-# Folders of a night whose runs are no runs of the night: pairs, calibration, and counts of the base.
-PAIRS_FOLDER, CALIBRATION_FOLDER, EXACT_FOLDER = "pairs", "calibration", "counts"
+# Folders of a night whose runs are no runs of the night: pairs, and counts of the base.
+PAIRS_FOLDER, EXACT_FOLDER = "pairs", "counts"
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,6 @@ class NightState:
     commit: str | None = None
     seconds: float = 0.0  # of the sessions before this one
     done: Mapping[str, WorkloadState] = field(default_factory=dict)
-    calibrated: Mapping[str, str] = field(default_factory=dict)
     paired: Mapping[str, PairedWorkload] = field(default_factory=dict)
 
     def with_paired(self, name: str, paired: PairedWorkload) -> NightState:
@@ -86,10 +85,6 @@ class NightState:
     def with_done(self, name: str, done: WorkloadState) -> NightState:
         """The state after a workload's profile."""
         return replace(self, done={**self.done, name: done})
-
-    def with_calibrated(self, name: str, why: str) -> NightState:
-        """The state after a workload was run against itself."""
-        return replace(self, calibrated={**self.calibrated, name: why})
 
 
 def read_state(folder: Path) -> NightState | None:
@@ -158,7 +153,6 @@ def nightly_lock(output: Path) -> Iterator[None]:
 # What a device at its power limit is built to do: large products of matrices run there every night. In the words of
 # hardware/nvml.py, for samples and moments alike; every other reason there is heat or a fault.
 _POWER = "power limit"
-CASES_THROTTLED = 0.05  # of a sweep: of fewer cases than these the means over all shapes tell nothing else
 
 
 @dataclass
@@ -263,12 +257,8 @@ def with_validity(entry: Entry, document: RunDocument) -> Entry:
 
 def throttling_reason(document: RunDocument) -> str | None:
     """Why the samples cannot be believed: too hot, or thrown away for the most part; None where they can."""
-    cases = [timing for timing in document.timings if timing.group is not None]
-    heated = [r for t in cases for p in t.processes for r in sorted(set(p.throttle_reasons) - {_POWER})[:1]]
-    if len(heated) > CASES_THROTTLED * len(cases):
-        return f"throttled in {len(heated)} of {len(cases)} cases ({heated[0]})"
     for timing in document.timings:
-        for process in timing.processes if timing.group is None else ():
+        for process in timing.processes:
             why = ", ".join(process.throttle_reasons)
             if process.throttled == 0 and set(process.throttle_reasons) - {_POWER}:
                 return f"throttled all the time ({why})"

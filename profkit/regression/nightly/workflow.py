@@ -20,7 +20,6 @@ from profkit.core.progress import Progress
 from profkit.core.run_folder import clean_name, release_space
 from profkit.core.signals import defer_interrupts, raise_on_signals
 from profkit.core.types import (
-    RUN,
     Change,
     Night,
     NightPlan,
@@ -32,7 +31,6 @@ from profkit.core.types import (
 from profkit.regression.detection.decide import is_candidate
 from profkit.regression.history import History, open_history
 from profkit.regression.nightly.base import NOT_COMPARED, Base, base_of
-from profkit.regression.nightly.calibration import calibrate, calibration_of, last_trial
 from profkit.regression.nightly.config import PAIRS_SECONDS, SUSPECT_SECONDS, NightConfig, WorkloadSpec
 from profkit.regression.nightly.exact import EXACT
 from profkit.regression.nightly.judge import WorkloadPast, judge_workload, past_of, with_causes
@@ -49,7 +47,6 @@ from profkit.regression.nightly.session import (
     write_state,
 )
 from profkit.regression.paired.checkout import commit_of
-from profkit.regression.paired.decide import ALPHA
 from profkit.regression.paired.interleave import TIME
 from profkit.regression.profile_process import plan_once
 from profkit.runtime.passes.secrets import mask_command
@@ -63,7 +60,6 @@ def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path)
     """The night as it would be; a workload that cannot be planned says why and costs the others nothing."""
     past = _recent_states(nights)
     confirm = (config.pairs.budget or SUSPECT_SECONDS) if config.paired == "suspects" else 0.0
-    calibrate = config.calibrate.budget * min(config.calibrate.workloads, len(specs))
     with contextlib.ExitStack() as stack:
         history = None
         with contextlib.suppress(ProfkitError):  # the night itself tells what is wrong with it
@@ -72,7 +68,7 @@ def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path)
     pairs = (config.pairs.budget or PAIRS_SECONDS) if config.paired == "always" else 0.0
     counting = [w for w in planned if set(w.passes) & (set(EXACT.values()) - {"timing"})]
     counts = sum(w.most for w in counting) if config.paired == "always" else 0.0
-    most = sum(w.most for w in planned) + (pairs + confirm) * len(planned) + counts + calibrate
+    most = sum(w.most for w in planned) + (pairs + confirm) * len(planned) + counts
     whole = [state.seconds for state in past if all(spec.name in state.done for spec in specs)]
     return NightPlan(
         name=config.name,
@@ -80,7 +76,6 @@ def plan_night(config: NightConfig, specs: Sequence[WorkloadSpec], nights: Path)
         output=str(nights),
         workloads=planned,
         confirm=confirm,
-        calibrate=calibrate,
         pairs=pairs,
         counts=counts,
         usual=max(whole[:SHOWN], default=None),
@@ -139,12 +134,11 @@ NIGHTS = "nights"
 
 @dataclass(frozen=True)
 class NightOptions:
-    """What the command line adds to the file. `runs`: folders of recorded runs; nothing is profiled then."""
+    """What the command line adds to the file."""
 
     night: str | None = None
     only: tuple[str, ...] = ()
     strict: bool = False
-    runs: tuple[Path, ...] = ()
 
 
 def run_night(config: NightConfig, options: NightOptions, progress: Progress) -> tuple[Night, Path]:
@@ -163,7 +157,6 @@ def run_night(config: NightConfig, options: NightOptions, progress: Progress) ->
                 history.accept(change)
             measure_workloads(session, specs)
             run_pairs(session, specs)
-            calibrate_some(session, specs)
         except KeyboardInterrupt:
             interrupted = True
             progress.end("interrupted; what was finished is kept")
@@ -216,13 +209,6 @@ def begin_night(config: NightConfig, id: str | None) -> tuple[Path, NightState]:
     return folder, state
 
 
-def _past(session: NightSession, spec: WorkloadSpec) -> WorkloadPast | None:
-    """Tonight's run of a workload with all before it; None where it was not stored, or may decide nothing."""
-    done = session.state.done.get(spec.name)
-    past = past_of(session.history, spec, done.entry) if done is not None else None
-    return past if past is not None and past.entry.valid else None
-
-
 # ---------------------------------------------------------------- beside the last good commit
 
 
@@ -259,23 +245,6 @@ def _is_suspect(session: NightSession, past: WorkloadPast) -> bool:
     return any(m.gates and m.metric == TIME and is_candidate(m) for m in outcomes)
 
 
-def calibrate_some(session: NightSession, specs: Sequence[WorkloadSpec]) -> None:
-    """Some workloads against themselves, those first that were longest ago: in turn all of them."""
-    count = session.config.calibrate.workloads - len(session.state.calibrated)
-    here = [spec for spec in specs if spec.on is None and spec.rule(TIME, RUN).gates]
-    if count <= 0 or not here:
-        return
-    last = {spec.name: last_trial(session.history, spec.name) for spec in here}
-    for spec in sorted(here, key=lambda s: last[s.name])[:count]:
-        past = _past(session, spec)
-        if past is None or spec.name in session.state.calibrated:
-            continue
-        session.progress.begin(f"{spec.name} calibrated", "the same checkout against itself")
-        changes, why = calibrate(session, spec, past.entry)
-        session.progress.end(why or _summary(changes))
-        session.save(session.state.with_calibrated(spec.name, why))
-
-
 def _summary(changes: Sequence[Change]) -> str:
     return "; ".join(change.reason for change in changes)
 
@@ -297,7 +266,6 @@ def decide_night(
     if interrupted:
         words = shlex.join(["profkit", "nightly", session.config.path.name, "--night", session.state.id])
         notes.append(f"the night goes on with: {words}")
-    names = [spec.name for spec in session.config.workloads]
     return build_night(
         session.state.id,
         session.config.name,
@@ -305,7 +273,6 @@ def decide_night(
         workloads,
         commit=session.state.commit,
         seconds=session.seconds,
-        calibration=calibration_of(session.history, names, ALPHA),
         notes=notes,
         interrupted=interrupted,
         strict=strict,

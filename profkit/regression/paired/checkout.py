@@ -13,12 +13,14 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from profkit.core import process
 from profkit.core.errors import UsageError
 from profkit.core.files.safe_folder import make_parents
 from profkit.core.git import QUIET, git_command, git_environment
 from profkit.core.signals import defer_interrupts
+from profkit.regression.nightly import config_values as values
 from profkit.regression.paired.builds import kept_build
 from profkit.regression.paired.git import git_line
 from profkit.regression.paired.held_folder import held_folder
@@ -35,9 +37,10 @@ GIT_SECONDS = 300.0  # a large tree from a cold disk takes a minute; a wait for 
 class CheckoutSpec:
     """How a commit is checked out and made ready. `setup_timeout` in seconds, for each of the two commands."""
 
-    checkout: tuple[str, ...] = ()  # empty: git does it; else a command with {commit} and {folder}
-    setup: tuple[str, ...] = ()  # run in the checkout before its first run
-    setup_timeout: float = 600.0
+    # empty: git does it; else a command with {commit} and {folder}
+    checkout: Annotated[tuple[str, ...], values.checkout] = ()
+    setup: values.Command = ()  # run in the checkout before its first run
+    setup_timeout: values.Seconds = 600.0
 
 
 class NoCheckout(Exception):

@@ -20,7 +20,6 @@ from profkit.core.types import (
     ComparedEnding,
     ComparedSuite,
     ComparedWorkload,
-    Comparison,
     SuiteOutcome,
 )
 from profkit.regression.nightly.config import NightConfig, WorkloadSpec, read_config
@@ -232,25 +231,4 @@ def _missing_in_base(spec: WorkloadSpec, base: str) -> str | None:
         followed = git_line(root, "ls-files", "--error-unmatch", "--", f":(literal){inside}") is not None
         if followed and git_line(root, "cat-file", "-e", f"{base}:{inside}") is None:
             return inside
-    return None
-
-
-def first_changed_file(folder: Path, comparison: Comparison) -> str | None:
-    """The first file that was changed between the two versions, else the first new one, relative to the repository.
-
-    None where they are no commits, or it is not there any more.
-    """
-    root, base = repository_of(folder), comparison.baseline.commit
-    if root is None or base is None:
-        return None
-    head = (
-        [comparison.candidate.commit]
-        if comparison.candidate.commit and not comparison.candidate.dirty
-        else []
-    )
-    for kind in ("M", "A"):
-        words = ("diff", "--name-only", "--no-renames", f"--diff-filter={kind}", "-z", base, *head, "--")
-        for name in (git_line(root, *words) or "").split("\0"):
-            if name and (root / name).is_file():
-                return name
     return None

@@ -336,10 +336,9 @@ def _step(change: ChangePoint) -> str:
 
 
 def _change(change: ChangePoint, unit: str) -> str:
-    votes = f"; {', '.join(change.votes)}" if change.votes else ""
     commit = f", at {change.commit[:10]}" if change.commit else ""
     when = f" from {change.started[:10]} on" if change.started else ""
-    return f"{_value(change.before, unit)} to {_value(change.after, unit)}{when}{commit}{votes}"
+    return f"{_value(change.before, unit)} to {_value(change.after, unit)}{when}{commit}"
 
 
 def _point(point: Point, unit: str) -> str:

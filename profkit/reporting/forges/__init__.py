@@ -1,1 +1,1 @@
-"""Results as GitHub and GitLab take them: summaries, annotations, code scanning, code quality, badges."""
+"""Results as GitHub takes them, and the files of a comparison for any forge: summaries, annotations, JUnit."""

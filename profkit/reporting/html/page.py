@@ -10,6 +10,7 @@ import base64
 import hashlib
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from profkit.core.codec import valid_text
 from profkit.reporting.html.blocks import PageBlocks
@@ -23,22 +24,13 @@ FIRST_SCRIPT = "theme.js"  # before anything is painted: a page in the wrong col
 
 def render(view: View) -> str:
     """The view as HTML, as text for UTF-8."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # here: only a page needs it
-
     blocks = PageBlocks()
     head, body = blocks.head(view), blocks.body(view.blocks)
     sources = blocks.sources()
     style = "\n".join(asset(f"{name}.css") for name in blocks.assets if is_asset(f"{name}.css"))
     script = "\n".join(asset(f"{name}.js") for name in blocks.assets if is_asset(f"{name}.js"))
     first = asset(FIRST_SCRIPT)
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made = environment.get_template("view.html.j2").render(
+    made = _template().render(
         title=without_control_characters(plain_text(view.title)),
         policy=_policy([style], [first, script]),
         style=style,
@@ -49,6 +41,20 @@ def render(view: View) -> str:
         islands=[(name, island(data)) for name, data in blocks.data.items()],
     )
     return valid_text(made)
+
+
+@lru_cache
+def _template() -> Any:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # here: only a page needs it
+
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("view.html.j2")
 
 
 def is_asset(name: str) -> bool:

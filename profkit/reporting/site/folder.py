@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.regular import read_start
@@ -17,12 +16,12 @@ from profkit.core.types import Entry
 from profkit.core.whole_files import write_whole
 
 MARKER = "profkit-site.txt"
-MARK = "A site of profkit history: it is replaced as a whole when it is written again.\n"
+MARK = "Pages of profkit history site: they are replaced as a whole when they are written again.\n"
 # What a folder that is published may hold beforehand: a checkout, and what its host reads.
 _HOSTS = frozenset({".git", ".nojekyll", ".gitignore", "CNAME"})
-_OURS = re.compile(r"[a-z0-9_-]+-[0-9a-f]{12}\.(?:js|css)|[a-z0-9_-]+\.html|\..+\.tmp")
+_OURS = re.compile(r"[a-z0-9_-]+\.html|\..+\.tmp")
 _REPORTS = ("report.html", "run.json")
-_INSIDE = ("data", "workload")
+_INSIDE = "workload"
 _ELSEWHERE = "--to a new folder, or an empty one"
 
 
@@ -45,7 +44,7 @@ def prepare_folder(target: Path) -> Path:
         with opened(target.parent):  # it may be reached: then a link to it is one that the user means
             folder = target.parent.resolve() / target.name
         if target.name and not os.path.lexists(folder):
-            make_folder(folder, _INSIDE)
+            make_folder(folder, (_INSIDE,))
             chown_to_sudo_user(*missing)
         else:
             with opened(target):
@@ -66,9 +65,8 @@ def _claim_content(target: Path, folder: Path) -> None:
         if there and not _is_site(inside):
             some = ", ".join(sorted(there)[:3])
             raise UsageError(f"{target} holds other files, and no site: {some}", _ELSEWHERE)
-        for name in _INSIDE:
-            with contextlib.suppress(FileExistsError):
-                (inside / name).mkdir()
+        with contextlib.suppress(FileExistsError):
+            (inside / _INSIDE).mkdir()
 
 
 def write_site(folder: Path, files: Iterable[tuple[str, str]]) -> Written:
@@ -105,11 +103,10 @@ def _write(folder: Path, files: Iterable[tuple[str, str]]) -> Written:
     for name, content in files:
         write_whole(folder / name, (content,))
         written[name] = len(content.encode())
-    for inside in _INSIDE:
-        with opened(folder / inside) as place:
-            for name in os.listdir(place):
-                if f"{inside}/{name}" not in written and _OURS.fullmatch(name):
-                    (place / name).unlink()
+    with opened(folder / _INSIDE) as place:
+        for name in os.listdir(place):
+            if f"{_INSIDE}/{name}" not in written and _OURS.fullmatch(name):
+                (place / name).unlink()
     return Written(len(written), sum(written.values()))
 
 
@@ -123,7 +120,6 @@ def run_links(folder: Path) -> Callable[[Entry], str | None]:
         shown = next((run / name for name in _REPORTS if (run / name).is_file()), None)
         if shown is None:
             return None
-        way = os.path.relpath(shown, folder / "workload")
-        return quote(way, safe="/", errors="surrogateescape")
+        return os.path.relpath(shown, folder / _INSIDE)
 
     return link

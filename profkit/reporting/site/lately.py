@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from math import log
 
 from profkit.core.types import ChangePoint, Entry, SeriesSummary
-from profkit.reporting.site.runs import WorkloadRuns
 
 TOGETHER = 3  # runs: changes of one workload that lie no farther apart are one event
 
 
 @dataclass(frozen=True)
 class SeriesChange:
-    """A change point with its series. `number` is the place of that series on the page of its workload."""
+    """A change point with its series."""
 
-    number: int
     series: SeriesSummary
     point: ChangePoint
 
@@ -55,7 +53,7 @@ class Event:
 
 
 def events_of(
-    series: Mapping[str, Sequence[SeriesSummary]], runs: Mapping[str, WorkloadRuns]
+    series: Mapping[str, Sequence[SeriesSummary]], runs: Mapping[str, Sequence[Entry]]
 ) -> tuple[Event, ...]:
     """The events of all workloads, the newest first; of one day what got worse comes first, the largest of it first."""
     found = [event for workload in series for event in _events(workload, series[workload], runs[workload])]
@@ -67,12 +65,12 @@ def _rank(event: Event) -> tuple[str, bool, bool, float]:
     return event.entry.started[:10], event.worse, bool(lead and lead.series.gates), lead.size if lead else 0.0
 
 
-def _events(workload: str, series: Sequence[SeriesSummary], runs: WorkloadRuns) -> Iterator[Event]:
-    entries = runs.entries
+def _events(workload: str, series: Sequence[SeriesSummary], entries: Sequence[Entry]) -> Iterator[Event]:
+    places = {entry.id: place for place, entry in enumerate(entries)}
     for backend in dict.fromkeys(one.trend.series.key.backend for one in series):
         changes = [
-            (runs.places[one.trend.series.points[point.index].entry], SeriesChange(number, one, point))
-            for number, one in enumerate(series)
+            (places[one.trend.series.points[point.index].entry], SeriesChange(one, point))
+            for one in series
             if one.trend.series.key.backend == backend
             for point in one.trend.change_points
         ]
@@ -81,7 +79,7 @@ def _events(workload: str, series: Sequence[SeriesSummary], runs: WorkloadRuns) 
             night = next((n for n in nights if abs(n - place) <= TOGETHER), None)
             nights = [n for n in nights if n != night]
             ordered = tuple(sorted(together, key=_matters))
-            at = runs.places[_first_entry(ordered[0])]
+            at = places[_first_entry(ordered[0])]
             before = _valid_before(entries, at, backend)
             yield Event(workload, entries[at], before, ordered, entries[night] if night is not None else None)
         for night in nights:

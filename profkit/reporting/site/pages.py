@@ -1,50 +1,56 @@
-"""All files of the site, in an order in which a site that is cut off half-way can still be used."""
+"""The pages of a history, each a view: what changed lately with all workloads, and one for each workload."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
-from typing import Any
+from urllib.parse import quote
 
-from profkit.core.codec import valid_text
-from profkit.core.collector import without_collector
+from profkit.backends import kernel_word
 from profkit.core.errors import UsageError
-from profkit.core.formatting import plural
-from profkit.core.types import HistorySummary, Json, SeriesSummary
-from profkit.reporting.html import page as report_page
-from profkit.reporting.html.escape import Html, element, together
-from profkit.reporting.plain_text import without_control_characters
-from profkit.reporting.site.data import (
-    RunLink,
-    Shared,
-    call,
-    hashed_name,
-    series_name,
-    workload_data,
+from profkit.core.formatting import format_figures, format_percent, format_quantity, plural, shorten
+from profkit.core.types import ChangePoint, Entry, HistorySummary, SeriesKey, SeriesSummary
+from profkit.core.types.history import SUMMARY_DAYS
+from profkit.reporting.html.page import render
+from profkit.reporting.site.lately import Event, SeriesChange, events_of
+from profkit.reporting.view import (
+    Block,
+    Fold,
+    Item,
+    Items,
+    Paragraph,
+    Section,
+    Span,
+    Status,
+    Style,
+    Text,
+    View,
+    code,
+    command,
+    joined,
+    soft,
+    strong,
+    table,
 )
-from profkit.reporting.site.lately import events_of
-from profkit.reporting.site.overview import WorkloadPage, commit_link, lately, workloads
-from profkit.reporting.site.runs import runs_of
+from profkit.reporting.views.history import trend_blocks
 
-FOLDER = Path(__file__).parent
-DATA, PAGES = "data", "workload"  # folders of the site
-PACK = 100_000  # bytes of a file with the data of several workloads
-SCRIPTS = ("base", "chart", "workload", "compare", "overview")
-# A page that is a file has no origin of its own, so `file:` is named. No script or style within a page is run at all.
-POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self' file:",
-        "style-src 'self' file:",
-        "img-src data:",
-        "base-uri 'none'",
-        "form-action 'none'",
-    )
-)
+PAGES = "workload"  # folder of the site
+MOST_EVENTS = 60
+MOST_NAMED = 8  # further metrics of an event
+MOST_ROWS = 4  # metrics of one workload on the first page: of a sweep each of a thousand cases gates
+MOST_DRAWN = 12  # series of one workload: a chart of a year is 50 kB
+MOST_RUNS = 100
+UNIT_LENGTH = 24
+_OUTCOMES = {
+    "regressed": Status.FAIL,
+    "missing": Status.FAIL,
+    "invalid": Status.INVALID,
+    "ambiguous": Status.UNKNOWN,
+}
+
+RunLink = Callable[[Entry], "str | None"]  # from a run to its page, relative to the pages of workloads
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,16 @@ class SiteOptions:
     title: str = "Performance over time"
     commit_url: str | None = None
     run_link: RunLink = field(default=lambda _: None)
+
+
+@dataclass(frozen=True)
+class _Workload:
+    """A workload with its page (relative to the overview), its series in their order there, and its runs."""
+
+    name: str
+    page: str
+    series: tuple[SeriesSummary, ...]
+    entries: tuple[Entry, ...]
 
 
 def check_commit_url(url: str | None) -> None:
@@ -66,58 +82,11 @@ def check_commit_url(url: str | None) -> None:
 
 
 def site_files(summary: HistorySummary, options: SiteOptions) -> Iterator[tuple[str, str]]:
-    """Path (relative to the site) and content of every file. `index.html` is the last one.
-
-    Data, scripts and styles have names that change with their content. So pages that are there already go on with the
-    files that they were made with, until each is replaced.
-    """
-    with without_collector():  # a year of 400 workloads has a hundred thousand runs
-        runs = runs_of(summary)
-        series = _by_workload(summary, runs.by_workload)
-    ids = page_ids(list(series))
-    pages = [
-        WorkloadPage(name, ids[name], f"{PAGES}/{ids[name]}.html", series[name], runs.by_workload[name])
-        for name in series
-    ]
-    shared = Shared(runs.moments)
-    data_names: dict[str, str] = {}
-    for pack in _packed(pages, shared, options):
-        content = "".join(data for _, data in pack)
-        stem = pack[0][0].id if len(pack) == 1 else "workloads"
-        name = f"{DATA}/{hashed_name(stem, content, 'js')}"
-        data_names |= {page.name: name for page, _ in pack}
-        yield name, content
-    content = call("share", shared.data(_clean(options.title), options.commit_url, _index(pages, data_names)))
-    common = f"{DATA}/{hashed_name('site-data', content, 'js')}"
-    yield common, content
-    assets = _assets()
-    yield from assets.values()
-    frame = _Frame(
-        _clean(options.title), assets["style"][0], assets["first"][0], (assets["script"][0], common)
-    )
-    for each in pages:
-        main = _workload_main(each)
-        own = (*frame.scripts, data_names[each.name])
-        yield each.page, frame.render("workload", each.name, main, "../", own, each.id)
-    yield "compare.html", frame.render("compare", "Compare", _compare_main(), "")
-    yield "index.html", frame.render("overview", "", _overview_main(summary, pages, options), "")
-
-
-def _packed(
-    pages: Sequence[WorkloadPage], shared: Shared, options: SiteOptions
-) -> Iterator[list[tuple[WorkloadPage, str]]]:
-    """The data of all pages, each as a call; small ones are together in a file."""
-    pack: list[tuple[WorkloadPage, str]] = []
-    for page in pages:
-        data = call(
-            "workload", workload_data(page.name, page.id, page.series, page.runs, shared, options.run_link)
-        )
-        if pack and sum(len(one) for _, one in pack) + len(data) > PACK:
-            yield pack
-            pack = []
-        pack.append((page, data))
-    if pack:
-        yield pack
+    """Path (relative to the site) and content of every file; `index.html`, which links to the others, is the last."""
+    workloads = _workloads(summary)
+    for one in workloads:
+        yield one.page, render(_workload_view(one, options))
+    yield "index.html", render(_overview(summary, workloads, options))
 
 
 def page_ids(names: Sequence[str]) -> dict[str, str]:
@@ -135,147 +104,242 @@ def page_ids(names: Sequence[str]) -> dict[str, str]:
     return made
 
 
-def _by_workload(summary: HistorySummary, names: Iterable[str]) -> dict[str, tuple[SeriesSummary, ...]]:
-    """The series of each workload in the order of its page."""
-    series: dict[str, list[SeriesSummary]] = {name: [] for name in names}
+def _workloads(summary: HistorySummary) -> list[_Workload]:
+    """All of them by name, each with its own runs and those that hold values of it."""
+    by_id = {entry.id: entry for entry in summary.entries}
+    runs: dict[str, dict[str, Entry]] = {}
+    for entry in summary.entries:
+        runs.setdefault(entry.workload, {})[entry.id] = entry
+    series: dict[str, list[SeriesSummary]] = {}
     for one in summary.series:
-        series[one.trend.series.key.workload].append(one)
-    return {
-        name: tuple(sorted(series[name], key=_place))
-        for name in sorted(series, key=lambda name: (name.lower(), name))
-    }
+        name = one.trend.series.key.workload
+        series.setdefault(name, []).append(one)
+        known = runs.setdefault(name, {})
+        known |= {
+            point.entry: by_id[point.entry] for point in one.trend.series.points if point.entry not in known
+        }
+    ids = page_ids(list(runs))
+    return [
+        _Workload(
+            name,
+            f"{PAGES}/{ids[name]}.html",
+            tuple(sorted(series.get(name, ()), key=_place)),
+            tuple(sorted(runs[name].values(), key=lambda entry: entry.started)),
+        )
+        for name in sorted(runs, key=lambda name: (name.lower(), name))
+    ]
 
 
 def _place(one: SeriesSummary) -> tuple[bool, bool, bool, str, str, str]:
     """What gates first, kernels and functions last; within each the times first."""
     key = one.trend.series.key
     part = key.scope.kind in ("kernel", "function")
+    not_time = not key.metric.startswith("time.")
+    return not one.gates, part, not_time, key.metric, key.scope.name or "", key.backend
+
+
+# ---------------------------------------------------------------- texts
+
+
+def _series_name(key: SeriesKey) -> str:
+    """What tells a series from the others of its workload: `time.median of region gated_mlp on cpu`."""
+    scope = key.scope
+    kind = kernel_word(key.backend) if scope.kind == "kernel" else scope.kind
+    of = "" if scope.name in (None, key.workload) else f" of {kind} {scope.name}"
+    where = f" on {key.backend}" if key.backend else ""
+    return f"{key.metric}{of}{f' ({scope.id})' if scope.id else ''}{where}"
+
+
+def _quantity(value: float | None, unit: str) -> str:
+    """A value with its unit, however long that is called."""
+    return format_quantity(value, shorten(unit, UNIT_LENGTH))
+
+
+def _share(ratio: float) -> str:
+    by = 100 * abs(ratio - 1)
+    return f"{format_percent(by)} %" if by < 1000 else f"× {format_figures(ratio)}"
+
+
+def _step(change: ChangePoint) -> str:
+    """`▲ 5.2 %`, `▼ 31.0 %`, `▲ × 12.4`; without a number where the ratio has no meaning."""
+    sign = "▲" if change.after > change.before else "▼"
     return (
-        not one.gates,
-        part,
-        not key.metric.startswith("time."),
-        key.metric,
-        key.scope.name or "",
-        key.backend,
+        sign
+        if change.ratio is None or change.before < 0 or change.ratio < 0
+        else f"{sign} {_share(change.ratio)}"
     )
 
 
-def _index(pages: Sequence[WorkloadPage], data_names: Mapping[str, str]) -> list[Json]:
-    """What is searched, and what the comparison loads."""
-    rows: list[Json] = []
-    for each in pages:
-        keys = [one.trend.series.key for one in each.series]
-        several = len({key.backend for key in keys}) > 1
-        names: list[Json] = [series_name(key, several=several) for key in keys]
-        rows.append([_clean(each.name), each.id, data_names[each.name], names])
-    return rows
+def _course(worse: bool | None) -> Span:
+    word, status = {True: ("worse", Status.FAIL), False: ("better", Status.BETTER), None: ("changed", None)}[
+        worse
+    ]
+    return strong(word, status)
 
 
-def _clean(text: str) -> str:
-    return without_control_characters(text)
+def _commit(entry: Entry | None, options: SiteOptions) -> Text:
+    """The begin of a commit's name, as a link where there is one to it; empty where none is known."""
+    if entry is None or not entry.commit:
+        return ""
+    name = entry.commit[:10] + ("+" if entry.dirty else "")
+    if options.commit_url is None:
+        return code(name)
+    named = quote(entry.commit, safe="", errors="replace")
+    return Span(name, Style.CODE, address=options.commit_url.replace("{commit}", named))
 
 
-# ---------------------------------------------------------------- what stands in them
+def _dates(entries: Sequence[Entry]) -> str:
+    return f", {entries[0].started[:10]} to {entries[-1].started[:10]}" if entries else ""
 
 
-@dataclass(frozen=True)
-class _Frame:
-    """What all pages have around their content."""
-
-    title: str
-    style: str
-    first: str
-    scripts: tuple[str, ...]
-
-    def render(
-        self, kind: str, name: str, main: Html, up: str,
-        scripts: tuple[str, ...] | None = None, workload: str = "",
-    ) -> str:  # fmt: skip
-        title = f"{_clean(name)} - {self.title}" if name else self.title
-        return valid_text(
-            _template().render(
-                policy=POLICY, title=title, up=up, style=self.style, first=self.first, kind=kind, main=main,
-                scripts=scripts or self.scripts, workload=workload,
-            )
-        )  # fmt: skip
+# ---------------------------------------------------------------- the first page
 
 
-@lru_cache(maxsize=1)
-def _template() -> Any:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # here: only a page needs it
-
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("site.html.j2")
-
-
-@lru_cache(maxsize=1)
-def _assets() -> dict[str, tuple[str, str]]:
-    """Name and content of the style and of both scripts; what reports look like, these pages do too."""
-    own = FOLDER / "assets"
-    style = [report_page.asset("style.css"), report_page.asset("charts.css")]
-    style.append((own / "site.css").read_text(encoding="utf-8"))
-    script = [(own / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
-    contents = {
-        "style": ("style", "\n".join(style), "css"),
-        "first": ("theme", report_page.asset(report_page.FIRST_SCRIPT), "js"),
-        "script": ("site", "\n".join([report_page.asset("page.js"), *script]), "js"),
-    }
-    return {
-        name: (f"{DATA}/{hashed_name(stem, content, suffix)}", content)
-        for name, (stem, content, suffix) in contents.items()
-    }
-
-
-_NO_SCRIPT = Html(
-    "<noscript><p class='state unknown'>This page is drawn by a script of its own.</p></noscript>"
-)
-
-
-def _overview_main(summary: HistorySummary, pages: Sequence[WorkloadPage], options: SiteOptions) -> Html:
-    header = element("h1", element("bdi", _clean(options.title)))
+def _overview(summary: HistorySummary, workloads: Sequence[_Workload], options: SiteOptions) -> View:
     if not summary.entries:
-        empty = element(
-            "p", "No run is stored yet. ", element("code", "profkit history add reports/*/"), " adds runs."
-        )
-        return together((element("header", header, class_="top"), empty))
-    first, last = summary.entries[0].started[:10], summary.entries[-1].started[:10]
+        line = command("profkit history add reports/*/")
+        return View(options.title, (Paragraph(("No run is stored yet: ", line, " adds runs.")),))
+    events = events_of(
+        {one.name: one.series for one in workloads}, {one.name: one.entries for one in workloads}
+    )
     machines = len({entry.machine for entry in summary.entries})
     told = (
-        f"{plural(len(summary.entries), 'run')} of {plural(len(pages), 'workload')} with"
-        f" {plural(len(summary.series), 'series', 'series')}, {first} to {last}, on {plural(machines, 'machine')}"
+        f"{plural(len(summary.entries), 'run')} of {plural(len(workloads), 'workload')} with"
+        f" {plural(len(summary.series), 'series', 'series')}{_dates(summary.entries)}, on {plural(machines, 'machine')}"
     )
-    events = events_of({p.name: p.series for p in pages}, {p.name: p.runs for p in pages})
-    return together(
-        (
-            element("header", header, element("p", told, class_="soft"), class_="top"),
-            lately(events, {p.name: p for p in pages}, commit_link(options.commit_url)),
-            workloads(pages),
+    pages = {one.name: one.page for one in workloads}
+    lately: list[Block] = [
+        Items(tuple(_event(one, pages[one.workload], options) for one in events[:MOST_EVENTS]))
+    ]
+    if not events:
+        lately = [Paragraph("No change was found in any series.")]
+    elif len(events) > MOST_EVENTS:
+        lately.append(
+            Paragraph(soft(f"{len(events) - MOST_EVENTS} older ones stand on the pages of their workloads."))
         )
+    titles = ("workload", "metric", "level now", f"over {SUMMARY_DAYS} days", "last night")
+    rows = [row for one in workloads for row in _rows(one)]
+    listed = Section("Workloads", (table(titles, rows, words=len(titles)),))
+    return View(options.title, (Section("What changed lately", tuple(lately)), listed), headline=(told,))
+
+
+def _event(event: Event, page: str, options: SiteOptions) -> Item:
+    lead = event.changes[0] if event.changes else None
+    day = event.entry.started[:10]
+    name = Span(event.workload, Style.STRONG, link=page)
+    if lead is None:
+        word = strong("✗ regressed", Status.FAIL)
+        return Item((word, " ", name, f" {day}"), ("Decided that night; its series shows no step.",))
+    below: list[Text] = [_from_to(lead)]
+    if event.night is not None:
+        below.append(("The night's outcome: ", strong("regressed", Status.FAIL)))
+    if commit := _commit(event.entry, options):
+        before = (
+            _commit(event.before, options)
+            if event.before and event.before.commit != event.entry.commit
+            else ""
+        )
+        below.append(joined("Commit ", commit, *((", after ", before) if before else ())))
+    others = event.changes[1:]
+    if others:
+        named = ", ".join(
+            f"{_series_name(c.series.trend.series.key)} {_step(c.point)}" for c in others[:MOST_NAMED]
+        )
+        more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
+        below.append(f"{plural(len(others), 'more metric')} changed with it: {named}{more}")
+    metric = _series_name(lead.series.trend.series.key)
+    return Item(
+        (strong(_step(lead.point)), " ", _course(lead.worse), " ", name, f" {metric} {day}"), tuple(below)
     )
 
 
-def _workload_main(each: WorkloadPage) -> Html:
-    entries = each.runs.entries
-    first, last = (entries[0], entries[-1]) if entries else (None, None)
-    dates = f", {first.started[:10]} to {last.started[:10]}" if first and last else ""
-    told = f"{plural(len(entries), 'run')}{dates}, {plural(len(each.series), 'series', 'series')}"
-    header = element(
-        "header", element("h1", element("bdi", _clean(each.name))), element("p", told, class_="soft")
-    )
-    return together((header, element("div", _NO_SCRIPT, id="trends")))
+def _from_to(change: SeriesChange) -> str:
+    unit = change.series.trend.series.unit
+    return f"{_quantity(change.point.before, unit)} → {_quantity(change.point.after, unit)}"
 
 
-def _compare_main() -> Html:
-    header = element("header", element("h1", "Compare"))
-    about = element(
-        "p",
-        "Each metric at two points in time. What is smaller than the change that counts is grey.",
-        class_="soft",
+def _rows(one: _Workload) -> Iterator[tuple[Text, ...]]:
+    """A row for each series that stands for it: those that gate, of many those that changed last; else the first."""
+    name, night = Span(one.name, link=one.page), _outcome(one.entries[-1]) if one.entries else ""
+    gates = [series for series in one.series if series.gates]
+    if len(gates) > MOST_ROWS:
+        gates = sorted(gates, key=lambda s: -max((c.index for c in s.trend.change_points), default=-1))[
+            :MOST_ROWS
+        ]
+    shown = gates or one.series[:1]
+    for series in shown:
+        key, unit = series.trend.series.key, series.trend.series.unit
+        yield name, _series_name(key), _quantity(series.level, unit), _change(series), night
+    if not shown:
+        yield name, "no value", "", "", night
+
+
+def _change(one: SeriesSummary) -> Text:
+    """How the level changed: with its direction in a word where it is large enough to count."""
+    if one.level is None or not one.before or one.before < 0 or one.level < 0:
+        return soft("-")
+    ratio, better = one.level / one.before, one.trend.series.better
+    by = f"{'+' if ratio >= 1 else '−'}{_share(ratio)}"
+    if one.counts is None or abs(ratio - 1) < one.counts or better == "none":
+        return soft(by)
+    return by, " ", _course((ratio > 1) == (better == "lower"))
+
+
+def _outcome(entry: Entry) -> Text:
+    if not entry.valid:
+        return Span(f"not valid: {entry.reason or entry.state}", status=Status.INVALID)
+    return Span(entry.outcome or "-", status=_OUTCOMES.get(entry.outcome or ""))
+
+
+# ---------------------------------------------------------------- a workload
+
+
+def _workload_view(one: _Workload, options: SiteOptions) -> View:
+    blocks: list[Block] = [
+        Section(_series_name(s.trend.series.key), tuple(trend_blocks(s.trend)), headline=_level(s))
+        for s in one.series[:MOST_DRAWN]
+    ]
+    if len(one.series) > 1:
+        titles = ("series", "level now", f"over {SUMMARY_DAYS} days", "changes", "values")
+        rows = [
+            (
+                _series_name(s.trend.series.key),
+                _quantity(s.level, s.trend.series.unit),
+                _change(s),
+                str(len(s.trend.change_points)),
+                str(len(s.trend.series.points)),
+            )
+            for s in one.series
+        ]
+        note = "" if len(one.series) <= MOST_DRAWN else f"The first {MOST_DRAWN} are drawn above."
+        blocks.append(Section("All series", (table(titles, rows, words=len(titles), note=note),)))
+    if not one.series:
+        blocks.append(Paragraph("No value is stored of this workload."))
+    blocks.append(_runs(one.entries, options))
+    told = f"{plural(len(one.entries), 'run')}{_dates(one.entries)}, {plural(len(one.series), 'series', 'series')}"
+    back = Span("All workloads", link="../index.html")
+    return View(one.name, (Paragraph(back), *blocks), headline=(told,))
+
+
+def _level(one: SeriesSummary) -> Text:
+    if one.level is None:
+        return ""
+    level = f"{_quantity(one.level, one.trend.series.unit)} now; over {SUMMARY_DAYS} days "
+    counts = (
+        f"; a change counts from {format_percent(100 * one.counts)} % on" if one.counts is not None else ""
     )
-    return together((header, about, element("div", _NO_SCRIPT, id="compare")))
+    return joined(level, _change(one), counts)
+
+
+def _runs(entries: Sequence[Entry], options: SiteOptions) -> Section:
+    """The newest first, each with its commit and its report where that lies where it was."""
+    rows = []
+    for entry in reversed(entries[-MOST_RUNS:]):
+        path = options.run_link(entry)
+        report = Span("report", link=path) if path is not None else ""
+        time = entry.started[:16].replace("T", " ")
+        rows.append((time, _outcome(entry), _commit(entry, options), entry.machine[:12], report))
+    left = len(entries) - len(rows)
+    note = f"{plural(left, 'older run')}: profkit history list" if left > 0 else ""
+    titles = ("run (UTC)", "outcome", "commit", "machine", "its report")
+    return Section("Runs", (table(titles, rows, words=len(titles), note=note),), fold=Fold.FOLDED)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from profkit.core.formatting import plural
 from profkit.core.types import Check, CheckState
-from profkit.profilers.redact import FileLeftOut, RemainingText, RemovedText
+from profkit.profilers.redact import FileLeftOut, RemovedText
 from profkit.reporting.view import Block, Items, Paragraph, Section, Status, Statuses, StatusRow, View
 
 _STATES: dict[CheckState, Status] = {
@@ -16,7 +16,6 @@ _STATES: dict[CheckState, Status] = {
     "refused": Status.FAIL,
 }
 _MOST_FILES = 12  # that are named
-_FEW_FILES = 3  # in one line
 
 
 def view(checks: Sequence[Check]) -> View:
@@ -40,29 +39,19 @@ def _row(check: Check) -> StatusRow:
     )
 
 
-def scrubbed_view(
-    output: str,
-    removed: Sequence[RemovedText],
-    left_out: Sequence[FileLeftOut],
-    remaining: Sequence[RemainingText] = (),
-) -> View:
-    """Kinds and counts of what was removed, never the things themselves; and the kinds of text that stay."""
+def scrubbed_view(output: str, removed: Sequence[RemovedText], left_out: Sequence[FileLeftOut]) -> View:
+    """Kinds and counts of what was removed, never the things themselves; and what was left out."""
     kinds = [
         f"{entry.kind}: {entry.count}" + (f"; now e.g. {', '.join(entry.examples)}" if entry.examples else "")
         for entry in removed
     ]
-    blocks: list[Block] = [Items(tuple(kinds or ["nothing private found"]))]
+    text = (
+        "Look at it: what has no form of a secret, and is named nowhere as private, is not known to be one."
+    )
+    blocks: list[Block] = [Items(tuple(kinds or ["nothing private found"])), Paragraph(text)]
     if left_out:
         lines = [
             f"{entry.name}: {entry.reason}" + (f" ({entry.fix})" if entry.fix else "") for entry in left_out
         ]
         blocks.append(Section("Left out", (Items(tuple(lines), brief=_MOST_FILES),)))
-    if remaining:
-        stays = [f"{one.kind}: {', '.join(one.files[:_FEW_FILES])}{_further(one.files)}" for one in remaining]
-        text = "Look at it: what has no form of a secret, and is named nowhere as private, is not known to be one."
-        blocks.append(Section("Text that stays", (Items(tuple(stays)), Paragraph(text))))
     return View(f"Scrubbed copy: {output}", tuple(blocks))
-
-
-def _further(files: Sequence[str]) -> str:
-    return f" and {len(files) - _FEW_FILES} further" if len(files) > _FEW_FILES else ""

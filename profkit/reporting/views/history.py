@@ -10,12 +10,10 @@ from profkit.core.types import (
     AcceptedChange,
     ChangePoint,
     Entry,
-    Night,
     Scope,
     Series,
     Trend,
     Value,
-    WorkloadOutcome,
 )
 from profkit.reporting.chart_blocks import TrendChart
 from profkit.reporting.view import (
@@ -25,15 +23,12 @@ from profkit.reporting.view import (
     Section,
     Span,
     Status,
-    Statuses,
-    StatusRow,
     TableColumn,
     Text,
     View,
     soft,
     table,
 )
-from profkit.reporting.views.night.text import OUTCOMES, QUIET, word_of
 
 _MOST_PLOTS = 12  # trends that are drawn; the table below has all of them
 _LOOKED_AT = 10  # values from which changes are looked for; below, a note of the detectors says so
@@ -43,7 +38,7 @@ def trends_view(trends: Sequence[Trend]) -> View:
     """Each trend as a chart with what is to be said of it, those that changed first; then all of them as a table."""
     ordered = sorted(trends, key=lambda trend: (not trend.change_points, -len(trend.series.points)))
     blocks: list[Block] = [
-        Section(title_of(trend.series), tuple(_trend(trend))) for trend in ordered[:_MOST_PLOTS]
+        Section(title_of(trend.series), tuple(trend_blocks(trend))) for trend in ordered[:_MOST_PLOTS]
     ]
     if len(ordered) > 1:
         columns = ("series", "values", "first", "last", "changes", "noise")
@@ -54,7 +49,7 @@ def trends_view(trends: Sequence[Trend]) -> View:
             Paragraph(f"{left} more are not drawn. To see one: profkit history trend WORKLOAD:METRIC")
         )
     if len(ordered) == 1:
-        return View(title_of(ordered[0].series), tuple(_trend(ordered[0])))
+        return View(title_of(ordered[0].series), tuple(trend_blocks(ordered[0])))
     changed = sum(bool(trend.change_points) for trend in trends)
     return View(f"{plural(len(trends), 'series', 'series')} over time, {changed} changed", tuple(blocks))
 
@@ -69,7 +64,8 @@ def title_of(series: Series) -> str:
     return f"{key.workload} {key.metric}{name}{backend}"
 
 
-def _trend(trend: Trend) -> Iterator[Block]:
+def trend_blocks(trend: Trend) -> Iterator[Block]:
+    """Its chart, and what is to be said of it: segments, changes, notes."""
     series = trend.series
     yield TrendChart(trend)
     first, last = series.points[0].started, series.points[-1].started
@@ -88,16 +84,13 @@ def _trend(trend: Trend) -> Iterator[Block]:
 def _change(series: Series, change: ChangePoint) -> Text:
     by = f", {(change.ratio - 1) * 100:+.1f} %" if change.ratio is not None else ""
     commit = f", commit {change.commit[:12]}" if change.commit else ""
-    votes = f"; seen by {', '.join(change.votes)}" if change.votes else ""
     when = _day(change.started or series.points[change.index].started)
     before, after = format_quantity(change.before, series.unit), format_quantity(change.after, series.unit)
     course, status = "", None
     if series.better != "none" and change.after != change.before:
         worse = (change.after > change.before) == (series.better == "lower")
         course, status = (", worse", Status.FAIL) if worse else (", better", Status.BETTER)
-    return Span(
-        f"▲ {when}: {before} to {after}{by}{course} (value {change.index}{commit}{votes})", status=status
-    )
+    return Span(f"▲ {when}: {before} to {after}{by}{course} (value {change.index}{commit})", status=status)
 
 
 def _row(trend: Trend) -> tuple[Text, ...]:
@@ -234,51 +227,3 @@ def _accepted(change: AcceptedChange) -> Text:
     what = f"{change.workload} {change.metric}" if change.metric else change.workload
     by = f" by {change.by}" if change.by else ""
     return soft(f"accepted{by}: {what} since {change.since[:16].replace('T', ' ')}: {change.word}")
-
-
-# ---------------------------------------------------------------- many nights
-
-
-def nights_view(nights: Sequence[Night]) -> View:
-    """A line for each workload in each night in which it became another outcome; quiet nights are counted."""
-    return View(f"{nights[0].name}: {plural(len(nights), 'night')}", tuple(_nights(nights)))
-
-
-def _nights(nights: Sequence[Night]) -> Iterator[Block]:
-    before: dict[str, tuple[str, str]] = {}
-    quiet = 0
-    for night in nights:
-        now: dict[str, tuple[str, str]] = {
-            w.name: (w.outcome, w.code if w.outcome == "regressed" else "") for w in night.workloads
-        }
-        moved = [w for w in night.workloads if before.get(w.name) != now[w.name]]
-        moved = [
-            w for w in moved if not (w.code == "standing" and before.get(w.name, ("",))[0] == "regressed")
-        ]
-        before = now
-        notes = night.notes if night is not nights[-1] else ()  # those of the last night stand below it
-        if not moved and not notes:
-            quiet += 1
-            continue
-        yield from _quiet_nights(quiet)
-        quiet = 0
-        inner: list[Block] = [Items(notes)] if notes else []
-        inner += [Statuses(tuple(_moved(moved)), ("workload", "", "", ""), "outcome")] if moved else []
-        yield Section(night.id, tuple(inner))
-    yield from _quiet_nights(quiet)
-
-
-def _moved(workloads: Sequence[WorkloadOutcome]) -> Iterator[StatusRow]:
-    """Workloads that became another outcome; what passes needs no reason, and shares a row."""
-    for outcome in dict.fromkeys(w.outcome for w in workloads):
-        alike = [w for w in workloads if w.outcome == outcome]
-        if outcome in QUIET:
-            yield StatusRow(OUTCOMES[outcome], word_of(alike[0]), tuple(w.name for w in alike), "")
-            continue
-        for workload in alike:
-            yield StatusRow(OUTCOMES[outcome], word_of(workload), (workload.name,), workload.reason)
-
-
-def _quiet_nights(count: int) -> Iterator[Block]:
-    if count:
-        yield Paragraph(soft(f"... {plural(count, 'night')} without anything new"))

@@ -137,8 +137,6 @@ def night_view(plan: NightPlan) -> View:
     if plan.confirm:
         again = "each candidate regression is run again beside the last good commit"
         total.append(("Re-runs", f"{duration(plan.confirm)} at most: {again}"))
-    if plan.calibrate:
-        total.append(("Calibration", f"{duration(plan.calibrate)} at most: the same code against itself"))
     usual = f"{duration(plan.usual)}, the longest of the last nights; " if plan.usual is not None else ""
     total.append(("In all", f"{usual}{duration(plan.most)} at most"))
     total += [("History", plan.history), ("Nights", plan.output)]

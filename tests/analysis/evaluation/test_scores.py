@@ -17,7 +17,7 @@ from profkit.analysis.evaluation import (
     scores_of,
     speed_word,
 )
-from profkit.core.types import Speedup, TestStrength
+from profkit.core.types import Speedup
 from tests.evaluation_documents import a_test, evaluation, every_status, failed, passed, speedup
 
 ADD, MUL, NEG, SIN = (a_test(f"{name}.default") for name in ("add", "mul", "neg", "sin"))
@@ -28,7 +28,7 @@ def test_every_test_is_in_one_status_and_a_crash_stays_in_the_denominator() -> N
     assert sum(scores.statuses.values()) == scores.tests == 21
     assert (scores.correct_operations, scores.counted_operations) == (4, 11)
     assert scores.correctness_score == pytest.approx(4 / 11)
-    assert (scores.counted_tests, scores.skipped_tests, scores.weak_tests) == (16, 3, 1)
+    assert (scores.counted_tests, scores.skipped_tests) == (17, 3)
 
 
 def test_an_operation_is_as_its_worst_test_and_skipped_ones_have_no_say() -> None:
@@ -43,18 +43,6 @@ def test_an_operation_is_as_its_worst_test_and_skipped_ones_have_no_say() -> Non
     assert (operation.status, operation.counted, operation.skipped) == ("passed", 1, 1)
     (operation,) = operation_results(evaluation(failed(ADD, "skipped")))
     assert (operation.status, operation.pass_rate) == ("skipped", None)
-
-
-def test_a_pass_of_a_weak_test_proves_nothing_and_a_failure_of_one_counts() -> None:
-    weak = (
-        TestStrength(ADD.id, "add.default", (), ("zeros",)),
-        TestStrength(MUL.id, "mul.default", (), ("zeros",)),
-    )
-    document = evaluation(passed(ADD, 50.0), failed(MUL), passed(NEG, 2.0), strengths=weak)
-    scores = scores_of(document)
-    assert (scores.correct_operations, scores.counted_operations) == (1, 2)
-    assert scores.geomean is not None
-    assert (scores.geomean.value, scores.geomean.n) == (pytest.approx(2.0), 1)
 
 
 def test_the_geometric_mean_has_the_interval_of_its_tests_errors() -> None:

@@ -34,12 +34,6 @@ def test_apple_events_tell_a_metric(counts, metric, value):
     assert readings(None, **counts)[metric].value == pytest.approx(value)
 
 
-def test_an_intel_mac_tells_loads_by_apples_name_and_intels():
-    counts = {"L1D_CACHE_MISS_LD": 2, "MEM_LOAD_RETIRED.L1_HIT": 98}
-    assert readings("intel", **counts)["cache.l1.miss_rate"].value == pytest.approx(2.0)
-    assert readings(None, **counts)["cache.l1.miss_rate"].value == pytest.approx(2.0)
-
-
 def test_the_share_of_vectors_is_not_guessed_from_the_floating_point_unit():
     told = readings("apple", INST_SIMD_ALU=100, FIXED_INSTRUCTIONS=1000)["simd.utilization"]
     assert told.value is None

@@ -12,6 +12,7 @@ import pytest
 from profkit.core.errors import MachineError, UsageError, WorkloadError
 from profkit.core.types import PassResult, RunDocument
 from profkit.profiling.profile import ProfileOptions, make_plan
+from tests import schemas
 from tests.backends.cuda.conftest import H200, MARKED, TRACE, Machine
 from tests.profilers.nsys.made import export
 
@@ -293,11 +294,8 @@ def test_the_run_is_a_document_of_the_schema(machine: Machine) -> None:
     from jsonschema import Draft202012Validator
 
     machine.profile(depth="gate")
-    schema = json.loads(
-        (Path(__file__).parents[3] / "profkit" / "core" / "schema" / "run.schema.json").read_text()
-    )
     run = json.loads(next((machine.folder / "runs").glob("*/run.json")).read_text())
-    Draft202012Validator(schema).validate(run)
+    Draft202012Validator(schemas.run()).validate(run)
 
 
 # ---------------------------------------------------------------- the second try

@@ -135,7 +135,7 @@ def test_no_kernel_gets_out_of_a_test_by_ending_the_judge(tmp_path: Path) -> Non
         if asked:
             note_asked(tmp_path, 0, job.key)
         outcome = JobOutcome(job, JobStatus.crash, reason="its process was killed by SIGKILL")
-        result, _ = run.test_result(outcome, asked=was_asked(tmp_path, 0, job.key))
+        result = run.test_result(outcome, asked=was_asked(tmp_path, 0, job.key))
         assert result is not None
         assert result.status == status
         assert "killed by SIGKILL" in result.reason

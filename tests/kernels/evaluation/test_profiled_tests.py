@@ -238,15 +238,6 @@ def test_a_row_is_profiled_where_it_was_measured_first() -> None:
     assert where.first_at("local", []) is None
 
 
-def test_a_profile_has_the_arguments_that_an_audit_took() -> None:
-    settings, result = JudgeSettings(seed=1), a_result("relu")
-    seed = settings.seed_of(result.test.id)
-    for shift in (0, 3):
-        (x,), _ = one_test._make_arguments(settings, replace(result, seed_shift=shift))
-        (wanted,) = find_suite("smoke").make_arguments(result.test, seed + shift).args
-        assert torch.equal(x, wanted)
-
-
 def test_arguments_that_the_operation_changes_are_given_their_values_back() -> None:
     numbers, out = torch.ones(3), torch.zeros(3)
     restore = one_test._restorer("mul_.Tensor", (numbers, out), {})

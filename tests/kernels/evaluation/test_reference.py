@@ -11,18 +11,13 @@ pytest.importorskip("torch")
 
 import torch
 
-from profkit.core.types import EvaluationTest
-from profkit.kernels.evaluation.judging.audit import audit_test
 from profkit.kernels.evaluation.judging.correctness import Incorrect, compare
-from profkit.kernels.evaluation.judging.judge import Judge
 from profkit.kernels.evaluation.judging.reference import (
     CallReference,
     find_operation,
     make_reference,
     written_places,
 )
-from profkit.kernels.evaluation.request import JudgeSettings
-from profkit.kernels.evaluation.suites.suite import Arguments
 
 aten = torch.ops.aten
 F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16
@@ -235,20 +230,3 @@ def test_all_that_is_made_for_a_reference_lies_where_its_arguments_do(operation:
         for expected in (*reference.outputs, *(each for _, each in reference.arguments)):
             assert expected.truth is not None
             assert compare(expected.native, expected).share <= 1
-        audit_test("test", "relu", reference, args, reference)
-
-
-def test_a_result_says_which_seed_made_a_weak_test_strong(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Suite:
-        def make_arguments(self, test: EvaluationTest, seed: int) -> Arguments:
-            return Arguments((randn(9, seed=seed) if seed > first + 1 else torch.zeros(9),))
-
-    judge = Judge("logs")
-    judge._suite, judge._settings = Suite(), JudgeSettings(audit=True)
-    monkeypatch.setattr(judge, "_judge_safely", lambda trial, result: result)
-    test = EvaluationTest("0" * 12, "mine", "relu.default", "float32", "((T([9], f32),), {})")
-    first = judge._settings.seed_of(test.id)
-    result, strength = judge.judge(test)
-    assert result.seed_shift == 2
-    assert strength is not None
-    assert not strength.weak

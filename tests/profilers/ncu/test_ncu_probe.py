@@ -47,7 +47,7 @@ def machine(monkeypatch, tmp_path):
 def test_an_open_machine_can_count(machine):
     machine()
     found = probe_ncu()
-    assert (found.counters_ok, found.version, found.chips) == (True, "2025.3.1.0", ("GH100",))
+    assert (found.works, found.version, found.chips) == (True, "2025.3.1.0", ("GH100",))
     assert (found.reason, found.fix, found.notes) == (None, None, ())
 
 
@@ -59,7 +59,7 @@ def test_a_chip_that_is_not_known_is_told_by_its_capability(machine):
 def test_closed_counters_are_a_reason_with_a_fix(machine):
     machine(rights=Fault("closed", "open them"))
     found = probe_ncu()
-    assert (found.counters_ok, found.reason, found.fix) == (False, "closed", "open them")
+    assert (found.works, found.reason, found.fix) == (False, "closed", "open them")
     assert found.version
 
 
@@ -84,7 +84,7 @@ def test_without_a_device_the_drivers_fault_is_the_reason(machine):
 def test_a_driver_older_than_ncu_is_a_doubt_and_no_refusal(machine, version, driver, doubt):
     machine(gpus=(Gpu("x", chip="GH100", driver=driver),), version=version)
     found = probe_ncu()
-    assert found.counters_ok
+    assert found.works
     assert bool(found.notes) == doubt
 
 
@@ -98,7 +98,7 @@ def test_mig_and_wsl_are_told(machine):
 def test_without_ncu_the_fix_is_how_to_get_it(monkeypatch):
     monkeypatch.setenv("PROFKIT_NCU", "/nowhere/ncu")
     found = probe_ncu()
-    assert (found.path, found.counters_ok) == (None, False)
+    assert (found.path, found.works) == (None, False)
     assert "PROFKIT_NCU=/nowhere/ncu" in found.reason
     monkeypatch.delenv("PROFKIT_NCU")
     monkeypatch.setattr("profkit.profilers.ncu.probe.find_ncu", lambda: None)
@@ -117,7 +117,7 @@ def test_an_ncu_that_does_not_answer_is_not_used(monkeypatch, tmp_path, body):
     broken.chmod(0o755)
     monkeypatch.setenv("PROFKIT_NCU", str(broken))
     found = probe_ncu()
-    assert (found.counters_ok, found.version) == (False, None)
+    assert (found.works, found.version) == (False, None)
     assert found.reason
     assert found.fix
 

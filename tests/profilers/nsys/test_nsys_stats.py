@@ -72,18 +72,6 @@ def test_several_reports_in_one_text_are_told_apart_though_their_columns_are_the
     assert any("does not contain NV Tools Extension" in warning for warning in warnings)
 
 
-def test_tables_that_are_printed_for_people_are_refused_with_the_line_that_makes_csv(tmp_path: Path) -> None:
-    text = """[6/8] Executing 'cuda_gpu_kern_sum' stats report
-
- Time (%)  Total Time (ns)  Instances   Avg (ns)     Med (ns)    Min (ns)   Max (ns)   StdDev (ns)  Name
- --------  ---------------  ---------  -----------  -----------  ---------  ---------  -----------  ----
-    100.0        3,000,000          2  1,500,000.0  1,500,000.0  1,000,000  2,000,000    707,106.8  add
-"""
-    with pytest.raises(UnreadableReport, match="for people") as refused:
-        read(tmp_path, text)
-    assert refused.value.fix == "nsys stats --format csv REPORT"
-
-
 @pytest.mark.parametrize("report", ["", "Processing [a.sqlite] with [/x/reports/osrt_sum.py]... \n"])
 def test_calls_of_the_system_are_no_kernels(tmp_path: Path, report: str) -> None:
     times = (

@@ -120,7 +120,7 @@ def test_a_real_recording_becomes_text_that_the_reader_takes(tmp_path: Path):
     assert (evaluating[0].total or 0) > 0.5 * report.profiles[0].total
     assert list(home.iterdir()) == []
     assert is_perf_data(data.read_bytes()[:64])
-    assert conversion_argv(data, text) == script_argv(data, text, perf=find_perf().path or "")
+    assert conversion_argv(data, text) == script_argv(data, text, perf=str(find_perf().path))
 
 
 @pytest.mark.perf

@@ -193,7 +193,7 @@ def test_a_wrapper_without_a_perf_for_this_kernel_gives_way_to_the_newest_perf_i
     script(tmp_path / "usr/lib/linux-tools-6.8.0-1/perf", "exit 1")  # newest, and broken
     found = find_perf(tmp_path)
     assert (found.version, found.reason) == ("5.15.0-101", None)
-    assert found.path == str(tmp_path / "usr/lib/linux-tools-5.15.0-101/perf")
+    assert found.path == tmp_path / "usr/lib/linux-tools-5.15.0-101/perf"
 
 
 def test_a_perf_that_setup_put_beside_the_interpreter_is_found_without_an_active_environment(
@@ -203,7 +203,7 @@ def test_a_perf_that_setup_put_beside_the_interpreter_is_found_without_an_active
     script(tmp_path / "usr/lib/linux-tools-6.8.0-1/perf", "echo perf version 6.8.1")
     monkeypatch.setattr("profkit.profilers.programs.BESIDE_PYTHON", beside.parent)
     monkeypatch.setenv("PATH", "/nowhere")
-    assert find_perf(tmp_path).path == str(beside)
+    assert find_perf(tmp_path).path == beside
     assert conversion_argv(tmp_path / "in", tmp_path / "out")[4] == str(beside)
 
 

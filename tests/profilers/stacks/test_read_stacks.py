@@ -9,9 +9,9 @@ import pytest
 
 from profkit.core.errors import UnreadableReport
 from profkit.core.types import Hotspot, Profile, Report
-from profkit.profilers.redact import Redactor
 from profkit.profilers.registry import recognise_format
-from profkit.profilers.stacks.read import read_stacks, scrub_stacks
+from profkit.profilers.scrub import scrub_report
+from profkit.profilers.stacks.read import read_stacks
 from tests.conftest import ROOT
 
 RECORDED = ROOT / "tests" / "data" / "stacks" / "pool.jsonl"
@@ -127,7 +127,7 @@ def test_a_scrubbed_file_says_the_same_without_folders(tmp_path: Path) -> None:
     private = tmp_path / "private.jsonl"
     private.write_text(RECORDED.read_text().replace("/folder-1/", "/home/ada.lovelace/engine/"))
     scrubbed = tmp_path / "scrubbed.jsonl"
-    scrub_stacks(private, scrubbed, Redactor())
+    scrub_report(private, scrubbed)
     assert "lovelace" not in scrubbed.read_text()
     assert recognise_format(scrubbed).name == "python-stacks"
     assert of(read_stacks(scrubbed), "sampled-functions").hotspots[0].lines[0].line == 9

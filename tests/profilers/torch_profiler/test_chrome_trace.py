@@ -297,7 +297,7 @@ def test_a_trace_without_events_is_refused(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        '{"schema": "profkit.run/1", "traceEvents": 3}',
+        '{"schema": "profkit.run/2", "traceEvents": 3}',
         "[1, 2, 3]",
         '{"traceEvents": [{"name": "x"}]}',
     ],

@@ -23,7 +23,6 @@ from tests.profilers.xctrace.metal_cases import (
     submission,
     work,
 )
-from tests.profilers.xctrace.test_metal_counters import INFO, VALUES, value
 
 INTERVALS, STATES = "metal-gpu-intervals", "metal-gpu-state-intervals"
 ENCODERS = "metal-application-encoders-list"
@@ -478,12 +477,3 @@ def test_memory_counts_from_the_begin_of_a_recording_that_has_no_region():
 def test_the_union_of_an_encoder_is_cut_as_its_sum_is():
     (one,) = read({INTERVALS: [work(100, 100, encoder_id=3)]}, windows=[(150, 300)]).metal.encoders
     assert (one.seconds, one.busy) == (us(50), us(50))
-
-
-def test_each_ring_holds_its_own_samples():
-    info = [{"counter-id": 1, "name": "ALU Utilization", "type": "Percentage"}]
-    rows = [value(at, 1, amount, ring) for at in (0, 10, 20) for ring, amount in ((0, 10.0), (1, 50.0))]
-    tables = {INTERVALS: [work(0, 100)], INFO: info, VALUES: rows}
-    (counter,) = read(tables).metal.counters
-    assert (counter.mean, counter.least, counter.most) == (30.0, 10.0, 50.0)
-    assert counter.covered == pytest.approx(0.2)

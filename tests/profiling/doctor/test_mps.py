@@ -17,6 +17,7 @@ from profkit.backends.mps.checks import (
     mps_torch_checks,
     switch_checks,
 )
+from profkit.backends.torch_facts import read_torch
 from profkit.core.types import Check, Gpu
 from profkit.hardware.apple_gpu import add_specification
 from profkit.profilers.xctrace.find import XctraceAbility
@@ -120,14 +121,14 @@ def test_a_python_under_rosetta_has_no_mps() -> None:
     ],
 )
 def test_torch_by_its_answer(answer: dict[str, object], state: str, says: str) -> None:
-    check = judge_mps_torch(f"a warning\n{json.dumps(answer)}\n", python="/opt/python")
+    [check] = judge_mps_torch(read_torch(f"a warning\n{json.dumps(answer)}\n", "", "/opt/python"))
     assert check.state == state
     assert says in check.detail
     assert (check.fix is None) == (state == "ok")
 
 
 def test_a_torch_that_does_not_start_says_its_last_line() -> None:
-    check = judge_mps_torch("", "ImportError: dlopen(libtorch.dylib)")
+    [check] = judge_mps_torch(read_torch("", "ImportError: dlopen(libtorch.dylib)", "python"))
     assert (check.state, "dlopen" in check.detail) == ("refused", True)
 
 

@@ -32,7 +32,7 @@ def test_the_peaks_of_this_machine_can_be_measured() -> None:
 def test_a_library_that_does_not_use_the_processor_is_named(
     peaks: Peaks, multiply_add: bool, state: str
 ) -> None:
-    check = judge_peaks(peaks, multiply_add)
+    [check] = judge_peaks(peaks, multiply_add)
     assert check.state == state
     assert (check.fix is None) == (state == "ok")
 

@@ -23,7 +23,7 @@ from profkit.profiling.doctor.machine import flag_gems_check, frames_check, pack
 def test_what_perf_sees_of_python_depends_on_the_version(
     version: tuple[int, int], state: str, word: str
 ) -> None:
-    check = frames_check(version)
+    [check] = frames_check(version)
     assert check.state == state
     assert word in check.detail
     assert (check.fix is None) == (state == "ok")
@@ -53,7 +53,7 @@ def test_a_package_is_judged_by_importing_it(
     if content is not None:
         (tmp_path / "package_x.py").write_text(content)
     trial = _import("package_x", tmp_path)
-    check = package_check("package_x", "measures the peaks", "pip install package_x", trial)
+    [check] = package_check("package_x", "measures the peaks", "pip install package_x", trial)
     assert check.state == state
     assert word in check.detail
     assert check.version == ("9.1" if state == "ok" else None)
@@ -95,11 +95,11 @@ def test_a_package_is_installed_into_the_python_that_lacks_it(
 
 def test_flag_gems_is_looked_for_and_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("profkit.hardware.gpu.read_gpus", lambda: ())
-    useless = flag_gems_check()
+    [useless] = flag_gems_check()
     assert (useless.state, useless.fix) == ("missing", None)
     monkeypatch.setattr("profkit.hardware.gpu.read_gpus", lambda: ("a GPU",))
-    missing = flag_gems_check()
+    [missing] = flag_gems_check()
     assert (missing.state, "pip install" in (missing.fix or "")) == ("missing", True)
     (tmp_path / "flag_gems.py").write_text("raise RuntimeError('no GPU')")
     monkeypatch.syspath_prepend(tmp_path)
-    assert flag_gems_check().state == "ok"
+    assert next(flag_gems_check()).state == "ok"

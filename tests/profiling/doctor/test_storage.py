@@ -14,7 +14,7 @@ Usage = namedtuple("Usage", "total used free")
 
 
 def test_a_folder_that_is_not_there_yet_is_tried_where_it_would_be_made(tmp_path: Path) -> None:
-    check = folder_check("output folder", tmp_path / "a" / "b", "fix")
+    [check] = folder_check("output folder", tmp_path / "a" / "b", "fix")
     assert (check.state, check.path, check.fix) == ("ok", str(tmp_path), None)
     assert list(tmp_path.iterdir()) == []
 
@@ -22,11 +22,11 @@ def test_a_folder_that_is_not_there_yet_is_tried_where_it_would_be_made(tmp_path
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_without_permission_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    assert folder_check("output folder", tmp_path, "fix").state == "refused"
+    assert next(folder_check("output folder", tmp_path, "fix")).state == "refused"
 
 
 def test_a_folder_that_cannot_be_written_is_refused_with_the_reason() -> None:
-    check = folder_check("output folder", Path("/proc/reports"), "choose another")
+    [check] = folder_check("output folder", Path("/proc/reports"), "choose another")
     assert (check.state, check.fix) == ("refused", "choose another")
     assert "is not writable" in check.detail
 
@@ -36,7 +36,7 @@ def test_a_disk_that_is_nearly_full_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, state: str
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(GIB, GIB, free))
-    assert folder_check("output folder", tmp_path, "fix").state == state
+    assert next(folder_check("output folder", tmp_path, "fix")).state == state
 
 
 def test_a_full_disk_is_a_refusal_and_no_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -189,14 +189,14 @@ def test_an_absent_tool_is_installed_with_this_distributions_line(tmp_path: Path
     root = _debian(tmp_path)
     perf = _by_name(judge_perf(PerfAbility(None, None, fault=Fault("perf is not installed", "x")), root))
     valgrind = _by_name(
-        judge_valgrind(ValgrindAbility(False, reason="valgrind is not installed", fix="x"), root)
+        judge_valgrind(ValgrindAbility(None, None, False, reason="valgrind is not installed", fix="x"), root)
     )
     assert "apt-get install -y linux-perf" in (perf["perf"].fix or "")
     assert "apt-get install -y valgrind" in (valgrind["valgrind"].fix or "")
 
 
 def test_addresses_that_cannot_be_fixed_limit_the_simulation(tmp_path: Path) -> None:
-    ability = ValgrindAbility(True, Path("/usr/bin/valgrind"), "3.19.0", None)
+    ability = ValgrindAbility(Path("/usr/bin/valgrind"), "3.19.0", True)
     found = _by_name(judge_valgrind(ability, tmp_path))
     assert (found["valgrind"].state, found["repeatable addresses"].state) == ("ok", "limited")
 

@@ -46,6 +46,6 @@ def test_a_recording_is_tried(
         "profkit.profilers.xctrace.checks._BUSY", "pass"
     )  # the tables were recorded elsewhere
     monkeypatch.setenv("XCTRACE_SCENARIO", str(tmp_path / "scenario.json"))
-    check = recording_check(XCTRACE)
+    [check] = recording_check(XCTRACE)
     assert (check.name, check.state) == ("xctrace recording", state), check.detail
     assert says in check.detail

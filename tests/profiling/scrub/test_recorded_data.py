@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from profkit.profilers.scrub import scrub_report
 from tests.conftest import ROOT
 
 DATA = ROOT / "tests" / "data" / "cuda"
@@ -57,10 +56,3 @@ def test_the_patterns_find_what_they_are_for() -> None:
 
 def test_the_recordings_stay_small() -> None:
     assert sum(path.stat().st_size for path in FILES) <= MOST_BYTES
-
-
-@pytest.mark.parametrize(
-    "path", [path for path in FILES if path.suffix in (".ncu-rep", ".sqlite")], ids=lambda p: p.name
-)
-def test_what_is_scrubbed_already_has_nothing_left_to_take_out(path: Path, tmp_path: Path) -> None:
-    assert scrub_report(path, tmp_path / "again") == ()

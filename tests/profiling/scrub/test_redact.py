@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.profilers.profiler import Format
-from profkit.profilers.redact import PATH, TOKEN, Redactor, environment_variables
-from profkit.profilers.registry import all_profilers
+from profkit.profilers.redact import COMMAND, PATH, TOKEN, Redactor
 
 
 @pytest.mark.parametrize(
@@ -80,24 +78,23 @@ def test_two_folders_stay_two_and_one_stays_one() -> None:
     assert told.text("/a1/b1/x.py").rpartition("/")[0] == told.text("/a1/b1/y.py").rpartition("/")[0]
 
 
-def test_what_is_known_goes_wherever_it_stands_and_a_kernel_keeps_its_name_but_for_secrets() -> None:
+def test_what_is_known_goes_wherever_it_stands() -> None:
     told = Redactor()
-    told.learn_environment(
-        "RUN=2026-mlp-ann-7\nMODE=gated_mlp_training\nAPI_TOKEN=correct-horse\nHOME=/home/ann bell\nS=abc"
+    told.learn_command(
+        ("train.py", "--run=2026-mlp-ann-7", "gated_mlp_training", "--password", "abcde", "-n", "4")
     )
-    assert told.text("2026-mlp-ann-7 with correct-horse abc") == "<environment> with <token> abc"
-    assert told.text("gated_mlp_training") == "gated_mlp_training"  # a word is as good a name of a range
+    told.learn("/home/ann bell", PATH)
+    assert told.text("2026-mlp-ann-7 abcde gated_mlp_training") == "<command> <token> gated_mlp_training"
     assert told.text("see /home/ann bell/x y/z.cu") == told.text("see /home/ann bell/x") + " y/z.cu"
     assert "bell" not in told.text("at /home/ann bell")
-    assert told.kernel("gated_mlp_training_kernel") == "gated_mlp_training_kernel"
-    assert told.kernel("k_correct-horse") == "k_removed"
 
 
-def test_what_kinds_of_text_stay_is_said_for_every_form_of_report() -> None:
-    default = Format("a", "a", "a", None, lambda _: None, None).texts  # type: ignore[arg-type, return-value]
-    formats = [form for profiler in all_profilers() for form in profiler.formats if form.scrub is not None]
-    assert len(formats) > 15
-    assert [form.name for form in formats if form.texts == default] == []
+def test_of_a_command_in_json_the_program_and_the_script_stay_and_public_names_stay() -> None:
+    told = Redactor()
+    command = ["/opt/x/python", "-u", "/home/ann/train.py", "--out", "o"]
+    body = {"command": command, "name": "a/b/c.py", "n": [1, None]}
+    assert told.data(body, frozenset({"a/b/c.py"})) == body | {"command": ["python", "train.py"]}
+    assert [one.kind for one in told.removed()] == [COMMAND]
 
 
 def test_the_list_names_kinds_and_counts_and_no_secret() -> None:
@@ -110,21 +107,6 @@ def test_the_list_names_kinds_and_counts_and_no_secret() -> None:
     assert found[PATH].examples == ("/folder-1/x.py",)
     assert "horse" not in str(found)
     assert "ann" not in str(found)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"A": "1", "B": "x=y"}',
-        '["A=1", "B=x=y"]',
-        "A=1\nB=x=y",
-        "A=1\0B=x=y",
-        "A=1;B=x=y",
-        '[{"A": "1"}, "B=x=y"]',
-    ],
-)
-def test_an_environment_is_read_however_it_is_written(text: str) -> None:
-    assert list(environment_variables(text)) == [("A", "1"), ("B", "x=y")]
 
 
 # A secret word in each form in which people and programs write one; whatever else stays, the word goes.
@@ -171,6 +153,3 @@ def test_names_are_learnt_from_fields_and_homes_and_common_words_are_none() -> N
     assert told.text("jqx1_step of annbell's project, pinned by localhost") == (
         "<user>_step of <user>'s project, pinned by localhost"
     )
-    assert (
-        told.kernel("k_annbell_jqx1") == "k_removed_jqx1"
-    )  # a path alone does not change the name of a kernel

@@ -21,6 +21,7 @@ from profkit.profiling.summarize import summarize_report
 from tests.cli_runner import profkit
 from tests.documents import document
 from tests.profilers.ncu.writer import KernelResult, simple
+from tests.profiling.scrub.test_scrub_text import NCU_CSV
 
 SECRET = "Pl4ntedS3cret"
 HOME = f"/home/{SECRET}"
@@ -41,7 +42,7 @@ def run(tmp_path: Path) -> Path:
         "counters",
         "ncu",
         "finished",
-        artifacts=("artifacts/counters.ncu-rep", "artifacts/trace.nsys-rep"),
+        artifacts=("artifacts/counters.ncu-rep", "artifacts/counters.csv", "artifacts/trace.nsys-rep"),
         log="logs/counters.log",
     )
     whole = replace(
@@ -60,6 +61,7 @@ def run(tmp_path: Path) -> Path:
     (artifacts / "counters.ncu-rep").write_bytes(
         simple([kernel], command=f"ncu -o x -- python3 {HOME}/train.py --key={SECRET}")
     )
+    (artifacts / "counters.csv").write_text(NCU_CSV)
     (artifacts / "trace.nsys-rep").write_bytes(b"NVIDIA Tegra Profiler Report" + SECRET.encode() * 9)
     with closing(sqlite3.connect(artifacts / "trace.sqlite")) as base:
         base.execute("CREATE TABLE StringIds (id INTEGER, value TEXT)")
@@ -112,24 +114,25 @@ def test_what_cannot_be_scrubbed_is_left_out_and_named_with_the_way_round(run: P
         "artifacts/link",
         "artifacts/notes of mine.txt",
         "artifacts/trace.nsys-rep",
+        "artifacts/trace.sqlite",
+        "artifacts/counters.ncu-rep",
         "logs/counters.log",
     }
-    assert left["artifacts/trace.nsys-rep"].fix is not None
-    assert "nsys export" in left["artifacts/trace.nsys-rep"].fix
+    assert "nsys stats" in str(left["artifacts/trace.nsys-rep"].fix)
+    assert "ncu --import counters.ncu-rep --csv" in str(left["artifacts/counters.ncu-rep"].fix)
     assert "may be anything" in left["logs/counters.log"].reason
     kept = {path.relative_to(done.output).as_posix() for path in done.output.rglob("*") if path.is_file()}
     assert kept == {
         "run.json",
         "report.html",
         "report.md",
-        "artifacts/counters.ncu-rep",
-        "artifacts/trace.sqlite",
+        "artifacts/counters.csv",
         "artifacts/trace.collapsed.txt",
         "artifacts/timing-1.77.json",
         "artifacts/counters.status",
     }
     [listed] = read_run(done.output).passes
-    assert (listed.artifacts, listed.log) == (("artifacts/counters.ncu-rep",), None)
+    assert (listed.artifacts, listed.log) == (("artifacts/counters.csv",), None)
 
 
 def test_run_json_itself_names_its_run(run: Path) -> None:
@@ -144,7 +147,7 @@ def test_nothing_is_overwritten_and_nothing_is_put_into_the_run(run: Path) -> No
         scrub(run, run / "artifacts" / "copy")
     with pytest.raises(UsageError, match="no folder"):
         scrub(run, run.parent / "absent" / "copy")
-    report = run / "artifacts" / "counters.ncu-rep"
+    report = run / "artifacts" / "counters.csv"
     with pytest.raises(UsageError, match="is there already"):
         scrub(report, report)
     assert done.output.is_dir()
@@ -175,15 +178,15 @@ def test_a_stranger_who_swaps_the_copy_for_a_link_gets_nothing_of_root(
 
 
 def test_a_file_with_the_name_that_a_temporary_one_once_had_is_in_nobodys_way(run: Path) -> None:
-    known = run.parent / f".out.ncu-rep.{os.getpid()}.tmp"
+    known = run.parent / f".out.csv.{os.getpid()}.tmp"
     known.symlink_to(run.parent / "nothing")
-    scrub(run / "artifacts" / "counters.ncu-rep", run.parent / "out.ncu-rep")
+    scrub(run / "artifacts" / "counters.csv", run.parent / "out.csv")
     assert known.is_symlink()
     assert not (run.parent / "nothing").exists()
 
 
 def test_a_run_that_cannot_be_read_leaves_no_copy(run: Path) -> None:
-    (run / "run.json").write_text('{"schema": "profkit.run/1", "workload": 3')
+    (run / "run.json").write_text('{"schema": "profkit.run/2", "workload": 3')
     with pytest.raises(UnreadableReport):
         scrub(run)
     assert not run.with_name(f"{run.name}-scrubbed").exists()
@@ -191,25 +194,21 @@ def test_a_run_that_cannot_be_read_leaves_no_copy(run: Path) -> None:
 
 class TestTheVerb:
     def test_it_lists_what_was_taken_out_and_the_secret_is_not_in_the_list(self, run: Path) -> None:
-        said = profkit(
-            "scrub", run / "artifacts" / "counters.ncu-rep", "-o", "public copy.ncu-rep", cwd=run.parent
-        )
+        said = profkit("scrub", run / "artifacts" / "counters.csv", "-o", "public copy.csv", cwd=run.parent)
         assert said.code == 0, said.err
-        assert "Scrubbed copy: public copy.ncu-rep" in said.out
-        assert "command line: 1" in said.out
-        assert "source text that was imported, PTX and cubins: counters.ncu-rep" in " ".join(said.out.split())
+        assert "Scrubbed copy: public copy.csv" in said.out
+        assert "host name: 1" in said.out
+        assert "Look at it" in said.out
         assert SECRET not in said.out + said.err
-        assert (run.parent / "public copy.ncu-rep").stat().st_size > 0
+        assert (run.parent / "public copy.csv").stat().st_size > 0
 
     def test_json_is_one_document(self, run: Path) -> None:
         said = profkit("scrub", run, "--format", "json", cwd=run.parent)
         assert said.code == 0, said.err
         told = said.json()
-        assert told["schema"] == "profkit.scrub/1"
+        assert told["schema"] == "profkit.scrub/2"
         assert {"kind", "count", "examples"} == set(told["removed"][0])
         assert any(left["name"] == "artifacts/trace.nsys-rep" for left in told["left_out"])
-        remaining = {one["kind"]: one["files"] for one in told["remaining"]}
-        assert "artifacts/counters.ncu-rep" in remaining["names of kernels"]
         assert SECRET not in said.out
 
     @pytest.mark.parametrize(
@@ -219,9 +218,9 @@ class TestTheVerb:
             (("empty",), "is empty"),
             (("folder",), "no run.json"),
             (("foreign",), "no report that profkit knows"),
-            (("cut.ncu-rep",), "damaged"),
+            (("good.ncu-rep",), "only text is scrubbed"),
             (("x.nsys-rep",), ".nsys-rep"),
-            (("good.ncu-rep", "-o", "good.ncu-rep"), "is there already"),
+            (("good.csv", "-o", "good.csv"), "is there already"),
         ],
     )
     def test_what_cannot_be_done_is_one_sentence(
@@ -231,7 +230,7 @@ class TestTheVerb:
         (tmp_path / "empty").touch()
         (tmp_path / "folder").mkdir()
         (tmp_path / "foreign").write_bytes(bytes(range(256)) * 9)
-        (tmp_path / "cut.ncu-rep").write_bytes(good[:-9])
+        (tmp_path / "good.csv").write_text(NCU_CSV)
         (tmp_path / "good.ncu-rep").write_bytes(good)
         (tmp_path / "x.nsys-rep").write_bytes(b"CDMF" + b"QuadD\0NVIDIA Nsight Systems report" * 20)
         before = sorted(path.name for path in tmp_path.iterdir())

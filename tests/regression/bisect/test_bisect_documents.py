@@ -20,8 +20,7 @@ from profkit.reporting.html.page import render
 from profkit.reporting.json import bisection
 from profkit.reporting.view import plain_text
 from profkit.reporting.views.bisect import view
-from tests import bisect_schema
-from tests.comparison_schema import text
+from tests import schemas
 
 ROW = tuple(f"{number:x}" * 40 for number in range(6))
 PAIRS = ((1.0, 1.2),) * 4
@@ -49,14 +48,8 @@ def document(subject: str = "a change") -> BisectDocument:
     return BisectDocument("", ("./a b",), None, ".", "v1", "HEAD", options, (search,), {ROW[3]: subject})
 
 
-def test_the_published_schema_is_that_of_the_model() -> None:
-    """When this fails, the model changed: run `python -m tests.bisect_schema`."""
-    assert bisect_schema.PUBLISHED.read_text(encoding="utf-8") == text(bisect_schema.schema())
-    jsonschema.Draft202012Validator.check_schema(bisect_schema.schema())
-
-
 def test_the_document_is_one_by_its_schema() -> None:
-    checker = jsonschema.Draft202012Validator(bisect_schema.published())
+    checker = jsonschema.Draft202012Validator(schemas.bisect())
     told = json.loads(bisection(document()))
     checker.validate(told)
     del told["searches"][0]["steps"][0]["pairs"]

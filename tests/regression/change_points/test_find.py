@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import random
 import tracemalloc
+from itertools import groupby
 from math import inf, isfinite, nan
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
@@ -15,7 +17,6 @@ from hypothesis import strategies as st
 
 from profkit.regression.change_points import examine_series, find_changes
 from profkit.regression.change_points.noise import autocorrelation, relative_noise
-from profkit.regression.history.series_file import read_series_file
 from tests.regression.change_points.series import noise, with_steps
 
 
@@ -34,19 +35,29 @@ def practitioners(fixtures: Path) -> Path:
     return folder
 
 
+def medians_by_build(path: Path) -> tuple[list[float], list[int]]:
+    """The median of each build's rows, and where its first row is."""
+    with path.open() as file:
+        rows = list(enumerate(csv.DictReader(file)))
+    builds = [list(rows) for _, rows in groupby(rows, key=lambda row: row[1]["GHC"])]
+    return [median(float(row["Measurement"]) for _, row in build) for build in builds], [
+        build[0][0] for build in builds
+    ]
+
+
 def test_all_regressions_of_practitioners_are_found_and_nothing_else_is(practitioners: Path) -> None:
     with (practitioners / "metadata" / "dataset_details.csv").open() as file:
         judged = {row["Dataset"]: row for row in csv.DictReader(file, delimiter=";")}
     assert len(judged) == 25
     for name, row in judged.items():
-        series = read_series_file(practitioners / "data" / name)
-        found = places(series.values)
+        values, firsts = medians_by_build(practitioners / "data" / name)
+        found = places(values)
         if row["Type"].strip().lower() != "regression":
             assert found == [], name
             continue
         last_good = int(row["Change Point"])  # counts rows from 1 on
         assert len(found) == 1, name
-        first_bad = next(k for k, first in enumerate(series.rows) if first >= last_good)
+        first_bad = next(k for k, first in enumerate(firsts) if first >= last_good)
         assert abs(found[0] - first_bad) <= 5, name
 
 
@@ -64,8 +75,7 @@ def test_noise_without_a_change_alarms_seldom(kind: str, most: float) -> None:
 def test_without_the_test_against_the_noise_correlated_noise_would_alarm() -> None:
     from profkit.regression.change_points.find import find_candidates
 
-    votes = [find_candidates(noise("ar.6", 365, seed)) for seed in range(30)]
-    assert sum(any(len(c.votes) > 1 for c in each) for each in votes) > 8
+    assert sum(bool(find_candidates(noise("ar.8", 365, seed))) for seed in range(30)) > 20
 
 
 # ---------------------------------------------------------------- steps in noise
@@ -79,14 +89,13 @@ def test_a_step_is_found_where_it_is(kind: str, height: float) -> None:
     assert abs(change.index - 120) <= 2
     assert change.before == pytest.approx(float(np.median(values[: change.index])))
     assert change.after == pytest.approx(float(np.median(values[change.index :])))
-    assert len(change.votes) >= 2
     assert change.strength is not None
     assert change.strength > 8
 
 
-@pytest.mark.parametrize("after", [3, 5, 8])
+@pytest.mark.parametrize("after", [5, 8])
 def test_a_large_step_is_found_at_the_night_of_its_commit(after: int) -> None:
-    """Peaks of memory, 14 MB on 11 nights and 19 MB since: detectors that agree differ by a night on where it was."""
+    """Peaks of memory, 14 MB on 11 nights and 19 MB since: the fit is off by a night at times."""
     for seed in range(60):
         draw = random.Random(seed)
         values = [level * (1 + draw.gauss(0, 0.01)) for level in [14.0] * 11 + [19.0] * after]
@@ -122,7 +131,7 @@ def test_too_few_values_are_said_to_be_too_few(length: int) -> None:
     values = [1.0] * (length // 2) + [2.0] * (length - length // 2)
     findings = examine_series(values)
     assert bool(findings.change_points) == (length >= 10)
-    assert bool(findings.notes)
+    assert bool(findings.notes) == (length < 10)
 
 
 @pytest.mark.parametrize("level", [0.0, -3.0, 0.1, 1e300, 5e-324])

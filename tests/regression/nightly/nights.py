@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 
-from profkit.core.run_folder import write_run
 from profkit.core.types import Reading, Revision, RunDocument, SampleSet, Scope, Source, Timing, Workload
 from tests.documents import machine as a_machine
 
@@ -45,18 +42,3 @@ def document(
         readings=tuple(readings),
         revision=Revision(f"{day + 1:040x}", "main", False),
     )
-
-
-def quiet(name: str, days: int, seconds: float = 1e-3, sigma: float = 0.01) -> Iterator[float]:
-    """The times of nights in which nothing changed."""
-    noise = random.Random(name)
-    for _ in range(days):
-        yield seconds * noise.gauss(1, sigma)
-
-
-def write(folder: Path, documents: Mapping[str, RunDocument] | list[RunDocument]) -> None:
-    """Each run into a folder of its own."""
-    for number, one in enumerate(documents if isinstance(documents, list) else documents.values()):
-        place = folder / f"{one.started[:10]}-{number:04d}-{one.name}"
-        place.mkdir(parents=True)
-        write_run(place, one)

@@ -127,14 +127,13 @@ def test_paths_are_taken_from_the_folder_of_the_file(tmp_path: Path, monkeypatch
         (LEAST + "  - just text\n", 5, "a workload must be a mapping", "key: value"),
         (LEAST + "pairs: {rounds: 3}\n", 5, "not a whole number from 4", "rounds: 20"),
         (LEAST + "pairs: {checkout: [clone]}\n", 5, "{commit} and {folder}", "checkout:"),
-        (LEAST + "confirm: {setup: [make]}\n", 5, "'confirm': it has another place", "pairs: {setup: ...}"),
         (LEAST + "gates: [time.median]\n", 5, "'gates': it has another place", "defaults: {gates: ...}"),
         (LEAST + "setup: [make]\n", 5, "'setup': it has another place", "pairs: {setup: ...}"),
         (LEAST + "  - {name: b, command: cd x && make}\n", 5, "holds cd", '[sh, -c, "cd x && make"]'),
         (LEAST + "  - {name: b, command: make && ./b}\n", 5, "holds &&", '[sh, -c, "make && ./b"]'),
         (LEAST + "  - {name: b, command: ./b > out.txt}\n", 5, "holds >", '[sh, -c, "./b > out.txt"]'),
         (LEAST + "  - {name: b, command: A=1 ./b}\n", 5, "begins with a variable", 'env: {A: "1"}'),
-        (LEAST + "calibrate: {workloads: some}\n", 5, "not a whole number", "workloads: 1"),
+        (LEAST + "calibrate: {workloads: 1}\n", 5, "no key 'calibrate'", "one of: version"),
         (LEAST + "anchor: {}\n", 5, "a commit or a date", "anchor: {commit:"),
         (LEAST + "anchor: {commit: 1234567}\n", 5, "not a commit", "in quotes"),
         (LEAST + "anchor: {date: yesterday}\n", 5, "not a date", "date: 2026"),
@@ -184,8 +183,3 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path, make: object, says: str)
     with pytest.raises(UsageError, match=says) as fault:
         read_config(path)
     assert fault.value.fix
-
-
-def test_runs_that_are_given_need_no_command_and_no_folder(tmp_path: Path) -> None:
-    text = "version: 1\nworkloads:\n  - {name: a, cwd: elsewhere, targets: nowhere.yaml}\n"
-    assert read_config(written(tmp_path, text), profiling=False).workloads[0].command == ()

@@ -13,7 +13,6 @@ from tests.cli_runner import profkit
 
 HEAD = """version: 1
 defaults: {backend: cpu, timing: 0.1, precision: 0.3, budget: 120}
-calibrate: off
 pairs: {budget: 10, sampling: 0.1}
 workloads:
   - {name: work, command: [python, work.py]}

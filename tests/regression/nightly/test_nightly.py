@@ -17,13 +17,12 @@ from jsonschema import Draft202012Validator
 from workplace import aged, commit, git, repository
 
 from profkit.regression.history import open_history
+from tests import schemas
 from tests.cli_runner import ENVIRONMENT, PROFKIT, Said, profkit
 
-SCHEMA = Path(__file__).parents[3] / "profkit" / "core" / "schema" / "night.schema.json"
 GOOD = '  - {name: good, command: [python, -c, "sum(range(9999))"]}\n'
 HEAD = """version: 1
 defaults: {backend: cpu, passes: [timing], timing: 0.1, precision: 0.3, budget: 60}
-calibrate: off
 workloads:
 """
 
@@ -87,7 +86,7 @@ def test_whatever_becomes_of_a_workload_the_others_have_their_turn(tmp_path: Pat
     states = {s.get("name"): (s.get("errors"), s.get("failures")) for s in cases}
     assert states["crash on cpu"] == ("1", "0")
     assert states["good on cpu"] == ("0", "0")
-    Draft202012Validator(json.loads(SCHEMA.read_text())).validate(said.json())
+    Draft202012Validator(schemas.night()).validate(said.json())
     assert json.loads((folder / "night.json").read_text()) == said.json()
 
 
@@ -208,17 +207,6 @@ def test_what_cannot_be_confirmed_says_why_and_fails_nothing(tmp_path: Path, sim
     assert night(place, "--night", "b", "--strict").code == 5
 
 
-def test_the_same_code_against_itself_is_shown_with_what_chance_gives(
-    tmp_path: Path, simulated: list[str]
-) -> None:
-    path = written(tmp_path, GOOD)
-    path.write_text(path.read_text().replace("calibrate: off", "calibrate: {rounds: 4}"))
-    document = night(tmp_path, "--night", "n1").json()
-    assert document["calibration"]["looked_at"] == 1
-    assert document["calibration"]["expected"] == pytest.approx(0.02)
-    assert document["calibration"]["rounds"] == 4
-
-
 def test_a_plan_runs_nothing_and_writes_nothing(tmp_path: Path) -> None:
     written(
         tmp_path,
@@ -283,15 +271,12 @@ def test_a_plan_starts_no_program_that_the_file_names(tmp_path: Path, lines: str
         (("absent.yaml",), 2, "there is no configuration", "profkit nightly --example > absent.yaml"),
         (("night.yaml", "--only", "x"), 2, "no such workload", "one of: good"),
         (("night.yaml", "--night", "../x"), 2, "no name of a night", "--night x"),
-        (("night.yaml", "--runs", "empty"), 2, "no run was found", "--runs FOLDER"),
-        (("night.yaml", "--runs", "absent"), 2, "there is no folder", "--runs FOLDER"),
     ],
 )
 def test_wrong_usage_is_one_sentence_and_its_fix(
     tmp_path: Path, options: tuple[str, ...], code: int, says: str, fix: str
 ) -> None:
     written(tmp_path, GOOD)
-    (tmp_path / "empty").mkdir()
     said = profkit("nightly", *options, cwd=tmp_path, process=False)
     assert (said.code, said.out) == (code, "")
     assert said.err.count("error: ") == 1

@@ -21,7 +21,6 @@ from tests.cli_runner import profkit
 pytestmark = pytest.mark.usefixtures("simulated")
 HEAD = """version: 1
 defaults: {backend: cpu, passes: [timing], timing: 0.1, precision: 0.3, budget: 60}
-calibrate: off
 """
 
 
@@ -419,23 +418,6 @@ def test_without_pairs_a_candidate_is_told_and_fails_nothing_at_first(
     assert (code, time["outcome"], time["code"]) == (0, "ambiguous", "suspect")
     assert workload["notes"] == []
     assert in_turn.runs == []
-
-
-def test_a_workload_against_itself_is_the_same_and_kept_for_the_page(tmp_path: Path, in_turn: InTurn) -> None:
-    place = place_of(tmp_path)
-    text = (place / "night.yaml").read_text()
-    (place / "night.yaml").write_text(text.replace("calibrate: off", "calibrate: {rounds: 8}"))
-    commit(place, 100)
-    said = profkit(
-        "nightly", "night.yaml", "--format", "json", "--quiet", "--night", "a", cwd=place, process=False
-    )
-    trial = said.json()["calibration"]
-    assert (trial["looked_at"], trial["alarms"]) == (1, 0)
-    assert 4 <= trial["rounds"] <= 8
-    assert trial["noise"] < 0.01
-    assert sorted(path.name for path in (place / "reports" / "nights" / "a").iterdir() if path.is_dir()) == [
-        "runs"
-    ]
 
 
 def test_a_plan_names_the_commit_of_the_pairs_and_takes_the_time_of_whole_nights(

@@ -17,7 +17,6 @@ from tests.conftest import ROOT
 CI = ROOT / "ci"
 TINY = """version: 1
 defaults: {backend: cpu, passes: [timing], timing: 0.1, precision: 0.3}
-calibrate: off
 workloads:
   - {name: tiny, command: [python, -c, pass]}
 """

@@ -115,8 +115,6 @@ def test_the_comparison_of_github_runs_on_the_merge_and_fills_the_folder_that_is
     assert sorted(path.name for path in (checkout / kept).iterdir()) == sorted(FILES)
     assert summary.read_text().startswith("## ✗ WORSE: slow: time.median +")
     assert re.search(r"^::error title=slow%3A worse::time\.median", done.stderr, re.MULTILINE)
-    upload = step("tell", "Show in the diff")["with"]["sarif_file"]
-    assert (checkout / upload).is_file()
 
 
 def test_the_comment_is_made_once_and_then_written_anew_and_nobody_elses_is_touched(checkout: Path) -> None:
@@ -143,7 +141,7 @@ def test_code_of_the_pull_request_has_no_token_that_writes_and_every_action_is_p
     assert whole["jobs"]["compare"]["steps"][0]["with"] == {"fetch-depth": 0, "persist-credentials": False}
     assert "head.repo.full_name == github.repository" in whole["jobs"]["tell"]["if"]
     writes = {name for name, right in whole["jobs"]["tell"]["permissions"].items() if right == "write"}
-    assert writes == {"pull-requests", "security-events"}
+    assert writes == {"pull-requests"}
     told = whole["jobs"]["tell"]["steps"]
     assert not any("checkout" in one.get("uses", "") or one.get("run") == "profkit compare" for one in told)
     uses = [one["uses"] for job in whole["jobs"].values() for one in job["steps"] if "uses" in one]
@@ -164,8 +162,6 @@ def test_the_job_of_gitlab_runs_and_its_reports_are_there(checkout: Path) -> Non
     assert done.returncode == 1, done.stderr
     for path in job["artifacts"]["reports"].values():
         assert (checkout / path).is_file()
-    (row,) = json.loads((checkout / job["artifacts"]["reports"]["codequality"]).read_text())
-    assert row["location"]["path"] == "slow.py"
 
 
 @pytest.mark.skipif(shutil.which("actionlint") is None, reason="actionlint is not installed")

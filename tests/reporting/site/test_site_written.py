@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,14 +12,9 @@ import pytest
 from profkit.core.errors import MachineError, UsageError
 from profkit.core.files import safe_folder
 from profkit.core.types import HistorySummary
-from profkit.reporting.site import pages
-from profkit.reporting.site.data import Shared, call, quantise, workload_data
 from profkit.reporting.site.folder import MARKER, prepare_folder, write_site
 from profkit.reporting.site.pages import SiteOptions, page_ids, site_files
-from profkit.reporting.site.runs import runs_of
 from tests.reporting.site.conftest import write
-
-SRC = re.compile(r'(?:src|href)="((?:\.\./)?data/[^"]+)"')
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -28,11 +22,10 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def is_usable(folder: Path) -> bool:
-    """Whether every page finds what it loads, and every workload of the overview its page."""
+    """Whether every workload of the overview has its page."""
     for page in folder.rglob("*.html"):
         content = page.read_text()
-        wanted = [page.parent / name for name in SRC.findall(content)]
-        wanted += [page.parent / name for name in re.findall(r'href="(workload/[^"#]+)', content)]
+        wanted = [page.parent / name for name in re.findall(r'href="\./(workload/[^"#]+)', content)]
         if not all(path.is_file() for path in wanted):
             return False
     return True
@@ -46,29 +39,10 @@ def without_attention(summary: HistorySummary) -> HistorySummary:
     )
 
 
-def test_the_overview_is_the_last_file_and_data_comes_before_the_pages_that_load_it(
-    summary: HistorySummary,
-) -> None:
+def test_the_overview_is_the_last_file(summary: HistorySummary) -> None:
     names = [name for name, _ in site_files(summary, SiteOptions())]
     assert names[-1] == "index.html"
-    kinds = [name.split("/")[0] for name in names]
-    assert max(i for i, kind in enumerate(kinds) if kind == "data") < kinds.index("workload")
-
-
-@pytest.mark.parametrize(("pack", "most"), [(0, 1), (100_000_000, 7)])
-def test_small_workloads_share_a_file_and_each_page_loads_the_one_with_its_own(
-    pack: int, most: int, summary: HistorySummary, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pages, "PACK", pack)
-    files = dict(site_files(summary, SiteOptions()))
-    held = []
-    for name, content in files.items():
-        if (found := re.search(r' data-workload="([^"]+)"', content)) is None:
-            continue
-        data = files[SRC.findall(content)[-1].removeprefix("../")]
-        assert f'"id":"{found[1]}"' in data, name
-        held.append(data.count("profkitSite.workload("))
-    assert held == [most] * 7
+    assert all(name.startswith("workload/") for name in names[:-1])
 
 
 def test_a_site_is_replaced_and_what_is_not_ours_stays(summary: HistorySummary, tmp_path: Path) -> None:
@@ -80,7 +54,6 @@ def test_a_site_is_replaced_and_what_is_not_ours_stays(summary: HistorySummary, 
     assert not list(folder.glob("*/attention*"))
     assert (folder / "CNAME").read_text() == "example.org"
     assert (folder / "workload" / "Notes of mine.txt").read_text() == "mine"
-    assert len(list(folder.glob("data/site-data-*.js"))) == 1
     assert is_usable(folder)
 
 
@@ -91,7 +64,7 @@ def test_the_same_history_gives_the_same_bytes(summary: HistorySummary, tmp_path
     assert files_of(one) == files_of(other)
 
 
-@pytest.mark.parametrize("stop", range(0, 11, 2))
+@pytest.mark.parametrize("stop", range(0, 7, 2))
 def test_what_stops_the_writing_leaves_pages_that_can_be_used(
     stop: int, summary: HistorySummary, tmp_path: Path
 ) -> None:
@@ -148,17 +121,16 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
             prepare_folder(target)
 
 
-@pytest.mark.parametrize("inside", ["workload", "data"])
 def test_no_link_inside_is_followed(
-    inside: str, summary: HistorySummary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    summary: HistorySummary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, other = write(tmp_path / "site", summary), tmp_path / "other"
     other.mkdir()
     (other / "gated_mlp.html").write_text("not yours")
-    for file in (folder / inside).iterdir():
+    for file in (folder / "workload").iterdir():
         file.unlink()
-    (folder / inside).rmdir()
-    (folder / inside).symlink_to(other)
+    (folder / "workload").rmdir()
+    (folder / "workload").symlink_to(other)
     monkeypatch.setattr(safe_folder, "_made", {})  # as in the next process
     with pytest.raises(MachineError, match="a link has taken its place"):
         write(folder, summary)
@@ -214,55 +186,6 @@ def test_a_link_that_the_user_names_is_where_the_site_is(summary: HistorySummary
     write(tmp_path / "link", summary)
     assert is_usable(tmp_path / "published")
     assert (tmp_path / "link").is_symlink()
-
-
-# ---------------------------------------------------------------- data
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        [4.1234567e-3, 4.2e-3, 5.1e-3],
-        [1e-9, 1.0, 123456.789],
-        [8_123_456_789.0, 8_123_456_001.0],
-        [0.0, 0.0],
-        [-3.25, 7.5, 0.0],
-        [1e-300, 1e300],
-        [5e-324, 1.0],
-        [17.0, 3.0],
-        [],
-    ],
-)
-def test_each_value_keeps_five_digits(values: list[float]) -> None:
-    exponent, numbers = quantise(values)
-    for value, made in zip(values, numbers, strict=True):
-        assert isinstance(made, (int, float))
-        back = made if exponent is None else made / 10.0**-exponent if exponent < 0 else made * 10.0**exponent
-        assert back == pytest.approx(value, rel=5e-5)
-
-
-def test_what_is_no_number_is_a_gap(summary: HistorySummary) -> None:
-    one = next(s for s in summary.series if s.trend.series.key.metric == "instructions")
-    points = list(one.trend.series.points)
-    points[3], points[4] = replace(points[3], value=math.nan), replace(points[4], value=math.inf)
-    series = replace(one.trend.series, points=tuple(points))
-    bad = replace(one, trend=replace(one.trend, series=series), level=math.nan)
-    runs = runs_of(summary)
-    data = workload_data("w", "w", [bad], runs.by_workload["gated_mlp"], Shared(runs.moments), lambda _: None)
-    assert isinstance(data, dict)
-    (made,) = data["series"]  # type: ignore[misc]
-    assert made["v"][2:6].count(None) == 2  # type: ignore[index, call-overload, union-attr]
-    assert "level" not in made  # type: ignore[operator]
-    assert "NaN" not in call("workload", data)
-    assert [name for name, _ in site_files(replace(summary, series=(bad,)), SiteOptions())][
-        -1
-    ] == "index.html"
-
-
-def test_no_text_ends_the_call_that_it_stands_in() -> None:
-    made = call("share", {"name": "</script>\u2028<!--&\u202e'\"\\"})
-    assert made.startswith("profkitSite.share({")
-    assert not set("<>&\u2028\u202e\n") & set(made[:-1])
 
 
 def test_each_workload_has_a_page_of_its_own_whatever_it_is_called() -> None:

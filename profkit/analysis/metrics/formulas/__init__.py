@@ -9,8 +9,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from profkit.analysis.metrics.catalogue import all_metrics, load_yaml
+from profkit.analysis.metrics.catalogue import all_metrics
 from profkit.analysis.metrics.formula import Formula, Sum, parse_sum
+from profkit.core.tables import load_yaml
 
 # `$name` in a formula: a sum that stands under `terms` of the same file.
 _TERM = re.compile(r"\$(\w+)")

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-from profkit.core.collector import without_collector
+from profkit.core.codec import without_collector
 from profkit.core.errors import MachineError
 from profkit.core.types import Json
 from profkit.kernels.evaluation.candidate.cuda_gate import DeviceGate, JudgeGate

@@ -32,7 +32,6 @@ from profkit.core.types import (
     MeasuredCeilings,
     TestResult,
     TestStatus,
-    TestStrength,
 )
 from profkit.execution.child import WorkerEnded
 from profkit.execution.job import Job, JobStatus
@@ -43,7 +42,6 @@ from profkit.kernels.evaluation.candidate.client import KernelProcess
 from profkit.kernels.evaluation.candidate.compiled import COMPILE_SECONDS, SOURCE, CompiledRival
 from profkit.kernels.evaluation.candidate.confinement import shield
 from profkit.kernels.evaluation.candidate.devices import HostDevice, JudgedDevice, find_device
-from profkit.kernels.evaluation.judging.audit import audit_test
 from profkit.kernels.evaluation.judging.correctness import Errors, Incorrect
 from profkit.kernels.evaluation.judging.reference import FunctionOperation
 from profkit.kernels.evaluation.judging.trial import Cheat, Trial, use_threads
@@ -71,7 +69,6 @@ TRACED_CALLS = 8
 NEEDS_GPU = "Triton needs a GPU"
 NOTHING_RAN = "nothing of it ran on the GPU"
 _SHARED = ("/tmp", "/var/tmp", "/")  # folders of everybody: what lies there is compared with nothing
-SEEDS = 8  # that are tried to make a weak test strong
 UNCHANGED = "not timed: its result is the same for other values, and could be kept from before"
 BEATEN = (
     "PyTorch's own is faster than the measured peaks of this machine allow: no bound is given for this test"
@@ -184,30 +181,27 @@ class Judge:
         for job in jobs:
             yield JobStarted(job.key)
             test = codec.from_plain_data(EvaluationTest, job.data)
-            result, strength = self.judge(test)
+            result = self.judge(test)
             self._device.check()
-            value = {"result": codec.to_plain_data(result), "strength": codec.to_plain_data(strength)}
-            yield JobFinished(job.key, value)
+            yield JobFinished(job.key, codec.to_plain_data(result))
 
-    def judge(self, test: EvaluationTest) -> tuple[TestResult, TestStrength | None]:
-        """The one result of a test, and how strong the test is where that is audited."""
+    def judge(self, test: EvaluationTest) -> TestResult:
+        """The one result of a test."""
         begin = perf_counter()
         use_threads(1)
         result = TestResult(test, "skipped")
-        strength = None
         try:
-            trial, strength = self._make_trial(test)
+            trial = self._make_trial(test)
         except (Skip, NotPortable, LookupError) as why:
             result = replace(result, reason=str(why))
         except Exception as error:
             whose = "PyTorch" if self._function is None else "the reference"
             result = replace(result, reason=f"{whose} itself: {_first_line(error)}")
         else:
-            shift = trial.seed - self._settings.seed_of(test.id)
-            result = replace(result, remarks=trial.reference.remarks, seed_shift=shift)
+            result = replace(result, remarks=trial.reference.remarks)
             result = self._judge_safely(trial, result)
             self._release(trial.call_bytes)
-        return replace(result, spent=perf_counter() - begin), strength
+        return replace(result, spent=perf_counter() - begin)
 
     def close(self) -> None:
         """End all processes."""
@@ -278,33 +272,16 @@ class Judge:
             return replace(result, reason=f"there is no kernel for it, and PyTorch's own: {error}")
         return replace(result, reference_seconds=seconds)
 
-    def _make_trial(self, test: EvaluationTest) -> tuple[Trial, TestStrength | None]:
-        """The test made concrete; where it is audited and weak, with the values of some other seed that make it strong.
-
-        Raises what `Trial` raises.
-        """
+    def _make_trial(self, test: EvaluationTest) -> Trial:
+        """The test made concrete. Raises what `Trial` raises, and Skip where its arguments are too large to share."""
         seed = self._settings.seed_of(test.id)
-        trial = self._trial(test, seed)
+        trial = Trial(self._suite, test, seed, self._device, self._threads, self._function)
         needed = trial.recipe.slot_bytes
         if self._candidate is not None and needed > (room := self._candidate.memory.size):
             raise Skip(
                 f"its arguments take {needed / 1e9:.1f} GB, and {room / 1e9:.1f} GB are shared with kernels"
             )
-        if not self._settings.audit:
-            return trial, None
-        strength = None
-        for number in range(1, SEEDS + 1):
-            following = self._trial(test, seed + number)
-            found = audit_test(test.id, test.operation, trial.reference, trial.arguments, following.reference)
-            if strength is None or len(found.missed) < len(strength.missed):
-                strength, best = found, trial
-            if not strength.weak:
-                break
-            trial = following
-        return best, strength
-
-    def _trial(self, test: EvaluationTest, seed: int) -> Trial:
-        return Trial(self._suite, test, seed, self._device, self._threads, self._function)
+        return trial
 
     def _judge(self, trial: Trial, result: TestResult) -> TestResult:
         test = trial.test

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from profkit.core import codec
 from profkit.core.errors import MachineError, UnreadableReport, UsageError
-from profkit.core.types import EvaluationTest, TestResult, TestStrength
+from profkit.core.types import EvaluationTest, TestResult
 from profkit.execution.client import WorkerCommand
 from profkit.execution.job import JobOutcome, JobStatus
 from profkit.kernels.devices import check_device
@@ -70,8 +70,8 @@ def check_tests(settings: JudgeSettings, about: Mapping[str, Any]) -> tuple[Eval
     )
 
 
-def test_result(outcome: JobOutcome, *, asked: bool) -> tuple[TestResult | None, TestStrength | None]:
-    """The result of a test by the outcome of its job, and how strong the test is; None where it was not done.
+def test_result(outcome: JobOutcome, *, asked: bool) -> TestResult | None:
+    """The result of a test by the outcome of its job; None where it was not done.
 
     What ends the judge itself is PyTorch's own kernel, or the making of arguments: no kernel of anybody runs there. But
     one that was `asked` runs beside it, and may have ended it: no test of a kernel's is left out by what it does.
@@ -79,13 +79,13 @@ def test_result(outcome: JobOutcome, *, asked: bool) -> tuple[TestResult | None,
     test = codec.from_plain_data(EvaluationTest, outcome.job.data)
     result = TestResult(test, "lost", outcome.reason, spent=outcome.seconds, slot=outcome.slot)
     if outcome.status is JobStatus.cancelled:
-        return None, None
+        return None
     if outcome.status is JobStatus.ok:
         try:
-            answer = codec.from_plain_data(_Answer, outcome.value, "answer")
+            answer = codec.from_plain_data(TestResult, outcome.value, "answer")
         except UnreadableReport as error:
-            return replace(result, reason=f"the judge gave a wrong answer: {error.message}"), None
-        return replace(answer.result, slot=outcome.slot), answer.strength
+            return replace(result, reason=f"the judge gave a wrong answer: {error.message}")
+        return replace(answer, slot=outcome.slot)
     if asked and outcome.status is not JobStatus.lost:
         result = replace(result, reason=f"the judge ended while the kernel was tested: {outcome.reason}")
     elif outcome.status is not JobStatus.lost:
@@ -93,15 +93,7 @@ def test_result(outcome: JobOutcome, *, asked: bool) -> tuple[TestResult | None,
             f"nothing can be decided: PyTorch's own kernel, or what makes its arguments: {outcome.reason}"
         )
         result = replace(result, status="skipped", reason=reason)
-    return result, None
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """What a judge says of a test."""
-
-    result: TestResult
-    strength: TestStrength | None = None
+    return result
 
 
 test_result.__test__ = False  # type: ignore[attr-defined]  # for pytest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, cast
@@ -18,7 +18,7 @@ from profkit.analysis.evaluation import (
 )
 from profkit.core.codec import from_plain_data, json_text, short_repr, to_plain_data
 from profkit.core.errors import UnreadableReport
-from profkit.core.files.regular import read_bounded_text
+from profkit.core.files.regular import open_regular, read_bounded_text
 from profkit.core.types import EvaluationDocument, EvaluationTest, Json, TestResult
 
 SCHEMA = "profkit.evaluation/1"
@@ -66,7 +66,6 @@ def _scores(scores: EvaluationScores) -> dict[str, Json]:
         "correct_operations": scores.correct_operations,
         "counted_tests": scores.counted_tests,
         "skipped_tests": scores.skipped_tests,
-        "weak_tests": scores.weak_tests,
     }
 
 
@@ -89,7 +88,6 @@ def _operation(one: OperationResult) -> Json:
         "passed": one.passed,
         "skipped": one.skipped,
         "not_run": one.not_run,
-        "weak": one.weak,
         "speedup": _mean(one.speedup),
         "compiled": _mean(one.compiled),
         **{
@@ -118,6 +116,28 @@ def _test(result: TestResult) -> Json:
 # ---------------------------------------------------------------- reading
 
 
+def is_evaluation(path: Path) -> bool:
+    """True for a folder that holds an evaluation, and for a file that begins like one; never raises."""
+    try:
+        file = path / FILE if path.is_dir() else path
+        if not file.is_file():  # asked first, since opening a pipe would wait for its writer
+            return False
+        with open_regular(file) as opened:
+            return b'"profkit.evaluation/' in opened.read(200)
+    except OSError:
+        return False
+
+
+def read_evaluation(path: Path) -> EvaluationDocument:
+    """The evaluation in a folder or a file. Raises UnreadableReport for what is none."""
+    file = path / FILE if path.is_dir() else path
+    data = load_json(file)
+    try:
+        return evaluation_from_json(data)
+    except UnreadableReport as error:
+        raise UnreadableReport(f"cannot read {file}: {error.message}", error.fix) from error
+
+
 def load_json(file: Path) -> Any:
     """Parsed JSON, NaN and infinity allowed. Raises UnreadableReport for what is none, or too large."""
     try:
@@ -130,11 +150,13 @@ def load_json(file: Path) -> Any:
         raise UnreadableReport(f"cannot read {file}: not whole JSON ({error})") from error
 
 
-def evaluation_from_json(data: Mapping[str, Any]) -> EvaluationDocument:
+def evaluation_from_json(data: object) -> EvaluationDocument:
     """The document behind parsed JSON; unknown fields and the scores are passed over, which follow from the tests.
 
     Raises UnreadableReport with the place that does not fit.
     """
+    if not isinstance(data, dict):
+        raise UnreadableReport("not an evaluation: the top is no object")
     schema = data.get("schema")
     if schema != SCHEMA:
         newer = isinstance(schema, str) and schema.startswith("profkit.evaluation/")

@@ -22,7 +22,7 @@ from profkit.analysis.evaluation import (
     MeanSpeedup,
     OperationResult,
     combined_score,
-    counted_tests,
+    counts,
     fast_p,
     operation_results,
     scores_of,
@@ -55,7 +55,7 @@ def field_files(document: EvaluationDocument) -> Mapping[str, str]:
 
 def result_rows(document: EvaluationDocument) -> list[Row]:
     """A row for the correctness of each test that counts, and one for its speed where it was to be timed."""
-    results = [test.result for test in counted_tests(document) if test.counts]
+    results = [result for result in document.results if counts(result)]
     timed = any(result.speedup is not None for result in results)
     rows = [_correctness_row(result) for result in results]
     against_compiled = any(result.compiled is not None for result in results)
@@ -238,9 +238,7 @@ def _meanings(scores: EvaluationScores) -> list[str]:
     ]
     left = scores.tests - scores.counted_tests
     if left:
-        lines.append(
-            f"- {left} of {scores.tests} tests are in none of these: skipped, not run, or passed and weak."
-        )
+        lines.append(f"- {left} of {scores.tests} tests are in none of these: skipped, or not run.")
     return lines
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from profkit.analysis.metrics.catalogue import load_yaml
+from profkit.core.tables import load_yaml
 from profkit.core.types import Machine
 
 

@@ -8,7 +8,7 @@ from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import MetalAbsent, MetalCounter, MetalTrace
 from profkit.profilers.xctrace.alignment import TraceRecording
 from profkit.profilers.xctrace.command import GPU_COUNTERS, METAL, export_line
-from profkit.profilers.xctrace.metal.counters import COUNTER_VALUES, COUNTERS
+from profkit.profilers.xctrace.metal.counters import COUNTERS
 from profkit.profilers.xctrace.metal.part import CountedPart
 from profkit.profilers.xctrace.metal.tables import (
     COMPLETED,
@@ -124,13 +124,12 @@ def _explain_counters(
     if chosen is not None and chosen in NO_SET:
         reason = f"it was recorded with Counter Set: {chosen}"
         return MetalAbsent(COUNTERS, reason, f"{_WITH_COUNTERS}; or {_BY_HAND}", "no-counter-set")
-    schema = COUNTER_VALUES if rows.get(COUNTER_VALUES) else COUNTERS
-    if chosen is not None and rows.get(schema) == 0 and schema not in recording.left_out:
+    if chosen is not None and rows.get(COUNTERS) == 0 and COUNTERS not in recording.left_out:
         reason = (
             f"Counter Set: {chosen} was asked for and nothing counted: chips that do not know it ignore it"
         )
         return MetalAbsent(COUNTERS, f'{reason} ("{UNSUPPORTED}", M3 Max, M4 Max and others)', _BY_HAND)
-    return _explain_absence(recording, rows, schema, _WITH_COUNTERS)
+    return _explain_absence(recording, rows, COUNTERS, _WITH_COUNTERS)
 
 
 def list_notes(tables: MetalTables, skipped: int, part: CountedPart, metal: MetalTrace) -> Iterator[str]:

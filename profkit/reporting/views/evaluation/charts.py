@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from math import floor, log10
 
 from profkit.analysis.evaluation import (
-    CountedTest,
+    FAILED,
     OperationResult,
-    counted_tests,
+    counts,
     elements_of,
     fast_p,
     fast_p_curve,
@@ -18,7 +18,7 @@ from profkit.analysis.evaluation import (
     surely_faster_than,
 )
 from profkit.core.formatting import plural, shorten
-from profkit.core.types import EvaluationDocument
+from profkit.core.types import EvaluationDocument, TestResult
 from profkit.reporting.chart_blocks import WinnerCell, WinnerMap
 from profkit.reporting.charts.step_curve import CurveStep, StepCurve
 from profkit.reporting.views.evaluation.text import percent, ratio, speedup_text
@@ -58,17 +58,17 @@ def fast_curve(operations: Sequence[OperationResult]) -> StepCurve | None:
 
 def speedup_map(document: EvaluationDocument) -> WinnerMap | None:
     """Operations over sizes, and over dtypes where there are several; None where all would be one column."""
-    tests = [test for test in counted_tests(document) if test.result.test.timed and test.counts]
-    if not any(is_timed_well(test) for test in tests):
+    tests = [result for result in document.results if result.test.timed and counts(result)]
+    if not any(map(is_timed_well, tests)):
         return None
-    dtypes = {test.result.test.dtype for test in tests}
-    groups: dict[tuple[str, int], list[CountedTest]] = defaultdict(list)
-    for test in tests:
-        elements = elements_of(test.result.test.arguments)
+    dtypes = {result.test.dtype for result in tests}
+    groups: dict[tuple[str, int], list[TestResult]] = defaultdict(list)
+    for result in tests:
+        elements = elements_of(result.test.arguments)
         if elements:
-            name = test.result.test.operation
-            row = f"{name} {test.result.test.dtype}" if len(dtypes) > 1 else name
-            groups[row, floor(log10(elements))].append(test)
+            name = result.test.operation
+            row = f"{name} {result.test.dtype}" if len(dtypes) > 1 else name
+            groups[row, floor(log10(elements))].append(result)
     rows = list(dict.fromkeys(row for row, _ in groups))[:_MOST_ROWS]
     columns = sorted({column for row, column in groups if row in rows})
     if len(columns) < 2 and len(dtypes) < 2:
@@ -88,9 +88,9 @@ def speedup_map(document: EvaluationDocument) -> WinnerMap | None:
     )
 
 
-def _cell(row: str, column: int, tests: Sequence[CountedTest], limit: float) -> WinnerCell:
-    failed = sum(test.failed for test in tests)
-    timed = [test.result for test in tests if is_timed_well(test)]
+def _cell(row: str, column: int, tests: Sequence[TestResult], limit: float) -> WinnerCell:
+    failed = sum(result.status in FAILED for result in tests)
+    timed = [result for result in tests if is_timed_well(result)]
     mean = mean_speedup(timed, limit)
     place = f"{row}, {_size(column)} to {_size(column + 1)} elements"
     words = f"{place}: {speedup_text(mean)} over {plural(len(timed), 'test')}" if mean is not None else place

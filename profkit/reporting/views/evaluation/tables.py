@@ -1,4 +1,4 @@
-"""Tables of an evaluation: operations, tests that failed, tests that the audit found weak."""
+"""Tables of an evaluation: operations, and tests that failed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.analysis.evaluation import FAILED, MeanSpeedup, OperationResult
-from profkit.core.formatting import joined, plural, shorten
+from profkit.core.formatting import plural, shorten
 from profkit.core.types import UNDECIDED, EvaluationDocument, TestStatus, Verdict, VerdictWord
 from profkit.reporting.chart_blocks import CellValue, SortableColumn, SortableTable
 from profkit.reporting.forges.ci import Case, Cases, CaseState
@@ -164,7 +164,7 @@ def _field(mean: MeanSpeedup | None, name: str) -> CellValue:
 _COLUMNS = (
     _Column("Status", "text", lambda o: o.status, "the worst of its tests"),
     _Column("Passed", "n", lambda o: o.passed, "tests that count and passed"),
-    _Column("Tests", "n", lambda o: o.counted, "those that count: run, neither skipped nor weak"),
+    _Column("Tests", "n", lambda o: o.counted, "those that count: run, and not skipped"),
     _Column(
         "Speed-up", "x", lambda o: _field(o.speedup, "value"), "over PyTorch, geometric mean of its tests"
     ),
@@ -280,47 +280,6 @@ def _operation_table(operations: Sequence[OperationResult], *, wide: bool) -> Bl
         row += [one.insight or ""] if insight and wide else []
         rows.append(row)
     return table(titles, rows, words=2, note=_note(titles), brief=None if wide else _FEW_OPERATIONS)
-
-
-# ---------------------------------------------------------------- the audit
-
-
-def audit_section(document: EvaluationDocument) -> Iterator[Section]:
-    """Tests that some wrong kernel passes, by operation."""
-    if not document.strengths:
-        return
-    weak = [strength for strength in document.strengths if strength.weak]
-    audited = plural(len(document.strengths), "test")
-    if not weak:
-        mutants = len({name for strength in document.strengths for name in strength.caught})
-        line = f"{audited} tried: each finds every wrong result that was held against it ({plural(mutants, 'kind')})."
-        yield Section("Audit", (Paragraph(line),), anchor="audit")
-        return
-    arguments = {result.test.id: result.test.arguments for result in document.results}
-    by_operation: dict[str, list[str]] = {}
-    missed: dict[str, dict[str, None]] = {}
-    for strength in weak:
-        by_operation.setdefault(strength.operation, []).append(strength.test)
-        missed.setdefault(strength.operation, {}).update(dict.fromkeys(strength.missed))
-    of = {name: sum(s.operation == name for s in document.strengths) for name in by_operation}
-    rows: list[Sequence[Text]] = [
-        (
-            name,
-            f"{len(tests)} of {of[name]}",
-            joined(list(missed[name])),
-            tests[0],
-            Span(shorten(arguments.get(tests[0], ""), 100), Style.CODE),
-        )
-        for name, tests in by_operation.items()
-    ]
-    titles = ("Operation", "Weak tests", "Wrong results that pass", "For example", "Arguments")
-    narrow = table(titles[:3], [row[:3] for row in rows], words=3, brief=_FEW_OPERATIONS)
-    headline = (
-        f"{len(weak)} of {audited} {'is' if len(weak) == 1 else 'are'} weak: some wrong result passes. To pass such a "
-        "test proves nothing, and is not counted; to fail it is."
-    )
-    body = OnScreen((narrow,), (table(titles, rows, words=len(titles)),))
-    yield Section("Audit", (body,), headline, anchor="audit")
 
 
 # ---------------------------------------------------------------- for machines

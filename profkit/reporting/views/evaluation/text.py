@@ -200,10 +200,7 @@ def _model(scores: EvaluationScores) -> str:
 
 def _statuses(scores: EvaluationScores) -> str:
     counts = ", ".join(f"{count:,} {status}" for status, count in scores.statuses.items()) or "none"
-    weak = ""
-    if scores.weak_tests:
-        weak = f" Not counted: {plural(scores.weak_tests, 'passed test')} that the audit found weak."
-    return f"{counts}.{weak}"
+    return f"{counts}."
 
 
 def measurement_facts(document: EvaluationDocument) -> tuple[tuple[str, str], ...]:
@@ -298,7 +295,7 @@ def _kernels(document: EvaluationDocument) -> str:
 
 
 def can_be_replayed(document: EvaluationDocument) -> bool:
-    """Whether it was made here: of another program's results there is no command."""
+    """Whether a command made it: a program that calls profkit.evaluation is run again itself."""
     return bool(document.command)
 
 

@@ -38,7 +38,6 @@ from profkit.reporting.view import (
 )
 from profkit.reporting.views.evaluation.charts import MAP_LEGEND, fast_curve, speedup_map
 from profkit.reporting.views.evaluation.tables import (
-    audit_section,
     failed_tests_section,
     failures_section,
     operations_section,
@@ -133,7 +132,6 @@ def _blocks(
     yield from operations_section(operations)
     yield from _charts(document, operations)
     yield from failed_tests_section(document)
-    yield from audit_section(document)
     yield from _profiled(document, folder)
     yield from notes(grouped_notes(document))
     yield from _next_steps(document, operations, scores, folder)

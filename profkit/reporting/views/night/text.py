@@ -199,7 +199,7 @@ def change_points(metric: MetricOutcome) -> list[str]:
         when = f" on {point.started[:10]}" if point.started else ""
         commit = f" with {point.commit[:12]}" if point.commit else ""
         values = f"{format_quantity(point.before, metric.unit)} → {format_quantity(point.after, metric.unit)}{ratio}"
-        lines.append(f"changed{when}{commit}: {values}; found by {len(point.votes)} of 3 detectors")
+        lines.append(f"changed{when}{commit}: {values}")
     return lines
 
 
@@ -224,15 +224,6 @@ def trust_lines(night: Night) -> list[str]:
         lines.append(
             line + (f"; {format_figures(by_chance, 2)} expected by chance" if by_chance is not None else "")
         )
-    if (c := night.calibration) is not None and c.looked_at:
-        alarms = plural(c.alarms, "false alarm")
-        line = f"{alarms} in {plural(c.looked_at, 'comparison')} of the same code with itself"
-        line += f", {format_figures(c.expected, 2)} expected by chance"
-        if c.noise is not None:
-            line += f"; the two sides differed by {format_figures(c.noise * 100, 2)} % (median)"
-        if c.worst is not None:
-            line += f", {format_figures(c.worst * 100, 2)} % at most"
-        lines.append(line)
     return lines
 
 

@@ -42,11 +42,6 @@ _CASES = 6  # that are farthest from their roofline
 _ROWS = 24  # of a table of verdicts
 
 
-def is_sweep(run: RunDocument) -> bool:
-    """Whether a run is a sweep, of which each case is a region: a verdict on each is no answer."""
-    return any(timing.group is not None for timing in run.timings)
-
-
 def view(run: RunDocument, sweep: SweepDocument | None = None, folder: Path | None = None) -> View:
     """The digest; `sweep` is what its journal knows, where that is at hand."""
     worst = next(iter(worst_first(run.verdicts)), None)

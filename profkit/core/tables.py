@@ -1,0 +1,70 @@
+"""Tables as data: a YAML file, and a `checks.yaml`, whose rows say what each answer of the machine means.
+
+device:                                # a part: what is judged from one set of facts
+  GPU {index}:                         # a check; {index} is a fact, here and in every text below
+  - missing: "{reason}: no counters"   # a row: its state, and the sentence
+    when: not path and memory < 1e9    # the first row whose terms all hold is told; no row, no check
+    fix: "{fix}"
+    shows: path version                # the facts that the check carries as its own
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, get_args
+
+from profkit.core.types import Check, CheckState
+
+_STATES = frozenset(get_args(CheckState))
+_TERM = re.compile(r"(not |known |unknown )?(\w+)(?: ([<>]) (\S+))?")
+
+
+def load_yaml(path: Path) -> Any:
+    """The content of `path`. With libyaml where PyYAML has it: ten times faster than pure Python."""
+    import yaml  # here: it costs 10 ms that `profkit --help` need not pay
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    with path.open("rb") as file:
+        return yaml.load(file, Loader=loader)
+
+
+_load_once = lru_cache(maxsize=16)(load_yaml)
+
+
+def judge_rows(table: Path, part: str, *found: object) -> Iterator[Check]:
+    """What one part of a `checks.yaml` says of what was found: mappings, or objects whose fields are the facts.
+
+    A fact that is None is an empty text in a sentence; a fix or a fact to show that comes out empty is none.
+    Raises KeyError for a fact that was not found out, so that a wrong name in a table does not pass for a `no`.
+    """
+    facts: dict[str, Any] = {}
+    for one in found:
+        facts.update(one if isinstance(one, Mapping) else vars(one))
+    texts = {name: "" if value is None else value for name, value in facts.items()}
+    for name, rows in _load_once(table)[part].items():
+        row = next((row for row in rows if _holds(row.get("when"), facts)), None)
+        if row is not None:
+            [state] = _STATES.intersection(row)
+            shown = {fact: str(texts[fact]) or None for fact in row.get("shows", "").split()}
+            fix = row.get("fix", "").format_map(texts) or None
+            yield Check(name.format_map(texts), state, row[state].format_map(texts), fix, **shown)
+
+
+def _holds(terms: str | None, facts: Mapping[str, Any]) -> bool:
+    return terms is None or all(_term_holds(term, facts) for term in terms.split(" and "))
+
+
+def _term_holds(term: str, facts: Mapping[str, Any]) -> bool:
+    match = _TERM.fullmatch(term)
+    if match is None:
+        raise ValueError(f"{term!r} is no condition")
+    before, name, sign, limit = match.groups()
+    value = facts[name]
+    if before in ("known ", "unknown "):
+        return (value is None) == (before == "unknown ")
+    if sign is not None:
+        return value is not None and (value > float(limit) if sign == ">" else value < float(limit))
+    return bool(value) != (before == "not ")
