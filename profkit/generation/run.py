@@ -36,9 +36,8 @@ from profkit.hardware.gpu_locks import lock_gpus
 from profkit.hardware.machine import read_machine
 from profkit.kernels.devices import worker_uuids
 from profkit.kernels.evaluation.judging.judge_process import check_tests
-from profkit.kernels.evaluation.sources.names import encode_name
+from profkit.kernels.evaluation.sources.names import OperationDescription, encode_name
 from profkit.kernels.evaluation.sources.text import SUFFIX
-from profkit.kernels.evaluation.suites.description import OperationDescription
 
 REPORT_SECONDS = 1.0  # between two lines of progress
 WRITE_SECONDS = 5.0  # between two versions of the page while it goes on

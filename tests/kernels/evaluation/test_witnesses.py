@@ -21,12 +21,12 @@ from profkit.analysis.evaluation.witnesses import (
 from profkit.core.types import Speedup
 from profkit.execution.child import WorkerEnded
 from profkit.execution.job import JobStatus
-from profkit.kernels.evaluation.candidate.answers import KernelError
-from profkit.kernels.evaluation.candidate.compiled import CompiledRival
+from profkit.kernels.evaluation.candidate.arguments import KernelError
 from profkit.kernels.evaluation.judging.correctness import Incorrect
+from profkit.kernels.evaluation.judging.pairs import PairedTimes
 from profkit.kernels.evaluation.judging.reference import count_written
-from profkit.kernels.evaluation.sources.compiled import CompiledSource
-from profkit.kernels.evaluation.timing.pairs import PairedTimes
+from profkit.kernels.evaluation.judging.trial_timer import CompiledRival
+from profkit.kernels.evaluation.sources.source import CompiledSource
 
 TIMES = PairedTimes(Speedup(1.5, 1.4, 1.6, "FASTER", 9), 1e-3, 1e-3, 3, False, 1e-3, 1.0, 1.0)
 
@@ -91,7 +91,7 @@ def test_the_compiled_function_stays_the_same_until_another_operation_is_asked_f
         made.append(operator)
         return lambda *args: operator(*args)
 
-    monkeypatch.setattr("profkit.kernels.evaluation.sources.compiled._compile", compile_it)
+    monkeypatch.setattr("profkit.kernels.evaluation.sources.source._compile", compile_it)
     source = CompiledSource()
     first = source.load("relu.default")
     assert source.load("relu.default") is first
