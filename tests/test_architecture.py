@@ -47,6 +47,7 @@ BENCH = (
     "kernels/evaluation/judging/judge.py",
     "kernels/evaluation/candidate/devices.py",
     "kernels/evaluation/judging/batches.py",
+    "kernels/evaluation/judging/trial_timer.py",
     "kernels/evaluation/judging/trial.py",
     "kernels/evaluation/judging/reference.py",
     "kernels/evaluation/enabling",

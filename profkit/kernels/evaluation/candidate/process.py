@@ -29,7 +29,7 @@ from profkit.kernels.evaluation.candidate.confinement import (
 )
 
 TRACEBACK = 4000  # characters
-LEAST = "#least"  # the name of what launches the least there is
+LEAST = "#least"  # the name of a kernel of PyTorch's own that is over at once
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -98,7 +98,7 @@ class _Handler:
     def _load(self, operation: str) -> dict[str, Any]:
         """Load the kernel of the operation; without a name one that gives its first tensor back."""
         if operation in ("", LEAST):
-            self._kernel = self._touch if operation else _give_back
+            self._kernel = _least if operation else _give_back
             return {"loaded": ""}
         if self._source is None:
             return self._fault
@@ -112,10 +112,6 @@ class _Handler:
         except SystemExit as error:
             return {"error": "SystemExit", "message": f"its file called exit({error.code})", "traceback": ""}
         return {"loaded": self._source.where(operation)}
-
-    def _touch(self) -> tuple[()]:
-        self.memory.touch()
-        return ()
 
     def _slots_at(self, recipe: dict[str, Any], offsets: list[int]) -> dict[str, Any]:
         """Make the arguments of a call at each offset; what lies there is written by the judge."""
@@ -277,6 +273,10 @@ class _Handler:
 def _give_back(*args: Any, **kwargs: Any) -> Any:
     first = args[0] if args else next(iter(kwargs.values()))
     return first[0] if isinstance(first, list) else first
+
+
+def _least(first: Any) -> Any:
+    return first.relu()
 
 
 def _flat(outputs: list[Any]) -> list[Any]:
