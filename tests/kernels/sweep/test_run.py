@@ -151,7 +151,7 @@ def test_an_interpreter_without_torch_is_told_with_its_fix(tmp_path: Path) -> No
     assert fault.value.exit_code == 3
 
 
-@pytest.mark.parametrize("content", ["", "{}", "not json\n", '{"schema": "profkit.run/2"}\n', "\x00\x01\n"])
+@pytest.mark.parametrize("content", ["", "{}", "not json\n", '{"schema": "profkit.run/3"}\n', "\x00\x01\n"])
 def test_a_file_that_is_no_journal_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / journals.FILE).write_text(content)
     with pytest.raises(UnreadableReport, match="no journal of a sweep"):

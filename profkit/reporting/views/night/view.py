@@ -10,6 +10,7 @@ from profkit.core.formatting import format_quantity, format_utc_time
 from profkit.core.types import Incident, MetricOutcome, Night, Outcome, Verdict, VerdictWord, WorkloadOutcome
 from profkit.core.types.night import OUTCOME_ORDER
 from profkit.reporting.chart_blocks import Charts, TrendChart
+from profkit.reporting.footnotes import threshold_text
 from profkit.reporting.forges.ci import Annotation, Annotations, Case, Cases, CaseState
 from profkit.reporting.view import (
     Block,
@@ -285,7 +286,7 @@ def _target_case(group: str, verdict: Verdict) -> Case:
         "unknown": "unknown",
         "not-applicable": "skipped",
     }
-    message = f"{verdict.reason} (target {verdict.threshold})"
+    message = f"{verdict.reason} (target {threshold_text(verdict)})"
     return Case(f"{group}.targets", verdict.target, states[verdict.verdict], message, kind=verdict.verdict)
 
 
