@@ -8,7 +8,7 @@ from dataclasses import replace
 from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.backends import Backend, backend_named
 from profkit.core.types import RunDocument
-from profkit.reporting.summaries import cpu, gpu_time, kernels, metal, python, time
+from profkit.reporting.summaries import counted, cpu, gpu_time, kernels, metal, python, time
 from profkit.reporting.summaries.parts import ConcernFacts, SummaryText
 
 _TextOf = Callable[[ConcernFacts], "SummaryText | None"]
@@ -27,13 +27,13 @@ _KERNELS: Mapping[str, _TextOf] = {
     "kernels": kernels.kernels_text,
     "ranges": kernels.ranges_text,
     "gpu": gpu_time.gpu_text,
-    "occupancy": kernels.occupancy_text,
-    "bandwidth": kernels.gpu_bandwidth_text,
-    "cache": kernels.gpu_cache_text,
-    "access": kernels.access_text,
-    "execution": kernels.execution_text,
-    "arithmetic": kernels.arithmetic_text,
-    "stalls": kernels.stalls_text,
+    "occupancy": counted.occupancy_text,
+    "bandwidth": counted.gpu_bandwidth_text,
+    "cache": counted.gpu_cache_text,
+    "access": counted.access_text,
+    "execution": counted.execution_text,
+    "arithmetic": counted.arithmetic_text,
+    "stalls": counted.stalls_text,
     "unknown": kernels.unknown_kernels_text,
     "cost": kernels.cost_text,
     **_HOST,

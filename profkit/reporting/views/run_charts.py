@@ -31,7 +31,7 @@ from profkit.reporting.chart_blocks import (
 )
 from profkit.reporting.extras import Extras
 from profkit.reporting.footnotes import footnote_of, threshold_text
-from profkit.reporting.summaries.kernels import limiters_clause
+from profkit.reporting.summaries.counted import limiters_clause
 from profkit.reporting.summaries.parts import SummaryText, Texts, function_place
 from profkit.reporting.summaries.time_bars import time_bars
 from profkit.reporting.view import Block, Section

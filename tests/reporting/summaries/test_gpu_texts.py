@@ -25,7 +25,8 @@ from profkit.profiling.evaluate_targets import enrich_document as enrich
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.evaluate_targets import summarize_document as summarize
 from profkit.reporting.summaries import summary_texts
-from profkit.reporting.summaries.kernels import limiter_cell, limiters_clause
+from profkit.reporting.summaries.counted import limiters_clause
+from profkit.reporting.summaries.kernels import limiter_cell
 from tests import gpu_documents as gpu
 from tests.reporting.shown import cells_of as cells
 from tests.reporting.shown import rows_of, table_of
