@@ -12,10 +12,10 @@ from profkit.reporting import junit, markdown, terminal
 from profkit.reporting.extras import Extras
 from profkit.reporting.forges.ci import annotation_lines
 from profkit.reporting.html import page
-from profkit.reporting.summaries import summary_texts
-from profkit.reporting.summaries.parts import SummaryText
 from profkit.reporting.view import DataTable, View, plain_text
 from profkit.reporting.views import comparison, night, run
+from profkit.reporting.views.summaries import summary_texts
+from profkit.reporting.views.summaries.parts import SummaryText
 from tests import documents
 
 

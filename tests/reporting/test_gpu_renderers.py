@@ -14,9 +14,9 @@ from profkit.core.types import RUN, KernelTime, Plan, RunDocument, Scope, Thresh
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.reporting import json as json_report
 from profkit.reporting.markdown import escape_markdown
-from profkit.reporting.summaries import summary_texts
 from profkit.reporting.views import plan as plan_view
 from profkit.reporting.views import run_text as views_run_text
+from profkit.reporting.views.summaries import summary_texts
 from tests import gpu_documents as gpu
 from tests import schemas
 from tests.reporting.shown import cells_of, run_markdown, run_text, text_of

@@ -33,10 +33,10 @@ from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.reporting import json as json_report
 from profkit.reporting.markdown import escape_markdown, inline_code
 from profkit.reporting.plain_text import without_control_characters
-from profkit.reporting.summaries import summary_texts
 from profkit.reporting.views import checks as checks_view
 from profkit.reporting.views import plan as plan_view
 from profkit.reporting.views import run_text as views_run_text
+from profkit.reporting.views.summaries import summary_texts
 from tests import documents, schemas
 from tests.documents import reading
 from tests.reporting.shown import run_markdown, run_text, text_of

@@ -13,8 +13,6 @@ from profkit.core.formatting import format_percent, format_utc_time, plural
 from profkit.core.types import Reading, RunDocument, Scope, Verdict, VerdictWord
 from profkit.reporting.extras import Extras
 from profkit.reporting.footnotes import reading_span, threshold_text, verdict_span
-from profkit.reporting.summaries import summary_texts
-from profkit.reporting.summaries.parts import SummaryText, Texts
 from profkit.reporting.view import (
     Block,
     DataTable,
@@ -69,6 +67,8 @@ from profkit.reporting.views.run_text import (
     with_command,
     worst_first,
 )
+from profkit.reporting.views.summaries import summary_texts
+from profkit.reporting.views.summaries.parts import SummaryText, Texts
 
 STATUSES: dict[VerdictWord, Status] = {
     "fail": Status.FAIL,

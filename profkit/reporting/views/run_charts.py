@@ -31,11 +31,11 @@ from profkit.reporting.chart_blocks import (
 )
 from profkit.reporting.extras import Extras
 from profkit.reporting.footnotes import footnote_of, threshold_text
-from profkit.reporting.summaries.counted import limiters_clause
-from profkit.reporting.summaries.parts import SummaryText, Texts, function_place
-from profkit.reporting.summaries.time_bars import time_bars
 from profkit.reporting.view import Block, Section
 from profkit.reporting.views.run_text import place_option
+from profkit.reporting.views.summaries.counted import limiters_clause
+from profkit.reporting.views.summaries.parts import SummaryText, Texts, function_place
+from profkit.reporting.views.summaries.time_bars import time_bars
 
 if TYPE_CHECKING:
     from profkit.core.types import AllocationLine

@@ -13,10 +13,10 @@ from profkit.core.formatting import format_quantity, plural
 from profkit.core.types import Reading, RunDocument, Scope, Source, Verdict
 from profkit.reporting.chart_blocks import CellValue, RowDetail, SortableColumn, SortableTable
 from profkit.reporting.footnotes import MARKS, footnote_of
-from profkit.reporting.summaries.kernels import bottleneck_cell, limiter_cell
 from profkit.reporting.view import Block, Fold, Section, TableColumn, Text, code, table
 from profkit.reporting.views.run_charts import is_metal
 from profkit.reporting.views.run_text import SIGNS, WORDS, scope_name
+from profkit.reporting.views.summaries.kernels import bottleneck_cell, limiter_cell
 
 _NAME = 4000  # characters of a whole name: longer ones, which somebody made, are cut
 _NAMES = 400_000  # characters of all names: of what is beyond each is cut shorter

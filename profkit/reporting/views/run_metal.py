@@ -23,10 +23,10 @@ from profkit.core.types import (
 )
 from profkit.reporting.chart_blocks import Bar, Bars, Mark, OverTime, Piece, StackedBar
 from profkit.reporting.footnotes import footnote_of, reading_span
-from profkit.reporting.summaries.parts import Texts
-from profkit.reporting.summaries.time_bars import share_reading
 from profkit.reporting.view import Block, DataTable, Fold, Section, Sourced, Text, table
 from profkit.reporting.views.run_charts import chart_group, threshold_mark, without_chart
+from profkit.reporting.views.summaries.parts import Texts
+from profkit.reporting.views.summaries.time_bars import share_reading
 
 _BARS = 12  # of encoders and shaders
 _COUNTER_BARS = 16

@@ -9,7 +9,7 @@ import pytest
 from profkit.analysis.summaries.time import time_readings
 from profkit.core import statistics
 from profkit.core.types import Moment, SampleSet, Timing
-from profkit.reporting.summaries.parts import SummaryText
+from profkit.reporting.views.summaries.parts import SummaryText
 from tests import documents
 from tests.reporting.shown import concern_text, rows_of
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from profkit.core.errors import WorkloadError
-from profkit.reporting.summaries import summary_texts
+from profkit.reporting.views.summaries import summary_texts
 from tests.backends.cuda.conftest import Machine
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")

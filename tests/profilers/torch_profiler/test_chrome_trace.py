@@ -13,7 +13,7 @@ from profkit.core.errors import UnreadableReport
 from profkit.core.types import Report
 from profkit.profilers.registry import recognise_format
 from profkit.profiling.summarize import summarize_report
-from profkit.reporting.summaries import summary_texts
+from profkit.reporting.views.summaries import summary_texts
 from tests.conftest import ROOT
 
 DATA = ROOT / "tests" / "data" / "cuda" / "torch"

@@ -12,7 +12,7 @@ import pytest
 from profkit.analysis.stacks.files import flame_of
 from profkit.profilers.xctrace.report import read_exports
 from profkit.profiling.summarize import summarize_report
-from profkit.reporting.summaries import summary_texts
+from profkit.reporting.views.summaries import summary_texts
 
 TESTS = Path(__file__).resolve().parents[2]
 EXTRACT = TESTS / "data" / "xctrace" / "m1"

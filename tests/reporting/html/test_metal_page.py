@@ -10,7 +10,7 @@ import pytest
 
 from profkit.analysis.summaries.readings import unavailable_reading
 from profkit.core.types import RUN, MetalTrace, Threshold, Verdict
-from profkit.reporting.summaries.time_bars import metal_bars
+from profkit.reporting.views.summaries.time_bars import metal_bars
 from tests.reporting.html import metal_pages
 from tests.reporting.html.markup import problems
 from tests.reporting.shown import run_page as render

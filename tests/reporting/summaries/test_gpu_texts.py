@@ -24,9 +24,9 @@ from profkit.core.types import (
 from profkit.profiling.evaluate_targets import enrich_document as enrich
 from profkit.profiling.evaluate_targets import judge_document, targets_for
 from profkit.profiling.evaluate_targets import summarize_document as summarize
-from profkit.reporting.summaries import summary_texts
-from profkit.reporting.summaries.counted import limiters_clause
-from profkit.reporting.summaries.kernels import limiter_cell
+from profkit.reporting.views.summaries import summary_texts
+from profkit.reporting.views.summaries.counted import limiters_clause
+from profkit.reporting.views.summaries.kernels import limiter_cell
 from tests import gpu_documents as gpu
 from tests.reporting.shown import cells_of as cells
 from tests.reporting.shown import rows_of, table_of

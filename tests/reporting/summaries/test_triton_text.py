@@ -8,8 +8,8 @@ import pytest
 
 from profkit.core.types import SampleSet, Timing, TritonWork, Tuning
 from profkit.profiling import evaluate_targets as judgement
-from profkit.reporting.summaries import summary_texts
-from profkit.reporting.summaries.parts import SummaryText
+from profkit.reporting.views.summaries import summary_texts
+from profkit.reporting.views.summaries.parts import SummaryText
 from tests.gpu_documents import run, trace
 from tests.reporting.shown import rows_of, run_markdown, run_text
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from profkit.analysis.summaries.kernels import kernel_rows
 from profkit.backends import Backend, backend_named
 from profkit.core.types import RunDocument
-from profkit.reporting.summaries import counted, cpu, gpu_time, kernels, metal, python, time
-from profkit.reporting.summaries.parts import ConcernFacts, SummaryText
+from profkit.reporting.views.summaries import counted, cpu, gpu_time, kernels, metal, python, time
+from profkit.reporting.views.summaries.parts import ConcernFacts, SummaryText
 
 _TextOf = Callable[[ConcernFacts], "SummaryText | None"]
 _HOST: Mapping[str, _TextOf] = {"python": python.python_text, "memory": python.memory_text}

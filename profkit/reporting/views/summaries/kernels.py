@@ -19,7 +19,7 @@ from profkit.analysis.summaries.kernels import (
 from profkit.backends import backend_named
 from profkit.core.formatting import format_percent, format_quantity, plural, shorten, text_bar
 from profkit.core.types import KernelBottleneck, RunDocument
-from profkit.reporting.summaries.parts import (
+from profkit.reporting.views.summaries.parts import (
     Cell,
     ConcernFacts,
     KernelTableColumn,

@@ -28,7 +28,8 @@ from profkit.analysis.summaries.metal_readings import (
 )
 from profkit.core.formatting import format_figures, format_percent, format_quantity, plural, shorten
 from profkit.core.types import MetalState, MetalTrace, MetalWork, Reading, Spread
-from profkit.reporting.summaries.parts import (
+from profkit.reporting.view import DataTable
+from profkit.reporting.views.summaries.parts import (
     NOTHING,
     ConcernFacts,
     SummaryText,
@@ -40,7 +41,6 @@ from profkit.reporting.summaries.parts import (
     summary_text,
     unknown_text,
 )
-from profkit.reporting.view import DataTable
 
 LARGE = 10.0  # % of the window: below, naming the largest part of the idle time explains nothing
 APART = 1.0  # points; the device beyond the process by less is a matter of two tables' clocks

@@ -18,7 +18,8 @@ from profkit.core.types import (
     TritonWork,
     Tuning,
 )
-from profkit.reporting.summaries.parts import (
+from profkit.reporting.view import DataTable
+from profkit.reporting.views.summaries.parts import (
     NOTHING,
     TOP_FUNCTIONS,
     ConcernFacts,
@@ -33,7 +34,6 @@ from profkit.reporting.summaries.parts import (
     share_text,
     summary_text,
 )
-from profkit.reporting.view import DataTable
 
 ROWS, THREAD_ROWS, LINE_ROWS = 5, 6, 8  # modules and lines worth a row: below these the rest is small change
 LEAST = 0.001  # share below which a function is not worth a row: a hundred of them are still a tenth

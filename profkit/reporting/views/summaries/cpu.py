@@ -10,7 +10,8 @@ from profkit.analysis.summaries.cpu import HOTTEST, WORTH, counted_profile, is_s
 from profkit.analysis.summaries.roofline import BEYOND, BEYOND_WHOLE, Ceilings, lower_ceiling, work_of
 from profkit.core.formatting import format_figures, format_percent, format_quantity, joined, shorten
 from profkit.core.types import Hotspot, Profile, Reading, RunDocument
-from profkit.reporting.summaries.parts import (
+from profkit.reporting.view import DataTable
+from profkit.reporting.views.summaries.parts import (
     NOTHING,
     TOP_FUNCTIONS,
     ConcernFacts,
@@ -24,7 +25,6 @@ from profkit.reporting.summaries.parts import (
     summary_text,
     unknown_text,
 )
-from profkit.reporting.view import DataTable
 
 # Why simulated rates are not those of the chip (valgrind's cache model).
 _SIMULATED = (

@@ -20,7 +20,7 @@ from profkit.core.formatting import format_percent, format_quantity
 from profkit.core.types import RUN, GpuTrace, MetalTrace, MetalWork, Profile, Reading, RunDocument, Source
 from profkit.reporting.chart_blocks import Piece, StackedBar
 from profkit.reporting.footnotes import footnote_of
-from profkit.reporting.summaries.metal import IDLE as IDLE_OF_PROCESS
+from profkit.reporting.views.summaries.metal import IDLE as IDLE_OF_PROCESS
 
 MOST_PARTS = 40  # parts that are named; what is smaller than these goes together
 _DESCRIBED = 12  # parts in the text of a bar

@@ -22,8 +22,8 @@ from profkit.analysis.summaries.roofline_points import (
 )
 from profkit.core.formatting import format_figures, format_percent, format_quantity, shorten
 from profkit.core.types import Reading
-from profkit.reporting.summaries.kernels import limiter_cell
-from profkit.reporting.summaries.parts import (
+from profkit.reporting.views.summaries.kernels import limiter_cell
+from profkit.reporting.views.summaries.parts import (
     Cell,
     ConcernFacts,
     KernelTableColumn,

@@ -8,7 +8,8 @@ from profkit.analysis.summaries.time import scope_of, time_readings
 from profkit.core import statistics
 from profkit.core.formatting import format_figures, format_percent, format_quantity, plural
 from profkit.core.types import Reading, SampleSet, Timing
-from profkit.reporting.summaries.parts import (
+from profkit.reporting.view import DataTable
+from profkit.reporting.views.summaries.parts import (
     ConcernFacts,
     SummaryText,
     absence_notes,
@@ -16,7 +17,6 @@ from profkit.reporting.summaries.parts import (
     summary_text,
     value_of,
 )
-from profkit.reporting.view import DataTable
 
 # Device and host alone nearer to each other than this share neither side clearly, and the wall clock's own noise.
 SIDES_APART = 0.1

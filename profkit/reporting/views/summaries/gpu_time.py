@@ -17,7 +17,8 @@ from profkit.analysis.summaries.gpu_time import (
 from profkit.analysis.summaries.kernels import BOTTLENECK_TITLES, KernelRow
 from profkit.core.formatting import format_percent, format_quantity, joined, plural, shorten
 from profkit.core.types import GpuTrace, StreamTime, Transfer
-from profkit.reporting.summaries.parts import (
+from profkit.reporting.view import DataTable
+from profkit.reporting.views.summaries.parts import (
     NOTHING,
     ConcernFacts,
     SummaryText,
@@ -27,7 +28,6 @@ from profkit.reporting.summaries.parts import (
     summary_text,
     unknown_text,
 )
-from profkit.reporting.view import DataTable
 
 DEVICES = 4  # of which each is told; of more the least and the most
 LARGE_SHARE = 0.1  # of the span: below, naming the largest part as the cause explains nothing
