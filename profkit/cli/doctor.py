@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from profkit.cli.model_options import (
+from profkit.cli.kernel_options import (
     MODELS,
     BaseUrlOption,
     CommandOption,
