@@ -196,7 +196,7 @@ def evaluate(
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
     from profkit.execution.places.parse import hide_prefixes
-    from profkit.generation.clients.addresses import without_secrets
+    from profkit.generation.clients.keys import without_secrets
     from profkit.kernels.evaluation.journal import read_document, read_request, require_code
     from profkit.kernels.evaluation.request import EvaluationOptions, PairOptions, make_request
     from profkit.kernels.evaluation.sources.registry import make_source_request
