@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from profkit.analysis.evaluation.bottleneck import bottleneck_of, insight_of
-from profkit.analysis.evaluation.ranking import farthest_tests, least_speedups, slowest_tests
+from profkit.analysis.evaluation.scores import farthest_tests, least_speedups, slowest_tests
+from profkit.analysis.evaluation.witnesses import bottleneck_of, insight_of
 from profkit.analysis.ranking.ranking import farthest_from_roofline, slowest_cases
 from profkit.backends import backend_named
 from profkit.core.errors import Interrupted, ProfkitError, UsageError
