@@ -11,7 +11,7 @@ from pathlib import Path
 from profkit.analysis.generation import GenerationScores, feedback_steps, generation_scores
 from profkit.core.formatting import format_utc_time, joined, plural
 from profkit.core.types import GenerationDocument, OperationAttempts
-from profkit.reporting.chart_blocks import Charts
+from profkit.reporting.chart_blocks import Charts, Points
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -158,10 +158,10 @@ def _attempt_charts(
         fold = Fold.FOLDED if many else Fold.OPEN
         yield Section("Attempts by operation", (body,), places.description, fold, "map")
     if speeds is not None:
-        shown = len(speeds.charts[0].series)
+        shown = sum(isinstance(mark, Points) for mark in speeds.marks)
         most = f" The {LINES} operations whose speed changed most." if shown == LINES else ""
         body = Detail(
-            (Paragraph(legend(speeds.charts[0])), Charts((speeds,), f"Correct attempts alone.{most}")),
+            (Paragraph(legend(speeds)), Charts((speeds,), f"Correct attempts alone.{most}")),
             (),
             "Speed by attempt",
         )
