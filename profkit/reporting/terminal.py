@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from profkit.reporting.chart_blocks import Chart, Charts
+from profkit.reporting.chart_blocks import Charts
 from profkit.reporting.screen import Part, Screen
 from profkit.reporting.view import (
     Block,
@@ -129,8 +129,8 @@ class _Terminal:
             case Commands():
                 for text in block.lines:
                     self.screen.line(text, indent=self.indent, hang=2)
-            case Chart() | Charts():
-                self.charts(block if isinstance(block, Charts) else Charts((block,)))
+            case Charts():
+                self.charts(block)
             case _:
                 for part in block.plain():
                     self.block(part)

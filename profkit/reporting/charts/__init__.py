@@ -1,1 +1,1 @@
-"""Charts: `axes` and `chart_blocks` say what they are, `of_run`, `trend` and `series` make them, others draw them."""
+"""Charts: `axes` and `marks` say what they are, `of_run`, `trend` and `series` make them, the others draw them."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.core.formatting import format_percent
-from profkit.reporting.chart_blocks import Bar, Bars, Legend, Piece, StackedBar
+from profkit.reporting.chart_blocks import Bar, Bars, Piece, StackedBar
 from profkit.reporting.charts.draw import legend_rows, small_print
+from profkit.reporting.charts.marks import Legend
 from profkit.reporting.charts.svg import (
     FONT,
     LINE,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from profkit.reporting.chart_blocks import (
+from profkit.reporting.charts.marks import (
     AnyMark,
     Area,
     Chart,

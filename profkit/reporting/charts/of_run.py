@@ -9,8 +9,8 @@ from math import sqrt
 from profkit.analysis.summaries.roofline_points import Roofline, RooflineCeiling, RooflinePoint
 from profkit.analysis.summaries.time import ProcessDistribution, SampleDistribution
 from profkit.core.formatting import format_percent, format_quantity, plural, shorten
-from profkit.reporting.chart_blocks import AnyMark, Area, Chart, Legend, Line, Point, Points, Rectangle, Rule
 from profkit.reporting.charts.axes import Axis
+from profkit.reporting.charts.marks import AnyMark, Area, Chart, Legend, Line, Point, Points, Rectangle, Rule
 from profkit.reporting.footnotes import footnote_of
 
 _MOST_ROWS = 12  # processes that are drawn; more are counted in a line

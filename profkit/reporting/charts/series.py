@@ -8,8 +8,9 @@ from math import isfinite
 
 from profkit.core.formatting import format_quantity
 from profkit.core.types import Look
-from profkit.reporting.chart_blocks import AnyMark, Chart, Charts, Line, Point, Points, Rectangle, Rule
+from profkit.reporting.chart_blocks import Charts
 from profkit.reporting.charts.axes import Axis, Tick
+from profkit.reporting.charts.marks import AnyMark, Chart, Line, Point, Points, Rectangle, Rule
 
 _ROOM = 1.5  # floors that are shown on both sides at least
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 
 from profkit.core.formatting import shorten
-from profkit.reporting.chart_blocks import Chart, Line, Points, Rule, places
 from profkit.reporting.charts.axes import Scale, Tick
+from profkit.reporting.charts.marks import Chart, Line, Points, Rule, places
 
 ROWS = 10
 GAP = 3  # characters between two charts

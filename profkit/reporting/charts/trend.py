@@ -10,8 +10,8 @@ from profkit.core.formatting import format_figures, format_percent, format_quant
 from profkit.core.types import ChangePoint, Trend
 from profkit.core.types import Point as Value
 from profkit.core.types.history import SegmentCause
-from profkit.reporting.chart_blocks import FEW, AnyMark, Area, Chart, Line, Point, Points, Rectangle, Rule
 from profkit.reporting.charts.axes import Axis, Scale, Tick, axis_unit, date_ticks, in_order, linear, ticks
+from profkit.reporting.charts.marks import FEW, AnyMark, Area, Chart, Line, Point, Points, Rectangle, Rule
 
 _COLUMNS = 120  # edges of an area: finer is no longer seen
 # times the range of the values: an interval that reaches further is cut, or it would be all there is

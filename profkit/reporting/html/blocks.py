@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from profkit.core.types import Json
 from profkit.reporting.chart_blocks import (
     Bars,
-    Chart,
     Charts,
     FlameGraph,
     NoChart,
@@ -19,6 +18,7 @@ from profkit.reporting.chart_blocks import (
 )
 from profkit.reporting.charts.bars import draw_bars, draw_stacked
 from profkit.reporting.charts.draw import SERIES, draw
+from profkit.reporting.charts.marks import Chart
 from profkit.reporting.forges.ci import Annotations, Cases
 from profkit.reporting.html.escape import Html, element, link, prose, text, together
 from profkit.reporting.html.graphs import flame_data, flame_html, table_data, table_html
@@ -163,7 +163,7 @@ class PageBlocks:
                 return _lines(block.lines)
             case Charts():
                 return self._charts(block)
-            case Chart() | Bars() | StackedBar() | WinnerMap():
+            case Bars() | StackedBar() | WinnerMap():
                 return self._charts(Charts((block,)))
             case NoChart():
                 return self._no_chart(block)

@@ -22,16 +22,7 @@ from profkit.analysis.summaries.time import distribution_of
 from profkit.backends import backend_named
 from profkit.core.formatting import format_percent, format_quantity, plural
 from profkit.core.types import Hotspot, Profile, ProfileKind, Reading, RunDocument, Scope, Summary
-from profkit.reporting.chart_blocks import (
-    Bar,
-    Bars,
-    Charts,
-    FlameGraph,
-    Mark,
-    NoChart,
-    Piece,
-    StackedBar,
-)
+from profkit.reporting.chart_blocks import Bar, Bars, Charts, FlameGraph, Mark, NoChart, Piece, StackedBar
 from profkit.reporting.charts.of_run import distribution_chart, growth_chart, roofline_chart, sequence_chart
 from profkit.reporting.extras import Extras
 from profkit.reporting.footnotes import footnote_of

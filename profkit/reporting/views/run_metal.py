@@ -22,7 +22,8 @@ from profkit.core.types import (
     RunDocument,
     Source,
 )
-from profkit.reporting.chart_blocks import Bar, Bars, Chart, Mark, Piece, StackedBar
+from profkit.reporting.chart_blocks import Bar, Bars, Mark, Piece, StackedBar
+from profkit.reporting.charts.marks import Chart
 from profkit.reporting.charts.of_run import over_time_chart
 from profkit.reporting.footnotes import footnote_of, reading_span
 from profkit.reporting.view import Block, DataTable, Fold, Section, Sourced, Text, table

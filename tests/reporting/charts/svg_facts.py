@@ -6,8 +6,8 @@ import re
 from itertools import accumulate
 from xml.etree import ElementTree
 
-from profkit.reporting.chart_blocks import Chart
 from profkit.reporting.charts.draw import draw
+from profkit.reporting.charts.marks import Chart
 from profkit.reporting.charts.svg import FONT, width
 
 

@@ -20,7 +20,8 @@ from profkit.analysis.summaries.roofline_points import (
 from profkit.analysis.summaries.time import SampleDistribution, distribution_of
 from profkit.core.types import ChangePoint, Look, SampleSet, Scope, Segment, Series, SeriesKey, Timing, Trend
 from profkit.core.types import Point as Night
-from profkit.reporting.chart_blocks import Chart, Charts, Point, Points, WinnerCell, WinnerMap
+from profkit.reporting.chart_blocks import Charts, WinnerCell, WinnerMap
+from profkit.reporting.charts.marks import Chart, Point, Points
 from profkit.reporting.charts.of_run import (
     distribution_chart,
     growth_chart,

@@ -19,7 +19,8 @@ from profkit.analysis.evaluation import (
 )
 from profkit.core.formatting import format_figures, plural, shorten
 from profkit.core.types import EvaluationDocument, TestResult
-from profkit.reporting.chart_blocks import Chart, WinnerCell, WinnerMap
+from profkit.reporting.chart_blocks import WinnerCell, WinnerMap
+from profkit.reporting.charts.marks import Chart
 from profkit.reporting.charts.series import step_curve
 from profkit.reporting.view import Block, table
 from profkit.reporting.views.evaluation.text import percent, ratio, speedup_text

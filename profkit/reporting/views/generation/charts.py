@@ -14,7 +14,8 @@ from profkit.analysis.generation import (
 )
 from profkit.core.formatting import plural, shorten
 from profkit.core.types import Attempt, GenerationDocument, OperationAttempts
-from profkit.reporting.chart_blocks import Chart, Piece, Point, Points, StackedBar, WinnerCell, WinnerMap
+from profkit.reporting.chart_blocks import Piece, StackedBar, WinnerCell, WinnerMap
+from profkit.reporting.charts.marks import Chart, Point, Points
 from profkit.reporting.charts.series import series_chart
 from profkit.reporting.view import Span, Text, between, joined
 from profkit.reporting.views.evaluation.text import format_duration, percent

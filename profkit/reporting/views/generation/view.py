@@ -11,7 +11,8 @@ from pathlib import Path
 from profkit.analysis.generation import GenerationScores, feedback_steps, generation_scores
 from profkit.core.formatting import format_utc_time, joined, plural
 from profkit.core.types import GenerationDocument, OperationAttempts
-from profkit.reporting.chart_blocks import Charts, Points
+from profkit.reporting.chart_blocks import Charts
+from profkit.reporting.charts.marks import Points
 from profkit.reporting.view import (
     Block,
     Commands,

@@ -9,7 +9,8 @@ from typing import Literal
 from profkit.core.formatting import format_quantity, format_utc_time
 from profkit.core.types import Incident, MetricOutcome, Night, Outcome, Verdict, VerdictWord, WorkloadOutcome
 from profkit.core.types.night import OUTCOME_ORDER
-from profkit.reporting.chart_blocks import Chart, Charts
+from profkit.reporting.chart_blocks import Charts
+from profkit.reporting.charts.marks import Chart
 from profkit.reporting.charts.trend import trend_chart
 from profkit.reporting.forges.ci import Annotation, Annotations, Case, Cases, CaseState
 from profkit.reporting.view import (

@@ -9,15 +9,8 @@ from dataclasses import dataclass
 from profkit.analysis.ranking.ranking import BASELINE, FILE, efficiency, throughput
 from profkit.core.formatting import format_figures, format_quantity, plural, shorten
 from profkit.core.types import CaseResult, MeasuredCeilings, SweepDocument
-from profkit.reporting.chart_blocks import (
-    CellValue,
-    Charts,
-    NoChart,
-    Point,
-    Points,
-    SortableColumn,
-    SortableTable,
-)
+from profkit.reporting.chart_blocks import CellValue, Charts, NoChart, SortableColumn, SortableTable
+from profkit.reporting.charts.marks import Point, Points
 from profkit.reporting.charts.series import cloud_chart
 from profkit.reporting.view import Block, Paragraph, Section, Span
 from profkit.reporting.views.sweep.text import Marker, short_name

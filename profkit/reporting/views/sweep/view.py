@@ -29,7 +29,8 @@ from profkit.analysis.ranking.ranking import (
 )
 from profkit.core.formatting import format_percent, format_quantity, joined, plural, shorten
 from profkit.core.types import CaseResult, GridPoint, SweepDocument
-from profkit.reporting.chart_blocks import Charts, Point, Points, WinnerCell, WinnerMap
+from profkit.reporting.chart_blocks import Charts, WinnerCell, WinnerMap
+from profkit.reporting.charts.marks import Point, Points
 from profkit.reporting.charts.series import series_chart
 from profkit.reporting.view import (
     Block,
