@@ -276,5 +276,5 @@ def test_the_one_other_thing_that_is_worse_is_named_with_its_size() -> None:
 
 
 def test_a_line_that_was_taken_out_says_so() -> None:
-    line = BlamedLine("a.py", 9, "CACHE[text] = words", "1a2b3c4", "No cache", "parse", "more", True)
+    line = BlamedLine("a.py", 9, "CACHE[text] = words", "1a2b3c4", "No cache", "parse", said("more"), True)
     assert "taken out: CACHE[text] = words" in as_text(compared(blamed=(line,)), color=False, width=100)

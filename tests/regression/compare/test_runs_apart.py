@@ -184,8 +184,7 @@ def of_command(text: str, commit: str | None = None) -> RunDocument:
         (
             ("python step.py", "a" * 40),
             ("python step.py", "a" * 40),
-            'profkit compare --a "python step.py" --b "python step.py" '
-            "",
+            'profkit compare --a "python step.py" --b "python step.py"',
         ),
         (
             ("python step.py", "a" * 40),
@@ -195,8 +194,7 @@ def of_command(text: str, commit: str | None = None) -> RunDocument:
         (
             ("python step.py", "a" * 40 + "+"),
             ("python step.py", "b" * 40),
-            'profkit compare --a "python step.py" --b "python step.py" '
-            "",
+            'profkit compare --a "python step.py" --b "python step.py"',
         ),
         (
             ("echo $HOME", None),
