@@ -2,7 +2,7 @@
 
     python -m tests.performance.detectors_steps [--folder FOLDER]
 
-The series were recorded by `detectors_record`; FOLDER holds others. Of each, stretches of 120 nights with 30 to come
+FOLDER holds series of yours. Of each, stretches of 120 nights with 30 to come
 are taken, and those 30 made slower; every night the rule sees all nights so far. A step is found when a place within 5
 nights of it is named; a stretch in which the rule names that place without the step is left out for it. False alarms
 are counted on the same values in shuffled order, which has no change, night by night: a place counts once.
