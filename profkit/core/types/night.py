@@ -23,12 +23,12 @@ DecisionStep = Literal["band", "same-night", "nights", "drift", "change-point", 
 
 @dataclass(frozen=True)
 class MetricOutcome:
-    """What the nightly says of one metric of one workload. `code` is a short fixed word for scripts."""
+    """What the nightly says of one metric of one workload. `code` is a short fixed word: what is said of it follows."""
 
     metric: str
     outcome: Outcome
     code: str
-    reason: str
+    message: str = ""  # of a run that is not valid: what its profile says
     step: DecisionStep = "none"
     unit: str = ""
     better: Direction = "lower"
@@ -41,11 +41,11 @@ class MetricOutcome:
     change_points: tuple[ChangePoint, ...] = ()
     trend: Trend | None = None  # what a plot shows
     nights: int = 0  # for how many nights in a row it has been outside
+    short: int = 0  # nights more until it is decided
     gates: bool = True  # False: shown, and sets no outcome of the night
     since: str | None = None  # when the regression, or the candidate, began: `started` of its first night
     commit: str | None = None  # of that night
     good_commit: str | None = None  # of the last good night before it
-    chance: float | None = None  # how often a quiet night of this series is outside of the control limits
 
 
 @dataclass(frozen=True)
