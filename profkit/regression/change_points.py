@@ -253,7 +253,9 @@ def autocorrelation(values: NDArray[np.float64], places: Sequence[int] = ()) -> 
     if len(values) < FEWEST or sigma == 0:
         return None
     stretches = _residuals(values, places)
-    products, powers = (sum(part) for part in zip(*(_lag_sums(s, CLIP * sigma) for s in stretches), strict=True))
+    products, powers = (
+        sum(part) for part in zip(*(_lag_sums(s, CLIP * sigma) for s in stretches), strict=True)
+    )
     return _unbiased_correlation(products, powers, len(values), len(stretches))
 
 

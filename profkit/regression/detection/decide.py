@@ -80,12 +80,14 @@ def decide(
     return replace(outcome, change_points=findings.change_points, trend=trend)
 
 
-def outcome_of(series: Series, rule: NightRule, result: NightResult, late: Late | None = None) -> MetricOutcome:
+def outcome_of(
+    series: Series, rule: NightRule, result: NightResult, late: Late | None = None
+) -> MetricOutcome:
     """`result` of the last point of `series` as an outcome, with what was found late of what it lets pass."""
     point, better = series.points[-1], direction(series, rule)
     if late is not None and result.outcome in ("pass", "new", "ambiguous"):
-        found = {"first": late.first, "last_good": late.last_good, "before": late.before}
-        result = replace(result, code=late.step, step=late.step, **found)
+        where = replace(result, first=late.first, last_good=late.last_good, before=late.before)
+        result = replace(where, code=late.step, step=late.step)
     limits, outcome, code = result.limits, result.outcome, result.code
     if better == "none" and outcome in ("regressed", "improved", "ambiguous"):
         outcome, code = "pass", "moved"
@@ -101,7 +103,11 @@ def outcome_of(series: Series, rule: NightRule, result: NightResult, late: Late 
         better=better,
         scope=series.key.scope,
         value=point.value if isfinite(point.value) else None,
-        expected=result.before if result.before is not None else limits.centre if limits is not None else None,
+        expected=result.before
+        if result.before is not None
+        else limits.centre
+        if limits is not None
+        else None,
         band=(limits.low, limits.high) if limits is not None else (),
         detectable=_smallest_detectable(limits, better),
         nights=result.nights,
@@ -138,7 +144,7 @@ def _placed_in_series(findings: SeriesFindings, series: Series, past: MachinePas
     """The findings of a machine's nights, their places in the series."""
     placed = []
     for change in findings.change_points:
-        index = past.nights[change.index].index
+        index = past.nights[change.index].place
         point = series.points[index]
         placed.append(replace(change, index=index, started=point.started, commit=point.commit))
     return replace(findings, change_points=tuple(placed))
@@ -183,7 +189,7 @@ def _find_drift(past: MachinePast, rule: NightRule) -> Late | None:
         return None
     places = range(len(level) - fortnight, 0, -1)
     begin = next((n for n in places if past.bad * (level[n - 1] - old) <= 0), 0)
-    return Late("drift", past.level[begin].index, past.level[begin - 1].index if begin else None, old)
+    return Late("drift", past.level[begin].place, past.level[begin - 1].place if begin else None, old)
 
 
 def _noise_about_line(values: Sequence[float]) -> tuple[float, float]:

@@ -54,7 +54,7 @@ OUTCOMES: Mapping[str, Outcome] = {
 class Night(NamedTuple):
     """A value with its place in the series, and the share of its time that others had."""
 
-    index: int
+    place: int
     value: float
     lost: float
 
@@ -117,7 +117,9 @@ def control_limits(level: Sequence[Night], rule: NightRule, *, following: bool =
     unsure = sqrt((1 + MEDIAN_VARIANCE / n) * (1 + 12 * (1 / n - 1 / WINDOW)))
     width = max(SIGMAS * sigma * unsure * (FOLLOWING if following else 1), rule.floor(centre))
     low, high = centre - width, centre + width
-    ordered = sorted(night.value for night in level[-LONG_WINDOW:] if len(calm) < LEAST or night.lost <= DISTURBED)
+    ordered = sorted(
+        night.value for night in level[-LONG_WINDOW:] if len(calm) < LEAST or night.lost <= DISTURBED
+    )
     allowed = 1 + len(ordered) // 50
     lowest, highest = low, high
     if len(ordered) > 2 * allowed:
@@ -138,16 +140,17 @@ class MachinePast:
     side: int = 0
     alike: int = 0  # nights of the streak that are no change by a re-run
     standing: NightResult | None = None  # the regression that nobody accepted and that is not gone
+    old: list[Night] = field(default_factory=list)  # the level before it
     last_good: int | None = None
 
-    def judge(self, night: Night, word: ConfirmWord | None = None, *, with_limits: bool = False) -> NightResult:
+    def judge(
+        self, night: Night, word: ConfirmWord | None = None, *, with_limits: bool = False
+    ) -> NightResult:
         """The result of a night, by the `word` of its re-run where there was one; `with_limits`: always with them."""
         first_level = len(self.nights) < LEAST
         self.nights.append(night)
         if len(self.level) < LEAST:
-            short = LEAST - len(self.level)
-            self._add(night)
-            return NightResult("new", short=short) if first_level else self._inside(None)
+            return self._judge_young(night, first_level)
         if not self.streak and not with_limits:
             centre = median([each.value for each in self.level[-WINDOW:]])
             if abs(night.value - centre) <= self.rule.floor(centre):
@@ -176,7 +179,9 @@ class MachinePast:
     def _add(self, night: Night) -> None:
         centre = median([each.value for each in self.level[-WINDOW:]]) if self.level else night.value
         if len(self.level) < LEAST or self.bad * (night.value - centre) <= 0:
-            self.last_good = night.index  # not every night within: after a small step the first bad ones are, too
+            self.last_good = (
+                night.place
+            )  # not every night within: after a small step the first bad ones are, too
         self.level.append(night)
 
     def _return_streak(self) -> None:
@@ -184,10 +189,27 @@ class MachinePast:
         self.level += self.streak
         self.streak, self.side, self.alike = [], 0, 0
 
-    def _new_level(self) -> None:
-        """The nights of the streak are the normal from here on."""
-        self.level, self.last_good = [], self.streak[-1].index
+    def _new_level(self, back: Sequence[Night] = ()) -> None:
+        """The nights of the streak are the normal from here on; `back`: again, after these."""
+        self.level, self.last_good = list(back), self.streak[-1].place
         self._return_streak()
+
+    def _judge_young(self, night: Night, first_level: bool) -> NightResult:
+        """A night at a level too young to be judged by: at most back where it was before a regression."""
+        stands, limits = self.standing, self.standing.limits if self.standing is not None else None
+        if stands is None or limits is None or limits.side(night.value) == self.bad:
+            short = LEAST - len(self.level)
+            self._return_streak()
+            self._add(night)
+            return NightResult("new", short=short) if first_level else self._inside(None)
+        self.side = -self.bad
+        self.streak.append(night)
+        seen = NightResult("returning", "band", limits, len(self.streak), stands.first, self.last_good)
+        if len(self.streak) < self.rule.nights:
+            return seen
+        self.standing = None
+        self._new_level(self.old)
+        return replace(seen, code="gone", step="nights")
 
     # ------------------------------------------------------------ nights within the limits
 
@@ -219,31 +241,35 @@ class MachinePast:
 
     def _judge_worse(self, limits: Limits, word: ConfirmWord | None) -> NightResult:
         nights = len(self.streak)
-        seen = NightResult("same", "same-night", limits, nights, self.streak[0].index, self.last_good)
+        seen = NightResult("same", "same-night", limits, nights, self.streak[0].place, self.last_good)
         if word == "same":
             result = self._inside(limits) if self.standing is not None else seen
             if self.alike >= self.rule.nights:
                 self._new_level()  # the code is the same and the level another: the machine's normal now
             return result
-        missing = self.rule.nights - nights + self.alike
+        calm = sum(
+            night.lost <= DISTURBED for night in self.streak
+        )  # a night that others disturbed confirms nothing
+        missing = self.rule.nights - calm + self.alike
         if word != "different" and missing > 0:
             if self.standing is not None:
                 return self._inside(limits)
             return replace(seen, code="suspect", step="band", short=missing)
         step: DecisionStep = "same-night" if word == "different" else "nights"
         result = replace(seen, code=step, step=step, before=limits.centre)
-        self.standing = self.standing or result
+        if self.standing is None:
+            self.standing, self.old = result, self.level
         self._new_level()
         return result
 
     def _judge_better(self, limits: Limits, word: ConfirmWord | None) -> NightResult:
         nights, stands = len(self.streak), self.standing
-        seen = NightResult("returning", "band", limits, nights, self.streak[0].index, self.last_good)
+        seen = NightResult("returning", "band", limits, nights, self.streak[0].place, self.last_good)
         near = stands is not None and stands.limits is not None
         inside = near and stands.limits.side(self.streak[-1].value) != self.bad  # type: ignore[union-attr]
         confirmed = word == "different" or (word != "same" and nights - self.alike >= self.rule.nights)
         if confirmed or self.alike >= self.rule.nights:
-            self._new_level()
+            self._new_level(self.old if confirmed and inside else ())
         if stands is not None and not inside:
             return self._inside(limits)
         if not confirmed:

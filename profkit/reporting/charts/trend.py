@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 
 from profkit.analysis.metrics import title_of
 from profkit.core.formatting import format_figures, format_percent, format_quantity, plural
-from profkit.core.types import ChangePoint, Point, Trend
+from profkit.core.types import ChangePoint, Point, Segment, Series, Trend
 from profkit.core.types.history import SegmentCause
 from profkit.reporting.charts.axes import (
     Box,
@@ -163,6 +163,20 @@ BEYOND = 3.0
 CAUSES: dict[SegmentCause, str] = {"begin": "begin", "machine": "other machine", "accepted": "accepted"}
 
 
+def segment_reason(series: Series, segment: Segment) -> str:
+    """Why a segment begins, in words."""
+    if segment.cause == "accepted":
+        return f"accepted{f' by {segment.by}' if segment.by else ''}: {segment.word}"
+    here = series.points[segment.first].machine
+    before = [p.machine for p in series.points[: segment.first] if p.valid]
+    return f"another machine: {short_machine(before[-1] if before else '')}, then {short_machine(here)}"
+
+
+def short_machine(machine: str) -> str:
+    """A fingerprint's id as people read it: enough of it to tell two apart."""
+    return machine[:12] if machine else "unknown"
+
+
 @dataclass(frozen=True)
 class _Plot:
     """Where everything is: scales, the box, and the place of each point on the x axis."""
@@ -305,7 +319,12 @@ def _events(trend: Trend, plot: _Plot) -> list[str]:
         (change.index, "change", _step(change), _change(change, plot.unit)) for change in trend.change_points
     ]
     events += [
-        (e.first, "segment", f"◆ {CAUSES[e.cause]}", f"new segment, {CAUSES[e.cause]}: {e.reason}")
+        (
+            e.first,
+            "segment",
+            f"◆ {CAUSES[e.cause]}",
+            f"new segment, {CAUSES[e.cause]}: {segment_reason(trend.series, e)}",
+        )
         for e in trend.epochs
     ]
     known = [event for event in events if 0 < event[0] < len(plot.places)]
@@ -365,5 +384,8 @@ def _told(trend: Trend, unit: str) -> str:
         parts.append(f"{hollow} of them decide nothing")
     parts += [f"changed by {_change(change, unit)}" for change in trend.change_points[-5:]]
     begun = [segment for segment in trend.epochs if segment.first > 0]
-    parts += [f"new segment at night {e.first + 1} ({CAUSES[e.cause]}): {e.reason}" for e in begun[-5:]]
+    parts += [
+        f"new segment at night {e.first + 1} ({CAUSES[e.cause]}): {segment_reason(trend.series, e)}"
+        for e in begun[-5:]
+    ]
     return "; ".join(parts) + "."

@@ -99,7 +99,12 @@ def every_night(
         seen = bisect_left(asked, True, key=lambda i: decide(cut(i), rule, accepted, words).code in LATE)
         for index in asked[seen:]:
             if found[index].outcome in ("pass", "new", "ambiguous"):
-                same = {"outcome": last.outcome, "code": last.code, "step": last.step, "expected": last.expected}
+                same = {
+                    "outcome": last.outcome,
+                    "code": last.code,
+                    "step": last.step,
+                    "expected": last.expected,
+                }
                 same |= {"since": last.since, "commit": last.commit, "good_commit": last.good_commit}
                 found[index] = replace(found[index], **same)
     return tuple(found)
