@@ -40,7 +40,7 @@ def trend(number: int) -> Trend:
         points.append(Point(f"run-{night}", started, "m", value, value * 0.99, value * 1.01, "abcdef1234567"))
     series = Series(SeriesKey(f"workload {number}", "cuda", "time.median"), "s", "lower", tuple(points))
     epochs = (Segment(0, 99, "begin"), Segment(100, NIGHTS - 1, "machine"))
-    return Trend(series, epochs, (ChangePoint(200, 4.1e-3, 4.3e-3, ("e-divisive",)),))
+    return Trend(series, epochs, (ChangePoint(200, 4.1e-3, 4.3e-3),))
 
 
 def stacks() -> Stacks:

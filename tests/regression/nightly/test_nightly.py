@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 from jsonschema import Draft202012Validator
-from workplace import aged, commit, git, repository, told
+from workplace import aged, commit, git, notes_of, repository, told
 
 from profkit.regression.history import open_history
 from tests import schemas
@@ -205,7 +205,7 @@ def test_what_cannot_be_confirmed_says_why_and_fails_nothing(tmp_path: Path, sim
     commit(place, 300)
     document = night(place, "--night", "b").json()
     assert (document["exit_code"], document["workloads"][0]["outcome"]) == (0, "ambiguous")
-    assert "setup command exited with 3" in told(document["workloads"][0])
+    assert "setup command exited with 3" in notes_of(document["workloads"][0])[0]
     assert night(place, "--night", "b", "--strict").code == 5
 
 
