@@ -13,10 +13,9 @@ from typing import Any, cast
 from profkit.core.errors import Interrupted, ProfkitError, UsageError
 from profkit.core.progress import Progress
 from profkit.core.types import GenerationDocument
-from profkit.generation.clients.addresses import is_local, without_secrets
+from profkit.generation.clients.keys import is_local, without_secrets
 from profkit.generation.clients.registry import ClientOptions, MadeClient, make_client
 from profkit.generation.journal import FILE, AskedModel, read_document, read_model, read_request
-from profkit.generation.outputs import write_generation
 from profkit.generation.request import (
     GenerationOptions,
     GenerationRequest,
@@ -114,13 +113,10 @@ def _was_answered(folder: Path) -> bool:
 
 
 def _client(asked: ClientOptions, request: GenerationRequest, spent: tuple[int, int]) -> MadeClient:
-    limits = request.limits
     return make_client(
         replace(
             asked,
-            max_tokens=limits.tokens,
-            max_cost=limits.cost,
-            prices=limits.prices,
+            limits=request.limits,
             spent=spent,
             answers=request.folder / ANSWERS,
         )
@@ -143,6 +139,6 @@ def _run(
         asked.temperature,
     )
     try:
-        return run_generation(request, model, made.client, progress, write_generation)
+        return run_generation(request, model, made.client, progress)
     finally:
         made.client.close()

@@ -13,7 +13,6 @@ pytest.importorskip("torch")
 
 import torch
 
-from profkit.core import codec
 from profkit.core.errors import Interrupted, UsageError, WorkloadError
 from profkit.core.progress import Silent
 from profkit.core.types import (
@@ -29,15 +28,16 @@ from profkit.evaluation import one_test
 from profkit.execution.places.files import Sending, workload_tree
 from profkit.execution.places.parse import parse_places
 from profkit.execution.places.place import ExecutionPlace
-from profkit.kernels.evaluation.journal import create_journal, read_document
+from profkit.kernels.evaluation.journal import read_document
+from profkit.kernels.evaluation.outputs import write_results
 from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings
-from profkit.kernels.evaluation.results.outputs import write_results
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection
-from profkit.profiling import drill_down, profile_tests
+from profkit.profiling import drill_down
 from profkit.profiling.profile import ProfileOptions
 from tests.evaluation_documents import a_test, failed, passed
+from tests.journals import store_evaluation
 
 RUN = RunDocument(
     "relu",
@@ -54,20 +54,15 @@ RUN = RunDocument(
 def evaluation(folder: Path, *results: TestResult, **settings: object) -> EvaluationRequest:
     """A finished evaluation in `folder` with these results."""
     request = EvaluationRequest(JudgeSettings(**settings), folder, "aten")  # type: ignore[arg-type]
-    journal = create_journal(request, "2026-11-22T00:00:00+00:00")
-    tests = [codec.to_plain_data(result.test) for result in results]
-    journal.describe({"device": "a processor", "versions": {}, "tests": tests})
-    for result in results:
-        journal.add(result, 1.0)
-    journal.close()
+    store_evaluation(request, results)
     return request
 
 
 def profiled(request: EvaluationRequest, choices: str) -> EvaluationDocument:
     """What `--profile CHOICES` makes of it."""
     document = read_document(request.folder)
-    parsed = profile_tests.parse_test_choice(choices)
-    return profile_tests.profile_tests(request, document, parsed, "gate", Silent(), write_results)
+    parsed = drill_down.parse_choices(choices, "tests")
+    return drill_down.profile_tests(request, document, parsed, "gate", Silent(), write_results)
 
 
 def test_a_profiled_test_has_its_link_and_its_insight_and_one_that_fails_costs_no_other(
@@ -147,7 +142,7 @@ def test_other_operations_are_chosen_first(tmp_path: Path) -> None:
     )
     document = read_document(request.folder)
     for choices in ("slower:2", "slowest:2", "farthest:2"):
-        chosen = profile_tests.chosen_tests(document, profile_tests.parse_test_choice(choices))
+        chosen = drill_down.chosen_tests(document, drill_down.parse_choices(choices, "tests"))
         assert [result.test.operation for result in chosen] == ["gelu.default", "relu.default"]
         assert chosen[0].speedup is not None
         assert chosen[0].speedup.median == 0.1
@@ -156,7 +151,7 @@ def test_other_operations_are_chosen_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["fastest", "slowest:0", ","])
 def test_a_choice_of_no_tests_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
-        profile_tests.parse_test_choice(text)
+        drill_down.parse_choices(text, "tests")
 
 
 def a_result(operation: str) -> TestResult:
@@ -213,9 +208,9 @@ def test_a_test_that_was_judged_elsewhere_is_the_same_program_there_with_its_fil
 
     monkeypatch.setattr(drill_down, "profile_elsewhere", profile)
     where = drill_down.ProfiledElsewhere(parse_places(["local", "ssh:a"]), Sending())
-    choices = profile_tests.parse_test_choice("slowest")
+    choices = drill_down.parse_choices("slowest", "tests")
     document = read_document(request.folder)
-    profile_tests.profile_tests(request, document, choices, "gate", Silent(), write_results, where)
+    drill_down.profile_tests(request, document, choices, "gate", Silent(), write_results, where)
     ((options, titles),) = asked
     assert titles == ("ssh:a",)
     assert options.command[:3] == ("python", "-m", "profkit.evaluation.one_test")

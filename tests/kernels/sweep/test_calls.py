@@ -26,9 +26,8 @@ from profkit.kernels.sweep.files import register_files
 from profkit.kernels.sweep.journal import find_unfinished, read_request, read_sweep
 from profkit.kernels.sweep.plan import plan_sweep, planned_seconds, seconds_left
 from profkit.kernels.sweep.request import SweepGrid, TimingOptions
-from profkit.kernels.sweep.run import run_sweep
+from profkit.kernels.sweep.run import run_sweep, update_case
 from profkit.profiling import drill_down
-from profkit.profiling import profile_cases as drill
 from profkit.profiling.profile import ProfileOptions
 from profkit.regression.compare import compare
 from profkit.regression.history import open_history
@@ -150,10 +149,8 @@ def test_what_has_no_time_is_tried_again_where_that_is_asked_for(tmp_path: Path)
     request = request_for(tmp_path / "out", "PyTorch")
     torch.set_num_threads(request.timing.threads)
     settled(request, about=describe_device(torch.device("cpu")))
-    journal = journals.reopen_journal(request.folder / journals.FILE)
-    before = journal.results
-    journal.add(replace(before[1], state="failed", median=None, reason="not yet"), 1.0)
-    journal.close()
+    before = read_sweep(request.folder).results
+    update_case(request, replace(before[1], state="failed", median=None, reason="not yet"), Silent())
     after = run_sweep(read_request(request.folder, again=True), Silent())
     assert [result.state for result in after.results] == ["measured", "measured"]
     assert after.results[0] == before[0]
@@ -226,14 +223,14 @@ def test_cases_that_are_profiled_are_linked_and_one_that_fails_costs_no_other(
         return RUN, folder
 
     monkeypatch.setattr(drill_down, "profile_workload", profile)
-    choices = drill.parse_case_choice("slowest:2,farthest")
-    found = drill.profile_cases(request, document, choices, "gate", Silent())
+    choices = drill_down.parse_choices("slowest:2,farthest", "cases")
+    found = drill_down.profile_cases(request, document, choices, "gate", Silent())
     assert len(asked) == 2
     assert "profkit.sweep.one_case" in asked[0].command
     assert [result.profile for result in found.results].count("profiles/run") == 1
     records = json.loads((request.folder / "benchmark_results.json").read_text())
     assert sorted(str(record["profile"]) for record in records) == ["None", "profiles/run"]
-    drill.profile_cases(request, found, choices, "gate", Silent())
+    drill_down.profile_cases(request, found, choices, "gate", Silent())
     assert len(asked) == 3  # only the one that failed is tried again
 
 
@@ -251,7 +248,9 @@ def test_a_ctrl_c_ends_the_profiles_and_not_the_present_one_alone(
 
     monkeypatch.setattr(drill_down, "profile_workload", profile)
     with pytest.raises(Interrupted) as found:
-        drill.profile_cases(request, document, drill.parse_case_choice("slowest:2"), "gate", Silent())
+        drill_down.profile_cases(
+            request, document, drill_down.parse_choices("slowest:2", "cases"), "gate", Silent()
+        )
     assert len(asked) == 1
     wanted = f"profkit sweep --resume {request.folder} --profile slowest:2 --profile-depth gate"
     assert found.value.fix == wanted
@@ -262,7 +261,7 @@ def test_a_ctrl_c_ends_the_profiles_and_not_the_present_one_alone(
 @pytest.mark.parametrize("text", ["", "fastest", "slowest:0", "slowest:x", ","])
 def test_a_choice_of_no_cases_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="chooses no cases"):
-        drill.parse_case_choice(text)
+        drill_down.parse_choices(text, "cases")
 
 
 def test_one_case_runs_by_itself_and_under_torchs_profiler(

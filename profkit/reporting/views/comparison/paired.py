@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from profkit.core.formatting import format_figures, plural
 from profkit.core.types import BlamedLine, Comparison, Pairing
 from profkit.reporting.chart_blocks import Charts
-from profkit.reporting.charts.intervals import IntervalChart
+from profkit.reporting.charts.series import interval_chart
 from profkit.reporting.view import Block, Item, Items, Section, Text, code, joined, soft, strong
 from profkit.reporting.views.comparison.sizes import seen_text, verdict_text
 
@@ -48,7 +48,7 @@ def interval(comparison: Comparison) -> Iterator[Block]:
         return
     scopes = {change.scope for change in times}
     of = f"the widest of {len(scopes)} times" if len(scopes) > 1 else "of the time"
-    chart = IntervalChart(pairing.looks, times[0].floor)
+    chart = interval_chart(pairing.looks, times[0].floor)
     yield Section(f"The interval {of} over the pairs", (Charts((chart,)),))
 
 
