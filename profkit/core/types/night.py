@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from profkit.core.types.comparison import Change, Comparison, Pairing
+from profkit.core.types.comparison import Change, Comparison, Fact, Pairing
 from profkit.core.types.history import ChangePoint, Trend
 from profkit.core.types.readings import RUN, Direction, Scope, Verdict
 
@@ -100,7 +100,7 @@ class NightPairs:
     changes: tuple[Change, ...] = ()
     exact: tuple[Change, ...] = ()
     pairing: Pairing | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Fact, ...] = ()
     uncounted: tuple[Uncounted, ...] = ()
 
 

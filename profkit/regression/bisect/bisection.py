@@ -20,6 +20,7 @@ from profkit.core.types import (
     BisectState,
     BisectStep,
     Change,
+    Fact,
     SkippedCommit,
 )
 from profkit.regression.bisect.measure import (
@@ -115,14 +116,17 @@ class Bisection:
             self.progress.end("failed")
             if search.inside is None:
                 raise _as_usage(fault) from None
-            self.document = replace(self.document, notes=(*self.document.notes, _reason_of(fault)[0]))
+            self.document = replace(
+                self.document, notes=(*self.document.notes, Fact.of("text", text=_reason_of(fault)[0]))
+            )
             self._change(state="open")  # the merge itself is an answer
             write_state(self.folder, self.document)
             return
         chosen = max(found, key=lambda one: _rank(one.change))
         others = [one.change for one in found if one is not chosen and one.change.word == "different"]
         notes += [
-            f"Also different, and not searched: {change.scope.name} {_percent(change)}." for change in others
+            Fact.of("also-different", name=change.scope.name or "", by=(change.ratio or 1.0) - 1)
+            for change in others
         ]
         word = chosen.change.word
         state: BisectState = "running" if word == "different" else word

@@ -270,11 +270,8 @@ def _decide_workload(session: NightSession, spec: WorkloadSpec, *, interrupted: 
     outcomes = with_pairs(past.decide_metrics(), pairs, past)
     whole = judge_workload(spec, done, past.entry, outcomes, session.folder)
     if pairs is not None:
-        kept = replace(pairs, changes=(), exact=(), notes=())
-        notes = (*whole.notes, *pairs.notes)
-        whole = replace(
-            whole, fix=whole.fix or what_would_decide(whole.metrics, pairs), pairs=kept, notes=notes
-        )
+        kept = replace(pairs, changes=(), exact=())
+        whole = replace(whole, fix=whole.fix or what_would_decide(whole.metrics, pairs), pairs=kept)
         if pairs.pairing is not None:
             env = [f"{name}={value}" for name, value in spec.env.items()]
             words = spec.command, session.config.pairs.setup, env

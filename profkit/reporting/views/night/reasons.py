@@ -17,6 +17,7 @@ from profkit.core.types import (
 )
 from profkit.core.types.night import EXACTLY, FIRST, MISSED_TARGET, NOT_COMPARED, PAIRED, SAME_CODE
 from profkit.reporting.charts.trend import short_machine
+from profkit.reporting.footnotes import threshold_text
 
 BUSY = 0.05  # the share of the time of all pairs in which they waited for a processor that is worth a word
 _SAID = 160  # characters of a program's last line
@@ -186,7 +187,9 @@ def name_of(metric: MetricOutcome | IncidentMember) -> str:
 def missed_targets(workload: WorkloadOutcome) -> list[str]:
     """Targets that failed, with the reason of each."""
     return [
-        f"target {v.target} ({v.threshold}): {v.reason}" for v in workload.verdicts if v.verdict == "fail"
+        f"target {v.target} ({threshold_text(v)}): {v.reason}"
+        for v in workload.verdicts
+        if v.verdict == "fail"
     ]
 
 

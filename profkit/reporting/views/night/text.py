@@ -21,6 +21,7 @@ from profkit.core.types.night import (
 from profkit.reporting.charts.trend import segment_reason
 from profkit.reporting.view import Span, Status, Text, strong
 from profkit.reporting.views.comparison import DISTURBANCES
+from profkit.reporting.views.comparison.words import cause_text, evidence_texts, fact_text
 from profkit.reporting.views.night.reasons import no_pairs, reason_of, uncounted
 
 OUTCOMES: dict[Outcome, Status] = {
@@ -94,7 +95,7 @@ def alarming(workload: WorkloadOutcome) -> list[MetricOutcome]:
 def causes(workload: WorkloadOutcome) -> list[str]:
     """Why it changed, as far as the counters of tonight's run and of the last good one tell."""
     all_causes = workload.comparison.causes if workload.comparison is not None else ()
-    return [cause.sentence for cause in all_causes if cause.kind not in DISTURBANCES]
+    return [cause_text(cause) for cause in all_causes if cause.kind not in DISTURBANCES]
 
 
 def disturbances(workload: WorkloadOutcome) -> list[str]:
@@ -106,7 +107,10 @@ def disturbances(workload: WorkloadOutcome) -> list[str]:
     if workload.comparison is None or all(m.code in (*BESIDE_BASE, "not-compared") for m in moved):
         return []
     told = [cause for cause in workload.comparison.causes if cause.kind in DISTURBANCES]
-    return [f"{c.sentence.rstrip('.')}: {'; '.join(c.evidence)}" if c.evidence else c.sentence for c in told]
+    return [
+        f"{cause_text(c).rstrip('.')}: {'; '.join(evidence_texts(c))}" if c.evidence else cause_text(c)
+        for c in told
+    ]
 
 
 def evidence(metric: MetricOutcome) -> list[str]:
@@ -236,7 +240,7 @@ def workload_notes(workload: WorkloadOutcome) -> list[str]:
         lines.insert(0, f"{workload.message}: only what was run in pairs counts")
     if pairs is None:
         return lines
-    lines += map(uncounted, pairs.uncounted)
+    lines += [*map(fact_text, pairs.notes), *map(uncounted, pairs.uncounted)]
     told = any(m.gates and m.code in (NOT_COMPARED, SAME_CODE, FIRST) for m in workload.metrics)
     if pairs.code and not told:
         fix = f" (fix: {pairs.fix})" if pairs.fix else ""
