@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.runtime.passes import processor_wait, timing
+from profkit.runtime.passes import processor_wait, sampling, timing
 from profkit.runtime.passes.processor_wait import ProcessorWatch
 
 TRUE = 15e-6  # seconds of one call, and
@@ -23,6 +23,7 @@ class BusyMachine(ProcessorWatch):
         super().__init__()
         self.now, self.count, self._disturbs, self._delay = 0.0, 0, disturbs, 0.0
         monkeypatch.setattr(timing, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(sampling, "perf_counter", lambda: self.now)
         monkeypatch.setattr(timing, "clock_step", lambda: 1e-7)
 
     def call(self) -> None:

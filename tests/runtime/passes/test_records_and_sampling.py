@@ -65,6 +65,7 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.calls = 0.0, 0
         monkeypatch.setattr(timing, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(sampling, "perf_counter", lambda: self.now)
         monkeypatch.setattr(timing, "clock_step", lambda: 1e-7)
 
     def function(self, *costs: float, then: float, noise: float = 0.001) -> timing.TimedCalls:
