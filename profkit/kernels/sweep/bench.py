@@ -181,7 +181,7 @@ class Bench:
 
     def _clock(self) -> Any:
         if self._timer is None:
-            from profkit.runtime.passes.device_clock import open_clock
+            from profkit.runtime.passes.device_samples import open_clock
             from profkit.runtime.passes.device_timing import DeviceWatch
             from profkit.runtime.region.cuda_driver import driver_in_use
 

@@ -15,8 +15,13 @@ from time import perf_counter
 
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
-from profkit.runtime.passes.device_clock import DeviceClock
-from profkit.runtime.passes.device_samples import FLUSH_PIECES, DeviceCalls, DeviceSample, PipelinedBlocks
+from profkit.runtime.passes.device_samples import (
+    FLUSH_PIECES,
+    DeviceCalls,
+    DeviceClock,
+    DeviceSample,
+    PipelinedBlocks,
+)
 from profkit.runtime.passes.device_timing import DeviceWatch, EventTimingError
 from profkit.runtime.passes.sampling import (
     DOUBTED_SAMPLES,

@@ -80,8 +80,7 @@ def time_function(
     remark = f"{missing}: the {cache} not flushed" if cold else missing if device in ("cuda", "mps") else None
     if driver is not None:
         with own_library:
-            from profkit.runtime.passes.device_clock import open_clock
-            from profkit.runtime.passes.device_samples import DeviceCalls
+            from profkit.runtime.passes.device_samples import DeviceCalls, open_clock
             from profkit.runtime.passes.device_timing import DeviceWatch, EventTimingError, time_on_device
 
         try:

@@ -30,8 +30,7 @@ from typing import Any, NamedTuple
 from profkit.core.statistics import median
 from profkit.core.types import SampleSet
 from profkit.hardware.nvml import REASONS, SM_CLOCK, Nvml, NvmlError, open_nvml
-from profkit.runtime.passes.device_clock import DeviceClock
-from profkit.runtime.passes.device_samples import DeviceCalls, DeviceSample
+from profkit.runtime.passes.device_samples import DeviceCalls, DeviceClock, DeviceSample
 from profkit.runtime.passes.sampling import (
     SampleAssessment,
     TimingProgress,

@@ -14,7 +14,7 @@ import pytest
 from profkit.core.statistics import median
 from profkit.runtime.passes import device_timing
 from profkit.runtime.passes.benchmark import describe_device
-from profkit.runtime.passes.device_clock import DeviceClock, open_clock
+from profkit.runtime.passes.device_samples import DeviceClock, open_clock
 from profkit.runtime.passes.device_timing import HOST_WAITS, DeviceWatch, EventTimingError
 from profkit.runtime.passes.read_records import read_records, region_timings
 from profkit.runtime.region.cuda_driver import DriverError

@@ -7,8 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from profkit.core.statistics import median
-from profkit.runtime.passes.device_clock import DeviceClock, open_clock
-from profkit.runtime.passes.device_samples import MOST_MISSES, DeviceCalls, PipelinedBlocks
+from profkit.runtime.passes.device_samples import (
+    MOST_MISSES,
+    DeviceCalls,
+    DeviceClock,
+    PipelinedBlocks,
+    open_clock,
+)
 from tests.cuda_stand_in import Device
 from tests.cuda_stand_in import device as device
 from tests.cuda_stand_in import nvidia as nvidia
