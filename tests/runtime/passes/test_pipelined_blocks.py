@@ -74,13 +74,6 @@ def test_a_long_block_is_not_launched_before_it_is_known_to_be_needed(
     assert pipelined.last_block() == []
 
 
-def test_the_block_that_is_on_its_way_at_the_end_is_read_once(device: Device, clock: DeviceClock) -> None:
-    pipelined = blocks(Counted(device, 40), clock)
-    pipelined.next_block(wanted=100)
-    assert len(pipelined.last_block()) == 8
-    assert pipelined.last_block() == []
-
-
 def test_a_host_that_waits_for_the_device_inside_is_told_as_without_a_flight(
     device: Device, clock: DeviceClock
 ) -> None:
