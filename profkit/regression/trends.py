@@ -21,8 +21,8 @@ from profkit.core.types import (
 from profkit.regression.change_points import SeriesFindings, examine_series
 from profkit.regression.detection import segments_of
 from profkit.regression.history import History, HistoryFilter
-from profkit.regression.history.queries import ALL
 from profkit.regression.history.series_file import read_series_file
+from profkit.regression.history.store import ALL
 
 # The metric where none is named, the first that a workload has: of a sweep the times over all shapes, since its cases
 # are thousands; of an evaluation the speed-up over all tests.

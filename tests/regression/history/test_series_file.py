@@ -91,6 +91,6 @@ def test_whatever_the_bytes_it_is_a_series_or_a_sentence(tmp_path: Path, content
 
 
 def test_a_file_of_more_lines_than_a_series_has_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableReport, match="more than 64 MB or 1,000,000 lines") as caught:
+    with pytest.raises(UnreadableReport, match="more than 64 MB or 100,000 lines") as caught:
         read_series_file(written(tmp_path, "1\n" * 1_000_001))
     assert "tail" in (caught.value.fix or "")
