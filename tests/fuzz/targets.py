@@ -251,7 +251,7 @@ def read_cubin(path: Path, depth: int) -> None:
 
 def read_series(path: Path, depth: int) -> None:
     """As `detect FILE`."""
-    from profkit.regression.history.series_file import read_series_file
+    from profkit.regression.trends import read_series_file
 
     read_series_file(path)
 
