@@ -19,6 +19,7 @@ from profkit.analysis.summaries.metal_readings import (
     ENCODERS,
     INTERVALS,
     SHADERS,
+    TOOL,
     IdleCause,
     explain_absence,
     idle_causes,
@@ -27,8 +28,9 @@ from profkit.analysis.summaries.metal_readings import (
     window_of,
 )
 from profkit.core.formatting import format_figures, format_percent, format_quantity, plural, shorten
-from profkit.core.types import MetalState, MetalTrace, MetalWork, Reading, Spread
-from profkit.reporting.view import DataTable
+from profkit.core.types import RUN, MetalCounter, MetalState, MetalTrace, MetalWork, Reading, Source, Spread
+from profkit.reporting.footnotes import reading_span
+from profkit.reporting.view import DataTable, Text
 from profkit.reporting.views.summaries.parts import (
     NOTHING,
     ConcernFacts,
@@ -270,12 +272,16 @@ def shaders_text(facts: ConcernFacts) -> SummaryText | None:
 def _work_table(title: str, kind: str, works: Sequence[MetalWork]) -> DataTable:
     ordered = sorted(works, key=lambda work: -work.seconds)
     total = sum(work.seconds for work in works)
+    source = Source(
+        TOOL, SHADERS if kind == "shader" else INTERVALS, formula="100 * its time / the time of all of them"
+    )
+    share = Reading("GPU time, share", 0.0, "%", "measured", RUN, source)
     rows = [
         (
             shorten(work.name, NAME) or "(no label)",
             str(work.count),
             format_quantity(work.seconds, "s"),
-            share_text(work.seconds, total),
+            reading_span(share, share_text(work.seconds, total)),
             format_quantity(work.median, "s"),
             format_quantity(work.longest, "s"),
         )
@@ -345,10 +351,11 @@ def _counter_table(metal: MetalTrace) -> DataTable | None:
     known = known_counters(metal)
     if not known:
         return None
-    rows = [
+    rows: list[tuple[Text, ...]] = [
         (
             shorten(counter.name, 32),
-            *(_number_cell(value, counter.unit) for value in (counter.active, counter.mean, counter.most)),
+            reading_span(_counted(counter), _number_cell(counter.active, counter.unit)),
+            *(_number_cell(value, counter.unit) for value in (counter.mean, counter.least, counter.most)),
             str(counter.samples),
         )
         for counter in known[:MOST_COUNTERS]
@@ -359,8 +366,16 @@ def _counter_table(metal: MetalTrace) -> DataTable | None:
     if covered:
         least, most = format_percent(100 * min(covered)), format_percent(100 * max(covered))
         notes.append(f"samples cover {least if least == most else f'{least} to {most}'} % of the time")
-    titles = ("counter", "at work", "mean", "most", "samples")
+    titles = ("counter", "at work", "mean", "least", "most", "samples")
     return named_table("All counters, of the whole device", titles, rows, "; ".join(notes))
+
+
+def _counted(counter: MetalCounter) -> Reading:
+    """The mean while the process had work on the GPU, with its source."""
+    source = Source(
+        TOOL, counter.name, formula="mean by sample duration, while the process worked on the GPU"
+    )
+    return Reading(counter.name, counter.active or 0.0, counter.unit, "measured", RUN, source)
 
 
 def _number_cell(value: float | None, unit: str) -> str:
