@@ -1,6 +1,6 @@
 """The device of a worker: what it is, what it can do at most, what memory is free, and what memory a call takes.
 
-And what one implementation can change for all others in its process: it is noticed, and put back. A number of threads, a
+What one implementation can change for all others in its process: it is noticed, and put back. A number of threads, a
 default dtype or gradients that are off would be in everybody's times from then on; kernels that replace functions of
 torch where they are loaded have been published. Only the process that measures imports this.
 """
