@@ -15,7 +15,7 @@ from profkit.core.run_folder import clean_name
 from profkit.core.types import CaseResult, GridPoint, MeasuredCeilings, SweepDocument
 from profkit.execution import journal as journals
 from profkit.execution.journal import JournalContents, JournalFormat, plain_request
-from profkit.kernels.named_code import require_named
+from profkit.kernels.campaign import require_named
 from profkit.kernels.operations.registry import has_implementation, register_names
 from profkit.kernels.sweep.files import inspect_files
 from profkit.kernels.sweep.request import SweepGrid, SweepRequest, with_options
