@@ -176,7 +176,7 @@ def open_campaign(
             with defer_interrupts():  # a second Ctrl-C must not cost what the first one left
                 campaign.end_work()
                 write(journal)
-            kept = plural(len(journal.contents.outcomes), format.case)
+            kept = plural(len(journal.read().outcomes), format.case)
             progress.end(f"interrupted after {campaign.done}; they are kept")
             raise Interrupted(
                 f"interrupted; {kept} of the {format.subject} are in {folder}", resume_line
@@ -192,7 +192,7 @@ def _keep_after(
 ) -> None:
     """Say with a fault what is kept, and how to go on."""
     journal, format = campaign.journal, campaign.format
-    if journal.contents.outcomes:
+    if journal.contents.outcomes or campaign.settled:
         fault.run = folder
     if campaign.settled:
         with defer_interrupts(), contextlib.suppress(ProfkitError):

@@ -21,7 +21,9 @@ from profkit.kernels.sweep.files import inspect_files
 from profkit.kernels.sweep.request import SweepGrid, SweepRequest, with_options
 
 FILE = "cases.jsonl"
-FORMAT = JournalFormat("profkit.sweep-journal/2", "sweep", "profkit sweep", FILE, "case", CaseResult)
+FORMAT = JournalFormat(
+    "profkit.sweep-journal/2", "sweep", "profkit sweep", FILE, "case", CaseResult, in_memory=False
+)
 
 
 def case_id(point: GridPoint, implementation: str) -> str:
