@@ -18,7 +18,7 @@ from profkit.core.types import Json
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
 from profkit.execution.places.files import Sending, Tree, workload_tree
 from profkit.execution.places.place import ExecutionPlace
-from profkit.execution.places.slot import PlaceWorker
+from profkit.execution.places.slot import PlaceWorker, believe_all
 
 RELAY = "profkit.execution.places.relay:relay"
 SHOWN_WHOLE = {"local", "ssh", "srun", "modal", "ray"}  # kinds whose title is all that was typed
@@ -33,7 +33,7 @@ class SlotWork:
     """What each slot does: the factory of its handler, with its arguments; an environment for each slot of a place.
 
     `files` and folders are sent; `from_here` says what an argument calls one. `relay.OUT` is a folder there. `locks`:
-    each slot has its GPU to itself.
+    each slot has its GPU to itself. `check`: of PlaceWorker.
     """
 
     factory: str
@@ -41,6 +41,7 @@ class SlotWork:
     environments: tuple[Mapping[str, str], ...] = ({},)
     files: tuple[str, ...] = ()
     locks: bool = False
+    check: Callable[[Json, bool, str], Json] = believe_all
 
 
 @dataclass
@@ -76,6 +77,7 @@ class PlaceSlots:
     _may_join: threading.Event = field(default_factory=threading.Event)
     _add: Callable[[PlaceWorker], bool] = lambda _: False
     _note: Callable[[str], None] = lambda _: None
+    _check: Callable[[Json, bool, str], Json] = believe_all
 
     @property
     def options(self) -> str:
@@ -94,7 +96,7 @@ class PlaceSlots:
         paths = [*map(Path, work.files), *self.sending.paths]
         # Files of the user's own, with what git tracks beside them: they may import it.
         self._tree = workload_tree((), paths) if paths else None
-        self._note = progress.note
+        self._note, self._check = progress.note, work.check
         for place in self.places:
             if any(env.get("CUDA_VISIBLE_DEVICES") for env in work.environments):
                 place.refuse_devices()
@@ -237,7 +239,7 @@ class PlaceSlots:
             raise
         finally:
             self._opening.discard(connection)
-        return PlaceWorker(connection, lambda text: self._note(text))
+        return PlaceWorker(connection, lambda text: self._note(text), self._check)
 
 
 class _Notes(Silent):

@@ -166,7 +166,7 @@ def test_what_cannot_be_started_or_says_nothing_is_told_with_its_last_words(tmp_
 def test_faults_there_are_the_same_faults_here(store: Path, tmp_path: Path) -> None:
     with pytest.raises(WorkloadError, match="it failed") as failed:
         ask(place(store), tmp_path, {"do": "fail"})
-    assert (failed.value.exit_code, failed.value.fix) == (4, "try again")
+    assert (failed.value.exit_code, failed.value.fix) == (4, "try again   (said by prefix:env)")
     with pytest.raises(MachineError, match="nothing foresaw this"):
         ask(place(store), tmp_path, {"do": "break"})
 

@@ -31,6 +31,7 @@ from profkit.kernels.evaluation import journal as journals
 from profkit.kernels.evaluation.journal import EvaluationJournal, make_document
 from profkit.kernels.evaluation.judging.judge_process import (
     JUDGE,
+    check_about,
     check_judge,
     check_tests,
     judge_command,
@@ -222,7 +223,8 @@ def _make_pool_elsewhere(
     files = (*chosen.source.paths, *filter(None, [chosen.suite_path]))
     patient = {WAIT_POLICY: "passive"}
     judges = tuple({**patient, "CUDA_VISIBLE_DEVICES": gpu} for gpu in request.gpus) or (patient,)
-    judge = SlotWork(JUDGE, (f"{OUT}/logs", 0, True), judges, files, locks=chosen.device.startswith("cuda"))
+    locks = chosen.device.startswith("cuda")
+    judge = SlotWork(JUDGE, (f"{OUT}/logs", 0, True), judges, files, locks, check_about)
     elsewhere.connect(judge, progress)
     source = replace(chosen.source, paths=tuple(map(from_here, chosen.source.paths)))
     path = from_here(chosen.suite_path) if chosen.suite_path else ""
