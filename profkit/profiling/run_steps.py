@@ -22,15 +22,13 @@ from profkit.core.errors import MachineError, UsageError
 from profkit.core.files.safe_folder import ensure_folder, opened
 from profkit.core.status import read_status
 from profkit.core.types import Directive, Step
-from profkit.runtime.passes.secrets import LEAST_ANYWHERE
+from profkit.runtime.passes.secrets import LEAST_ANYWHERE, is_secret_variable
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OF_SESSION = re.compile(
     r"(?:_|SHLVL|PWD|OLDPWD|PS1|LINES|COLUMNS|BASH_FUNC_.*|XPC_.*|__CF.*|TERM_.*|SSH_.*)\Z"
 )
-_SECRET = re.compile(
-    r"TOKEN|SECRET|PASSW|PASSPHRASE|_KEY|APIKEY|CRED|AUTH|COOKIE|SESSION|PRIVATE|WEBHOOK|DSN", re.IGNORECASE
-)
+_MAYBE_SECRET = re.compile(r"AUTH|SESSION", re.IGNORECASE)
 LEAST_SPACE = 64 << 20  # bytes
 FULL = 64 << 10  # bytes: with less than that a disk is full
 _LONGEST = 32 * 1024  # characters of a value: the command line has room for a megabyte
@@ -50,9 +48,9 @@ def argv_with_environment(step: Step, env: Mapping[str, str]) -> tuple[str, ...]
 
 
 def _may_be_passed_on(name: str, value: str) -> bool:
-    if _NAME.fullmatch(name) is None or _OF_SESSION.match(name) or _SECRET.search(name):
+    if _NAME.fullmatch(name) is None or _OF_SESSION.match(name) or _MAYBE_SECRET.search(name):
         return False
-    return len(value) <= _LONGEST
+    return len(value) <= _LONGEST and not is_secret_variable(name, value)
 
 
 DIRECTIVE = "PROFKIT_DIRECTIVE"

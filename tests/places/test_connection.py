@@ -86,14 +86,24 @@ def test_profkit_is_the_one_that_was_sent_and_no_variable_goes_along_unnamed(
 def test_what_inherits_by_itself_gets_no_secret(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MY_API_TOKEN", "hunter2")
+    secret = {
+        "MY_API_TOKEN": "hunter2",
+        "PASS": "hunter2",
+        "X_AUTH": "hunter2",
+        "DATABASE_URL": "postgres://u:hunter2@h/db",
+        "SOMETHING": "ghp_" + "aB3dE9" * 6,
+    }
+    for name, text in secret.items():
+        monkeypatch.setenv(name, text)
+    monkeypatch.setenv("SSH_AUTH_SOCK", "/tmp/agent")
     monkeypatch.setenv("PROFKIT_CACHE", str(store / "store"))
     monkeypatch.setenv("PYTHONPATH", HERE)
     value, _, _ = ask(
         ExecutionPlace("prefix", "prefix:nice", ("nice", "sh"), inherits=True), tmp_path, {"do": "look"}
     )
     assert "PATH" in value["environ"]
-    assert "MY_API_TOKEN" not in value["environ"]
+    assert not {*secret} & {*value["environ"]}
+    assert value["environ"]["SSH_AUTH_SOCK"] == "/tmp/agent"
 
 
 def test_the_work_tree_is_laid_out_anew_for_each_run(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import re
 import secrets
 import shlex
 import time
@@ -38,6 +37,7 @@ from profkit.execution.places.files import (
     profkit_tree,
 )
 from profkit.execution.places.place import ExecutionPlace, words_of
+from profkit.runtime.passes.secrets import is_secret_variable
 
 STAGE_SECONDS = 600.0  # a slow disk there lays out thousands of files
 SILENCE_SECONDS = 60.0  # it says every second that it lives
@@ -49,9 +49,6 @@ PIECE = 1 << 20  # bytes of a file in one message
 NOISE_LIMIT = 1 << 16  # bytes that a login shell may print before it begins
 PYTHONS = ("python3", *(f"python3.{minor}" for minor in range(14, 9, -1)), "python")
 BOOT = Path(__file__).with_name("boot.py")
-_SECRET = re.compile(
-    r"TOKEN|SECRET|PASSW|PASSPHRASE|_KEY|APIKEY|CRED|COOKIE|PRIVATE|WEBHOOK|DSN", re.IGNORECASE
-)
 FAULT = (
     "PROFKIT_CLIENT_FAULT"  # the file into which a client of ours writes why it has no shell: reason and fix
 )
@@ -81,7 +78,9 @@ class Connection:
         self.sent = 0  # bytes that went through the pipe
         self.ended = False  # the connection, and not by this side
         self._python, self._told = python, False
-        hidden = [name for name in os.environ if place.inherits and _SECRET.search(name)]
+        hidden = [
+            name for name, value in os.environ.items() if place.inherits and is_secret_variable(name, value)
+        ]
         self._look: Callable[[], None] = _nothing
         self._fault_file = log.with_name(f"{log.name}.fault")
         self._child = ChildProcess(

@@ -1,7 +1,7 @@
 """Secrets in a text or a command by the forms that they have: names of options and variables, tokens, addresses.
 
-`-pX` and the like are found for programs that are known (`program_secrets`). What has no such form is not found: a
-password that is an argument by its place.
+`-pX`, and passwords by their place, are found for programs that are known (`program_secrets`). What has no such form is
+not found.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ _HEADER = re.compile(
     re.IGNORECASE,
 )
 _HEADER_WORD = re.compile(r"[aA]uthorization|AUTHORIZATION|[bB]earer|BEARER|[cC]ookie|COOKIE")
+_HEADER_NAME = re.compile(r"([A-Za-z][\w-]*):")
+_HEADERS = {"authorization", "proxy-authorization", "cookie", "set-cookie"}
+_SCHEMES = {"bearer", "basic", "token", "digest", "negotiate", "apikey"}
 _QUERY = re.compile(
     r"((?<=[?&;])[\w.-]{0,40}(?:key|sig|signature|token|secret|passw(?:or)?d|pwd|auth|code|credential|session)=)([^&\s\"'#<>]+)",
     re.IGNORECASE,
@@ -128,6 +131,9 @@ _TOKENS_OF_TEXT |= {
     "time",
 }
 _NO_VALUE = re.compile(r"\*+|none|null|true|false|undefined|<\w+>|\$\{?\w+\}?", re.IGNORECASE)
+_VARIABLE = re.compile(
+    r"TOKEN|SECRET|PASSW|PASSPHRASE|_KEY|APIKEY|CRED|COOKIE|PRIVATE|WEBHOOK|DSN", re.IGNORECASE
+)
 LEAST_ANYWHERE = 6  # characters of a value that is hidden wherever it stands
 
 
@@ -152,6 +158,17 @@ def is_secret_name(name: str) -> bool:
         or last.endswith(("password", "passwd", "passphrase"))
         or (last == "token" and previous not in _TOKENS_OF_TEXT)
     )
+
+
+def is_secret_variable(name: str, value: str = "") -> bool:
+    """Whether a variable of the environment may hold a secret, by its name or its form; rather once too often.
+
+    The address of a proxy is needed by whoever goes on from here, so it is none.
+    """
+    if _VARIABLE.search(name) or is_secret_name(name):
+        return True
+    in_value = TOKEN_FORM.search(value) or KEY_BLOCK.search(value) or LOGIN.search(value)
+    return in_value is not None and not name.lower().endswith("_proxy")
 
 
 def hide_secrets(text: str, hide: Callable[[str], str]) -> str:
@@ -226,7 +243,20 @@ def mask_command(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
 
     is_value = False
     of_programs = dict(program_secrets(words))
+    header = ""  # the name of one whose value is the next word: `X-Api-Key:` `VALUE`
     for number, word in enumerate(words):
+        name, header = header, ""
+        if name and word.lower() in _SCHEMES:
+            masked.append(word)
+            header = name
+            continue
+        if name and _is_named_secret(name, ": ", word):
+            masked.append(_hide_value(word, hide))
+            continue
+        if (found := _HEADER_NAME.fullmatch(word)) and (
+            found[1].lower() in _HEADERS or is_secret_name(found[1])
+        ):
+            header = found[1]
         if (at := of_programs.get(number)) is not None:
             masked.append(word[:at] + _hide_value(word[at:], hide))
             is_value = False
