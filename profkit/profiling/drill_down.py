@@ -91,11 +91,13 @@ def profile_row(
         else:
             document, run = profile_elsewhere(options, elsewhere.places, elsewhere.sending, progress)
         if document.state == "interrupted":
-            raise Interrupted(
-                f"interrupted; the {table} is kept, and the profiles that were finished are linked\n(run: {run})",
+            fault = Interrupted(
+                f"interrupted; the {table} is kept, and the profiles that were finished are linked",
                 f"profkit {verb} --resume {folder} --profile {_format_choices(choices)} "
                 f"--profile-depth {options.depth}{where}",
             )
+            fault.run = run
+            raise fault
     except ProfkitError as fault:
         if fault.exit_code == 130:
             raise

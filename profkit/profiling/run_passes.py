@@ -11,7 +11,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profkit.core import process
-from profkit.core.errors import Fault, MachineError, ProfkitError, UnreadableReport, UsageError, WorkloadError
+from profkit.core.errors import (
+    Fault,
+    MachineError,
+    OptionFix,
+    ProfkitError,
+    UnreadableReport,
+    UsageError,
+    WorkloadError,
+)
 from profkit.core.process import ProcessOutcome
 from profkit.core.signals import defer_interrupts
 from profkit.core.statistics import combine_processes
@@ -424,7 +432,8 @@ def _time_process(
         return recorded
     if recorded.outcome.timed_out:
         raise WorkloadError(
-            f"the workload {recorded.outcome.ending()}", "give it more time: --timeout SECONDS"
+            f"the workload {recorded.outcome.ending()}",
+            OptionFix("--timeout", "SECONDS", "give it more time: --timeout SECONDS"),
         )
     raise WorkloadError(_failure_text(recorded))
 

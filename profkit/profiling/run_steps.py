@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from profkit.core import process
-from profkit.core.errors import MachineError, UsageError
+from profkit.core.errors import MachineError, OptionFix, UsageError
 from profkit.core.files.safe_folder import ensure_folder, opened
 from profkit.core.status import read_status
 from profkit.core.types import Directive, Step
@@ -191,14 +191,16 @@ def require_space(folder: Path) -> None:
     if free < LEAST_SPACE:
         raise MachineError(
             f"only {free / 1e6:.0f} MB are free where the run would be written ({folder})",
-            "choose another place: --output DIR",
+            OptionFix("--output", "DIR", "choose another place: --output DIR"),
         )
 
 
 def full_disk_fix(folder: str) -> str:
     """The line to type where the disk of a run's folder, or of temporary files, is full."""
-    elsewhere = "TMPDIR=FOLDER" if folder == tempfile.gettempdir() else "--output FOLDER"
-    return f"df -h {shlex.quote(folder)}; then {elsewhere} on a disk with space"
+    option = "TMPDIR=" if folder == tempfile.gettempdir() else "--output "
+    return OptionFix(
+        option.strip(), "FOLDER", f"df -h {shlex.quote(folder)}; then {option}FOLDER on a disk with space"
+    )
 
 
 def _full_folder(folder: Path) -> str | None:
@@ -236,7 +238,8 @@ def _prepare_folder(step: Step, folder: Path) -> None:
     except OSError as error:
         _remove_pipes(step)
         raise MachineError(
-            f"the run's folder cannot be written: {error.strerror} ({folder})", "--output FOLDER"
+            f"the run's folder cannot be written: {error.strerror} ({folder})",
+            OptionFix("--output", "FOLDER"),
         ) from error
 
 

@@ -31,7 +31,6 @@ def profile(requests: IO[bytes], answers: IO[bytes], run: Path, data: Any) -> No
             _, folder = profile_workload(options, home, page=False)
         except ProfkitError as fault:
             if fault.run is not None:
-                fault.message = fault.message.rpartition("\n(run: ")[0] or fault.message
                 _send(home, fault.run, RUN_PARTS)
             raise
         _send(home, folder, RUN_PARTS)

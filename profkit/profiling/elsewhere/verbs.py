@@ -24,6 +24,7 @@ from profkit.core.run_folder import (
     clean_name,
     create_run_folder,
     read_run,
+    short_path,
     write_run,
 )
 from profkit.core.signals import defer_interrupts, raise_on_signals
@@ -39,7 +40,6 @@ from profkit.profiling.profile import (
     check_options,
     make_plan,
     profile_workload,
-    short_path,
     write_reports,
 )
 from profkit.profiling.record import RecordOptions, check_target, find_recorder, record_report
@@ -66,7 +66,6 @@ def profile_elsewhere(
             except ProfkitError as fault:
                 if (arrived / FILE_NAME).is_file():
                     fault.run = _keep(arrived, options, place, begun, progress)[1]
-                    fault.message += f"\n(run: {fault.run})"
                 raise
             return _keep(arrived, options, place, begun, progress)
 
