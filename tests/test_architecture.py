@@ -48,6 +48,7 @@ BENCH = (
     "kernels/evaluation/judging/fresh_values.py",
     "kernels/evaluation/judging/judge.py",
     "kernels/evaluation/candidate/devices.py",
+    "kernels/evaluation/timing/alike.py",
     "kernels/evaluation/timing/batches.py",
     "kernels/evaluation/judging/trial.py",
     "kernels/evaluation/judging/reference.py",

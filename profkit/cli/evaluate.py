@@ -455,7 +455,7 @@ def _replay(
 ) -> None:
     from profkit.cli.progress import progress_for
     from profkit.core.errors import UsageError
-    from profkit.kernels.evaluation.replay import replay_test
+    from profkit.kernels.evaluation.run import replay_test
 
     if folder is None:
         raise UsageError(

@@ -29,7 +29,7 @@ from profkit.kernels.evaluation.candidate.confinement import (
 )
 
 TRACEBACK = 4000  # characters
-LEAST = "#least"  # the name of what launches the least there is
+LEAST = "#least"  # the name of a kernel of PyTorch's own that is over at once
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -97,7 +97,7 @@ class _Handler:
     def _load(self, operation: str) -> dict[str, Any]:
         """Load the kernel of the operation; without a name one that gives its first tensor back."""
         if operation in ("", LEAST):
-            self._kernel = self._touch if operation else _give_back
+            self._kernel = _least if operation else _give_back
             return {"loaded": ""}
         if self._source is None:
             return self._fault
@@ -267,6 +267,10 @@ class _Handler:
 def _give_back(*args: Any, **kwargs: Any) -> Any:
     first = args[0] if args else next(iter(kwargs.values()))
     return first[0] if isinstance(first, list) else first
+
+
+def _least(first: Any) -> Any:
+    return first.relu()
 
 
 def _flat(outputs: list[Any]) -> list[Any]:
