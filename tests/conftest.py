@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from functools import lru_cache
@@ -16,10 +17,17 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from profkit.core.files.temporary import TemporaryFolder
+
 # Here and nowhere else: playwright runs once in a process, so all tests of a session share one browser.
 from tests.browser import browser as browser
 
 ROOT = Path(__file__).resolve().parent.parent
+# Each process of the tests has its own: `nothing_left_in_the_temporary_folder` looks into it. pytest's own folders stay
+# where they were.
+os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+TEMPORARY = TemporaryFolder("tests")
+os.environ["TMPDIR"] = tempfile.tempdir = TEMPORARY.name
 
 # Hundreds of tests start Python. Without the compiled files each start compiles the package anew.
 sys.dont_write_bytecode = False
@@ -104,6 +112,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for tool in ("perf", "valgrind", "torch"):
         if item.get_closest_marker(tool) is not None and (reason := _why_not(tool)) is not None:
             pytest.skip(reason)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_left_in_the_temporary_folder() -> Iterator[None]:
+    """No test leaves a folder or a file of profkit's there, nor does what it starts."""
+    yield
+    gc.collect()
+    left = sorted(path.name for path in Path(TEMPORARY.name).glob("profkit-*"))
+    assert not left, f"tests left these in the temporary folder: {left}"
 
 
 LEAVING_SECONDS = 10.0  # for threads that are just ending what they have started

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +13,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from profkit.core.errors import MachineError, UsageError
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.progress import Progress, Silent
 from profkit.core.types import Json
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
@@ -70,7 +71,8 @@ class PlaceSlots:
     _tree: Tree | None = None
     _slots: list[_Slot] = field(default_factory=list)
     _opening: set[Connection | PlaceWorker] = field(default_factory=set)
-    _logs: list[Path] = field(default_factory=list)
+    _folder: TemporaryFolder = field(default_factory=lambda: TemporaryFolder("place"))  # for logs
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
     _closed: threading.Event = field(default_factory=threading.Event)
     _joining: threading.Lock = field(default_factory=threading.Lock)
     _gathering: bool = True  # who comes before the pool is made is in it from the beginning
@@ -173,8 +175,7 @@ class PlaceSlots:
             ends: list[PlaceWorker | Connection] = [*self.workers, *self._opening]
         for end in ends:
             end.close()
-        for log in self._logs:
-            log.unlink(missing_ok=True)
+        self._folder.cleanup()
 
     def _by_place(self) -> Iterator[tuple[ExecutionPlace, list[_Slot]]]:
         each = len(self._slots) // max(1, len(self.places))
@@ -222,13 +223,11 @@ class PlaceSlots:
         return True
 
     def _start(self, place: ExecutionPlace, data: Json, progress: Progress) -> PlaceWorker:
-        handle, name = tempfile.mkstemp(prefix="profkit-", suffix=".log")
-        os.close(handle)
-        self._logs.append(Path(name))
+        log = Path(self._folder.name, f"{next(self._numbers)}.log")
         python = self.sending.python
         if place.is_local:  # a worker like all others
             place, python = replace(place, start=("sh",), inherits=True), python or sys.executable
-        connection = Connection(place, Path(name), python)
+        connection = Connection(place, log, python)
         self._opening.add(connection)
         try:
             connection.open(progress)

@@ -11,7 +11,6 @@ import json
 import os
 import re
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from profkit.core import process
 from profkit.core.errors import MachineError, ProfkitError, UsageError, WorkloadError
 from profkit.core.files.regular import read_bounded_text
 from profkit.core.files.safe_folder import make_parents, opened
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.run_folder import read_run
 from profkit.core.types import Depth, RunDocument
 from profkit.regression.nightly import config_values as values
@@ -126,7 +126,7 @@ def plan_once(spec: ProfileRequest) -> tuple[dict[str, Any], ProfileResult | Non
 
     Its `env` is left out: PYTHONPATH, PATH and LD_PRELOAD would run code of whoever wrote the file.
     """
-    with tempfile.TemporaryDirectory(prefix="profkit-plan-") as folder:
+    with TemporaryFolder("plan") as folder:
         log = Path(folder) / "plan.json"
         options = [*_options(spec, Path(folder)), "--plan", "--format", "json"]
         fault_file = Path(folder) / "profkit.fault"

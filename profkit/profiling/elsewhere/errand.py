@@ -7,7 +7,6 @@ and only once: what makes two machines go away is more likely the work.
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, TypeVar
 
 from profkit.core.codec import is_finite_number
 from profkit.core.errors import UsageError
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.progress import Progress
 from profkit.core.types import Json
 from profkit.execution.places.connection import Connection, PlaceLost, PlaceUnreachable
@@ -62,8 +62,8 @@ def try_places(
 
 def do_errand(errand: Errand, place: ExecutionPlace, progress: Progress, arrived: Path | None) -> Json:
     """Carry out the errand; files that come back go into `arrived`. The result."""
-    with tempfile.NamedTemporaryFile(prefix="profkit-", suffix=".log") as log:
-        connection = Connection(place, Path(log.name), errand.sending.python)
+    with TemporaryFolder("place") as folder:
+        connection = Connection(place, Path(folder, "log"), errand.sending.python)
         files = ReceivedFiles(arrived, errand.parts, place.title) if arrived is not None else None
         try:
             _connect(connection, errand, progress)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from profkit.core.errors import UsageError
 from profkit.core.files.regular import read_bounded
+from profkit.core.files.temporary import TemporaryFolder
 from profkit.kernels.evaluation.sources.modules import find_function, load_module
 from profkit.kernels.evaluation.sources.names import (
     encode_name,
@@ -74,7 +74,7 @@ class StringSource(ListedSource):
         self._stem = next((stem for stem in stems if stem + SUFFIX in there), stems[-1])
         signature = parsed.signatures.get(self._stem + SUFFIX) if parsed is not None else None
         if path is None:
-            self._folder = TemporaryDirectory(prefix="profkit-kernel-")
+            self._folder = TemporaryFolder("kernel")
             path = Path(self._folder.name, f"{self._stem}.py")
         super().__init__(dict.fromkeys(overloads_of(meaning, signature), str(path)))
         self._text = text
