@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
-from profkit.analysis.evaluation.bottleneck import bottleneck_of, hottest_places
 from profkit.analysis.evaluation.feedback import (
     AT_BOUND,
     JudgedKernel,
@@ -17,7 +16,8 @@ from profkit.analysis.evaluation.feedback import (
     format_feedback,
     share_of_bound,
 )
-from profkit.analysis.evaluation.operations import operation_results
+from profkit.analysis.evaluation.scores import operation_results
+from profkit.analysis.evaluation.witnesses import bottleneck_of, hottest_places
 from profkit.analysis.generation import best_attempt
 from profkit.analysis.insights import kernel_insights
 from profkit.core.errors import MachineError
@@ -49,7 +49,7 @@ from profkit.generation.profile_attempt import NoProfile, profile_attempt
 from profkit.generation.prompt import KernelTask, first_messages
 from profkit.generation.request import GenerationRequest, Until
 from profkit.kernels.campaign import Campaign
-from profkit.kernels.evaluation.results.outputs import write_results
+from profkit.kernels.evaluation.outputs import write_results
 
 SHOWN_ANSWER = 2000  # characters of an answer without code that the model sees again
 MOST_REPEATED = 3  # answers with the same code, one after the other: it has no other

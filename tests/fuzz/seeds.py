@@ -15,7 +15,7 @@ from pathlib import Path
 from profkit.core.codec import json_text
 from profkit.core.run_folder import run_to_json
 from profkit.core.types import RunDocument
-from profkit.kernels.evaluation.results.document import evaluation_json
+from profkit.kernels.evaluation.document import evaluation_json
 from profkit.kernels.generation_document import generation_text
 from tests import documents, evaluation_documents, gpu_documents, small_reports, sweep_documents
 from tests.fuzz.folders import pack
@@ -367,7 +367,7 @@ def bisections() -> tuple[bytes, ...]:
 
 def traces() -> tuple[bytes, ...]:
     """A trace of calls, and the table made of it."""
-    from profkit.kernels.evaluation.suites.trace_files import read_traces, write_table
+    from profkit.kernels.evaluation.suites.notation import read_traces, write_table
 
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "mine.txt"

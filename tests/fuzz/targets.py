@@ -191,9 +191,8 @@ def read_bisection(path: Path, depth: int) -> None:
 
 def read_traces(path: Path, depth: int) -> None:
     """The calls of a trace that `evaluate` takes, and now and then the table of them."""
-    from profkit.kernels.evaluation.suites.notation import NotationError, parse_call
-    from profkit.kernels.evaluation.suites.trace_files import read_traces as read
-    from profkit.kernels.evaluation.suites.trace_files import write_table, write_trace
+    from profkit.kernels.evaluation.suites.notation import NotationError, parse_call, write_table, write_trace
+    from profkit.kernels.evaluation.suites.notation import read_traces as read
 
     calls = read(path)
     for call in calls:

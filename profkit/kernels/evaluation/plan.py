@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from profkit.analysis.evaluation.operations import elements_of
+from profkit.analysis.evaluation.scores import elements_of
 from profkit.core.files.temporary import TemporaryFolder
 from profkit.core.formatting import plural
 from profkit.core.progress import Progress

@@ -14,10 +14,10 @@ import pytest
 pytest.importorskip("torch")
 
 from profkit.kernels.evaluation.candidate.process import LEAST
+from profkit.kernels.evaluation.judging import trial_timer as alike
+from profkit.kernels.evaluation.judging.batches import Unlaunched
 from profkit.kernels.evaluation.judging.judge import Judge
-from profkit.kernels.evaluation.timing import alike
-from profkit.kernels.evaluation.timing.alike import start_alike
-from profkit.kernels.evaluation.timing.batches import Unlaunched
+from profkit.kernels.evaluation.judging.trial_timer import start_alike
 from tests.kernels.evaluation.judging import judge_of, judge_operation
 
 OPERATIONS = [4.2, 4.9, 5.1, 5.2, 6.0, 6.1, 6.2, 6.3, 6.5, 6.6, 7.3, 7.8, 9.8]  # µs of a launch

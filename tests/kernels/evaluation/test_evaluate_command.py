@@ -13,7 +13,7 @@ from profkit.kernels.evaluation import run
 from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings, note_asked, was_asked
 from profkit.kernels.evaluation.run import _describe
 from profkit.kernels.evaluation.sources.source import SourceRequest
-from profkit.kernels.evaluation.suites.names import check_names
+from profkit.kernels.evaluation.suites.suite import check_names
 from tests.cli_runner import ENVIRONMENT, Said, call_in_process
 from tests.evaluation_documents import a_test
 from tests.journals import store_evaluation

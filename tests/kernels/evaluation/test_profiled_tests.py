@@ -29,8 +29,8 @@ from profkit.execution.places.files import Sending, workload_tree
 from profkit.execution.places.parse import parse_places
 from profkit.execution.places.place import ExecutionPlace
 from profkit.kernels.evaluation.journal import read_document
+from profkit.kernels.evaluation.outputs import write_results
 from profkit.kernels.evaluation.request import EvaluationRequest, JudgeSettings
-from profkit.kernels.evaluation.results.outputs import write_results
 from profkit.kernels.evaluation.sources.source import SourceRequest
 from profkit.kernels.evaluation.suites.registry import find_suite
 from profkit.kernels.evaluation.suites.suite import Selection
