@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from functools import lru_cache
@@ -17,17 +16,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from profkit.core.files.temporary import TemporaryFolder
-
 # Here and nowhere else: playwright runs once in a process, so all tests of a session share one browser.
 from tests.browser import browser as browser
+from tests.temporary import TEMPORARY
 
 ROOT = Path(__file__).resolve().parent.parent
-# Each process of the tests has its own: `nothing_left_in_the_temporary_folder` looks into it. pytest's own folders stay
-# where they were.
-os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
-TEMPORARY = TemporaryFolder("tests")
-os.environ["TMPDIR"] = tempfile.tempdir = TEMPORARY.name
 
 # Hundreds of tests start Python. Without the compiled files each start compiles the package anew.
 sys.dont_write_bytecode = False

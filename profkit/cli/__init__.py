@@ -1,6 +1,6 @@
 """The command line: one file per verb. Only here are faults caught, printed and turned into exit codes."""
 
-import profkit.cli.library_first  # noqa: F401  # the first of all imports
+import profkit.core.library_first  # noqa: F401  # the first of all imports
 
 # isort: split
 import errno

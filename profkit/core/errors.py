@@ -25,6 +25,9 @@ class OptionFix(str):
     value: str
 
 
+MORE_TIME = OptionFix("--timeout", "SECONDS", "give it more time: --timeout SECONDS")
+
+
 class ProfkitError(Exception):
     """A fault a user can act on: one sentence, an exit code and, where there is one, the line that fixes it."""
 

@@ -355,7 +355,8 @@ def _show_wait(progress: Progress, child: ChildProcess) -> Callable[[], None]:
 def _search_script(nonce: str, pythons: tuple[str, ...] | list[str]) -> bytes:
     """One command of the shell: the first Python that is new enough takes its place, and reads on from its input."""
     boot = (
-        f'import sys; sys.stdout.write("\\n{nonce} ready\\n"); sys.stdout.flush(); source = sys.stdin.buffer; '
+        "import os, sys; sys.path.sort(key=lambda folder: folder != os.path.dirname(os.__file__)); "
+        f'sys.stdout.write("\\n{nonce} ready\\n"); sys.stdout.flush(); source = sys.stdin.buffer; '
         'exec(compile(source.read(int(source.readline())), "profkit", "exec"), {"__name__": "profkit_boot"})'
     )
     new_enough = "import sys; sys.exit(sys.version_info < (3, 10))"

@@ -53,6 +53,7 @@ SPREAD_BYTES, SPREAD_GRAIN = 1 << 20, 512  # where arguments begin, at random
 _ROOT = str(Path(__file__).resolve().parents[4])
 _BOOT = (
     "import sys; sys.path[:] = [path for path in sys.path if path] + [sys.argv[1]]; "
+    "import profkit.core.library_first; "
     "from profkit.kernels.evaluation.candidate.process import main; main(sys.argv[2:])"
 )
 
