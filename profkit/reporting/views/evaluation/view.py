@@ -16,6 +16,7 @@ from profkit.analysis.evaluation import (
 from profkit.core.formatting import plural, shorten
 from profkit.core.types import EvaluationDocument, Verdict
 from profkit.reporting.chart_blocks import Charts
+from profkit.reporting.footnotes import threshold_text
 from profkit.reporting.view import (
     Block,
     Commands,
@@ -36,7 +37,7 @@ from profkit.reporting.view import (
     command,
     notes,
 )
-from profkit.reporting.views.evaluation.charts import MAP_LEGEND, fast_curve, speedup_map
+from profkit.reporting.views.evaluation.charts import MAP_LEGEND, fast_curve, fast_table, speedup_map
 from profkit.reporting.views.evaluation.tables import (
     failed_tests_section,
     failures_section,
@@ -111,7 +112,7 @@ def _verdicts(verdicts: Sequence[Verdict]) -> Iterator[Section]:
             WORDS[verdict.verdict],
             (verdict.target,),
             verdict.reason,
-            limit=verdict.threshold,
+            limit=threshold_text(verdict),
             place=verdict.scope.name or "",
         )
         for verdict in shown
@@ -146,7 +147,11 @@ def _blocks(
 def _charts(document: EvaluationDocument, operations: tuple[OperationResult, ...]) -> Iterator[Section]:
     curve, places = fast_curve(operations), speedup_map(document)
     if curve is not None:
-        yield Section("How many are faster", (Charts((curve,), _FAST_NOTE),), anchor="fast")
+        yield Section(
+            "How many are faster",
+            (Charts((curve,), _FAST_NOTE, repeats=True), fast_table(operations)),
+            anchor="fast",
+        )
     if places is not None:
         note = f"{MAP_LEGEND}. The number, and the shade: how many times as fast, or as slow. Point at a cell for more."
         many = len(places.rows) > _DRAWN_OPEN

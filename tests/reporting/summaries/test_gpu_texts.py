@@ -1,0 +1,600 @@
+"""A GPU's run and reports of it, summed up: timeline, kernels by concern, what is not known, and the cost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.summaries.gpu_time import time_by_limit, trace_readings
+from profkit.analysis.summaries.kernels import kernel_rows, occupancy_limiters
+from profkit.analysis.summaries.roofline_points import place_kernel
+from profkit.backends.cuda import CUDA
+from profkit.core.types import (
+    RUN,
+    Counter,
+    GpuTrace,
+    HostMemory,
+    KernelBottleneck,
+    Reading,
+    RunDocument,
+    Scope,
+    Source,
+)
+from profkit.profiling.evaluate_targets import enrich_document as enrich
+from profkit.profiling.evaluate_targets import judge_document, targets_for
+from profkit.profiling.evaluate_targets import summarize_document as summarize
+from profkit.reporting.views.summaries import summary_texts
+from profkit.reporting.views.summaries.counted import limiters_clause
+from profkit.reporting.views.summaries.kernels import limiter_cell
+from tests import gpu_documents as gpu
+from tests.reporting.shown import cells_of as cells
+from tests.reporting.shown import rows_of, table_of
+from tests.reporting.shown import texts_of as summed
+
+# ---------------------------------------------------------------- concerns
+
+
+def test_a_report_has_the_concerns_that_it_speaks_of_and_a_run_all() -> None:
+    assert list(summed(gpu.of_trace())) == ["kernels", "gpu", "unknown"]
+    counters = [
+        "kernels",
+        "occupancy",
+        "bandwidth",
+        "access",
+        "execution",
+        "arithmetic",
+        "stalls",
+        "unknown",
+        "cost",
+    ]
+    assert list(summed(gpu.of_counters())) == counters
+    assert set(summed(gpu.run())) == {"time", "gpu", *counters, "python", "memory"}
+
+
+@pytest.mark.parametrize("document", [gpu.of_trace(), gpu.of_counters(), gpu.run(), gpu.without_counters()])
+def test_doing_it_again_changes_nothing(document: RunDocument) -> None:
+    once = enrich(document)
+    once = replace(once, summaries=summarize(once))
+    assert enrich(once) == once
+    assert summarize(once) == once.summaries
+
+
+def test_a_report_without_anything_can_be_summed_up() -> None:
+    assert summed(gpu.report()) == {}
+    assert (
+        "No kernel ran" in summed(gpu.report(trace=GpuTrace("nsys", (), span=1.0, busy=0.0)))["gpu"].headline
+    )
+
+
+# ---------------------------------------------------------------- the timeline
+
+
+def test_what_a_trace_tells_of_the_run() -> None:
+    told = {r.metric: (r.value, r.unit) for r in trace_readings(gpu.trace(), CUDA.tool_lines)}
+    assert told == {
+        "gpu.utilization": (pytest.approx(90.0), "%"),
+        "time.gpu": (pytest.approx(8.3e-3), "s"),
+        "time.gpu.idle": (pytest.approx(1e-3), "s"),
+        "gpu.starved": (pytest.approx(80.0), "%"),
+        "launch.latency": (6e-6, "s"),
+        "launch.count": (80.0, "count"),
+        "transfer.bytes": (float(160 << 20), "B"),  # what is set is not copied
+        "transfer.seconds": (pytest.approx(3e-3), "s"),
+    }
+    assert {r.scope for r in trace_readings(gpu.trace(), CUDA.tool_lines)} == {RUN}
+
+
+def test_counters_alone_have_no_timeline_and_say_what_has() -> None:
+    told = {r.metric: r for r in trace_readings(gpu.counted(), CUDA.tool_lines)}
+    assert told["time.gpu"].value == pytest.approx(240e-6)
+    assert told["gpu.utilization"].value is None
+    assert "no timeline" in (told["gpu.utilization"].reason or "")
+    assert "nsys profile" in (told["gpu.utilization"].fix or "")
+    assert "launch.count" not in told
+
+
+HOST = replace(gpu.trace(), busy=2e-3, starved=0.9)
+UNTOLD = replace(gpu.trace(), busy=2e-3, starved=None)
+QUEUED = replace(gpu.trace(), busy=2e-3, starved=0.1)
+COPYING = replace(gpu.trace(), transfers=(replace(gpu.trace().transfers[0], seconds=30e-3),))
+
+
+@pytest.mark.parametrize(
+    ("trace", "first", "words"),
+    [
+        (HOST, "host", "The GPU is busy 20.0 % of 10.0 ms. Host-bound: 72.0 % of the time"),
+        (QUEUED, "queued", "72.0 % of the time it waits although work is queued"),
+        (UNTOLD, "idle", "80.0 % of the time it is idle; what it waits for is not in the report"),
+        (COPYING, "copies", "Copies take the largest part of it"),
+        (gpu.trace(), "nvjet_sm90_hsh_256x1…z_coopA_NNT", "_coopA_NNT takes the largest part of it, 55.7 %."),
+    ],
+)
+def test_the_headline_names_what_takes_the_largest_part(trace: GpuTrace, first: str, words: str) -> None:
+    rows = [replace(row, bound=None) for row in kernel_rows(gpu.report(trace=trace))]
+    parts = time_by_limit(trace, rows)
+    assert parts[0][0] == first
+    assert sum(part for _, part in parts) == pytest.approx(1.0)
+    if trace is not gpu.trace():
+        assert words in summed(gpu.report(trace=trace))["gpu"].headline
+
+
+def test_kernels_that_are_limited_by_the_same_unit_are_added_up() -> None:
+    bounds = (("tensor", gpu.GEMM), ("dram", gpu.ADD), ("dram", gpu.SMALL))
+    classes = tuple(KernelBottleneck(kernel.scope, None, bound, "because") for bound, kernel in bounds)  # type: ignore[arg-type]
+    document = gpu.report(trace=gpu.trace(), kernels=classes)
+    parts = dict(time_by_limit(gpu.trace(), kernel_rows(document)))
+    assert parts["tensor cores"] == pytest.approx(0.9 * 7.0 / 11.304, rel=1e-3)
+    assert parts["DRAM"] == pytest.approx(0.9 * 1.3 / 11.304, rel=1e-3)
+
+
+def test_the_timeline_shows_idle_copies_ranges_and_the_host() -> None:
+    summary = summed(gpu.of_trace())["gpu"]
+    rows = dict(rows_of(summary, "Timeline"))
+    assert rows["Busy"] == "9.00 ms (90.0 %)"
+    assert rows["Idle"] == "1.00 ms (10.0 %); longest gap 200 µs"
+    assert rows["Starved"].startswith("80.0 % of the idle time")
+    assert rows["Compiling"] == "1.60 s before it (just in time), left out"
+    assert rows_of(summary, "Copies")[0] == ("host to device", "10", "160 MiB", "3.00 ms", "55.9 GB/s")
+    assert rows_of(summary, "Marked ranges")[0][0] == "mlp"
+    assert rows_of(summary, "The host's calls")[0] == ("cudaLaunchKernel", "80", "400 µs")
+
+
+def test_copies_say_which_memory_the_host_holds_for_them() -> None:
+    copies, memset = gpu.trace().transfers
+    parts = (HostMemory("pageable", 8, 128 << 20, 2.7e-3), HostMemory("pinned", 2, 32 << 20, 0.3e-3))
+    both, pinned = replace(copies, memory=parts), replace(copies, count=2, memory=parts[1:])
+    trace = replace(gpu.trace(), transfers=(both, pinned, memset))
+    rows = rows_of(summed(replace(gpu.of_trace(), trace=trace))["gpu"], "Copies")
+    assert [row[-1] for row in rows] == ["pageable 90.0 %, pinned 10.0 %", "pinned", "-"]
+
+
+def test_a_range_has_its_domain_beside_it_where_they_have_several() -> None:
+    trace = gpu.trace()
+    mixed = replace(trace, ranges=(*trace.ranges, replace(trace.ranges[0], name="step", domain=None)))
+    rows = rows_of(summed(replace(gpu.of_trace(), trace=mixed))["gpu"], "Marked ranges")
+    assert sorted(row[0] for row in rows) == ["mlp [profkit]", "step"]
+
+
+def test_a_workload_that_marks_nothing_is_told_how_it_was_understood() -> None:
+    repeating = replace(gpu.trace(), marked=False, repeats=20, setup_seconds=0.5)
+    summary = summed(gpu.report(trace=repeating))["gpu"]
+    assert any("the part that repeats counts as the workload (20 times)" in note for note in summary.notes)
+    assert dict(rows_of(summary, "Timeline"))["Set-up"] == "500 ms of kernels before it, left out"
+    assert dict(rows_of(summary, "Timeline"))["Kernels"].endswith("4 in each repetition")
+    many = summed(gpu.report(trace=replace(repeating, launches=29_560)))["gpu"]
+    assert dict(rows_of(many, "Timeline"))["Kernels"].endswith(", 1478 in each repetition")
+    assert dict(rows_of(summary, "Timeline"))["A repetition"] == "500 µs (mean, under the tracer)"
+    once = summed(gpu.report(trace=replace(repeating, repeats=None)))["gpu"]
+    assert any("no loop takes most of it" in note for note in once.notes)
+
+
+# ---------------------------------------------------------------- joining trace and counters
+
+
+def test_a_kernel_that_two_tools_spell_differently_is_one_row() -> None:
+    rows = kernel_rows(gpu.run())
+    assert [row.scope for row in rows] == [gpu.GEMM.scope, gpu.ADD.scope, gpu.SMALL.scope]
+    assert rows[1].value("memory.coalescing") == 33.0
+    assert rows[2].readings == {}  # the same name in another shape is another kernel
+
+
+def test_a_join_that_is_not_certain_is_none() -> None:
+    twin = replace(gpu.ADD_NCU, name=gpu.ADD_NCU.name.replace("float>,", "float> ,"))
+    document = gpu.report(
+        trace=gpu.trace(), readings=(*gpu.readings(), gpu.told(twin, "occupancy.achieved", 50.0))
+    )
+    rows = {row.scope: row for row in kernel_rows(document)}
+    assert rows[gpu.ADD.scope].readings == {}
+    assert {gpu.ADD_NCU.scope, twin.scope} <= set(rows)
+
+
+def test_shares_are_of_all_kernels_and_labels_tell_shapes_apart() -> None:
+    rows = kernel_rows(gpu.of_trace())
+    assert sum(row.share or 0.0 for row in rows) == pytest.approx(1.0)
+    assert rows[0].share == pytest.approx(7.0 / 8.3)
+    assert all("of 128)" in row.label for row in rows[1:])
+    assert len({row.label for row in rows}) == 3
+
+
+# ---------------------------------------------------------------- kernels by concern
+
+
+def test_the_table_of_kernels_has_what_decides() -> None:
+    summary = summed(gpu.run())["kernels"]
+    first = cells(summary, "Kernels by GPU time", 0)
+    assert first["kernel"] == gpu.GEMM.name
+    assert first["launches"] == "40"
+    assert first["GPU time"].startswith(" 84.3 % ███")
+    assert first["median"] == "175 µs"
+    assert first["limited by"].startswith("tensor cores 95 %")
+    assert first["occupancy"] == "14.6/18.8 %"
+    assert first["limiter"] == "regs+shared"
+    assert first["DRAM"] == "27.0 %"
+    assert first["conflicts"] == "129 k"
+    assert first["coalesced"] == "-"
+    second = cells(summary, "Kernels by GPU time", 1)
+    assert (second["limiter"], second["coalesced"]) == ("none", "33.0 %")
+
+
+def test_without_counters_the_columns_of_counters_are_not_there() -> None:
+    assert list(cells(summed(gpu.of_trace())["kernels"], "Kernels by GPU time"))[:4] == [
+        "kernel",
+        "launches",
+        "GPU time",
+        "median",
+    ]
+
+
+def test_ties_of_the_limiter_are_all_named_and_a_full_multiprocessor_has_none() -> None:
+    gemm, add, small = kernel_rows(gpu.run())
+    assert occupancy_limiters(gemm) == ("registers", "shared memory")
+    assert (occupancy_limiters(add), limiter_cell(add)) == ((), "none")
+    assert (occupancy_limiters(small), limiter_cell(small)) == ((), None)
+    assert "registers and shared memory allow no more" in summed(gpu.run())["occupancy"].headline
+
+
+def test_the_roofline_of_a_kernel_holds_its_flops_against_the_lower_roof() -> None:
+    document = enrich(gpu.run())
+    share = {r.scope: r.value for r in document.readings if r.metric == "roofline.share"}
+    assert share == {gpu.ADD_NCU.scope: pytest.approx(100 * 5.0e12 / (1.25 * 4.81e12))}
+    row = cells(summed(gpu.run())["arithmetic"], "Roofline", 0)
+    assert row["ceiling"].startswith("memory 6.01 TFLOP/s")
+    assert row["ridge at"] == "12.5"
+
+
+def test_tensor_cores_have_a_roof_of_their_own_where_their_flops_were_counted() -> None:
+    flops = (
+        gpu.told(gpu.GEMM, "flops.tensor", 137.4e9, "FLOP"),
+        gpu.told(gpu.GEMM, "time.kernel", 180e-6, "s"),
+    )
+    document = replace(gpu.run(), readings=(*gpu.readings(), *flops))
+    (share,) = [
+        r for r in enrich(document).readings if r.metric == "roofline.share" and r.scope == gpu.GEMM.scope
+    ]
+    assert (share.value, share.quality) == (pytest.approx(95.0), "estimated")
+    row = cells(summed(document)["arithmetic"], "Roofline", 0)
+    assert (row["arithmetic"], row["FLOP/s"]) == ("tensor", "763 TFLOP/s")
+    assert row["ceiling"] == "compute 804 TFLOP/s"
+    assert "does 763 TFLOP/s and keeps the tensor cores busy" in summed(document)["arithmetic"].headline
+
+
+@pytest.mark.parametrize(
+    ("utilization", "tensor", "f16", "kind"),
+    [
+        (2.9, 0.0, 0.0, "FP32"),  # the pipe is touched, its FLOPs are counted as none
+        (2.9, None, 0.0, None),  # nobody counted them
+        (60.0, 0.0, 0.0, None),  # types that the counter does not know
+        (0.0, None, 5e11, "FP32"),  # constants that a compiler loads by half-precision instructions
+        (0.0, None, 6e13, "FP16"),
+    ],
+)
+def test_the_roof_is_that_of_the_arithmetic_that_is_done(
+    utilization: float, tensor: float | None, f16: float, kind: str | None
+) -> None:
+    more = [
+        gpu.told(gpu.SMALL, "tensor.utilization", utilization),
+        gpu.told(gpu.SMALL, "flops.rate.f32", 4e11, "FLOP/s"),
+        gpu.told(gpu.SMALL, "flops.peak.f32", 6e13, "FLOP/s"),
+        gpu.told(gpu.SMALL, "flops.rate.f16", f16, "FLOP/s"),
+        gpu.told(gpu.SMALL, "flops.peak.f16", 12e13, "FLOP/s"),
+        gpu.told(gpu.SMALL, "bandwidth.dram", 1e12, "B/s"),
+        gpu.told(gpu.SMALL, "bandwidth.dram.peak", 4.8e12, "B/s"),
+    ]
+    if tensor is not None:
+        more.append(gpu.told(gpu.SMALL, "flops.tensor", tensor, "FLOP"))
+    (row,) = kernel_rows(gpu.report(readings=tuple(more)))
+    found = place_kernel(row)
+    assert (found.kind if found is not None else None) == kind
+
+
+def test_flops_of_tensor_cores_that_nobody_counted_make_no_roofline() -> None:
+    flops = (
+        gpu.told(gpu.GEMM, "flops.rate", 1.0e9, "FLOP/s"),
+        gpu.told(gpu.GEMM, "flops.f32", 1.0e5, "FLOP"),
+        gpu.told(gpu.GEMM, "flops.peak.f32", 6.0e13, "FLOP/s"),
+        gpu.told(gpu.GEMM, "arithmetic_intensity", 0.001, "FLOP/B"),
+    )
+    document = replace(gpu.run(), readings=(*gpu.readings(), *flops))
+    scopes = {r.scope for r in enrich(document).readings if r.metric == "roofline.share"}
+    assert scopes == {gpu.ADD_NCU.scope}
+    assert any("tensor cores are in no counter" in note for note in summed(document)["arithmetic"].notes)
+
+
+def test_stalls_are_shares_of_all_waiting_longest_first_and_explained() -> None:
+    summary = summed(gpu.run())["stalls"]
+    assert cells(summary, "What warps wait for", 0) == {
+        "kernel": gpu.GEMM.name,
+        "most": "long_scoreboard 60.0 %",
+        "then": "barrier 30.0 %",
+        "and": "wait 10.0 %",
+    }
+    assert "60.0 %" in summary.headline
+    assert any(note.startswith("barrier: the other warps") for note in summary.notes)
+
+
+def test_hit_rates_say_whether_the_cache_was_cold() -> None:
+    miss = gpu.told(gpu.GEMM, "cache.l2.miss_rate", 37.0)
+    for control, word in (("all", "cold"), ("none", "warm")):
+        document = gpu.report(trace=gpu.counted(), readings=(miss,), facts={"cache control": control})
+        assert any(word in note for note in summed(document)["cache"].notes)
+
+
+def test_many_kernels_are_ten_and_the_rest_in_a_sentence() -> None:
+    times = tuple(
+        replace(gpu.trace().kernels[0], kernel=replace(gpu.GEMM, grid=(n, 1, 1)), total=1.0 / n)
+        for n in range(1, 40)
+    )
+    summary = summed(gpu.report(trace=replace(gpu.trace(), kernels=times)))["kernels"]
+    found = table_of(summary, "Kernels by GPU time")
+    assert len({row[0] for row in found.rows}) == len(found.rows) == 10
+    assert str(found.note).startswith("and 29 further configurations, ")
+
+
+# ---------------------------------------------------------------- what is not known, and what it cost
+
+
+def test_what_is_not_known_is_told_once_for_each_reason() -> None:
+    summary = summed(gpu.run())["unknown"]
+    assert len(summary.notes) == 2
+    assert summary.notes[0].startswith("Memory coalescing: not collected (in nvjet")
+    assert summary.notes[0].endswith(" (--depth full).")
+    assert summary.notes[1] == "Nothing to measure: Branch efficiency (the kernel has no branches)."
+
+
+def test_counters_that_nobody_asked_for_are_one_line_however_their_lack_was_worded() -> None:
+    reasons = (
+        "not collected: it needs a",
+        "none of its events was collected",
+        "x.sum was not collected",
+    )
+    names = ("memory.coalescing", "tensor.utilization", "cache.l2.miss_rate")
+    readings = tuple(gpu.told(gpu.GEMM, n, None, reason=r) for n, r in zip(names, reasons, strict=True))
+    readings = (
+        *readings,
+        gpu.told(gpu.GEMM, "occupancy.achieved", None, reason="NaN in the report", code=None),
+    )
+    notes = summed(gpu.report(readings=readings, trace=gpu.counted()))["unknown"].notes
+    assert notes[0].startswith(
+        "Memory coalescing, Tensor core utilization, L2 cache misses: not collected (ncu --set full"
+    )
+    assert notes[1] == "Achieved occupancy: NaN in the report."
+
+
+def test_a_doubt_is_told_with_the_kernels_that_it_is_about() -> None:
+    doubted = tuple(
+        replace(r, doubt="more than it can be") if r.metric == "bandwidth.dram" else r for r in gpu.readings()
+    )
+    found = {s.concern: s for s in summary_texts(gpu.report(trace=gpu.counted(), readings=doubted))}
+    assert any(
+        "Contradicted: DRAM bandwidth: more than it can be (in nvjet" in note
+        for note in found["unknown"].notes
+    )
+    assert cells(found["kernels"], "Kernels by GPU time", 0)["DRAM rate"] == "1.30 TB/s?"
+
+
+def test_a_trace_alone_says_that_it_has_no_counters_and_counters_that_they_have_no_timeline() -> None:
+    assert any(
+        "a trace has times and no counters" in note for note in summed(gpu.of_trace())["unknown"].notes
+    )
+    assert any("no timeline" in note for note in summed(gpu.of_counters())["unknown"].notes)
+
+
+def test_a_run_without_counters_has_the_reason_and_the_fix_of_its_pass() -> None:
+    found = summed(gpu.without_counters())
+    for concern in ("occupancy", "bandwidth", "access", "execution"):
+        (reading, *_) = found[concern].readings
+        assert reading.value is None
+        assert reading.reason == "the counters pass was skipped: the driver lets only administrators count"
+        assert reading.fix == "sudo modprobe nvidia NVreg_RestrictProfilingToAdminUsers=0"
+    assert "only administrators" in found["occupancy"].headline
+
+
+def test_the_cost_is_replays_and_plain_runs() -> None:
+    summary = summed(gpu.run())["cost"]
+    assert summary.headline == (
+        "2 launch configurations counted in 6 replay passes; trace took 8.00 s (1.9 plain runs);"
+        " counters took 6.70 s (1.6 plain runs)."
+    )
+    assert cells(summary, "Replays", 0) == {"kernel": gpu.GEMM.name, "planned": "3", "replay passes": "3"}
+
+
+def test_replays_of_two_passes_are_added_up_planned_and_measured() -> None:
+    run = gpu.run()
+    assert run.plan is not None
+    again = replace(run.plan.passes[2], name="explain")
+    counters = tuple(
+        Counter("replay.passes.counter", number, "measured", scope=kernel.scope)
+        for kernel in (gpu.GEMM, gpu.ADD_NCU)
+        for number in (3.0, 10.0)
+    )
+    plan = replace(run.plan, passes=(*run.plan.passes, again))
+    done = (*run.passes, replace(run.passes[2], name="explain"))
+    summary = summed(replace(run, plan=plan, passes=done, counters=counters))["cost"]
+    assert summary.headline.startswith("2 launch configurations counted in 26 replay passes")
+    assert cells(summary, "Replays", 1)["planned"] == "6"
+    assert cells(summary, "Replays", 1)["replay passes"] == "13"
+    skipped = replace(run, plan=plan)  # the pass that explains was not carried out
+    assert cells(summed(skipped)["cost"], "Replays", 0)["planned"] == "3"
+
+
+# ---------------------------------------------------------------- the time of an iteration
+
+
+def notes_of(**changes: object) -> str:
+    document = gpu.run()
+    timing = document.timings[0]
+    process = replace(timing.processes[0], **changes)  # type: ignore[arg-type]
+    document = replace(document, timings=(replace(timing, processes=(process,)),))
+    return " ".join(summed(document)["time"].notes)
+
+
+def test_a_time_says_which_side_decides_it() -> None:
+    assert (
+        "the device alone takes 133 µs, the host alone 40.0 µs to launch it, so the launch is hidden"
+        in notes_of()
+    )
+    assert "host-bound" in notes_of(device_seconds=20e-6, host_seconds=80e-6)
+    assert "both decide" in notes_of(device_seconds=80e-6, host_seconds=82e-6)
+    alone = notes_of(device_seconds=None, host_seconds=None, wall_ratio=1.4)
+    assert "by the wall clock an iteration takes 1.40 times as long" in alone
+
+
+def test_a_time_says_cold_or_warm_clocks_and_throttling() -> None:
+    assert "left as it was (warm)" in notes_of()
+    assert "flushed before each iteration (cold)" in notes_of(cache="cold")
+    assert "SM clock 1.97 GHz" in notes_of()
+    assert "between 1.20 GHz and 1.98 GHz" in notes_of(clocks=(1.2e9, 1.98e9))
+    assert "3 samples of 63 (4.8 %) thrown away: the device slowed itself down (power cap)" in notes_of()
+    assert "slowed itself down all the time (power cap)" in notes_of(throttled=0)
+    assert "launches amortised: CUDA graph of 20 calls" in notes_of(batching="CUDA graph of 20 calls")
+
+
+def test_a_time_without_a_device_says_nothing_of_devices() -> None:
+    notes = notes_of(clock="wall", cache=None)
+    for word in ("device", "cold", "clock", "host"):
+        assert word not in notes
+
+
+def test_a_trace_that_caught_nothing_is_no_report_of_counters() -> None:
+    summary = summed(gpu.report(trace=GpuTrace("nsys", ())))["gpu"]
+    assert summary.headline == "No kernel is in the report."
+    assert {r.reason for r in summary.readings if r.value is None} == {"no kernel is in the report"}
+
+
+def test_a_trace_of_copies_alone_does_not_say_that_the_gpu_is_busy() -> None:
+    copy = replace(gpu.trace().transfers[0], kind="memset", count=1, seconds=1.47e-6)
+    document = gpu.report(trace=GpuTrace("nsys", (), span=1.47e-6, busy=1.47e-6, transfers=(copy,)))
+    summary = summed(document)["gpu"]
+    assert summary.headline == "No kernel is in the report, only copies and memsets: 1.47 µs of them."
+    told = {r.metric: r for r in summary.readings}
+    assert told["gpu.utilization"].reason == "no kernel is in the report"
+    verdicts = {v.target: v.verdict for v in judge_document(document, targets_for("cuda")).verdicts}
+    assert verdicts["gpu-busy"] == "unknown"
+    assert set(verdicts.values()) == {"unknown"}
+
+
+@pytest.mark.parametrize(
+    ("each", "words"),
+    [
+        ((0.982, 0.818), "The 2 GPUs are busy 90.0 % of 10.0 ms (98.2 and 81.8 %),"),
+        ((0.9, 0.5, 1.0, 0.9, 1.0), "The 5 GPUs are busy 90.0 % of 10.0 ms (50.0 to 100.0 %),"),
+    ],
+)
+def test_several_devices_are_told_one_by_one(each: tuple[float, ...], words: str) -> None:
+    summary = summed(gpu.report(trace=replace(gpu.trace(), device_busy=each)))["gpu"]
+    assert summary.headline.startswith(words)
+    assert dict(rows_of(summary, "Timeline"))["Devices"].startswith(f"{len(each)}, busy ")
+
+
+def test_a_gpu_that_only_copies_is_busy_and_yet_misses_a_target() -> None:
+    trace = replace(gpu.trace(), busy=9.9e-3, copying=8.2e-3)
+    document = judge_document(gpu.report(trace=trace), targets_for("cuda"))
+    told = {v.target: v for v in document.verdicts if v.scope == RUN}
+    assert (told["gpu-busy"].verdict, told["copies"].verdict) == ("pass", "fail")
+    assert told["copies"].reason == "for 82.0 % of the time the GPU only copied; target < 20 %"
+    assert told["copies"].gain == pytest.approx(0.82)
+    summary = summed(document)["gpu"]
+    assert summary.headline.endswith("Copies take the largest part of it, 82.0 %.")
+    assert dict(rows_of(summary, "Timeline"))["Busy"] == "9.90 ms (99.0 %; only copying 82.0 %)"
+
+
+def test_a_table_with_shapes_says_what_they_are() -> None:
+    trace = gpu.trace()
+    said = (
+        summed(gpu.report(trace=trace))["kernels"],
+        summed(gpu.report(trace=replace(trace, kernels=trace.kernels[:1]))),
+    )
+    shapes = "in brackets: so many blocks of so many threads"
+    assert table_of(said[0], "Kernels by GPU time").note == shapes
+    assert table_of(said[1]["kernels"], "Kernels by GPU time").note == ""
+
+
+def test_many_small_kernels_have_no_largest_one() -> None:
+    one = gpu.trace().kernels[0]
+    many = tuple(
+        replace(one, kernel=replace(one.kernel, name=f"k{n}", grid=(10_000, 1, 1)), total=1.0)
+        for n in range(30)
+    )
+    trace = replace(gpu.trace(), kernels=many, transfers=(), starved=0.0, busy=9.9e-3)
+    headline = summed(gpu.report(trace=trace))["gpu"].headline
+    assert headline.endswith("No single cause: the largest part, k0, is 3.3 %.")
+
+
+@pytest.mark.parametrize(
+    ("latency", "busy", "words"),
+    [
+        (217e-3, 9.9e-3, "217 ms (median): the host is that far ahead, no latency"),
+        (217e-3, 1e-3, "217 ms (median)"),  # an idle device waits for something else
+        (5.88e-6, 9.9e-3, "5.88 µs (median)"),
+    ],
+)
+def test_a_long_way_from_launch_to_start_is_a_queue(latency: float, busy: float, words: str) -> None:
+    trace = replace(gpu.trace(), launch_latency=latency, launch_call=4e-6, busy=busy)
+    rows = dict(rows_of(summed(gpu.report(trace=trace))["gpu"], "Timeline"))
+    assert rows["Launch to start"] == words
+
+
+def test_nothing_to_measure_is_said_of_what_no_kernel_has() -> None:
+    none = Reading("branch.efficiency", None, "%", "unavailable", gpu.GEMM.scope, Source("ncu"),
+                   reason="the kernel has no branches", code="nothing-to-measure")  # fmt: skip
+    some = replace(none, value=65.6, quality="measured", scope=gpu.ADD.scope, reason=None, code=None)
+    base = gpu.of_counters()
+    for readings, said in (((none,), True), ((none, some), False)):
+        document = replace(base, readings=(*base.readings, *readings))
+        assert ("Branch efficiency" in " ".join(summed(document)["unknown"].notes)) == said
+
+
+def test_a_report_of_random_numbers_says_so() -> None:
+    name = "void at::native::distribution_elementwise_grid_stride_kernel<float, 4>(int)"
+    base = gpu.of_counters()
+    scope = replace(gpu.GEMM.scope, name=name)
+    document = replace(base, trace=None, readings=tuple(
+        replace(r, scope=scope) for r in base.readings if r.scope == gpu.GEMM.scope))  # fmt: skip
+    assert "draws random numbers" in summed(document)["kernels"].notes[0]
+    assert not any("draws random numbers" in note for note in summed(base)["kernels"].notes)
+
+
+def test_a_doubted_occupancy_has_its_mark_in_the_table() -> None:
+    base = gpu.of_counters()
+    doubted = tuple(
+        replace(r, doubt="nonsense") if r.metric == "occupancy.achieved" and r.value is not None else r
+        for r in base.readings
+    )
+    (kernels,) = [one for one in summary_texts(replace(base, readings=doubted)) if one.concern == "kernels"]
+    assert cells(kernels, "Kernels by GPU time")["occupancy"].endswith("%?")
+
+
+def test_graphs_that_were_traced_as_wholes_are_busy_without_kernels() -> None:
+    summary = summed(gpu.report(trace=replace(gpu.trace(), kernels=(), transfers=())))["gpu"]
+    assert summary.headline == "The GPU is busy 90.0 % of 10.0 ms; which kernels ran is not in the trace."
+
+
+def test_what_was_counted_over_several_kernels_has_a_table_of_its_own() -> None:
+    whole = Scope("region", "range 1")
+    readings = tuple(replace(r, scope=whole) for r in gpu.readings() if r.scope == gpu.GEMM.scope)
+    summary = summed(gpu.report(readings=readings))["ranges"]
+    row = cells(summary, "Counted as wholes", 0)
+    assert (row["range"], row["occupancy"], row["DRAM"]) == ("range 1", "14.6/18.8 %", "27.0 %")
+    assert "ranges" not in summed(gpu.run())  # a region that was timed is none
+
+
+def test_copies_whose_size_the_trace_does_not_tell_are_not_of_nothing() -> None:
+    untold = replace(gpu.trace(), transfers=(replace(gpu.trace().transfers[0], bytes=0),))
+    document = gpu.report(trace=untold)
+    moved = {reading.metric: reading for reading in trace_readings(untold, CUDA.tool_lines)}["transfer.bytes"]
+    assert (moved.quality, moved.reason) == ("unavailable", "how much was copied is not in the trace")
+    assert "bytes" not in cells(summed(document)["gpu"], "Copies", 0)
+
+
+@pytest.mark.parametrize(
+    ("held", "told"),
+    [
+        ((), ""),
+        (("registers",), "registers allow no more"),
+        (("shared memory",), "shared memory allows no more"),
+        (("registers", "shared memory"), "registers and shared memory allow no more"),
+    ],
+)
+def test_limiters_are_told_in_a_clause(held: tuple[str, ...], told: str) -> None:
+    assert limiters_clause(held) == told
