@@ -40,10 +40,12 @@ _SAID = 2000  # characters of a child's fault that are shown
 _KEYS = {"--output": "output: FOLDER", "--timeout": "timeout: SECONDS"}
 _FRAMES = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+")
 
-# `absent`: not tried; the night ended before.
+# `absent`: not tried, the night ended before; `budget-spent`: not tried, its budget was used up; `not-stored`: the
+# history did not take it.
 Ending = Literal[
-    "done", "workload-failed", "machine", "out-of-time", "died", "refused", "profkit-failed", "absent"
-]
+    "done", "workload-failed", "machine", "out-of-time", "died", "refused", "profkit-failed", "absent",
+    "budget-spent", "not-stored",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
