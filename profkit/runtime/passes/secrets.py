@@ -1,8 +1,8 @@
 """Secrets in a text or a command by the forms that they have: names of options and variables, tokens, addresses.
 
 Options like `-pX`, and passwords by their place, are like any other word by their form (`docker run -p 80:80`): for
-programs that are known (`mysql -pX`, `curl -u USER:X`, `redis-cli AUTH X`) the program's name decides, as its own manual
-says. What has no such form is not found.
+programs that are known (`mysql -pX`, `curl -u USER:X`, `redis-cli AUTH X`) the program's name decides, as its
+own manual says. What has no such form is not found.
 """
 
 from __future__ import annotations
