@@ -15,7 +15,7 @@ from tests import gpu_documents as gpu
 from tests import metal_documents as metal
 
 # Of a reading: why it is as it is, and where it comes from (names of counters, formulas, lines to type).
-OWN = ("reason", "fix", "doubt", "source", "name", "id")
+OWN = ("reason", "cause", "fix", "doubt", "source", "name", "id")
 
 
 def texts(value: Any) -> Iterator[str]:
