@@ -9,7 +9,6 @@ from profkit.analysis.summaries.gpu_time import MOST_PARTS, TimeBreakdown, TimeP
 from profkit.analysis.summaries.metal_readings import (
     INTERVALS,
     STATES,
-    SUBMITTED,
     TOOL,
     idle_of,
     percent_of,
@@ -142,10 +141,6 @@ def _timeline_table(metal: MetalTrace) -> Table:
         most = f", at most {metal.queue_most}" if metal.queue_most is not None else ""
         until = "" if metal.completion is not None else ", until done on the GPU"
         rows.append(("Queue", f"{format_figures(metal.queue_depth)} command buffers (mean){most}{until}"))
-    if metal.compiled:
-        rows.append(
-            ("Compiling", f"{format_quantity(metal.compiled, 's')} of Metal's compiler for the process")
-        )
     return Table("Timeline", ("what", "value"), tuple(rows), main=True)
 
 
@@ -162,7 +157,6 @@ def _buffer_table(metal: MetalTrace) -> Table:
         ("Submission to start", metal.latency),
         ("Submission to completion", metal.completion),
         ("Completion until the host is notified", metal.notice),
-        ("Frame to frame", metal.frames),
     )
     rows = tuple(
         (
@@ -212,13 +206,6 @@ def _metal_notes(metal: MetalTrace) -> list[str]:
             f"{format_percent(whole)} % of the traced"
             " time are of the process, the rest is the screen's and other programs'."
         )
-    if metal.failed:
-        notes.append(f"{plural(metal.failed, 'command buffer')} ended with an error, whoever submitted them.")
-    if len(metal.devices) > 1 and metal.device is not None:
-        further = ", ".join(device.name for device in metal.devices if device.name != metal.device)
-        notes.append(
-            f"All of this is of {metal.device}, which the process used most; seen besides: {further}."
-        )
     if metal.marked:
         notes.append("Only what happened in the marked region is counted.")
     elif metal.process_busy:
@@ -251,8 +238,7 @@ def _process_breakdown(trace: MetalTrace) -> TimeBreakdown | None:
         ("the process works on the GPU", trace.process_busy, INTERVALS, "union of its intervals / it all")
     ]
     for cause, seconds in idle_causes(trace):
-        table = SUBMITTED if cause in ("unsubmitted", "queued") else INTERVALS
-        rows.append((_IDLE[cause], seconds, table, "gaps of which that is known / it all"))
+        rows.append((_IDLE[cause], seconds, INTERVALS, "gaps of which that is known / it all"))
     rest = idle - sum(seconds for _, seconds, _, _ in rows[1:])
     nobody = "nobody works on the GPU" if trace.others is not None else "the process does not"
     rows.append((nobody, rest, STATES, "the rest / it all"))

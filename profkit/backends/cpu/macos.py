@@ -26,7 +26,7 @@ from profkit.backends.passes import PlannedRun
 from profkit.core.types import Counter, PassName, PassPlan, PassResult
 from profkit.profilers.perf.counter_groups import check_drift, merge_groups
 from profkit.profilers.xctrace.command import CPU_COUNTERS, TIME_PROFILER
-from profkit.profilers.xctrace.cpu_report import GUIDED
+from profkit.profilers.xctrace.cpu import GUIDED
 from profkit.profilers.xctrace.find import XctraceAbility, leftover_note, probe_xctrace
 
 _WHOLE = "of the whole process: the region could not be found in the recording"

@@ -326,7 +326,7 @@ def _rates(document: RunDocument, trace: MetalTrace) -> Iterator[Bars]:
 def _counter_table(counters: Sequence[MetalCounter]) -> DataTable:
     rows = [
         (
-            f"{counter.name}: {counter.description}" if counter.description else counter.name,
+            counter.name,
             reading_span(_counter_reading(counter)),
             format_quantity(counter.mean, counter.unit),
             format_quantity(counter.least, counter.unit),
